@@ -1,0 +1,96 @@
+"""How the embedded servers are spoken to: a request and a response as values, and a loopback HTTP server around them.
+
+Owns the transport only. A server is any callable `Request -> Response`; tests and the simulation call it directly,
+`serve` puts it behind a socket.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Self
+from urllib.parse import parse_qsl, urlsplit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One HTTP request. Header names are lower case; a query key that is given twice keeps its last value."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """One HTTP answer; `content_type` is left out of the headers when the body is empty."""
+
+    status: int
+    body: bytes = b""
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Handler = Callable[[Request], Response]
+
+
+class _Connection(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = 60
+    disable_nagle_algorithm = True
+    handler: Handler
+
+    def answer(self) -> None:
+        parts = urlsplit(self.path)
+        length = int(self.headers.get("Content-Length") or 0)
+        response = type(self).handler(
+            Request(
+                method=self.command,
+                path=parts.path,
+                query=dict(parse_qsl(parts.query, keep_blank_values=True)),
+                headers={name.lower(): value for name, value in self.headers.items()},
+                body=self.rfile.read(length) if length else b"",
+            )
+        )
+        self.send_response(response.status)
+        if response.body:
+            self.send_header("Content-Type", response.content_type)
+        for name, value in response.headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(response.body)))
+        self.end_headers()
+        self.wfile.write(response.body)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: the owner of the server decides what is worth telling."""
+
+
+class LoopbackServer:
+    """Serves `handler` on 127.0.0.1 in background threads; a context manager. Port 0 picks a free one."""
+
+    def __init__(self, handler: Handler, *, port: int = 0) -> None:
+        connection = type("Connection", (_Connection,), {"handler": staticmethod(handler)})
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), connection)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+
+    @property
+    def url(self) -> str:
+        """The base address, without a trailing slash."""
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
