@@ -1,0 +1,323 @@
+"""The nouns of the project, as immutable values: what a cluster holds, what a registry holds, and how sure we are.
+
+Owns no behaviour beyond reading itself. Knows nothing of the wire: names are ours, camelCase lives in the adapters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+# --- How sure we are ---------------------------------------------------------------------------------------------
+
+
+class Cause(StrEnum):
+    """Why a source is Unknown. One meaning each; `exit_codes` gives each its number."""
+
+    UNAVAILABLE = "Unavailable"  # no connection, a timeout, 5xx, or a registry that is still warming up
+    DENIED = "Denied"  # 401 or 403
+    UNUSABLE = "Unusable"  # an answer that is not what was asked for: HTML, empty, cut, another kind
+    CRD_MISSING = "CRDMissing"
+    CRD_TERMINATING = "CRDTerminating"
+    NOT_READ = "NotRead"  # outside what this pass was asked to read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complete(Generic[T]):
+    """All of a source, as it was at one moment. The only thing a withdrawal may be built from."""
+
+    data: T
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """A source that could not be read whole. Never the same as an empty one."""
+
+    cause: Cause
+    message: str
+    """One sentence for a person, which says what to do."""
+
+
+Source: TypeAlias = Complete[T] | Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed(Generic[T]):
+    """What was listed, namespace by namespace: each is Complete or Unknown by itself."""
+
+    by_namespace: Mapping[str, Source[tuple[T, ...]]]
+    elsewhere: Source[tuple[T, ...]]
+    """What holds for a namespace that has no entry: `Complete(())` after a complete list of the whole cluster."""
+
+    def of(self, namespace: str) -> Source[tuple[T, ...]]:
+        """The objects of one namespace."""
+        return self.by_namespace.get(namespace, self.elsewhere)
+
+
+# --- Kubernetes --------------------------------------------------------------------------------------------------
+
+
+class SyncerRef(NamedTuple):
+    """A syncer's `namespace/name`, as it stands in `eurekube.syncer`."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class ConditionStatus(StrEnum):
+    """The three values of a Kubernetes condition."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """One entry of `status.conditions`."""
+
+    type: str
+    status: ConditionStatus
+    reason: str
+    message: str
+    observed_generation: int
+    last_transition: int
+    """Unix seconds; moves only when `status` flips."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncerStatus:
+    """`status` of an EurekaSyncer: counts and conditions, never a list of instances."""
+
+    observed_generation: int
+    conditions: tuple[Condition, ...] = ()
+    ready: str = ""
+    """`UP/desired`, such as `2/2`: printer columns do no arithmetic."""
+    desired: int = 0
+    registered: int = 0
+    up: int = 0
+    down: int = 0
+    app_name: str = ""
+    vip_address: str = ""
+    apps: tuple[str, ...] = ()
+    """The first 10 app names."""
+    errors: tuple[str, ...] = ()
+    """A capped sample."""
+
+    def condition(self, type_: str) -> Condition | None:
+        """The condition of that type, if there is one."""
+        return next((c for c in self.conditions if c.type == type_), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncerObject:
+    """An EurekaSyncer as the cluster holds it. `spec` is raw: `syncer.parse` gives it meaning."""
+
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    resource_version: str
+    created: float
+    """Unix seconds."""
+    deleted: float | None = None
+    """Unix seconds of the deletion; None while it lives."""
+    finalizers: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    status: SyncerStatus | None = None
+
+    @property
+    def ref(self) -> SyncerRef:
+        """Its `namespace/name`."""
+        return SyncerRef(self.namespace, self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicePort:
+    """One port of a Service. `target` is a number, a container port's name, or None when it equals `port`."""
+
+    name: str
+    port: int
+    target: int | str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What a pass needs of a Service."""
+
+    namespace: str
+    name: str
+    labels: Mapping[str, str]
+    type: str = "ClusterIP"
+    cluster_ips: tuple[str, ...] = ()
+    """`("None",)` for a headless one."""
+    ip_families: tuple[str, ...] = ()
+    """`IPv4`, `IPv6`, in the Service's order."""
+    ports: tuple[ServicePort, ...] = ()
+    publish_not_ready: bool = False
+
+    @property
+    def headless(self) -> bool:
+        """Whether it has no address of its own."""
+        return self.cluster_ips == ("None",)
+
+
+class PodRef(NamedTuple):
+    """`targetRef` of an endpoint that is a Pod."""
+
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """One endpoint of a slice, with the API's nil rules applied: ready nil = true, serving nil = ready,
+    terminating nil = false."""
+
+    address: str
+    """`addresses[0]`: the API says that the others are to be ignored."""
+    ready: bool = True
+    serving: bool = True
+    terminating: bool = False
+    pod: PodRef | None = None
+    node: str = ""
+    zone: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointPort:
+    """One port of a slice; `port` is None when the API gave none."""
+
+    name: str
+    port: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointSlice:
+    """What a pass needs of an EndpointSlice."""
+
+    namespace: str
+    name: str
+    service: str
+    """Label `kubernetes.io/service-name`; slices without it belong to no Service and are not read."""
+    address_type: str
+    """`IPv4`, `IPv6` or `FQDN`."""
+    ports: tuple[EndpointPort, ...] = ()
+    endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRecord:
+    """A Kubernetes Event about one syncer. Written on flips only, under a name made of uid, reason and `key`."""
+
+    syncer: SyncerRef
+    uid: str
+    warning: bool
+    reason: str
+    """CamelCase."""
+    message: str
+    key: str
+    """The class of the message: two events with the same uid, reason and key are one, counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterView:
+    """All that one pass reads from Kubernetes."""
+
+    identity: Source[str]
+    """UID of the namespace kube-system."""
+    syncers: Listed[SyncerObject]
+    services: Listed[Service]
+    slices: Listed[EndpointSlice]
+    crd_live: Source[bool]
+    """Complete(True) when deletions of syncers are people's; Unknown(CRD_TERMINATING) when the CRD itself goes."""
+
+
+# --- Eureka ------------------------------------------------------------------------------------------------------
+
+
+class InstanceKey(NamedTuple):
+    """What an instance is known by: its app, upper case, and its id. One id in two apps shares one override."""
+
+    app: str
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.app}/{self.id}"
+
+
+class InstanceStatus(StrEnum):
+    """`InstanceInfo.InstanceStatus` of Eureka."""
+
+    UP = "UP"
+    DOWN = "DOWN"
+    STARTING = "STARTING"
+    OUT_OF_SERVICE = "OUT_OF_SERVICE"
+    UNKNOWN = "UNKNOWN"
+
+
+class Port(NamedTuple):
+    """A port of an instance. Eureka always holds two; a client uses the enabled one, the secure one first."""
+
+    number: int
+    enabled: bool
+
+
+class LeaseTimes(NamedTuple):
+    """Seconds. A lease expires after `duration` from a register, and after twice that from a renew (Lease.renew)."""
+
+    renewal: int
+    duration: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """An instance as it should stand in Eureka; `status` is UP or DOWN, never another."""
+
+    key: InstanceKey
+    host_name: str
+    """What Spring clients call: an IPv6 address is bracketed here and bare in `ip_addr`."""
+    ip_addr: str
+    port: Port
+    secure_port: Port
+    vip_address: str
+    secure_vip_address: str
+    status: InstanceStatus
+    lease: LeaseTimes
+    metadata: Mapping[str, str]
+    home_page_url: str = ""
+    status_page_url: str = ""
+    health_check_url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedInstance:
+    """An instance as Eureka tells it. Fields that the server left out are empty, zero or UNKNOWN."""
+
+    key: InstanceKey
+    host_name: str = ""
+    ip_addr: str = ""
+    port: Port = Port(0, False)
+    secure_port: Port = Port(0, False)
+    vip_address: str = ""
+    secure_vip_address: str = ""
+    status: InstanceStatus = InstanceStatus.UNKNOWN
+    """The effective status, overrides applied."""
+    overridden_status: InstanceStatus = InstanceStatus.UNKNOWN
+    """What a person or tool set by `PUT .../status`; UNKNOWN for none."""
+    lease: LeaseTimes = LeaseTimes(0, 0)
+    last_dirty_timestamp: int = 0
+    """Unix milliseconds. A register with an older one is ignored with a 204 (AbstractInstanceRegistry.register)."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    home_page_url: str = ""
+    status_page_url: str = ""
+    health_check_url: str = ""

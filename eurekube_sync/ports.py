@@ -1,0 +1,108 @@
+"""What the pass needs from the world, as protocols: time, chance, the cluster, the registry.
+
+The adapters (`cluster`, `eureka`, `clock`) implement them; the simulation gives its own. Every outgoing call of the
+program goes through here, so that it can be counted, delayed, failed or cut before and after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from eurekube_sync.model import (
+    EndpointSlice,
+    EventRecord,
+    Instance,
+    InstanceKey,
+    Listed,
+    ObservedInstance,
+    Service,
+    Source,
+    SyncerObject,
+    SyncerStatus,
+)
+
+
+class Clock(Protocol):
+    """Time, and waiting. Everything that waits does it here."""
+
+    def now(self) -> float:
+        """Unix seconds; may jump."""
+
+    def monotonic(self) -> float:
+        """Seconds that only grow."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; returns early when the program was asked to stop."""
+
+    def stopping(self) -> bool:
+        """Whether the program was asked to stop (SIGTERM): begin nothing new."""
+
+
+class Random(Protocol):
+    """Chance, for jitter; `random.Random` is one."""
+
+    def random(self) -> float:
+        """A number in [0, 1)."""
+
+
+class Registry(Protocol):
+    """Eureka. Calls are safe to repeat, may be made from several threads, and raise a `RegistryError` of `errors`."""
+
+    def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
+        """All of the registry in one read (`GET /apps`), up to 30 s old by the server's cache; never raises.
+
+        Anything but a well-formed list is Unknown: a 403 of a warming server, HTML, an empty body, half an answer.
+        """
+
+    def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
+        """One instance, uncached (`InstanceResource.getInstanceInfo`); None when the server answers 404."""
+
+    def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
+        """POST the whole instance; `dirty_timestamp` in Unix milliseconds decides which of two writes wins."""
+
+    def renew(self, key: InstanceKey) -> bool:
+        """PUT the lease, without `lastDirtyTimestamp`; False when the server answers 404."""
+
+    def cancel(self, key: InstanceKey) -> bool:
+        """DELETE; False when the server answers 404, which is as good."""
+
+
+class Cluster(Protocol):
+    """Kubernetes. Lists never raise; writes raise a `ClusterError` of `errors`.
+
+    `namespaces` None means the whole cluster in one walk; else each namespace is walked, and Unknown, by itself.
+    A walk that is not whole is Unknown: a failed page, 410 twice, a denied list, an answer of another kind.
+    """
+
+    def identity(self) -> Source[str]:
+        """UID of the namespace kube-system: which cluster this is."""
+
+    def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[SyncerObject]:
+        """All EurekaSyncers. A 404 is Unknown(CRD_MISSING)."""
+
+    def list_services(self, namespaces: Sequence[str] | None) -> Listed[Service]:
+        """All Services."""
+
+    def list_slices(self, namespaces: Sequence[str] | None) -> Listed[EndpointSlice]:
+        """All EndpointSlices that belong to a Service."""
+
+    def crd_live(self) -> Source[bool]:
+        """Complete(True) when the CRD is there and not being deleted; Unknown(CRD_TERMINATING) when it is.
+
+        While a CRD goes, a LIST of its objects is 200 with every item deleting: such deletions are nobody's wish.
+        """
+
+    def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
+        """Put `eurekube.io/cleanup` on, keeping others'; returns the object as it is now. Raises ClusterConflict
+        when it is being deleted by now, or changed its spec."""
+
+    def remove_finalizer(self, syncer: SyncerObject) -> None:
+        """Take `eurekube.io/cleanup` off, keeping others'; an object that is gone is fine."""
+
+    def write_status(self, syncer: SyncerObject, status: SyncerStatus) -> None:
+        """Replace the status. On a conflict: read again, and write only if uid and generation are still those of
+        `syncer`, at most three times; else ClusterConflict. An object that is gone is fine."""
+
+    def record_event(self, event: EventRecord, *, at: float) -> None:
+        """Write or count an Event; `at` in Unix seconds. A terminating namespace refuses events: that is no error."""
