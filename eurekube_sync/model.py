@@ -279,6 +279,10 @@ class LeaseTimes(NamedTuple):
     duration: int
 
 
+NO_PORT = Port(0, False)
+NO_LEASE = LeaseTimes(0, 0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
     """An instance as it should stand in Eureka; `status` is UP or DOWN, never another."""
@@ -306,15 +310,15 @@ class ObservedInstance:
     key: InstanceKey
     host_name: str = ""
     ip_addr: str = ""
-    port: Port = Port(0, False)
-    secure_port: Port = Port(0, False)
+    port: Port = NO_PORT
+    secure_port: Port = NO_PORT
     vip_address: str = ""
     secure_vip_address: str = ""
     status: InstanceStatus = InstanceStatus.UNKNOWN
     """The effective status, overrides applied."""
     overridden_status: InstanceStatus = InstanceStatus.UNKNOWN
     """What a person or tool set by `PUT .../status`; UNKNOWN for none."""
-    lease: LeaseTimes = LeaseTimes(0, 0)
+    lease: LeaseTimes = NO_LEASE
     last_dirty_timestamp: int = 0
     """Unix milliseconds. A register with an older one is ignored with a 204 (AbstractInstanceRegistry.register)."""
     metadata: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,259 @@
+"""What should stand in Eureka: every syncer, with its Services and slices, becomes a claim.
+
+A claim is one of three. `Serving`: these instances, no others. `Frozen`: what stands is renewed, nothing is added or
+removed. `Deleting`: nothing is wanted, and these keys may have been written. Only a complete catalog makes a claim that
+could remove anything: `_serve` and `_delete` take `Complete`, and the type checker holds callers to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from eurekube_sync.catalog import Catalog, Catalogs, pods_by_socket
+from eurekube_sync.endpoints import Backend, backends, chosen_ports, one_per_pod
+from eurekube_sync.errors import InvalidSyncer
+from eurekube_sync.instance import Builder, Naming, Wanted, better
+from eurekube_sync.model import (
+    ClusterView,
+    Complete,
+    InstanceKey,
+    Listed,
+    Service,
+    SyncerObject,
+    SyncerRef,
+    Unknown,
+)
+from eurekube_sync.syncer import Mode, Syncer, parse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """An endpoint that is there and is not wanted."""
+
+    why: str
+    terminating: bool
+    """Positive evidence; an endpoint that is merely not ready is none."""
+
+
+Found: TypeAlias = Wanted | Leaving
+"""What an endpoint comes to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """A syncer in order."""
+
+    syncer: SyncerObject
+    wanted: Mapping[InstanceKey, Wanted]
+    leaving: Mapping[InstanceKey, Leaving] = field(default_factory=dict)
+    lost: Mapping[InstanceKey, SyncerRef] = field(default_factory=dict)
+    """Keys that an older syncer holds."""
+    apps: tuple[str, ...] = ()
+    vip_address: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frozen:
+    """A syncer that cannot be served now: it is wrong, or a source of its is Unknown."""
+
+    syncer: SyncerObject
+    reason: str
+    message: str
+    unknown: bool = False
+    """True when a source is Unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleting:
+    """A syncer that a person deletes. `keys` are what its endpoints would have given, listed in Eureka or not."""
+
+    syncer: SyncerObject
+    keys: frozenset[InstanceKey] = frozenset()
+
+
+Claim: TypeAlias = Serving | Frozen | Deleting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desired:
+    """All claims of a pass, and what else the cluster proves."""
+
+    claims: Mapping[SyncerRef, Claim]
+    wanted_by: Mapping[InstanceKey, SyncerRef]
+    syncers: Listed[SyncerObject]
+    pods_by_socket: Mapping[tuple[str, int], frozenset[str]] = field(default_factory=dict)
+    """See `catalog.pods_by_socket`; empty while no syncer is frozen."""
+
+    def wanted(self, key: InstanceKey) -> Wanted | None:
+        """What should stand under the key."""
+        syncer = self.wanted_by.get(key)
+        claim = self.claims[syncer] if syncer else None
+        return claim.wanted[key] if isinstance(claim, Serving) else None
+
+
+def claim_all(view: ClusterView, naming: Naming) -> Desired:
+    """One claim per syncer that was listed. One that is broken freezes alone; of two that claim one key the older
+    holds it (equal age: by name)."""
+    catalogs = Catalogs(view)
+    claims = {syncer.ref: _claim(syncer, view, catalogs, naming) for syncer in _listed(view.syncers)}
+    wanted_by: dict[InstanceKey, SyncerRef] = {}
+    for claim in sorted((c for c in claims.values() if isinstance(c, Serving)), key=_seniority):
+        lost = {key: wanted_by[key] for key in claim.wanted if key in wanted_by}
+        if lost:
+            kept = {key: wanted for key, wanted in claim.wanted.items() if key not in lost}
+            claims[claim.syncer.ref] = replace(claim, wanted=kept, lost=lost)
+        for key in claim.wanted:
+            wanted_by.setdefault(key, claim.syncer.ref)
+    frozen = any(isinstance(claim, Frozen) for claim in claims.values())
+    return Desired(
+        claims=claims,
+        wanted_by=wanted_by,
+        syncers=view.syncers,
+        pods_by_socket=pods_by_socket(view) if frozen else {},
+    )
+
+
+def _listed(syncers: Listed[SyncerObject]) -> Iterator[SyncerObject]:
+    for namespace in sorted(syncers.by_namespace):
+        source = syncers.of(namespace)
+        if isinstance(source, Complete):
+            yield from sorted(source.data, key=lambda syncer: syncer.name)
+
+
+def _seniority(claim: Serving) -> tuple[float, SyncerRef]:
+    return (claim.syncer.created, claim.syncer.ref)
+
+
+def _claim(syncer: SyncerObject, view: ClusterView, catalogs: Catalogs, naming: Naming) -> Claim:
+    catalog = catalogs.of(syncer.namespace)
+    if isinstance(catalog, Unknown):
+        return Frozen(syncer=syncer, reason="SourceUnknown", message=catalog.message, unknown=True)
+    if syncer.deleted is None:
+        try:
+            return _serve(syncer, catalog, naming)
+        except InvalidSyncer as error:
+            return Frozen(syncer=syncer, reason=error.reason, message=str(error))
+    if isinstance(view.crd_live, Unknown):
+        cause = view.crd_live
+        return Frozen(syncer=syncer, reason=cause.cause.value, message=cause.message, unknown=True)
+    return _delete(syncer, catalog, naming)
+
+
+def _delete(syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming) -> Deleting:
+    try:
+        served = _serve(syncer, catalog, naming)
+    except InvalidSyncer:
+        return Deleting(syncer=syncer)
+    return Deleting(syncer=syncer, keys=frozenset(served.wanted) | frozenset(served.leaving))
+
+
+def _serve(syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming) -> Serving:
+    spec = parse(syncer)
+    services = catalog.data.matching(spec.selector)
+    if not services:
+        raise InvalidSyncer(
+            "NoMatchingService",
+            f"no Service in namespace {syncer.namespace} matches {spec.selector}: create it, or mend spec.selector",
+        )
+    builder = Builder(spec, naming)
+    serve = _serve_pods if spec.mode is Mode.POD else _serve_services
+    wanted: dict[InstanceKey, Wanted] = {}
+    leaving: dict[InstanceKey, Leaving] = {}
+    for key, found in serve(spec, services, catalog.data, builder):
+        if isinstance(found, Wanted):
+            wanted[key] = better(wanted.get(key, found), found)
+        else:
+            leaving[key] = found
+    return Serving(
+        syncer=syncer,
+        wanted=wanted,
+        leaving={key: found for key, found in leaving.items() if key not in wanted},
+        apps=builder.apps,
+        vip_address=builder.vip_address,
+        warnings=builder.warnings(),
+    )
+
+
+def _serve_pods(
+    spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
+) -> Iterator[tuple[InstanceKey, Found]]:
+    chosen = chosen_ports(services, spec.port)
+    family = _family(spec, [service for service, _ in chosen])
+    found: list[Backend] = []
+    apps: dict[str, set[str]] = {}
+    for service, port in chosen:
+        app = builder.app_name(service)
+        for backend in backends(service, port, catalog.slices_of(service), family=family):
+            found.append(backend)
+            apps.setdefault(backend.identity, set()).add(app)
+    for backend in one_per_pod(found):
+        app, *others = sorted(apps[backend.identity])
+        if others:
+            names = ", ".join([app, *others])
+            raise InvalidSyncer(
+                "AmbiguousService", f"{backend.label} is behind the Services {names}: name the app in spec.appName"
+            )
+        yield builder.key(app, backend.address, backend.port), _found(spec, backend, app, builder)
+
+
+def _family(spec: Syncer, services: Sequence[Service]) -> str:
+    families = [family for service in services for family in service.ip_families]
+    if spec.address_family is None:
+        return families[0] if families else "IPv4"
+    if families and spec.address_family not in families:
+        raise InvalidSyncer(
+            "NoAddress", f"spec.addressFamily is {spec.address_family}, but the Services have {families[0]} only"
+        )
+    return spec.address_family
+
+
+def _found(spec: Syncer, backend: Backend, app: str, builder: Builder) -> Found:
+    kept = spec.keep_while_serving and backend.serving
+    if backend.terminating and not kept:
+        return Leaving(why=f"{backend.label} terminates", terminating=True)
+    up = backend.ready or (backend.terminating and kept)
+    if not up and spec.cancel_not_ready:
+        return Leaving(why=f"{backend.label} is not ready", terminating=False)
+    key = builder.key(app, backend.address, backend.port)
+    why = f"{backend.label} is {'ready' if up else 'not ready'}"
+    return builder.wanted(key, backend.address, backend.port, up=up, why=why, pod=backend.pod)
+
+
+def _serve_services(
+    spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
+) -> Iterator[tuple[InstanceKey, Found]]:
+    chosen = [(service, port) for service, port in chosen_ports(services, spec.port) if not service.headless]
+    if not chosen:
+        names = ", ".join(service.name for service in services)
+        raise InvalidSyncer(
+            "NoAddress", f"Service {names} is headless and has no address: use mode pod, or select another Service"
+        )
+    behind = {s.name: backends(s, port, catalog.slices_of(s), family=None) for s, port in chosen}
+    # The same pods on another port are the app's metrics or admin Service, not a second address of the app.
+    one_per_pod(backend for found in behind.values() for backend in found)
+    for service, port in chosen:
+        address = _cluster_ip(service, spec.address_family)
+        key = builder.key(builder.app_name(service), address, port.port)
+        up = any(backend.ready for backend in behind[service.name])
+        why = f"Service {service.name} has {'a' if up else 'no'} ready endpoint"
+        if not up and spec.cancel_not_ready:
+            yield key, Leaving(why=why, terminating=False)
+        else:
+            yield key, builder.wanted(key, address, port.port, up=up, why=why, pod=None)
+
+
+def _cluster_ip(service: Service, family: str | None) -> str:
+    if service.type != "ClusterIP":
+        raise InvalidSyncer(
+            "NotSupportedYet",
+            f"Service {service.name} is of type {service.type}, which mode service does not support in this version; "
+            "nothing is registered for it",
+        )
+    by_family = dict(zip(service.ip_families, service.cluster_ips, strict=False))
+    address = by_family.get(family) if family else next(iter(service.cluster_ips), None)
+    if not address:
+        raise InvalidSyncer("NoAddress", f"Service {service.name} has no {family or 'cluster'} address")
+    return address

@@ -1,0 +1,91 @@
+"""What stands in Eureka, seen with our eyes: ours in scope, ours elsewhere, another cluster's under our name, others'.
+
+A list is up to 30 s old by the server's cache, so whatever a pass would change is read again, uncached, and laid over
+the list (`Observed.refreshed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from eurekube_sync.model import InstanceKey, ObservedInstance, SyncerRef
+from eurekube_sync.ownership import CLUSTER, Ownership, syncer_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What this pass may change: instances whose syncer lies in one of the namespaces; None means every one."""
+
+    namespaces: frozenset[str] | None = None
+
+    def covers(self, syncer: SyncerRef) -> bool:
+        """Whether the syncer is ours to serve."""
+        return self.namespaces is None or syncer.namespace in self.namespaces
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """An uncached read that failed: the instance may be there or not."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """A complete list of the registry, divided; each key is in one of `ours` and `others`."""
+
+    ownership: Ownership
+    scope: Scope
+    ours: Mapping[InstanceKey, ObservedInstance]
+    """Owner and cluster match, and the syncer is in scope."""
+    others: Mapping[InstanceKey, ObservedInstance]
+    """Never changed: foreign, or ours in another scope, or with an unreadable mark."""
+    clashes: tuple[str, ...] = ()
+    """UIDs of other clusters under our owner name."""
+    listed: Mapping[SyncerRef, int] = field(default_factory=dict)
+    """How many of a syncer's instances the list itself showed, before any fresh read."""
+    fresh: frozenset[InstanceKey] = frozenset()
+    """Keys that were read uncached in this pass."""
+    unread: Mapping[InstanceKey, Unread] = field(default_factory=dict)
+    """Keys whose uncached read failed."""
+
+    def refreshed(self, readings: Mapping[InstanceKey, ObservedInstance | Unread | None]) -> Observed:
+        """The same with uncached reads laid over it; None is a 404: not there."""
+        ours, others, unread = dict(self.ours), dict(self.others), dict(self.unread)
+        for key, reading in readings.items():
+            if isinstance(reading, Unread):
+                unread[key] = reading
+                continue
+            ours.pop(key, None)
+            others.pop(key, None)
+            if reading is not None:
+                (ours if _ours(reading, self.ownership, self.scope) else others)[key] = reading
+        fresh = self.fresh | {key for key, reading in readings.items() if not isinstance(reading, Unread)}
+        return replace(self, ours=ours, others=others, fresh=fresh, unread=unread)
+
+
+def observe(instances: Iterable[ObservedInstance], ownership: Ownership, scope: Scope) -> Observed:
+    """Divides a complete list."""
+    ours: dict[InstanceKey, ObservedInstance] = {}
+    others: dict[InstanceKey, ObservedInstance] = {}
+    clashes: set[str] = set()
+    listed: dict[SyncerRef, int] = {}
+    for instance in instances:
+        if _ours(instance, ownership, scope):
+            ours[instance.key] = instance
+            syncer = syncer_of(instance)
+            assert syncer is not None  # _ours has read it
+            listed[syncer] = listed.get(syncer, 0) + 1
+        else:
+            others[instance.key] = instance
+            if ownership.clashes(instance):
+                clashes.add(instance.metadata.get(CLUSTER, ""))
+    return Observed(
+        ownership=ownership, scope=scope, ours=ours, others=others, clashes=tuple(sorted(clashes)), listed=listed
+    )
+
+
+def _ours(instance: ObservedInstance, ownership: Ownership, scope: Scope) -> bool:
+    syncer = syncer_of(instance)
+    return syncer is not None and ownership.holds(instance) and scope.covers(syncer)

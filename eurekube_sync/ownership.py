@@ -1,0 +1,70 @@
+"""Whose an instance is: the marks we write into its metadata, the id we give it, and how both are read back.
+
+The id format can never change: a new one would register everything twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eurekube_sync.model import ObservedInstance, PodRef, SyncerRef
+
+OWNER = "eurekube.owner"
+CLUSTER = "eurekube.cluster"
+SYNCER = "eurekube.syncer"
+POD = "eurekube.pod"
+KEYS = "eurekube.keys"
+"""Names of the user's metadata keys that we wrote, so that one taken out of the spec is taken out of Eureka, while a
+key that somebody else added stays."""
+
+OWNER_PATTERN = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ownership:
+    """Who we are: the installation's owner name and the UID of its cluster."""
+
+    owner: str
+    cluster: str
+
+    def holds(self, instance: ObservedInstance) -> bool:
+        """Whether the instance is ours: owner **and** cluster match."""
+        return instance.metadata.get(OWNER) == self.owner and instance.metadata.get(CLUSTER) == self.cluster
+
+    def clashes(self, instance: ObservedInstance) -> bool:
+        """Whether it carries our owner name but another cluster: two clusters were given one name."""
+        return instance.metadata.get(OWNER) == self.owner and instance.metadata.get(CLUSTER) != self.cluster
+
+    def marked(self, metadata: Mapping[str, str], syncer: SyncerRef, pod: PodRef | None) -> dict[str, str]:
+        """The user's metadata with our marks beside it."""
+        marks = {OWNER: self.owner, CLUSTER: self.cluster, SYNCER: str(syncer)}
+        if pod is not None:
+            marks[POD] = f"{pod.name}/{pod.uid}"
+        if metadata:
+            marks[KEYS] = ",".join(sorted(metadata))
+        return {**metadata, **marks}
+
+
+def instance_id(*, owner: str, namespace: str, app: str, address: str, port: int) -> str:
+    """`owner:namespace:app:address:port` in `[A-Za-z0-9._:-]`: unique where clusters reuse pod networks, and the same
+    after the syncer was renamed. The colons of an IPv6 address become `-`."""
+    return f"{owner}:{namespace}:{app.lower()}:{address.replace(':', '-')}:{port}"
+
+
+def syncer_of(instance: ObservedInstance) -> SyncerRef | None:
+    """The syncer that its mark names, or None without a readable mark."""
+    namespace, slash, name = instance.metadata.get(SYNCER, "").partition("/")
+    return SyncerRef(namespace, name) if slash and namespace and name else None
+
+
+def pod_uid_of(instance: ObservedInstance) -> str | None:
+    """UID of the pod that its mark names, or None."""
+    _, slash, uid = instance.metadata.get(POD, "").rpartition("/")
+    return uid if slash and uid else None
+
+
+def our_keys(metadata: Mapping[str, str]) -> frozenset[str]:
+    """The user's keys that we wrote beside the marks."""
+    return frozenset(key for key in metadata.get(KEYS, "").split(",") if key)

@@ -1,0 +1,269 @@
+"""What one EurekaSyncer asks for: its raw spec becomes a `Syncer`, or an `InvalidSyncer` that says why not.
+
+The API server has checked the spec against the CRD, perhaps an older one, so nothing is taken on trust here. Fields
+whose behaviour is still to come are refused by name: a syncer is never silently served without one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal
+
+import msgspec
+
+from eurekube_sync.errors import InvalidSyncer
+from eurekube_sync.model import Service, SyncerObject, SyncerRef
+
+CLEANUP_FINALIZER = "eurekube.io/cleanup"
+ABANDON_ANNOTATION = "eurekube.io/abandon"
+
+_APP_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_VIP_ADDRESS = re.compile(r"[A-Za-z0-9._-]+(,[A-Za-z0-9._-]+)*")
+_METADATA_KEY = re.compile(r"[A-Za-z][A-Za-z0-9.-]*")
+_RESERVED_METADATA_KEYS = frozenset({"class", "instanceId"})
+_OUR_METADATA_PREFIX = "eurekube."
+_CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+_HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
+
+
+class Mode(StrEnum):
+    """What becomes an instance: each pod behind the Services, or each Service."""
+
+    POD = "pod"
+    SERVICE = "service"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expression:
+    """One of `matchExpressions`."""
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: frozenset[str] = frozenset()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """As the API server's label selectors: NotIn and DoesNotExist hold for an absent key."""
+        match self.operator:
+            case "In":
+                return labels.get(self.key) in self.values
+            case "NotIn":
+                return labels.get(self.key) not in self.values
+            case "Exists":
+                return self.key in labels
+            case "DoesNotExist":
+                return self.key not in labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selector:
+    """Which Services of the syncer's namespace: all parts must hold; a Selector with no part does not exist."""
+
+    service: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    expressions: tuple[Expression, ...] = ()
+
+    def matches(self, service: Service) -> bool:
+        """Whether the Service is meant."""
+        return (
+            (self.service is None or service.name == self.service)
+            and all(service.labels.get(key) == value for key, value in self.labels)
+            and all(expression.matches(service.labels) for expression in self.expressions)
+        )
+
+    def __str__(self) -> str:
+        parts = [f"{key}={value}" for key, value in self.labels]
+        parts += [f"{e.key} {e.operator} {sorted(e.values)}" for e in self.expressions]
+        parts += [f"name {self.service}"] if self.service else []
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Syncer:
+    """A syncer's spec with its meaning; None where the Service decides."""
+
+    ref: SyncerRef
+    mode: Mode
+    selector: Selector
+    app_name: str | None
+    vip_address: str | None
+    secure_vip_address: str | None
+    port: str | int | None
+    metadata: Mapping[str, str]
+    address_family: str | None
+    cancel_not_ready: bool
+    """`notReady: Cancel`; else a not-ready endpoint is DOWN."""
+    keep_while_serving: bool
+    """`terminating: KeepWhileServing`; else an endpoint goes as soon as it terminates."""
+
+
+class _Expression(msgspec.Struct, forbid_unknown_fields=True):
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: list[str] = []
+
+
+class _Selector(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    app: str | None = None
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[_Expression] | None = None
+    service: str | None = None
+    namespace: str | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    selector: _Selector
+    mode: Mode = Mode.POD
+    app_name: str | None = None
+    vip_address: str | None = None
+    secure_vip_address: str | None = None
+    port: str | int | None = None
+    metadata: dict[str, str] | None = None
+    address_family: Literal["IPv4", "IPv6"] | None = None
+    not_ready: Literal["Down", "Cancel"] = "Down"
+    terminating: Literal["Cancel", "KeepWhileServing"] = "Cancel"
+    # Still to come. A value that asks for what is done anyway is fine, any other is refused by name.
+    secure_port: Any = None
+    metadata_from: Any = None
+    zone: Any = None
+    paths: Any = None
+    host_name: Any = None
+    service: Any = None
+    limit: Any = None
+    policy: Any = None
+    suspend: Any = None
+    on_duplicate: Any = None
+    max_removal_percent: Any = None
+    readiness_gate: Any = None
+
+
+_FIELDS_TO_COME: Mapping[str, tuple[Any, ...]] = {
+    "securePort": (),
+    "metadataFrom": (),
+    "zone": (),
+    "paths": (),
+    "hostName": ("ip", {"from": "ip"}),
+    "service": ({}, {"address": "Auto"}, {"address": "ClusterIP"}),
+    "limit": (),
+    "policy": ("Sync",),
+    "suspend": (False,),
+    "onDuplicate": (),
+    "maxRemovalPercent": (),
+    "readinessGate": (False,),
+}
+"""Each field whose behaviour is still to come, with the values that ask for nothing more than is done anyway."""
+
+
+def parse(syncer: SyncerObject) -> Syncer:
+    """The syncer's spec with its meaning. Raises InvalidSyncer: `NotSupportedYet` or `InvalidSpec`."""
+    try:
+        spec = msgspec.convert(syncer.spec, _Spec)
+    except msgspec.ValidationError as error:
+        raise InvalidSyncer("InvalidSpec", f"spec: {error}".replace("`$.", "`spec.")) from error
+    for field, harmless in _FIELDS_TO_COME.items():
+        value = syncer.spec.get(field)
+        if value is not None and value not in harmless:
+            message = f"spec.{field} is not supported by this version; nothing is registered until it is removed"
+            raise InvalidSyncer("NotSupportedYet", message)
+    if spec.selector.namespace not in (None, syncer.namespace):
+        raise InvalidSyncer(
+            "NotSupportedYet",
+            f"spec.selector.namespace: {spec.selector.namespace} is another namespace than the syncer's own, "
+            "which this version does not support; put the syncer beside its Services",
+        )
+    return Syncer(
+        ref=syncer.ref,
+        mode=spec.mode,
+        selector=_selector(spec.selector),
+        app_name=_name("spec.appName" if spec.app_name else "spec.selector.app", spec.app_name or spec.selector.app),
+        vip_address=_vip("spec.vipAddress", spec.vip_address),
+        secure_vip_address=_vip("spec.secureVipAddress", spec.secure_vip_address),
+        port=_port(spec.port),
+        metadata=_metadata(spec.metadata or {}),
+        address_family=spec.address_family,
+        cancel_not_ready=spec.not_ready == "Cancel",
+        keep_while_serving=spec.terminating == "KeepWhileServing",
+    )
+
+
+def host_name_warning(name: str) -> str | None:
+    """A warning when Spring's Feign would refuse the name as a host, else None."""
+    if _HOST_NAME.fullmatch(name):
+        return None
+    return f"{name} is no legal host name: Feign and RestTemplate clients refuse it in a URL"
+
+
+def check_app_name(field: str, name: str) -> str:
+    """The name, when Eureka and every reader of it can live with it. Raises InvalidSyncer."""
+    if not _APP_NAME.fullmatch(name):
+        shown = name if len(name) <= 80 else f"{name[:80]}..."
+        raise InvalidSyncer(
+            "InvalidName",
+            f"{field}: {shown!r} cannot be an app name: 1 to 63 letters, digits, '.', '_' or '-', "
+            "a letter or digit at both ends",
+        )
+    return name
+
+
+def _selector(spec: _Selector) -> Selector:
+    if spec.match_labels == {} or spec.match_expressions == [] or "" in (spec.app, spec.service):
+        raise InvalidSyncer("InvalidSpec", "spec.selector: an empty part would select everything; fill or remove it")
+    labels = dict(spec.match_labels or {})
+    if spec.app is not None:
+        labels.setdefault("app", spec.app)
+        if labels["app"] != spec.app:
+            raise InvalidSyncer("InvalidSpec", "spec.selector: app and matchLabels.app differ, so nothing can match")
+    expressions = tuple(
+        Expression(key=e.key, operator=e.operator, values=frozenset(e.values)) for e in spec.match_expressions or ()
+    )
+    for expression in expressions:
+        if bool(expression.values) != (expression.operator in ("In", "NotIn")):
+            raise InvalidSyncer(
+                "InvalidSpec",
+                f"spec.selector.matchExpressions: {expression.key}: In and NotIn need values, "
+                "Exists and DoesNotExist have none",
+            )
+    if not labels and not expressions and spec.service is None:
+        raise InvalidSyncer(
+            "InvalidSpec", "spec.selector: one of app, matchLabels, matchExpressions or service is needed"
+        )
+    return Selector(service=spec.service, labels=tuple(sorted(labels.items())), expressions=expressions)
+
+
+def _name(field: str, name: str | None) -> str | None:
+    return None if name is None else check_app_name(field, name)
+
+
+def _vip(field: str, vip: str | None) -> str | None:
+    if vip is not None and (len(vip) > 253 or not _VIP_ADDRESS.fullmatch(vip)):
+        raise InvalidSyncer(
+            "InvalidName", f"{field}: names of letters, digits, '.', '_' or '-' with commas between, at most 253 long"
+        )
+    return vip
+
+
+def _port(port: str | int | None) -> str | int | None:
+    if port == "" or (isinstance(port, int) and not 1 <= port <= 65535):
+        raise InvalidSyncer("InvalidSpec", f"spec.port: {port!r} is neither a port's name nor a number in 1..65535")
+    return port
+
+
+def _metadata(metadata: dict[str, str]) -> Mapping[str, str]:
+    for key, value in metadata.items():
+        if not _METADATA_KEY.fullmatch(key) or len(key) > 63:
+            raise InvalidSyncer(
+                "InvalidMetadata",
+                f"spec.metadata: key {key[:80]!r} would break the XML of the registry for every reader: "
+                "a letter, then letters, digits, '.' or '-', at most 63",
+            )
+        if key.startswith(_OUR_METADATA_PREFIX) or key in _RESERVED_METADATA_KEYS:
+            raise InvalidSyncer("InvalidMetadata", f"spec.metadata: key {key} is reserved")
+        if _CONTROL_CHARACTER.search(value) or len(value) > 4096:
+            raise InvalidSyncer(
+                "InvalidMetadata",
+                f"spec.metadata.{key}: the value has a control character or is longer than 4096, "
+                "which would break the registry for every reader",
+            )
+    return metadata
