@@ -1,0 +1,161 @@
+"""Owns a real Spring Eureka server: its properties, its address; one alone, or two that replicate to each other.
+
+A server must know itself by the host name in its own URL, else it takes itself for a peer and replicates to itself.
+Two peers need two host names: 127.0.0.2 and 127.0.0.3, which every Linux has on its loopback.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from .eureka_build import eureka
+from .process import LOOPBACK, Server, free_port
+
+PEER_HOSTS = ("127.0.0.2", "127.0.0.3")
+_PROBE_SECONDS = 5.0
+# A quick start; C1 alone halves it. A benchmark of the server wants others.
+_JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g", "-XX:-UsePerfData")
+_FAST_TIMINGS = {
+    "eureka.server.response-cache-update-interval-ms": "1000",
+    "eureka.server.eviction-interval-timer-in-ms": "1000",
+    # With peers, leases are not evicted before the first copy of their registry, 30 s a try.
+    "eureka.server.registry-sync-retries": "0",
+    "eureka.client.registry-fetch-interval-seconds": "2",
+    "eureka.client.initial-instance-info-replication-interval-seconds": "1",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerTls:
+    """Files, in PEM, for a server that speaks HTTPS."""
+
+    certificate: Path
+    private_key: Path
+    ca_file: Path
+    """The authority by which our own readiness probe trusts it."""
+    client_ca_file: Path | None = None
+    """When set, clients need a certificate of this authority."""
+    probe_certificate: tuple[Path, Path] | None = None
+    """Certificate and key of the readiness probe, when clients need one."""
+
+
+class EurekaServer(Server):
+    """A Spring Eureka server, empty at each start; by default fast (1 s cache, 1 s eviction, no self-preservation)."""
+
+    name = "eureka"
+
+    def __init__(
+        self,
+        port: int | None = None,
+        *,
+        host: str = "localhost",
+        stock_timings: bool = False,
+        peers: Sequence[str] = (),
+        basic_auth: tuple[str, str] | None = None,
+        tls: ServerTls | None = None,
+        self_preservation: bool | None = None,
+        extra_properties: Mapping[str, str] | None = None,
+        jvm_options: Sequence[str] = _JVM_OPTIONS,
+    ) -> None:
+        """Describe a server; `start` or `with` runs it.
+
+        `port` None is a free one. `host` is the name it knows itself by, and the address it listens at.
+        `stock_timings` leaves 30 s cache, 60 s eviction and self-preservation as they are. `peers` are the URLs of the
+        others, with user and password if they ask for them; with peers it registers itself, as EUREKA-SERVER.
+        `self_preservation` None is off with fast timings. `extra_properties` are Spring's, and win.
+        """
+        super().__init__(host=host, port=port)
+        self.stock_timings = stock_timings
+        self.peers = tuple(peers)
+        self.basic_auth = basic_auth
+        self.tls = tls
+        self.self_preservation = self_preservation
+        self.extra_properties = dict(extra_properties or {})
+        self.jvm_options = tuple(jvm_options)
+        self._program = eureka()
+
+    @property
+    def url(self) -> str:
+        """Its address for clients, without credentials and without a slash at the end: `http://localhost:8761/eureka`."""
+        return f"{'https' if self.tls else 'http'}://{self.host}:{self.port}/eureka"
+
+    def properties(self) -> dict[str, str]:
+        """Return the Spring properties it starts with."""
+        found = {
+            "spring.application.name": "eureka-server",
+            "server.address": LOOPBACK if self.host == "localhost" else self.host,
+            "server.port": str(self.port),
+            "eureka.instance.hostname": self.host,
+            "eureka.client.service-url.defaultZone": ",".join(f"{url}/" for url in self.peers or (self.url,)),
+            "eureka.client.register-with-eureka": str(bool(self.peers)).lower(),
+            "eureka.client.fetch-registry": str(bool(self.peers)).lower(),
+        }
+        if not self.stock_timings:
+            found |= _FAST_TIMINGS
+        if self.self_preservation is not None or not self.stock_timings:
+            found["eureka.server.enable-self-preservation"] = str(bool(self.self_preservation)).lower()
+        if self.basic_auth is not None:
+            found["spring.security.user.name"], found["spring.security.user.password"] = self.basic_auth
+        if self.tls is not None:
+            found["server.ssl.certificate"] = f"file:{self.tls.certificate}"
+            found["server.ssl.certificate-private-key"] = f"file:{self.tls.private_key}"
+            if self.tls.client_ca_file is not None:
+                found["server.ssl.client-auth"] = "need"
+                found["server.ssl.trust-certificate"] = f"file:{self.tls.client_ca_file}"
+        return found | self.extra_properties
+
+    def restart(self, **changes: Any) -> None:
+        """Stop it and start it at the same address, empty; `changes` are new values for what `__init__` takes."""
+        self.stop()
+        for option, value in changes.items():
+            if option not in self._restart_options:
+                raise TypeError(f"restart() cannot change {option!r}")
+            setattr(self, option, value)
+        self.start()
+
+    _restart_options = frozenset(
+        {"stock_timings", "peers", "basic_auth", "tls", "self_preservation", "extra_properties", "jvm_options"}
+    )
+
+    def _command(self) -> list[str]:
+        arguments = self._program.arguments(secured=self.basic_auth is not None)
+        properties = [f"--{key}={value}" for key, value in self.properties().items()]
+        return [str(self._program.java), *self.jvm_options, *arguments, *properties]
+
+    def _is_ready(self) -> bool:
+        verify: bool | str = str(self.tls.ca_file) if self.tls else True
+        files = self.tls.probe_certificate if self.tls else None
+        answer = requests.get(
+            f"{self.url}/apps",
+            auth=self.basic_auth,
+            verify=verify,
+            cert=(str(files[0]), str(files[1])) if files else None,
+            timeout=_PROBE_SECONDS,
+        )
+        return answer.ok
+
+
+@contextmanager
+def eureka_pair(
+    *, basic_auth: tuple[str, str] | None = None, **options: Any
+) -> Iterator[tuple[EurekaServer, EurekaServer]]:
+    """Run two peers that replicate to each other; `options` are those of EurekaServer."""
+    credentials = f"{basic_auth[0]}:{basic_auth[1]}@" if basic_auth else ""
+    ports = [free_port(host) for host in PEER_HOSTS]
+    urls = [f"http://{credentials}{host}:{port}/eureka" for host, port in zip(PEER_HOSTS, ports, strict=True)]
+    first, second = (
+        EurekaServer(port, host=host, peers=[other], basic_auth=basic_auth, **options)
+        for host, port, other in zip(PEER_HOSTS, ports, reversed(urls), strict=True)
+    )
+    with ExitStack() as running:
+        running.callback(first.close)
+        running.callback(second.close)
+        with ThreadPoolExecutor(2) as pool:
+            for started in [pool.submit(server.start) for server in (first, second)]:
+                started.result()
+        yield first, second

@@ -1,0 +1,141 @@
+"""Owns the lock file of the Eureka server's jars: reads it, writes it anew, downloads and verifies what it names.
+
+`java/jars.lock` has one jar a line: its SHA-256, the set it belongs to, its Maven coordinate. `jgo` knows where the
+public repository is; a mirror is named in jgo's own settings file (section `[repositories]` of `~/.config/jgo.conf`).
+Certificates are those of `requests`, so `REQUESTS_CA_BUNDLE` is honoured.
+
+To raise a version, change `java/pom.xml` and run, with Maven on PATH:
+
+    python -m tests.servers.eureka_jars
+"""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import requests
+from jgo.config import GlobalSettings
+from jgo.maven import MavenContext
+
+from .cache import BuildError, say
+
+LOCK_FILE = Path(__file__).parent / "java" / "jars.lock"
+JAR_SETS = ("server", "security", "compiler")
+_POM = LOCK_FILE.with_name("pom.xml")
+_ATTEMPTS = 4
+_TIMEOUT_SECONDS = 60
+_DOWNLOADS_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jar:
+    """One jar of the lock file."""
+
+    jar_set: str
+    """`server`, `security` (only with basic authentication) or `compiler` (only to build)."""
+    group: str
+    artifact: str
+    version: str
+    sha256: str = ""
+
+    @property
+    def file_name(self) -> str:
+        """Its name in a repository and on the class path."""
+        return f"{self.artifact}-{self.version}.jar"
+
+    @property
+    def coordinate(self) -> str:
+        """`group:artifact:version`, as Maven writes it."""
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+
+def locked_jars() -> tuple[Jar, ...]:
+    """Return all jars of the lock file. Raises ValueError when a line is malformed."""
+    jars = []
+    for line in LOCK_FILE.read_text().splitlines():
+        if line and not line.startswith("#"):
+            sha256, jar_set, coordinate = line.split()
+            group, artifact, version = coordinate.split(":")
+            jars.append(Jar(jar_set=jar_set, group=group, artifact=artifact, version=version, sha256=sha256))
+    return tuple(jars)
+
+
+def download(jars: Sequence[Jar], folder: Path) -> None:
+    """Put the jars into `folder/<set>/<file name>`. Raises BuildError when one is missing or has another SHA-256."""
+    say(f"eureka: downloading {len(jars)} jars")
+    with tempfile.TemporaryDirectory(dir=folder) as repository, ThreadPoolExecutor(_DOWNLOADS_AT_ONCE) as pool:
+        for jar, path in zip(jars, pool.map(lambda jar: _fetch(jar, Path(repository)), jars), strict=True):
+            found = hashlib.sha256(path.read_bytes()).hexdigest()
+            if found != jar.sha256:
+                raise BuildError(f"eureka: {jar.coordinate} has SHA-256 {found}, the lock file says {jar.sha256}")
+            target = folder / jar.jar_set / jar.file_name
+            target.parent.mkdir(exist_ok=True)
+            path.rename(target)
+
+
+def _fetch(jar: Jar, repository: Path) -> Path:
+    context = MavenContext(
+        repo_cache=repository,
+        remote_repos=GlobalSettings.load().repositories or None,
+        timeout=_TIMEOUT_SECONDS,
+    )
+    artifact = context.project(jar.group, jar.artifact).at_version(jar.version).artifact()
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            return artifact.resolve()
+        except (requests.RequestException, RuntimeError) as error:
+            if attempt == _ATTEMPTS:
+                raise BuildError(f"eureka: {jar.coordinate} cannot be downloaded: {error}") from error
+            if artifact.cached_path is not None:
+                artifact.cached_path.unlink(missing_ok=True)  # a download that broke off
+            time.sleep(2.0**attempt)
+    raise AssertionError("unreachable")
+
+
+def write_lock_file() -> None:
+    """Write the lock file anew from `java/pom.xml`. Raises BuildError without Maven."""
+    server = _resolved_by_maven("server")
+    security = _resolved_by_maven("security")
+    compiler = _resolved_by_maven("compiler")
+    jars = [*server, *_without(security, server), *_without(compiler, server)]
+    lines = ["# SHA-256, set, Maven coordinate. Written by eureka_jars.py, from pom.xml."]
+    with tempfile.TemporaryDirectory() as repository:
+        for jar in jars:
+            sha256 = hashlib.sha256(_fetch(jar, Path(repository)).read_bytes()).hexdigest()
+            lines.append(f"{sha256} {jar.jar_set} {jar.coordinate}")
+    LOCK_FILE.write_text("\n".join(lines) + "\n")
+    say(f"{LOCK_FILE}: {len(jars)} jars")
+
+
+def _without(jars: Iterable[Jar], others: Sequence[Jar]) -> list[Jar]:
+    present = {jar.coordinate for jar in others}
+    return [jar for jar in jars if jar.coordinate not in present]
+
+
+def _resolved_by_maven(jar_set: str) -> list[Jar]:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise BuildError("writing the lock file needs Maven (mvn) on PATH")
+    with tempfile.NamedTemporaryFile("r", suffix=".txt") as listed:
+        goal = ["dependency:list", "-DincludeScope=runtime", f"-DoutputFile={listed.name}", f"-P{jar_set}"]
+        subprocess.run([maven, "-q", "-B", "-f", _POM, *goal], check=True)
+        lines = [line.split(" -- ")[0].strip() for line in listed.read().splitlines()]
+    jars = []
+    for line in sorted(line for line in lines if line.count(":") == 4):
+        group, artifact, _, version, _ = line.split(":")
+        jars.append(Jar(jar_set=jar_set, group=group, artifact=artifact, version=version))
+    return jars
+
+
+if __name__ == "__main__":
+    try:
+        write_lock_file()
+    except BuildError as problem:
+        sys.exit(str(problem))

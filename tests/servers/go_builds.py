@@ -1,0 +1,67 @@
+"""Owns how the servers written in Go are built from their modules: etcd, the Kubernetes commands, toxiproxy.
+
+What is built is fixed by `go/*/go.mod` and `go.sum`. To raise a version, change it in go.mod (for Kubernetes also in
+every `replace` and below), run `go mod tidy -e` there and commit both files. Go's own module and build caches are
+used as the machine has them, so a second build is quick.
+"""
+
+import platform
+from pathlib import Path
+
+from .cache import cached, run_logged
+from .toolchains import go
+
+ETCD_VERSION = "v3.6.8"
+KUBERNETES_VERSION = "v1.36.3"
+TOXIPROXY_VERSION = "v2.12.0"
+
+_MODULES = Path(__file__).parent / "go"
+_ENVIRONMENT = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": "-trimpath -buildvcs=false"}
+_KUBERNETES_COMMANDS = ("kube-apiserver", "kube-controller-manager", "kubectl")
+_KUBERNETES_LINKING = f"-s -w -X k8s.io/component-base/version.gitVersion={KUBERNETES_VERSION}"
+
+
+def etcd() -> Path:
+    """Return the etcd command, built first when the cache lacks it. Raises BuildError."""
+    module = _MODULES / "etcd"
+
+    def build(folder: Path) -> None:
+        command: list[str | Path] = [
+            go(),
+            "build",
+            "-ldflags",
+            "-s -w",
+            "-o",
+            folder / "etcd",
+            "go.etcd.io/etcd/server/v3",
+        ]
+        run_logged("etcd", command, environment=_ENVIRONMENT, directory=module)
+
+    return cached(f"etcd-{ETCD_VERSION}", [module / "go.mod", module / "go.sum"], build) / "etcd"
+
+
+def kubernetes() -> Path:
+    """Return the folder with kube-apiserver, kube-controller-manager and kubectl, built first when the cache lacks it.
+
+    An empty Go cache takes 5 to 10 minutes on two cores. Raises BuildError.
+    """
+    module = _MODULES / "kube"
+
+    def build(folder: Path) -> None:
+        packages = [f"k8s.io/kubernetes/cmd/{command}" for command in _KUBERNETES_COMMANDS]
+        command: list[str | Path] = [go(), "build", "-ldflags", _KUBERNETES_LINKING, "-o", f"{folder}/", *packages]
+        run_logged("kubernetes", command, environment=_ENVIRONMENT, directory=module)
+
+    inputs: list[str | Path] = [module / "go.mod", module / "go.sum", _KUBERNETES_LINKING, *_KUBERNETES_COMMANDS]
+    return cached(f"kubernetes-{KUBERNETES_VERSION}", inputs, build)
+
+
+def toxiproxy() -> Path:
+    """Return the toxiproxy server command, built first when the cache lacks it. Raises BuildError."""
+
+    def build(folder: Path) -> None:
+        package = f"github.com/Shopify/toxiproxy/v2/cmd/server@{TOXIPROXY_VERSION}"
+        run_logged("toxiproxy", [go(), "install", package], environment={**_ENVIRONMENT, "GOBIN": str(folder)})
+        (folder / "server").rename(folder / "toxiproxy-server")
+
+    return cached(f"toxiproxy-{TOXIPROXY_VERSION}", [platform.machine()], build) / "toxiproxy-server"

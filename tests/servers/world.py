@@ -1,0 +1,180 @@
+"""Owns what tests put into a Kubernetes API: namespaces, nodes, services, pods without a kubelet, tokens.
+
+Speaks plain REST to any Kubernetes API, real or embedded, given its address, a token and its certificate authority.
+"""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import requests
+
+Json = dict[str, Any]
+EndpointState = Literal["Ready", "NotReady", "Terminating"]
+"""Terminating: it has a deletion timestamp, whether it still serves or not."""
+
+_POLL_SECONDS = 0.05
+_TIMEOUT_SECONDS = 10.0
+_MERGE_PATCH = "application/merge-patch+json"
+
+
+class KubernetesWorld:
+    """Makes and changes objects in one Kubernetes API."""
+
+    def __init__(self, url: str, *, token: str | None = None, ca_file: Path | None = None) -> None:
+        """`url` has no slash at the end; `ca_file` None trusts the usual authorities."""
+        self.url = url
+        self._session = requests.Session()
+        self._verify: bool | str = str(ca_file) if ca_file else True
+        if token is not None:
+            self._session.headers["Authorization"] = f"Bearer {token}"
+
+    def request(self, method: str, path: str, body: Json | None = None, *, patch_type: str = _MERGE_PATCH) -> Json:
+        """Send one request and return the answer's JSON. Raises `requests.HTTPError`, with the answer's text."""
+        content_type = patch_type if method == "PATCH" else "application/json"
+        answer = self._session.request(
+            method,
+            f"{self.url}{path}",
+            data=None if body is None else json.dumps(body),
+            headers={"Content-Type": content_type} if body is not None else None,
+            verify=self._verify,
+            timeout=_TIMEOUT_SECONDS,
+        )
+        if not answer.ok:
+            raise requests.HTTPError(f"{method} {path}: {answer.status_code} {answer.text[:500]}", response=answer)
+        found: Json = answer.json()
+        return found
+
+    def create_namespace(self, name: str) -> Json:
+        """Create a namespace."""
+        return self.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+
+    def create_node(self, name: str, *, zone: str | None = None) -> Json:
+        """Create a node, which pods need to get into a slice; `zone` becomes its zone label."""
+        labels = {"topology.kubernetes.io/zone": zone} if zone else {}
+        return self.request("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})
+
+    def create_service(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        ports: Mapping[str, int],
+        selector: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        **spec: Any,
+    ) -> Json:
+        """Create a Service; `ports` maps names to numbers (the target port is the same, an override goes into `spec`).
+
+        `selector` None is the label `app=<name>`, `labels` None are the selector's.
+        """
+        chosen = {"app": name} if selector is None else dict(selector)
+        listed = [{"name": port, "port": number, "targetPort": number} for port, number in ports.items()]
+        metadata = {
+            "name": name,
+            "labels": dict(chosen if labels is None else labels),
+            "annotations": annotations or {},
+        }
+        body = {"metadata": metadata, "spec": {"selector": chosen, "ports": listed, **spec}}
+        return self.request("POST", f"/api/v1/namespaces/{namespace}/services", body)
+
+    def create_pod(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        labels: Mapping[str, str],
+        node: str,
+        ips: Sequence[str],
+        ports: Mapping[str, int] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        ready: bool = True,
+        **spec: Any,
+    ) -> Json:
+        """Create a pod on an existing node, running at `ips` (the first is its main one), and return it."""
+        listed = [{"name": port, "containerPort": number} for port, number in (ports or {}).items()]
+        container = {"name": "app", "image": "example.invalid/app:1", "ports": listed}
+        body = {
+            "metadata": {"name": name, "labels": dict(labels), "annotations": dict(annotations or {})},
+            "spec": {"nodeName": node, "containers": [container], "terminationGracePeriodSeconds": 30, **spec},
+        }
+        self.request("POST", f"/api/v1/namespaces/{namespace}/pods", body)
+        status = {"phase": "Running", "podIP": ips[0], "podIPs": [{"ip": ip} for ip in ips]}
+        return self._patch_status(namespace, name, status | {"conditions": [_ready_condition(ready)]})
+
+    def set_ready(self, namespace: str, pod: str, ready: bool) -> Json:
+        """Set a pod's Ready condition, as its kubelet would; the other conditions stay."""
+        found = self.request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}")
+        conditions = [each for each in found["status"].get("conditions", []) if each["type"] != "Ready"]
+        return self._patch_status(namespace, pod, {"conditions": [*conditions, _ready_condition(ready)]})
+
+    def delete_pod(self, namespace: str, pod: str, *, grace_seconds: int = 0) -> Json:
+        """Delete a pod: at once with 0, else it stays, terminating, until it is deleted with 0."""
+        return self.request(
+            "DELETE", f"/api/v1/namespaces/{namespace}/pods/{pod}", {"gracePeriodSeconds": grace_seconds}
+        )
+
+    def endpoint_states(self, namespace: str, service: str) -> dict[str, EndpointState]:
+        """Return each address in the slices of a Service with its state."""
+        path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+        slices = self.request("GET", f"{path}?labelSelector=kubernetes.io/service-name%3D{service}")["items"]
+        return {
+            address: _state(endpoint.get("conditions") or {})
+            for each in slices
+            for endpoint in each.get("endpoints") or []
+            for address in endpoint["addresses"]
+        }
+
+    def wait_for_slices(
+        self, namespace: str, service: str, expected: Mapping[str, EndpointState], *, timeout_seconds: float = 15.0
+    ) -> None:
+        """Wait until the slices of a Service have exactly these addresses and states. Raises AssertionError."""
+        deadline = time.monotonic() + timeout_seconds
+        while (found := self.endpoint_states(namespace, service)) != expected:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"slices of {namespace}/{service}: {found}, expected {dict(expected)}")
+            time.sleep(_POLL_SECONDS)
+
+    def create_service_account(self, namespace: str, name: str) -> Json:
+        """Create a service account without any right."""
+        return self.request("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": name}})
+
+    def mint_token(self, namespace: str, service_account: str, *, lifetime_seconds: int = 3600) -> str:
+        """Return a new token of a service account, by TokenRequest; the API's shortest lifetime is 600 seconds."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token"
+        token: str = self.request("POST", path, {"spec": {"expirationSeconds": lifetime_seconds}})["status"]["token"]
+        return token
+
+    def _patch_status(self, namespace: str, pod: str, status: Json) -> Json:
+        return self.request("PATCH", f"/api/v1/namespaces/{namespace}/pods/{pod}/status", {"status": status})
+
+
+def write_kubeconfig(
+    path: Path, *, url: str, token: str, ca_file: Path | None = None, namespace: str = "default"
+) -> Path:
+    """Write a kubeconfig (JSON, which is YAML) for one API and token, readable by us alone, and return its path."""
+    cluster = {"server": url} | ({"certificate-authority": str(ca_file)} if ca_file else {})
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "test", "cluster": cluster}],
+        "users": [{"name": "test", "user": {"token": token}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": namespace}}],
+        "current-context": "test",
+    }
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(content, indent=2))
+    return path
+
+
+def _ready_condition(ready: bool) -> Json:
+    return {"type": "Ready", "status": "True" if ready else "False"}
+
+
+def _state(conditions: Mapping[str, bool | None]) -> EndpointState:
+    if conditions.get("terminating"):
+        return "Terminating"
+    return "NotReady" if conditions.get("ready") is False else "Ready"
