@@ -1,0 +1,149 @@
+"""The refusals of the embedded Kubernetes API: one exception, and the `Status` bodies of the real server.
+
+Owns the words of a real kube-apiserver 1.36 for each refusal. Knows no resource and no store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+class ApiError(Exception):
+    """A call that is refused, with the `Status` that a real server answers."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        details: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.retry_after = retry_after
+        body: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": dict(metadata or {}),
+            "status": "Failure",
+            "message": message,
+            "reason": reason,
+        }
+        if details is not None:
+            body["details"] = dict(details)
+        body["code"] = code
+        self.body = body
+
+
+class PageNotFound(Exception):
+    """A path nobody serves: the real server's mux answers this one as plain text."""
+
+
+def qualified(plural: str, group: str) -> str:
+    """`eurekasyncers.eurekube.io`, or `services` for the core group."""
+    return f"{plural}.{group}" if group else plural
+
+
+def details(plural: str, group: str, name: str = "", causes: Iterable[Mapping[str, str]] = ()) -> dict[str, Any]:
+    """The `details` of a Status, empty fields left out as Go's omitempty does."""
+    found: dict[str, Any] = {}
+    if name:
+        found["name"] = name
+    if group:
+        found["group"] = group
+    if plural:
+        found["kind"] = plural
+    listed = [dict(cause) for cause in causes]
+    if listed:
+        found["causes"] = listed
+    return found
+
+
+def not_found(plural: str, group: str, name: str) -> ApiError:
+    """404 for an object."""
+    message = f'{qualified(plural, group)} "{name}" not found'
+    return ApiError(404, "NotFound", message, details=details(plural, group, name))
+
+
+def already_exists(plural: str, group: str, name: str) -> ApiError:
+    """409 for a create."""
+    message = f'{qualified(plural, group)} "{name}" already exists'
+    return ApiError(409, "AlreadyExists", message, details=details(plural, group, name))
+
+
+def conflict(plural: str, group: str, name: str, why: str = "") -> ApiError:
+    """409 for an update of an older version, or a failed precondition."""
+    why = why or "the object has been modified; please apply your changes to the latest version and try again"
+    message = f'Operation cannot be fulfilled on {qualified(plural, group)} "{name}": {why}'
+    return ApiError(409, "Conflict", message, details=details(plural, group, name))
+
+
+def bad_request(message: str) -> ApiError:
+    """400."""
+    return ApiError(400, "BadRequest", message)
+
+
+def unprocessable_patch() -> ApiError:
+    """422 for a JSON Patch that cannot be applied, a failed `test` included; the message names no cause."""
+    message = "the server rejected our request due to an error in our request"
+    return ApiError(422, "Invalid", message, details={})
+
+
+def invalid(kind: str, group: str, name: str, causes: Iterable[tuple[str, str, str]]) -> ApiError:
+    """422 for an object that fails validation; a cause is (field, reason, text), e.g. `FieldValueRequired`."""
+    listed = list(causes)
+    texts = [f"{field}: {text}" if field else text for field, _, text in listed]
+    message = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
+    found = details(
+        kind, group, name, ({"reason": reason, "message": text, "field": field} for field, reason, text in listed)
+    )
+    return ApiError(422, "Invalid", f'{qualified(kind, group)} "{name}" is invalid: {message}', details=found)
+
+
+def unauthorized() -> ApiError:
+    """401."""
+    return ApiError(401, "Unauthorized", "Unauthorized")
+
+
+def forbidden(plural: str, group: str, name: str, why: str, causes: Iterable[Mapping[str, str]] = ()) -> ApiError:
+    """403, by RBAC or by an admission plugin."""
+    named = f' "{name}"' if name else ""
+    message = f"{qualified(plural, group)}{named} is forbidden: {why}"
+    return ApiError(403, "Forbidden", message, details=details(plural, group, name, causes))
+
+
+def namespace_terminating(plural: str, group: str, name: str, namespace: str) -> ApiError:
+    """403 of the NamespaceLifecycle admission plugin; not a matter of permissions."""
+    cause = {
+        "reason": "NamespaceTerminating",
+        "message": f"namespace {namespace} is being terminated",
+        "field": "metadata.namespace",
+    }
+    why = f"unable to create new content in namespace {namespace} because it is being terminated"
+    return forbidden(plural, group, name, why, (cause,))
+
+
+def method_not_allowed(message: str, group: str = "", plural: str = "") -> ApiError:
+    """405."""
+    return ApiError(405, "MethodNotAllowed", message, details=details(plural, group))
+
+
+def expired(token: str) -> ApiError:
+    """410 for a `continue` whose snapshot is gone, with the new token that gives an inconsistent rest."""
+    message = (
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list "
+        "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
+        "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
+        "modified, or deleted between the time the first chunk was returned and now may show up in the list."
+    )
+    return ApiError(410, "Expired", message, metadata={"continue": token})
+
+
+def unsupported_media_type(accepted: Iterable[str]) -> ApiError:
+    """415 for a body or a patch of an unknown type."""
+    message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
+    return ApiError(415, "UnsupportedMediaType", message)

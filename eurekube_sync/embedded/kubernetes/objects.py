@@ -1,0 +1,473 @@
+"""The rules of writing: what create, update and delete do to an object, and what follows from it.
+
+Owns generation, finalizers, deletion in two steps, optimistic locking, the end of namespaces and definitions, and the
+slice controller's turn after each write. Knows no HTTP; refusals are `ApiError`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from eurekube_sync.embedded.kubernetes import defaults, errors, resources, schema, slices
+from eurekube_sync.embedded.kubernetes.resources import Resource
+from eurekube_sync.embedded.kubernetes.store import Store, Stored
+
+Object = dict[str, Any]
+Validate = Callable[[Mapping[str, Any], Mapping[str, Any] | None], Sequence[str]]
+"""(new object, old object or None) -> one `field: text` for each fault."""
+
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+_SET_BY_SERVER = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "selfLink",
+)
+_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_SUBDOMAIN_TEXT = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """The query of a write."""
+
+    dry_run: bool = False
+    strict: bool = False
+    """fieldValidation=Strict: an unknown field is a 400 instead of a warning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOptions:
+    """The body of a DELETE, as far as it is understood."""
+
+    dry_run: bool = False
+    grace_seconds: int | None = None
+    uid: str = ""
+    resource_version: str = ""
+
+
+class Objects:
+    """The objects of the embedded API, changed by the rules of the real one. Not locked: the server is."""
+
+    def __init__(
+        self,
+        *,
+        now: Callable[[], float],
+        seed: int,
+        families: tuple[str, ...],
+        derive_slices: bool,
+        validate: Validate | None,
+    ) -> None:
+        self.store = Store(seed=seed)
+        self.warnings: list[str] = []
+        self._now = now
+        self._addresses = defaults.Addresses(families)
+        self._derive_slices = derive_slices
+        self._validate = validate
+        self._resources: dict[tuple[str, str, str], Resource] = {
+            (resource.group, resource.version, resource.plural): resource for resource in resources.BUILT_IN
+        }
+
+    def time(self, *, later: float = 0) -> str:
+        """The clock as metadata carries it."""
+        return datetime.fromtimestamp(self._now() + later, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def resources(self) -> tuple[Resource, ...]:
+        """Everything that is served now."""
+        return tuple(self._resources.values())
+
+    def find(self, group: str, version: str, plural: str) -> Resource | None:
+        """The resource of a path."""
+        return self._resources.get((group, version, plural))
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Stored:
+        """The current version, or a 404."""
+        stored = self.store.get(resource.key, namespace, name)
+        if stored is None:
+            raise errors.not_found(resource.plural, resource.group, name)
+        return stored
+
+    def create(self, resource: Resource, namespace: str, body: Any, options: WriteOptions) -> Object:
+        """Store a new object and give it back as it is stored."""
+        obj = self._typed(resource, body)
+        metadata = self._new_metadata(resource, namespace, obj)
+        obj["metadata"] = metadata
+        name = metadata["name"]
+        self._admit(resource, namespace, name)
+        if self.store.get(resource.key, namespace, name) is not None:
+            raise errors.already_exists(resource.plural, resource.group, name)
+        if metadata.pop("resourceVersion", None):
+            raise errors.ApiError(500, "InternalError", "resourceVersion should not be set on objects to be created")
+        if resource.has_status and resource.kind != "Node":
+            obj.pop("status", None)
+        obj = self._complete(resource, obj, None, options)
+        if options.dry_run:
+            if resource == resources.SERVICES:
+                self._addresses.release(obj)
+            return obj
+        stored = self.store.put(resource.key, obj)
+        self._follow(resource, None, stored)
+        return stored.obj
+
+    def update(
+        self, resource: Resource, stored: Stored, body: Any, options: WriteOptions, *, status: bool = False
+    ) -> Object:
+        """Store a changed object, of which only the status counts when `status`; a no-op keeps the resourceVersion."""
+        obj = self._typed(resource, body)
+        old = stored.obj
+        metadata = {**(obj.get("metadata") or {})}
+        self._check_identity(resource, stored, metadata)
+        if status:
+            metadata = dict(old["metadata"])
+            obj = {**{k: v for k, v in old.items() if k != "status"}, **{k: obj[k] for k in ("status",) if k in obj}}
+        elif resource.has_status:
+            obj = {k: v for k, v in obj.items() if k != "status"}
+            obj |= {"status": old["status"]} if "status" in old else {}
+        for name in (*_SET_BY_SERVER, "name", "namespace", "resourceVersion", "generateName"):
+            metadata.pop(name, None)
+            if name in old["metadata"]:
+                metadata[name] = old["metadata"][name]
+        metadata.pop("managedFields", None)
+        for name in ("labels", "annotations", "finalizers", "ownerReferences"):
+            if name in metadata and not metadata[name]:
+                del metadata[name]
+        obj["metadata"] = metadata
+        self._check_finalizers(resource, old["metadata"], metadata)
+        obj = self._complete(resource, obj, old, options)
+        if obj == old:
+            return old
+        if resource.generation and _spec(obj) != _spec(old):
+            metadata["generation"] = old["metadata"].get("generation", 0) + 1
+        if options.dry_run:
+            return obj
+        if self._is_over(obj):
+            metadata["resourceVersion"] = str(self.store.revision + 1)
+            self._remove(resource, stored)
+            return obj
+        changed = self.store.put(resource.key, obj)
+        self._follow(resource, stored, changed)
+        return changed.obj
+
+    def delete(self, resource: Resource, stored: Stored, options: DeleteOptions) -> tuple[Object, bool]:
+        """Delete, or begin to; the object and whether it is gone."""
+        metadata = stored.obj["metadata"]
+        self._check_preconditions(resource, stored, options)
+        grace = self._grace(resource, stored.obj, options)
+        waits = metadata.get("finalizers") or grace or resource == resources.NAMESPACES
+        if options.dry_run:
+            return stored.obj, not waits
+        if not waits:
+            self._remove(resource, stored)
+            return stored.obj, True
+        if "deletionTimestamp" in metadata and grace >= metadata.get("deletionGracePeriodSeconds", 0):
+            return stored.obj, False
+        changed = {
+            **metadata,
+            "deletionTimestamp": self.time(later=grace),
+            "deletionGracePeriodSeconds": grace,
+        }
+        if "generation" in metadata:
+            changed["generation"] = metadata["generation"] + 1
+        obj = {**stored.obj, "metadata": changed}
+        if resource == resources.NAMESPACES:
+            obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+        if resource == resources.DEFINITIONS:
+            obj["status"] = self._terminating(obj.get("status") or {})
+        marked = self.store.put(resource.key, obj)
+        self._follow(resource, stored, marked)
+        if resource == resources.NAMESPACES:
+            self._empty_namespace(stored.name)
+        if resource == resources.DEFINITIONS:
+            self._empty_definition(stored.name)
+        return marked.obj, self.store.get(resource.key, stored.namespace, stored.name) is None
+
+    def sync_slices(self, service: Stored) -> None:
+        """The slice controller's turn for one Service."""
+        wanted: dict[str, Object] = {}
+        if "deletionTimestamp" not in service.obj["metadata"]:
+            pods = [pod.obj for pod in self.store.within(resources.PODS.key, service.namespace)]
+            wanted = {entry["metadata"]["name"]: entry for entry in slices.slices_of(service.obj, pods, self._node)}
+        for name, entry in wanted.items():
+            current = self.store.get(resources.SLICES.key, service.namespace, name)
+            if current is None:
+                self.create(resources.SLICES, service.namespace, entry, WriteOptions())
+            else:
+                self.update(resources.SLICES, current, entry, WriteOptions())
+        self._remove_slices(service, keep=frozenset(wanted))
+
+    def _node(self, name: str) -> Mapping[str, Any] | None:
+        stored = self.store.get(resources.NODES.key, "", name)
+        return stored.obj if stored else None
+
+    def _remove_slices(self, service: Stored, keep: frozenset[str] = frozenset()) -> None:
+        uid = service.obj["metadata"]["uid"]
+        for stored in self.store.within(resources.SLICES.key, service.namespace):
+            owners = stored.obj["metadata"].get("ownerReferences") or ()
+            if stored.name not in keep and any(owner.get("uid") == uid for owner in owners):
+                self._remove(resources.SLICES, stored)
+
+    def _typed(self, resource: Resource, body: Any) -> Object:
+        if not isinstance(body, dict):
+            raise errors.bad_request(f"the object provided is unrecognized (must be of type {resource.kind})")
+        kind, version = body.get("kind") or resource.kind, body.get("apiVersion") or resource.api_version
+        if (kind, version) != (resource.kind, resource.api_version):
+            raise errors.bad_request(
+                f"{kind} in version {str(version).rpartition('/')[2]!r} cannot be handled as a {resource.kind}: "
+                f"no kind {kind!r} is registered for version {version!r} here".replace("'", '"')
+            )
+        if not isinstance(body.get("metadata", {}), dict):
+            raise errors.bad_request("metadata is no object")
+        return {**body, "kind": kind, "apiVersion": version}
+
+    def _new_metadata(self, resource: Resource, namespace: str, obj: Object) -> Object:
+        metadata: Object = {**(obj.get("metadata") or {})}
+        if resource.namespaced:
+            if metadata.get("namespace", namespace) != namespace:
+                raise errors.bad_request(
+                    "the namespace of the provided object does not match the namespace sent on the request"
+                )
+            metadata["namespace"] = namespace
+        else:
+            metadata.pop("namespace", None)
+        for name in (*_SET_BY_SERVER, "managedFields"):
+            metadata.pop(name, None)
+        uid = self.store.new_uid()
+        if not metadata.get("name") and metadata.get("generateName"):
+            metadata["name"] = metadata["generateName"] + uid[:5]
+        if not metadata.get("name"):
+            fault = ("metadata.name", "FieldValueRequired", "Required value: name or generateName is required")
+            raise errors.invalid(resource.kind, resource.group, "", [fault])
+        name = metadata["name"]
+        if not re.fullmatch(_SUBDOMAIN, name) or len(name) > 253:
+            text = f'Invalid value: "{name}": {_SUBDOMAIN_TEXT}'
+            fault = ("metadata.name", "FieldValueInvalid", text)
+            raise errors.invalid(resource.kind, resource.group, name, [fault])
+        metadata |= {"uid": uid, "creationTimestamp": self.time()}
+        if resource.generation:
+            metadata["generation"] = 1
+        return metadata
+
+    def _admit(self, resource: Resource, namespace: str, name: str) -> None:
+        """NamespaceLifecycle, and the custom resource endpoint's own refusal."""
+        if resource.namespaced:
+            stored = self.get(resources.NAMESPACES, "", namespace)
+            if "deletionTimestamp" in stored.obj["metadata"]:
+                raise errors.namespace_terminating(resource.plural, resource.group, name, namespace)
+        if resource.custom:
+            definition = self.store.get(resources.DEFINITIONS.key, "", resource.definition)
+            if definition and "deletionTimestamp" in definition.obj["metadata"]:
+                raise errors.method_not_allowed(
+                    "create not allowed while custom resource definition is terminating",
+                    resource.group,
+                    resource.plural,
+                )
+
+    def _complete(
+        self, resource: Resource, obj: Object, old: Mapping[str, Any] | None, options: WriteOptions
+    ) -> Object:
+        """Defaults and checks by kind; `obj` is a private copy down to its metadata."""
+        match resource:
+            case resources.SERVICES:
+                defaults.complete_service(obj, old, self._addresses)
+            case resources.PODS:
+                defaults.complete_pod(obj)
+            case resources.NAMESPACES:
+                defaults.complete_namespace(obj)
+            case resources.SLICES:
+                defaults.complete_slice(obj)
+            case resources.EVENTS:
+                self._check_event(obj)
+            case resources.DEFINITIONS:
+                defaults.complete_definition(obj, self.time(), new=old is None)
+            case _ if resource.custom:
+                return self._complete_custom(resource, obj, old, options)
+        return obj
+
+    def _complete_custom(
+        self, resource: Resource, obj: Object, old: Mapping[str, Any] | None, options: WriteOptions
+    ) -> Object:
+        pruned, unknown = schema.prune(obj, resource.schema)
+        texts = [f'unknown field "{field}"' for field in unknown]
+        if texts and options.strict:
+            raise errors.bad_request(
+                f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+                f"strict decoding error: {', '.join(texts)}"
+            )
+        self.warnings.extend(texts)
+        full: Object = schema.with_defaults(pruned, resource.schema)
+        full["metadata"] = obj["metadata"]
+        faults = self._validate(full, old) if self._validate else ()
+        if faults:
+            causes = []
+            for fault in faults:
+                field, _, text = fault.partition(": ")
+                causes.append((field, "FieldValueInvalid", text))
+            raise errors.invalid(resource.kind, resource.group, obj["metadata"]["name"], causes)
+        return full
+
+    def _check_event(self, event: Object) -> None:
+        metadata = event["metadata"]
+        namespace = (event.get("involvedObject") or {}).get("namespace") or "default"
+        if namespace != metadata["namespace"]:
+            text = f'Invalid value: "{namespace}": does not match event.namespace'
+            fault = ("involvedObject.namespace", "FieldValueInvalid", text)
+            raise errors.invalid("Event", "", metadata["name"], [fault])
+
+    def _check_identity(self, resource: Resource, stored: Stored, metadata: Mapping[str, Any]) -> None:
+        old = stored.obj["metadata"]
+        name = metadata.get("name", stored.name)
+        if name != stored.name:
+            raise errors.bad_request(
+                f"the name of the object ({name}) does not match the name on the URL ({stored.name})"
+            )
+        if metadata.get("namespace", stored.namespace) != stored.namespace:
+            raise errors.bad_request(
+                f"the namespace of the object ({metadata['namespace']}) does not match the namespace on the request "
+                f"({stored.namespace})"
+            )
+        uid = metadata.get("uid")
+        if uid and uid != old["uid"]:
+            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"
+            raise errors.conflict(resource.plural, resource.group, stored.name, why)
+        revision = metadata.get("resourceVersion")
+        if not revision and resource.custom:
+            fault = (
+                "metadata.resourceVersion",
+                "FieldValueInvalid",
+                "Invalid value: 0: must be specified for an update",
+            )
+            raise errors.invalid(resource.plural, resource.group, stored.name, [fault])
+        if revision and revision != old["resourceVersion"]:
+            raise errors.conflict(resource.plural, resource.group, stored.name)
+
+    def _check_finalizers(self, resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        added = [name for name in new.get("finalizers") or () if name not in (old.get("finalizers") or ())]
+        if "deletionTimestamp" in old and added:
+            listed = ", ".join(f'"{name}"' for name in added)
+            text = (
+                "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers "
+                f"[]string{{{listed}}}"
+            )
+            fault = ("metadata.finalizers", "FieldValueForbidden", text)
+            raise errors.invalid(resource.kind, resource.group, old["name"], [fault])
+
+    def _check_preconditions(self, resource: Resource, stored: Stored, options: DeleteOptions) -> None:
+        metadata = stored.obj["metadata"]
+        for label, wanted, found in (
+            ("UID", options.uid, metadata["uid"]),
+            ("ResourceVersion", options.resource_version, metadata["resourceVersion"]),
+        ):
+            if wanted and wanted != found:
+                in_object = "UID in object meta" if label == "UID" else "ResourceVersion in object meta"
+                why = f"Precondition failed: {label} in precondition: {wanted}, {in_object}: {found}"
+                raise errors.conflict(resource.plural, resource.group, stored.name, why)
+
+    def _grace(self, resource: Resource, obj: Mapping[str, Any], options: DeleteOptions) -> int:
+        """Seconds a Pod may take to end; without a node, or when it ended, nobody would end it [pod strategy]."""
+        if resource != resources.PODS:
+            return 0
+        if not obj["spec"].get("nodeName") or obj["status"].get("phase") in ("Succeeded", "Failed"):
+            return 0
+        if options.grace_seconds is not None:
+            return options.grace_seconds
+        return int(obj["spec"]["terminationGracePeriodSeconds"])
+
+    def _is_over(self, obj: Mapping[str, Any]) -> bool:
+        metadata = obj["metadata"]
+        if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
+            return False
+        return obj["kind"] != "Namespace" and not metadata.get("deletionGracePeriodSeconds")
+
+    def _remove(self, resource: Resource, stored: Stored) -> None:
+        self.store.remove(resource.key, stored)
+        self._follow(resource, stored, None)
+        if resource == resources.SERVICES:
+            self._addresses.release(stored.obj)
+        if resource.namespaced:
+            self._end_namespace(stored.namespace)
+        if resource.custom:
+            self._end_definition(resource.definition)
+
+    def _follow(self, resource: Resource, old: Stored | None, new: Stored | None) -> None:
+        """What other controllers do at once here: slices follow pods and nodes, resources follow definitions."""
+        current = new or old
+        assert current is not None
+        if resource == resources.DEFINITIONS:
+            for key in [key for key, found in self._resources.items() if found.definition == current.name]:
+                del self._resources[key]
+            for found in resources.from_definition(new.obj) if new else ():
+                self._resources[found.group, found.version, found.plural] = found
+        if not self._derive_slices:
+            return
+        if resource == resources.SERVICES:
+            if new:
+                self.sync_slices(new)
+            else:
+                self._remove_slices(current)
+        elif resource == resources.PODS:
+            self._sync_namespace(current.namespace, [stored for stored in (old, new) if stored])
+        elif resource == resources.NODES:
+            pods = self.store.all(resources.PODS.key)
+            on_node = [pod for pod in pods if pod.obj["spec"].get("nodeName") == current.name]
+            for namespace in sorted({pod.namespace for pod in on_node}):
+                self._sync_namespace(namespace, [pod for pod in on_node if pod.namespace == namespace])
+
+    def _sync_namespace(self, namespace: str, pods: Sequence[Stored]) -> None:
+        for service in self.store.within(resources.SERVICES.key, namespace):
+            selector = service.obj["spec"].get("selector") or {}
+            labelled = (pod.obj["metadata"].get("labels") or {} for pod in pods)
+            if selector and any(all(labels.get(k) == v for k, v in selector.items()) for labels in labelled):
+                self.sync_slices(service)
+
+    def _empty_namespace(self, namespace: str) -> None:
+        for key in self.store.keys_in(namespace):
+            resource = next(found for found in self.resources() if found.key == key)
+            for stored in self.store.within(key, namespace):
+                if self.store.get(key, namespace, stored.name) is stored:
+                    self.delete(resource, stored, DeleteOptions())
+        self._end_namespace(namespace)
+
+    def _end_namespace(self, namespace: str) -> None:
+        stored = self.store.get(resources.NAMESPACES.key, "", namespace)
+        if stored and "deletionTimestamp" in stored.obj["metadata"] and not self.store.keys_in(namespace):
+            self.store.remove(resources.NAMESPACES.key, stored)
+
+    def _terminating(self, status: Mapping[str, Any]) -> Object:
+        condition = {
+            "lastTransitionTime": self.time(),
+            "message": "CustomResource deletion is in progress",
+            "reason": "InstanceDeletionInProgress",
+            "status": "True",
+            "type": "Terminating",
+        }
+        return {**status, "conditions": [*(status.get("conditions") or ()), condition]}
+
+    def _empty_definition(self, name: str) -> None:
+        for resource in [found for found in self.resources() if found.definition == name]:
+            for stored in self.store.all(resource.key):
+                self.delete(resource, stored, DeleteOptions())
+        self._end_definition(name)
+
+    def _end_definition(self, name: str) -> None:
+        stored = self.store.get(resources.DEFINITIONS.key, "", name)
+        if stored is None or "deletionTimestamp" not in stored.obj["metadata"]:
+            return
+        if any(self.store.all(found.key) for found in self.resources() if found.definition == name):
+            return
+        others = [entry for entry in stored.obj["metadata"].get("finalizers") or () if entry != CLEANUP]
+        if not others:
+            self._remove(resources.DEFINITIONS, stored)
+
+
+def _spec(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """What metadata.generation counts the changes of."""
+    return {name: value for name, value in obj.items() if name not in ("metadata", "status")}

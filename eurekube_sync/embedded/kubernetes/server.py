@@ -1,0 +1,341 @@
+"""A small Kubernetes API in memory: requests in, responses out, no sockets and no clock of its own.
+
+Owns paths, verbs, media types and answers. The rules of writing are in `objects`, those of LIST in `lists`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from eurekube_sync.embedded.http import Request, Response
+from eurekube_sync.embedded.kubernetes import errors, lists, openapi, patches, resources, tables
+from eurekube_sync.embedded.kubernetes.access import Access, Denial
+from eurekube_sync.embedded.kubernetes.objects import DeleteOptions, Objects, Validate, WriteOptions
+from eurekube_sync.embedded.kubernetes.resources import Resource
+from eurekube_sync.embedded.kubernetes.selection import field_test
+from eurekube_sync.embedded.kubernetes.store import Stored
+
+VERSION = "v1.36.3"
+_GZIP_ABOVE = 128 * 1024
+_OPEN = frozenset({"/version", "/readyz", "/livez", "/healthz"})
+_VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_PATCHES: Mapping[str, Callable[[Any, Any], Any]] = {
+    patches.JSON: patches.json_patch,
+    patches.MERGE: patches.merge_patch,
+    patches.STRATEGIC: patches.strategic_merge_patch,
+}
+_RETURNED_WHEN_GONE = frozenset({"Pod", "Service", "ServiceAccount"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """What a path names."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    subresource: str
+
+
+class EmbeddedKubernetes:
+    """The API server. `handle` may be called from several threads; calls are answered one after the other."""
+
+    def __init__(
+        self,
+        now: Callable[[], float],
+        *,
+        definitions: Iterable[Mapping[str, Any]] = (),
+        seed: int = 0,
+        families: tuple[str, ...] = ("IPv4",),
+        derive_slices: bool = True,
+        validate: Validate | None = None,
+        tokens: Mapping[str, str] | None = None,
+        watch_seconds: float = 1.0,
+    ) -> None:
+        """`definitions` are installed as if created; `validate` judges custom resources; `now` is in Unix seconds."""
+        self.access = Access(tokens=dict(tokens or {}))
+        self._now = now
+        self._watch_seconds = watch_seconds
+        self._objects = Objects(now=now, seed=seed, families=families, derive_slices=derive_slices, validate=validate)
+        self._changed = threading.Condition(threading.RLock())
+        for name in ("default", "kube-node-lease", "kube-public", "kube-system"):
+            self._objects.create(resources.NAMESPACES, "", {"metadata": {"name": name}}, WriteOptions())
+        for definition in definitions:
+            self._objects.create(resources.DEFINITIONS, "", definition, WriteOptions())
+
+    @property
+    def revision(self) -> int:
+        """The latest resourceVersion: it stands still when nothing was written."""
+        return self._objects.store.revision
+
+    def deny(self, resource: str = "", verb: str = "", namespace: str | None = None) -> None:
+        """Take away a permission, e.g. `deny("services", "list")`; undone by `access.denials.clear()`."""
+        self.access.denials.add(Denial(resource=resource, verb=verb, namespace=namespace))
+
+    def expire_continue_tokens(self) -> None:
+        """Make every open `continue` token answer 410, as compaction does after five minutes."""
+        with self._changed:
+            self._objects.store.compact()
+
+    def call(self, method: str, path: str, body: Any = None, **query: str) -> tuple[int, Any]:
+        """A request without HTTP's wrapping, for those who build a world: status and decoded body."""
+        content = "application/json"
+        if method == "PATCH":
+            content = patches.JSON if isinstance(body, list) else patches.MERGE
+        token = next(iter(self.access.tokens), "")
+        response = self.handle(
+            Request(
+                method=method,
+                path=path,
+                query=query,
+                headers={"content-type": content, "authorization": f"Bearer {token}"},
+                body=b"" if body is None else msgspec.json.encode(body),
+            )
+        )
+        is_json = response.content_type.startswith("application/json")
+        return response.status, msgspec.json.decode(response.body) if is_json else response.body.decode()
+
+    def handle(self, request: Request) -> Response:
+        """Answer one request."""
+        with self._changed:
+            self._objects.warnings.clear()
+            before = self.revision
+            try:
+                response = self._answer(request)
+            except errors.PageNotFound:
+                return _text(404, "404 page not found\n")
+            except errors.ApiError as error:
+                headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
+                return _json(error.code, error.body, headers=headers)
+            if self.revision != before:
+                self._changed.notify_all()
+        accepted = request.headers.get("accept-encoding", "")
+        if len(response.body) > _GZIP_ABOVE and "gzip" in accepted:
+            return Response(
+                status=response.status,
+                body=gzip.compress(response.body, 1),
+                content_type=response.content_type,
+                headers={**response.headers, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"},
+            )
+        return response
+
+    def _answer(self, request: Request) -> Response:
+        path = request.path.rstrip("/") or "/"
+        user = self.access.user(request.headers) if path not in _OPEN else ""
+        if path in _OPEN:
+            return _json(200, _version()) if path == "/version" else _text(200, "ok")
+        parts = [part for part in path.split("/") if part]
+        if parts[:1] == ["api"] and len(parts) > 2:
+            return self._on_resource(request, user, "", parts[1], parts[2:])
+        if parts[:1] == ["apis"] and len(parts) > 3:
+            return self._on_resource(request, user, parts[1], parts[2], parts[3:])
+        if request.method != "GET":
+            raise errors.PageNotFound
+        return _json(200, self._document(parts))
+
+    def _document(self, parts: list[str]) -> Mapping[str, Any]:
+        """Discovery and OpenAPI."""
+        served = self._objects.resources()
+        found: Mapping[str, Any] | None = None
+        match parts:
+            case ["api"]:
+                found = resources.core_versions()
+            case ["apis"]:
+                found = resources.group_list(served)
+            case ["api", version]:
+                found = resources.resource_list(served, "", version)
+            case ["apis", group]:
+                found = resources.group(served, group)
+            case ["apis", group, version]:
+                found = resources.resource_list(served, group, version)
+            case ["openapi", "v3"]:
+                found = openapi.index(served)
+            case ["openapi", "v3", *rest]:
+                found = openapi.document(served, "/".join(rest))
+        if found is None:
+            raise errors.PageNotFound
+        return found
+
+    def _on_resource(self, request: Request, user: str, group: str, version: str, parts: list[str]) -> Response:
+        if (group, parts) == ("authorization.k8s.io", ["selfsubjectaccessreviews"]) and request.method == "POST":
+            return _json(201, self.access.review(user, _decoded(request.body)))
+        target = self._target(group, version, parts)
+        resource = target.resource
+        verb = _VERBS.get(request.method, "")
+        if not target.name:
+            watched = request.query.get("watch", "") in ("true", "1")
+            verb = {"get": "watch" if watched else "list", "delete": "deletecollection"}.get(verb, verb)
+        named = f"{resource.plural}/{target.subresource}" if target.subresource else resource.plural
+        scope = target.name if resource == resources.NAMESPACES else target.namespace
+        self.access.check(user, verb, group, named, scope, target.name)
+        match verb, target.name, target.subresource:
+            case "list", "", "":
+                return self._list(request, target)
+            case "watch", "", "":
+                return self._watch(request, target)
+            case "create", "", "" if target.namespace or not resource.namespaced:
+                body = _decoded(request.body)
+                obj = self._objects.create(resource, target.namespace, body, _options(request))
+                return self._object(201, obj)
+            case "deletecollection", "", "":
+                return self._delete_all(request, target)
+            case "get", name, _ if name:
+                stored = self._objects.get(resource, target.namespace, name)
+                if _wants_table(request):
+                    return self._table(request, resource, [stored], {})
+                return self._object(200, stored.obj)
+            case (("update" | "patch"), name, _) if name:
+                return self._write(request, target)
+            case "delete", name, "" if name:
+                return self._delete(request, target)
+        raise errors.method_not_allowed("the server does not allow this method on the requested resource")
+
+    def _target(self, group: str, version: str, parts: list[str]) -> _Target:
+        namespace = ""
+        if parts[0] == "namespaces" and not group and (len(parts) < 3 or parts[2:] in (["status"], ["finalize"])):
+            pass
+        elif parts[0] == "namespaces" and len(parts) >= 3:
+            namespace, parts = parts[1], parts[2:]
+        plural, name, subresource, *rest = [*parts, "", ""]
+        resource = self._objects.find(group, version, plural)
+        if resource is None:
+            if any((known.group, known.version) == (group, version) for known in self._objects.resources()):
+                if group and not any(known.custom for known in self._objects.resources() if known.group == group):
+                    raise _no_resource()
+                if not group:
+                    raise _no_resource()
+            raise errors.PageNotFound
+        if any(rest) or (subresource and not (subresource == "status" and resource.has_status)):
+            raise _no_resource()
+        if (namespace and not resource.namespaced) or (name and resource.namespaced and not namespace):
+            raise _no_resource()
+        return _Target(resource=resource, namespace=namespace, name=name, subresource=subresource)
+
+    def _list(self, request: Request, target: _Target) -> Response:
+        resource = target.resource
+        found = lists.page(self._objects.store, resource, target.namespace, request.query)
+        if _wants_table(request):
+            return self._table(request, resource, found.items, found.metadata)
+        head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": found.metadata}
+        items = b",".join(stored.item(typed=resource.custom) for stored in found.items)
+        body = msgspec.json.encode(head)[:-1] + b',"items":[' + items + b"]}\n"
+        return Response(status=200, body=body)
+
+    def _table(
+        self, request: Request, resource: Resource, found: Iterable[Stored], metadata: Mapping[str, Any]
+    ) -> Response:
+        include = request.query.get("includeObject", "Metadata")
+        objects = [stored.obj for stored in found]
+        return _json(200, tables.table(resource, objects, metadata, include, self._now()))
+
+    def _watch(self, request: Request, target: _Target) -> Response:
+        """Answer what changed since resourceVersion and end: enough for `kubectl delete` and `kubectl wait`."""
+        store = self._objects.store
+        since = int(request.query.get("resourceVersion") or 0)
+        fields = field_test(request.query.get("fieldSelector", ""), target.resource.plural)
+        events: list[bytes] = []
+        for attempt in range(2):
+            for change in store.journal:
+                if change.key != target.resource.key or change.revision <= since:
+                    continue
+                if target.namespace and change.stored.namespace != target.namespace:
+                    continue
+                if fields is None or fields(change.stored.obj):
+                    events.append(msgspec.json.encode({"type": change.type, "object": change.stored.obj}) + b"\n")
+            if events or attempt:
+                break
+            self._changed.wait(self._watch_seconds)
+        return Response(status=200, body=b"".join(events) or b"\n")
+
+    def _write(self, request: Request, target: _Target) -> Response:
+        resource = target.resource
+        stored = self._objects.get(resource, target.namespace, target.name)
+        body = _decoded(request.body) if request.method == "PUT" else _patched(request, resource, stored)
+        status = target.subresource == "status"
+        return self._object(200, self._objects.update(resource, stored, body, _options(request), status=status))
+
+    def _delete(self, request: Request, target: _Target) -> Response:
+        resource = target.resource
+        stored = self._objects.get(resource, target.namespace, target.name)
+        obj, gone = self._objects.delete(resource, stored, _delete_options(request))
+        if not gone or resource.kind in _RETURNED_WHEN_GONE:
+            return self._object(200, obj)
+        found = errors.details(resource.plural, resource.group, target.name)
+        found["uid"] = obj["metadata"]["uid"]
+        head = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+        return _json(200, {**head, "details": found})
+
+    def _delete_all(self, request: Request, target: _Target) -> Response:
+        found = lists.page(self._objects.store, target.resource, target.namespace, request.query)
+        for stored in found.items:
+            self._objects.delete(target.resource, stored, _delete_options(request))
+        head = {"kind": f"{target.resource.kind}List", "apiVersion": target.resource.api_version}
+        return _json(200, {**head, "metadata": found.metadata, "items": [stored.obj for stored in found.items]})
+
+    def _object(self, status: int, obj: Mapping[str, Any]) -> Response:
+        warnings = ", ".join('299 - "' + text.replace('"', '\\"') + '"' for text in self._objects.warnings)
+        return _json(status, obj, headers={"Warning": warnings} if warnings else {})
+
+
+def _patched(request: Request, resource: Resource, stored: Stored) -> Any:
+    content = request.headers.get("content-type", "").partition(";")[0].strip()
+    accepted = [patches.JSON, patches.MERGE, *(() if resource.custom else (patches.STRATEGIC,))]
+    if content not in accepted:
+        raise errors.unsupported_media_type(accepted)
+    patch = _decoded(request.body)
+    try:
+        return _PATCHES[content](stored.obj, patch)
+    except patches.PatchError:
+        raise errors.unprocessable_patch() from None
+
+
+def _no_resource() -> errors.ApiError:
+    return errors.ApiError(404, "NotFound", "the server could not find the requested resource", details={})
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except msgspec.DecodeError as error:
+        raise errors.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+
+
+def _options(request: Request) -> WriteOptions:
+    return WriteOptions(
+        dry_run=request.query.get("dryRun") == "All", strict=request.query.get("fieldValidation") == "Strict"
+    )
+
+
+def _delete_options(request: Request) -> DeleteOptions:
+    body = _decoded(request.body) if request.body else {}
+    grace = body.get("gracePeriodSeconds", request.query.get("gracePeriodSeconds"))
+    preconditions = body.get("preconditions") or {}
+    return DeleteOptions(
+        dry_run="All" in (request.query.get("dryRun"), *(body.get("dryRun") or ())),
+        grace_seconds=None if grace is None else int(grace),
+        uid=preconditions.get("uid") or "",
+        resource_version=preconditions.get("resourceVersion") or "",
+    )
+
+
+def _wants_table(request: Request) -> bool:
+    return "as=Table" in request.headers.get("accept", "").partition(",")[0].replace(" ", "")
+
+
+def _version() -> dict[str, str]:
+    major, minor, _ = VERSION.removeprefix("v").split(".")
+    return {"major": major, "minor": minor, "gitVersion": VERSION, "platform": "linux/amd64"}
+
+
+def _json(status: int, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(status=status, body=msgspec.json.encode(body) + b"\n", headers=headers or {})
+
+
+def _text(status: int, text: str) -> Response:
+    return Response(status=status, body=text.encode(), content_type="text/plain; charset=utf-8")
