@@ -6,11 +6,11 @@ the list (`Observed.refreshed`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from eurekube_sync.model import InstanceKey, ObservedInstance, SyncerRef
-from eurekube_sync.ownership import CLUSTER, Ownership, syncer_of
+from eurekube_sync.model import Complete, InstanceKey, ObservedInstance, SyncerRef
+from eurekube_sync.ownership import CLUSTER, OWNER, Ownership, syncer_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +65,13 @@ class Observed:
         return replace(self, ours=ours, others=others, fresh=fresh, unread=unread)
 
 
-def observe(instances: Iterable[ObservedInstance], ownership: Ownership, scope: Scope) -> Observed:
-    """Divides a complete list."""
+def observe(registry: Complete[tuple[ObservedInstance, ...]], ownership: Ownership, scope: Scope) -> Observed:
+    """Divides a complete list. There is no `Observed` of an Unknown registry, so nothing can be withdrawn from one."""
     ours: dict[InstanceKey, ObservedInstance] = {}
     others: dict[InstanceKey, ObservedInstance] = {}
     clashes: set[str] = set()
     listed: dict[SyncerRef, int] = {}
-    for instance in instances:
+    for instance in registry.data:
         if _ours(instance, ownership, scope):
             ours[instance.key] = instance
             syncer = syncer_of(instance)
@@ -89,3 +89,15 @@ def observe(instances: Iterable[ObservedInstance], ownership: Ownership, scope: 
 def _ours(instance: ObservedInstance, ownership: Ownership, scope: Scope) -> bool:
     syncer = syncer_of(instance)
     return syncer is not None and ownership.holds(instance) and scope.covers(syncer)
+
+
+def held_by_owner(
+    registry: Complete[tuple[ObservedInstance, ...]], owner: str, scope: Scope
+) -> tuple[ObservedInstance, ...]:
+    """What carries the owner's name and lies in scope, of whichever cluster: all that may be renewed while the cluster
+    does not tell who it is."""
+    return tuple(
+        instance
+        for instance in registry.data
+        if instance.metadata.get(OWNER) == owner and (syncer := syncer_of(instance)) and scope.covers(syncer)
+    )

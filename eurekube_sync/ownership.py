@@ -35,7 +35,7 @@ class Ownership:
 
     def clashes(self, instance: ObservedInstance) -> bool:
         """Whether it carries our owner name but another cluster: two clusters were given one name."""
-        return instance.metadata.get(OWNER) == self.owner and instance.metadata.get(CLUSTER) != self.cluster
+        return instance.metadata.get(OWNER) == self.owner and not self.holds(instance)
 
     def marked(self, metadata: Mapping[str, str], syncer: SyncerRef, pod: PodRef | None) -> dict[str, str]:
         """The user's metadata with our marks beside it."""

@@ -1,0 +1,131 @@
+"""What a pass may do to Eureka, as values: renew, register, update, cancel; each with its reason and its syncer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, SyncerRef
+
+
+class Grounds(StrEnum):
+    """What a withdrawal rests on. The brake spares positive evidence from its test of sizes."""
+
+    ABSENCE = "Absence"
+    """The endpoint is not there any more, or not ready. It could be the cluster that errs."""
+    TERMINATING = "Terminating"
+    """The endpoint says so itself."""
+    SYNCER_DELETED = "SyncerDeleted"
+    """A person deletes the syncer."""
+    REPLACED = "Replaced"
+    """Another pod listens at its address and port."""
+    ORPHANED = "Orphaned"
+    """Its namespace was listed completely and has no such syncer."""
+
+    @property
+    def positive(self) -> bool:
+        """Whether it is evidence that somebody wanted it so."""
+        return self in (Grounds.TERMINATING, Grounds.SYNCER_DELETED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One difference between what stands and what should."""
+
+    field: str
+    was: str
+    becomes: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renew:
+    """Renew the lease. On a 404 `heal` is registered; None: it is left alone, for we do not know that it lives."""
+
+    key: InstanceKey
+    syncer: SyncerRef | None
+    why: str
+    heal: Instance | None = None
+    status: InstanceStatus | None = None
+    """What the list showed; None when the registry could not be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Register:
+    """Register an instance that an uncached read showed absent."""
+
+    instance: Instance
+    syncer: SyncerRef
+    why: str
+
+    @property
+    def key(self) -> InstanceKey:
+        """The instance's."""
+        return self.instance.key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """Register anew an instance of ours that differs, as an uncached read showed."""
+
+    instance: Instance
+    syncer: SyncerRef
+    why: str
+    changes: tuple[Change, ...]
+    was: InstanceStatus
+    stored_timestamp: int
+    """Unix milliseconds: a register must be newer (AbstractInstanceRegistry.register)."""
+
+    @property
+    def key(self) -> InstanceKey:
+        """The instance's."""
+        return self.instance.key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancel:
+    """Take an instance of ours out."""
+
+    key: InstanceKey
+    syncer: SyncerRef
+    why: str
+    grounds: Grounds
+    was: InstanceStatus | None
+    """None: an uncached read showed it absent; the DELETE makes sure of it before a finalizer goes."""
+    vip_address: str = ""
+
+
+Action: TypeAlias = Renew | Register | Update | Cancel
+Withdrawal: TypeAlias = Update | Cancel
+
+
+def withdraws(action: Action) -> bool:
+    """Whether callers lose an UP instance by it: a cancel of one, or UP to DOWN."""
+    match action:
+        case Cancel():
+            return action.was is InstanceStatus.UP
+        case Update():
+            return action.was is InstanceStatus.UP and action.instance.status is not InstanceStatus.UP
+        case Renew() | Register():
+            return False
+
+
+def brings_up(action: Action) -> bool:
+    """Whether callers gain an UP instance by it."""
+    match action:
+        case Register():
+            return action.instance.status is InstanceStatus.UP
+        case Update():
+            return action.was is not InstanceStatus.UP and action.instance.status is InstanceStatus.UP
+        case Renew() | Cancel():
+            return False
+
+
+def removes(action: Action) -> bool:
+    """Whether it belongs to the last stage of a pass: every cancel, and UP to DOWN."""
+    return isinstance(action, Cancel) or withdraws(action)
+
+
+def grounds_of(action: Withdrawal) -> Grounds:
+    """What the withdrawal rests on: a not-ready endpoint is no positive evidence."""
+    return action.grounds if isinstance(action, Cancel) else Grounds.ABSENCE

@@ -1,0 +1,279 @@
+"""The difference between what should stand and what stands, as one sorted value.
+
+    claims (desired) + complete registry (observed)  ->  make_plan      -> renew, register, update, cancel
+    claims (desired), registry Unknown               ->  plan_blind     -> renew what is wanted, register on a 404
+    a cluster that does not tell who it is           ->  plan_renewals  -> renew
+
+Only `make_plan` can withdraw, and it takes an `Observed`, which only a complete list can make.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from eurekube_sync.actions import (
+    Action,
+    Cancel,
+    Change,
+    Grounds,
+    Register,
+    Renew,
+    Update,
+    removes,
+    withdraws,
+)
+from eurekube_sync.desired import Deleting, Desired, Frozen, Serving
+from eurekube_sync.instance import Wanted
+from eurekube_sync.model import Complete, Instance, InstanceKey, InstanceStatus, ObservedInstance, Port, SyncerRef
+from eurekube_sync.observed import Observed
+from eurekube_sync.ownership import OWNER, our_keys, pod_uid_of, syncer_of
+
+A = TypeVar("A", bound=Action)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocked:
+    """A wanted instance that cannot be written now."""
+
+    key: InstanceKey
+    syncer: SyncerRef
+    why: str
+    conflict: bool
+    """True when another's instance stands under our id; False when an uncached read failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All that a pass will do, sorted by kind and key; equal inputs give equal plans."""
+
+    actions: tuple[Action, ...] = ()
+    blocked: tuple[Blocked, ...] = ()
+
+    def of(self, kind: type[A]) -> tuple[A, ...]:
+        """The actions of one kind."""
+        return tuple(action for action in self.actions if isinstance(action, kind))
+
+    @property
+    def changes(self) -> tuple[Action, ...]:
+        """All but the renewals."""
+        return tuple(action for action in self.actions if not isinstance(action, Renew))
+
+    @property
+    def withdrawals(self) -> tuple[Update | Cancel, ...]:
+        """What callers would lose: cancels of UP instances, and UP to DOWN."""
+        return tuple(a for a in self.actions if isinstance(a, Update | Cancel) and withdraws(a))
+
+    @property
+    def suspects(self) -> tuple[InstanceKey, ...]:
+        """The keys to read uncached before anything is changed."""
+        return tuple(action.key for action in self.changes) + tuple(b.key for b in self.blocked if b.conflict)
+
+
+def sorted_plan(actions: Iterable[Action], blocked: Iterable[Blocked] = ()) -> Plan:
+    """A plan of these actions, in its order: renewals, then adds and other changes, then what takes away."""
+    return Plan(
+        actions=tuple(sorted(actions, key=_order)),
+        blocked=tuple(sorted(blocked, key=lambda b: (b.key, b.syncer))),
+    )
+
+
+def make_plan(desired: Desired, observed: Observed) -> Plan:
+    """The plan of a pass that knows what stands."""
+    actions: list[Action] = []
+    blocked: list[Blocked] = []
+    for key in observed.ours:
+        actions.append(_for_ours(key, desired, observed))
+    for key, syncer in desired.wanted_by.items():
+        wanted = desired.wanted(key)
+        if wanted is None or key in observed.ours:
+            continue
+        if key in observed.unread:
+            blocked.append(Blocked(key=key, syncer=syncer, why=observed.unread[key].why, conflict=False))
+        elif key in observed.others:
+            holder = _holder(observed.others[key])
+            blocked.append(Blocked(key=key, syncer=syncer, why=f"{holder} stands under our id", conflict=True))
+        elif wanted.instance.status is InstanceStatus.UP:  # a never-ready endpoint is never registered
+            actions.append(Register(instance=wanted.instance, syncer=syncer, why=wanted.why))
+    actions.extend(_make_sure(desired, observed))
+    return sorted_plan(actions, blocked)
+
+
+def plan_blind(desired: Desired) -> Plan:
+    """The plan while the registry cannot be read but its writes may work: nothing is withdrawn."""
+    return sorted_plan(
+        Renew(
+            key=key,
+            syncer=syncer,
+            why=f"the registry could not be read; {wanted.why}",
+            heal=wanted.instance if wanted.instance.status is InstanceStatus.UP else None,
+        )
+        for key, syncer in desired.wanted_by.items()
+        if (wanted := desired.wanted(key)) is not None
+    )
+
+
+def plan_renewals(instances: Iterable[ObservedInstance], why: str) -> Plan:
+    """Renew these, and nothing else."""
+    return sorted_plan(
+        Renew(key=instance.key, syncer=syncer_of(instance), why=why, status=instance.status) for instance in instances
+    )
+
+
+def withdrawal_id(actions: Iterable[Action]) -> str:
+    """A checksum over the withdrawals alone: the same set gives the same 12 hex digits, whatever else a pass does."""
+    lines = sorted(f"{type(action).__name__} {action.key}" for action in actions if withdraws(action))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
+
+
+def renewal_of(action: Update | Cancel, why: str) -> Renew:
+    """What is done instead of a withdrawal that waits: status and lease are kept."""
+    return Renew(key=action.key, syncer=action.syncer, why=why, status=action.was)
+
+
+def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change, ...]:
+    """What a new register would change. Metadata that others added is theirs; a person's override is not fought."""
+    pairs = [
+        ("hostName", observed.host_name, instance.host_name),
+        ("ipAddr", observed.ip_addr, instance.ip_addr),
+        ("port", _shown(observed.port), _shown(instance.port)),
+        ("securePort", _shown(observed.secure_port), _shown(instance.secure_port)),
+        ("vipAddress", observed.vip_address, instance.vip_address),
+        ("secureVipAddress", observed.secure_vip_address, instance.secure_vip_address),
+        ("homePageUrl", observed.home_page_url, instance.home_page_url),
+        ("statusPageUrl", observed.status_page_url, instance.status_page_url),
+        ("healthCheckUrl", observed.health_check_url, instance.health_check_url),
+        (
+            "lease",
+            f"{observed.lease.renewal}/{observed.lease.duration} s",
+            f"{instance.lease.renewal}/{instance.lease.duration} s",
+        ),
+    ]
+    keys = set(instance.metadata) | (our_keys(observed.metadata) - our_keys(instance.metadata))
+    pairs += [
+        (f"metadata.{key}", observed.metadata.get(key, ""), instance.metadata.get(key, "")) for key in sorted(keys)
+    ]
+    if not overridden(observed, instance.status):
+        pairs.append(("status", observed.status.value, instance.status.value))
+    return tuple(Change(field=field, was=was, becomes=becomes) for field, was, becomes in pairs if was != becomes)
+
+
+def overridden(observed: ObservedInstance, wanted: InstanceStatus) -> bool:
+    """Whether a person's or a tool's override stands against the wanted status: it is left alone and reported.
+
+    OUT_OF_SERVICE always (a register of UP would be ignored, InstanceStatusOverrideRule); any other override only
+    against an UP: a DOWN of ours is trusted first (DownOrStartingRule) and must reach the callers.
+    """
+    if observed.status is InstanceStatus.OUT_OF_SERVICE:
+        return True
+    forced = observed.overridden_status not in (InstanceStatus.UNKNOWN, InstanceStatus.UP)
+    return forced and observed.status is observed.overridden_status and wanted is InstanceStatus.UP
+
+
+def _for_ours(key: InstanceKey, desired: Desired, observed: Observed) -> Action:
+    instance = observed.ours[key]
+    syncer = syncer_of(instance)
+    if key in observed.unread:
+        why = f"could not be read again: {observed.unread[key].why}"
+        return Renew(key=key, syncer=syncer, why=why, status=instance.status)
+    wanted = desired.wanted(key)
+    if wanted is not None:
+        return _for_wanted(wanted, desired.wanted_by[key], instance)
+    return _for_unwanted(instance, desired)
+
+
+def _for_wanted(wanted: Wanted, syncer: SyncerRef, observed: ObservedInstance) -> Action:
+    changes = differences(wanted.instance, observed)
+    if not changes:
+        # A not-ready endpoint that Eureka lost is not brought back: it would be a first registration.
+        heal = wanted.instance if wanted.instance.status is InstanceStatus.UP else None
+        return Renew(key=observed.key, syncer=syncer, why=wanted.why, heal=heal, status=observed.status)
+    return Update(
+        instance=wanted.instance,
+        syncer=syncer,
+        why=wanted.why,
+        changes=changes,
+        was=observed.status,
+        stored_timestamp=observed.last_dirty_timestamp,
+    )
+
+
+def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
+    syncer = syncer_of(instance)
+    assert syncer is not None  # `Observed.ours` holds none without
+    claim = desired.claims.get(syncer)
+
+    def renew(why: str) -> Renew:
+        return Renew(key=instance.key, syncer=syncer, why=why, status=instance.status)
+
+    def cancel(why: str, grounds: Grounds) -> Cancel:
+        return Cancel(
+            key=instance.key,
+            syncer=syncer,
+            why=why,
+            grounds=grounds,
+            was=instance.status,
+            vip_address=instance.vip_address,
+        )
+
+    match claim:
+        case Deleting():
+            return cancel("its syncer is being deleted", Grounds.SYNCER_DELETED)
+        case Frozen():
+            if _replaced(instance, desired):
+                return cancel("another pod has its address and port", Grounds.REPLACED)
+            return renew(f"frozen: {claim.reason}")
+        case Serving():
+            leaving = claim.leaving.get(instance.key)
+            if leaving is None:
+                return cancel("it has no endpoint any more", Grounds.ABSENCE)
+            if leaving.terminating:
+                return cancel(leaving.why, Grounds.TERMINATING)
+            if instance.status is InstanceStatus.OUT_OF_SERVICE:
+                return renew(f"{leaving.why}, but a cancel would forget that a person put it out of service")
+            return cancel(leaving.why, Grounds.ABSENCE)
+        case None:
+            if isinstance(desired.syncers.of(syncer.namespace), Complete):
+                return cancel(f"there is no syncer {syncer}", Grounds.ORPHANED)
+            return renew("its syncers could not be listed")
+
+
+def _make_sure(desired: Desired, observed: Observed) -> Iterator[Cancel]:
+    """A register may be younger than the list: what a deleting syncer could have written is deleted unseen, unless it
+    is another's."""
+    for claim in desired.claims.values():
+        for key in claim.keys if isinstance(claim, Deleting) else ():
+            taken = key in desired.wanted_by or key in observed.ours or key in observed.others
+            if not taken and key not in observed.unread:
+                yield Cancel(
+                    key=key,
+                    syncer=claim.syncer.ref,
+                    why="its syncer is being deleted",
+                    grounds=Grounds.SYNCER_DELETED,
+                    was=None,
+                )
+
+
+def _replaced(instance: ObservedInstance, desired: Desired) -> bool:
+    uid = pod_uid_of(instance)
+    there: Mapping[tuple[str, int], frozenset[str]] = desired.pods_by_socket
+    uids = there.get((instance.ip_addr, instance.port.number), frozenset())
+    return uid is not None and bool(uids) and uid not in uids
+
+
+def _holder(instance: ObservedInstance) -> str:
+    owner = instance.metadata.get(OWNER)
+    return f"an instance of owner {owner}, syncer {syncer_of(instance)}," if owner else "an instance without our mark"
+
+
+def _shown(port: Port) -> str:
+    return str(port.number) if port.enabled else "off"
+
+
+_KINDS: Mapping[type[Action], int] = {Renew: 0, Register: 1, Update: 2, Cancel: 4}
+
+
+def _order(action: Action) -> tuple[int, InstanceKey]:
+    return (3 if isinstance(action, Update) and removes(action) else _KINDS[type(action)], action.key)
