@@ -1,0 +1,47 @@
+"""The CRD that travels with the package: the one schema of an EurekaSyncer."""
+
+from __future__ import annotations
+
+import importlib.resources
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from eurekube_sync.errors import ConfigurationError
+from eurekube_sync.manifests.documents import read_documents
+
+FILE_NAME = "eurekasyncer.yaml"
+
+
+@cache
+def crd_text() -> str:
+    """The CRD as YAML: from the installed package, else from the checkout that this module lies in."""
+    installed = importlib.resources.files("eurekube_sync").joinpath("crds", FILE_NAME)
+    checkout = Path(__file__).resolve().parents[2] / "crds" / FILE_NAME
+    for source in (installed, checkout):
+        if source.is_file():
+            return source.read_text(encoding="utf-8")
+    raise ConfigurationError(f"the package is not whole: {FILE_NAME} is missing; install eurekube-sync again")
+
+
+@cache
+def load_crd() -> dict[str, Any]:
+    """The CRD as plain values. Shared: not to be changed."""
+    (document,) = read_documents(crd_text(), file=FILE_NAME)
+    if document.findings:
+        raise ConfigurationError(f"the package is not whole: {document.findings[0]}")
+    return cast(dict[str, Any], document.value)
+
+
+@cache
+def object_schema() -> dict[str, Any]:
+    """The structural schema of the stored version. Shared: not to be changed."""
+    (version,) = (version for version in load_crd()["spec"]["versions"] if version["storage"])
+    return cast(dict[str, Any], version["schema"]["openAPIV3Schema"])
+
+
+def api_version() -> str:
+    """`eurekube.io/v1`."""
+    spec = load_crd()["spec"]
+    (version,) = (version["name"] for version in spec["versions"] if version["storage"])
+    return f"{spec['group']}/{version}"

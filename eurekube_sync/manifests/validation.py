@@ -1,0 +1,164 @@
+"""Offline, what the API server would say: of one object, and of a text with many.
+
+The schema is the CRD's own; `structural` reads it as JSON Schema, `rules` runs the twins of its CEL rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from eurekube_sync.manifests import object_meta
+from eurekube_sync.manifests.advice import advice
+from eurekube_sync.manifests.crd import api_version, load_crd, object_schema
+from eurekube_sync.manifests.documents import Document, read_documents
+from eurekube_sync.manifests.findings import Finding, Path, Severity, json_path
+from eurekube_sync.manifests.reasons import did_you_mean, faults, shown
+from eurekube_sync.manifests.rules import broken_rules, with_parents
+from eurekube_sync.manifests.structural import prepared, to_json_schema, violations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What was found in one text, and how much there was."""
+
+    findings: tuple[Finding, ...]
+    documents: int
+    """Documents that are not empty."""
+    syncers: int
+    others: int
+    """Objects of other kinds, which were passed over."""
+
+
+def validate_object(obj: Mapping[str, Any]) -> tuple[Finding, ...]:
+    """Check one object as it came from the cluster or a program: no file, no lines."""
+    document = Document(file="", number=1, value=obj)
+    return tuple(_sorted(_of_syncer(document, (), obj)))
+
+
+def validate_text(text: str, file: str) -> tuple[Finding, ...]:
+    """Check all EurekaSyncers of a YAML stream or of JSON; a warning if there is none."""
+    checked = check_text(text, file)
+    return (*checked.findings, *no_syncer(checked, file))
+
+
+def no_syncer(checked: Checked, file: str) -> tuple[Finding, ...]:
+    """The warning that a text holds no EurekaSyncer, unless it could not be read anyway."""
+    if checked.syncers or any(finding.severity is Severity.ERROR for finding in checked.findings):
+        return ()
+    others = f"{checked.others} objects of other kinds" if checked.others else "nothing"
+    reason = f"no EurekaSyncer here, {others}"
+    return (Finding(file=file, document=1, line=1, path="$", reason=reason, severity=Severity.WARNING),)
+
+
+def check_text(text: str, file: str) -> Checked:
+    """Check all EurekaSyncers of a text and count what else is in it."""
+    findings: list[Finding] = []
+    documents = syncers = others = 0
+    for document in read_documents(text, file=file):
+        documents += document.value is not None or bool(document.findings)
+        findings.extend(document.findings)
+        if document.value is None:
+            continue
+        for path, obj in _objects(document.value, ()):
+            kind = _kind(obj)
+            if kind is None:
+                findings.append(_finding(document, path, "no Kubernetes object: apiVersion and kind are needed"))
+            elif not _is_ours(obj):
+                others += 1
+            else:
+                syncers += 1
+                findings.extend(_sorted(_of_syncer(document, path, obj)))
+    return Checked(findings=tuple(dict.fromkeys(findings)), documents=documents, syncers=syncers, others=others)
+
+
+def _objects(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    """The value itself, or what a List holds, in whatever depth."""
+    if isinstance(value, Mapping) and value.get("kind") in ("List", f"{_our_kind()}List"):
+        items = value.get("items")
+        for index, item in enumerate(items if isinstance(items, list) else ()):
+            yield from _objects(item, (*path, "items", index))
+    else:
+        yield path, value
+
+
+def _kind(obj: Any) -> str | None:
+    """The kind of a Kubernetes object; None of anything else."""
+    if not isinstance(obj, Mapping):
+        return None
+    kind, version = obj.get("kind"), obj.get("apiVersion")
+    return kind if isinstance(kind, str) and kind and (isinstance(version, str) or kind == _our_kind()) else None
+
+
+def _is_ours(obj: Mapping[str, Any]) -> bool:
+    """Of our kind, or of our group: one of the two may be a slip."""
+    group = str(obj.get("apiVersion")).partition("/")[0]
+    return bool(obj["kind"] == _our_kind() or group == load_crd()["spec"]["group"])
+
+
+def _of_syncer(document: Document, path: Path, obj: Mapping[str, Any]) -> Iterator[Finding]:
+    """All that is wrong with one EurekaSyncer, and advice if nothing is."""
+    wrong = list(_type_faults(obj))
+    if obj.get("kind") == _our_kind():
+        wrong += _schema_faults(obj)
+    for below, reason in wrong:
+        yield _finding(document, path + below, reason)
+    if not wrong:
+        for below, reason in advice(prepared(obj, object_schema())["spec"]):
+            yield _finding(document, (*path, "spec", *below), reason, Severity.WARNING)
+
+
+def _type_faults(obj: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    kind, version = obj.get("kind"), obj.get("apiVersion")
+    if kind != _our_kind():
+        yield ("kind",), f"{shown(kind)} is no kind of this group{did_you_mean(str(kind), [_our_kind()])}"
+    if version != api_version():
+        yield ("apiVersion",), f'must be "{api_version()}", not {shown(version)}'
+
+
+def _schema_faults(obj: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Faults of schema, rules and metadata."""
+    schema = object_schema()
+    ready = prepared(obj, schema)
+    if not ready.get("metadata"):
+        ready["metadata"] = {}
+    # The status that a manifest brings is dropped by the API server; only its unknown fields are refused.
+    violated = (
+        one
+        for one in violations(ready, _json_schema())
+        if one.keyword == "additionalProperties" or one.path[:1] != ("status",)
+    )
+    found = [fault for fault in faults(violated, schema) if fault[0] not in (("kind",), ("apiVersion",))]
+    faulty = with_parents(frozenset(path for path, _ in found))
+    yield from found
+    yield from broken_rules(ready, schema, faulty)
+    if ("metadata",) not in faulty:
+        yield from ((("metadata", *path), reason) for path, reason in object_meta.metadata_faults(ready["metadata"]))
+
+
+@cache
+def _json_schema() -> dict[str, Any]:
+    schema = to_json_schema(object_schema())
+    schema["properties"] = {**schema["properties"], "metadata": object_meta.SCHEMA}
+    return schema
+
+
+def _our_kind() -> str:
+    return str(load_crd()["spec"]["names"]["kind"])
+
+
+def _finding(document: Document, path: Path, reason: str, severity: Severity = Severity.ERROR) -> Finding:
+    return Finding(
+        file=document.file,
+        document=document.number,
+        line=document.line(path),
+        path=json_path(path),
+        reason=reason,
+        severity=severity,
+    )
+
+
+def _sorted(findings: Iterator[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: (finding.line or 0, finding.path, finding.reason))
