@@ -6,8 +6,8 @@ program goes through here, so that it can be counted, delayed, failed or cut bef
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
 
 from eurekube_sync.model import (
     EndpointSlice,
@@ -21,6 +21,9 @@ from eurekube_sync.model import (
     SyncerObject,
     SyncerStatus,
 )
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 
 
 class Clock(Protocol):
@@ -106,3 +109,10 @@ class Cluster(Protocol):
 
     def record_event(self, event: EventRecord, *, at: float) -> None:
         """Write or count an Event; `at` in Unix seconds. A terminating namespace refuses events: that is no error."""
+
+
+class Workers(Protocol):
+    """Runs calls side by side, a bounded number at a time. In the simulation: one after the other."""
+
+    def each(self, call: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+        """The answers in the order of the items; an exception of a call is raised here."""

@@ -20,12 +20,13 @@ from eurekube_sync.model import Service, SyncerObject, SyncerRef
 CLEANUP_FINALIZER = "eurekube.io/cleanup"
 ABANDON_ANNOTATION = "eurekube.io/abandon"
 
-_APP_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
-_VIP_ADDRESS = re.compile(r"[A-Za-z0-9._-]+(,[A-Za-z0-9._-]+)*")
+_APP_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
+_VIP = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:[0-9]{1,5})?"
+_VIP_ADDRESS = re.compile(rf"{_VIP}(,{_VIP})*")
 _METADATA_KEY = re.compile(r"[A-Za-z][A-Za-z0-9.-]*")
 _RESERVED_METADATA_KEYS = frozenset({"class", "instanceId"})
 _OUR_METADATA_PREFIX = "eurekube."
-_CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+_CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 
@@ -144,7 +145,7 @@ _FIELDS_TO_COME: Mapping[str, tuple[Any, ...]] = {
     "metadataFrom": (),
     "zone": (),
     "paths": (),
-    "hostName": ("ip", {"from": "ip"}),
+    "hostName": ("ip",),
     "service": ({}, {"address": "Auto"}, {"address": "ClusterIP"}),
     "limit": (),
     "policy": ("Sync",),
@@ -201,7 +202,7 @@ def check_app_name(field: str, name: str) -> str:
         shown = name if len(name) <= 80 else f"{name[:80]}..."
         raise InvalidSyncer(
             "InvalidName",
-            f"{field}: {shown!r} cannot be an app name: 1 to 63 letters, digits, '.', '_' or '-', "
+            f"{field}: {shown!r} cannot be an app name: 1 to 128 letters, digits, '.', '_' or '-', "
             "a letter or digit at both ends",
         )
     return name
@@ -237,9 +238,9 @@ def _name(field: str, name: str | None) -> str | None:
 
 
 def _vip(field: str, vip: str | None) -> str | None:
-    if vip is not None and (len(vip) > 253 or not _VIP_ADDRESS.fullmatch(vip)):
+    if vip is not None and (len(vip) > 512 or not _VIP_ADDRESS.fullmatch(vip)):
         raise InvalidSyncer(
-            "InvalidName", f"{field}: names of letters, digits, '.', '_' or '-' with commas between, at most 253 long"
+            "InvalidName", f"{field}: names of letters, digits, '.', '_' or '-' with commas between, at most 512 long"
         )
     return vip
 
@@ -252,18 +253,18 @@ def _port(port: str | int | None) -> str | int | None:
 
 def _metadata(metadata: dict[str, str]) -> Mapping[str, str]:
     for key, value in metadata.items():
-        if not _METADATA_KEY.fullmatch(key) or len(key) > 63:
+        if not _METADATA_KEY.fullmatch(key) or len(key) > 128:
             raise InvalidSyncer(
                 "InvalidMetadata",
                 f"spec.metadata: key {key[:80]!r} would break the XML of the registry for every reader: "
-                "a letter, then letters, digits, '.' or '-', at most 63",
+                "a letter, then letters, digits, '.' or '-', at most 128",
             )
         if key.startswith(_OUR_METADATA_PREFIX) or key in _RESERVED_METADATA_KEYS:
             raise InvalidSyncer("InvalidMetadata", f"spec.metadata: key {key} is reserved")
-        if _CONTROL_CHARACTER.search(value) or len(value) > 4096:
+        if _CONTROL_CHARACTER.search(value) or len(value) > 1024:
             raise InvalidSyncer(
                 "InvalidMetadata",
-                f"spec.metadata.{key}: the value has a control character or is longer than 4096, "
+                f"spec.metadata.{key}: the value has a control character or is longer than 1024, "
                 "which would break the registry for every reader",
             )
     return metadata

@@ -1,0 +1,233 @@
+"""Carries a plan out against Eureka: renewals, then adds and other changes, then what takes away.
+
+Safe to repeat and safe to cut: between any two calls the registry is no worse than before. Each call may fail by
+itself; after many failures in a row, or when the pass's time is over, the rest is not tried.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from eurekube_sync.actions import Action, Cancel, Register, Renew, Update, brings_up, withdraws
+from eurekube_sync.errors import RegistryError, RegistryRejected, RegistryUnavailable
+from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
+from eurekube_sync.observed import Unread
+from eurekube_sync.outcome import Outcome, Result, cause_of
+from eurekube_sync.ownership import Ownership
+from eurekube_sync.ports import Clock, Registry, Workers
+
+_FAILURES_IN_A_ROW = 20
+_GOLDEN_RATIO = 0.6180339887498949
+
+A = TypeVar("A", bound=Action)
+
+
+class Deadline:
+    """When to begin nothing new: the pass's time is over, or the program was asked to stop."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._end = clock.monotonic() + seconds
+
+    @property
+    def passed(self) -> bool:
+        """Whether it has passed."""
+        return self._clock.stopping() or self._clock.monotonic() >= self._end
+
+
+@dataclass(slots=True)
+class _Streak:
+    """Counts failures to reach Eureka in a row, over all threads."""
+
+    failures: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, *, unreachable: bool) -> None:
+        with self.lock:
+            self.failures = self.failures + 1 if unreachable else 0
+
+    @property
+    def broken(self) -> bool:
+        return self.failures >= _FAILURES_IN_A_ROW
+
+
+class Applier:
+    """One pass's calls to Eureka. Holds no state but the failures in a row."""
+
+    def __init__(
+        self, registry: Registry, clock: Clock, workers: Workers, ownership: Ownership | None, deadline: Deadline
+    ) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._workers = workers
+        self._ownership = ownership
+        self._deadline = deadline
+        self._streak = _Streak()
+
+    def read(self, keys: Iterable[InstanceKey]) -> dict[InstanceKey, ObservedInstance | Unread | None]:
+        """Reads each key uncached; a failure is an `Unread`."""
+
+        def read(key: InstanceKey) -> ObservedInstance | Unread | None:
+            if why := self._give_up():
+                return Unread(why=why)
+            try:
+                reading = self._registry.read_instance(key)
+            except RegistryError as error:
+                self._streak.note(unreachable=isinstance(error, RegistryUnavailable))
+                return Unread(why=str(error))
+            self._streak.note(unreachable=False)
+            return reading
+
+        wanted = list(dict.fromkeys(keys))
+        return dict(zip(wanted, self._workers.each(read, wanted), strict=True))
+
+    def renew(self, renewals: Sequence[Renew]) -> list[Outcome]:
+        """Renews each lease. Begins somewhere else each time, so that passes cut short never starve the same ones."""
+        return self._workers.each(
+            lambda action: self._guard(action, self._renew), _rotated(renewals, self._clock.now())
+        )
+
+    def change(self, actions: Sequence[Register | Update | Renew], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
+        """Registers and updates; a Renew here is one that met a 404 and is to be healed. `barred` are syncers that must
+        not register, with the reason: their finalizer could not be set."""
+
+        def change(action: Register | Update | Renew) -> Outcome:
+            if action.syncer is not None and action.syncer in barred:
+                return Outcome(action=action, result=Result.FAILED, detail=barred[action.syncer])
+            return self._guard(action, self._change)
+
+        return self._workers.each(change, actions)
+
+    def withdraw(self, actions: Sequence[Update | Cancel], blocked: Mapping[InstanceKey, str]) -> list[Outcome]:
+        """Cancels, and updates from UP to DOWN. `blocked` are keys that must stay, with the reason."""
+
+        def withdraw(action: Update | Cancel) -> Outcome:
+            if action.key in blocked:
+                return Outcome(action=action, result=Result.HELD_BACK, detail=blocked[action.key], status=action.was)
+            if isinstance(action, Cancel):
+                return self._guard(action, self._cancel)
+            return self._guard(action, self._change)
+
+        return self._workers.each(withdraw, actions)
+
+    @property
+    def unreachable(self) -> bool:
+        """Whether so many calls failed in a row that the rest was given up."""
+        return self._streak.broken
+
+    def _give_up(self) -> str | None:
+        if self._deadline.passed:
+            return "the pass ended before"
+        return f"Eureka did not answer {_FAILURES_IN_A_ROW} calls in a row" if self._streak.broken else None
+
+    def _guard(self, action: A, call: Callable[[A], Outcome]) -> Outcome:
+        if why := self._give_up():
+            return Outcome(action=action, result=Result.NOT_TRIED, detail=why, status=_standing(action))
+        try:
+            outcome = call(action)
+        except RegistryError as error:
+            self._streak.note(unreachable=isinstance(error, RegistryUnavailable))
+            return Outcome(
+                action=action,
+                result=Result.FAILED,
+                detail=str(error),
+                status=_standing(action),
+                cause=cause_of(error),
+            )
+        self._streak.note(unreachable=False)
+        return outcome
+
+    def _renew(self, action: Renew) -> Outcome:
+        if self._registry.renew(action.key):
+            status = action.status or (action.heal.status if action.heal else None)
+            return Outcome(action=action, result=Result.DONE, status=status)
+        return Outcome(action=action, result=Result.GONE, detail="Eureka holds no such lease")
+
+    def _change(self, action: Register | Update | Renew) -> Outcome:
+        match action:
+            case Register():
+                self._register(action.instance, stored=0)
+                return Outcome(action=action, result=Result.DONE, status=action.instance.status)
+            case Update():
+                self._register(action.instance, stored=action.stored_timestamp)
+                kept = action.was is InstanceStatus.OUT_OF_SERVICE  # a person's override outlives a register
+                return Outcome(action=action, result=Result.DONE, status=action.was if kept else action.instance.status)
+            case Renew():
+                return self._heal(action)
+
+    def _heal(self, action: Renew) -> Outcome:
+        assert action.heal is not None  # only such renewals are handed back
+        try:
+            stands = self._registry.read_instance(action.key)
+        except RegistryError:
+            if action.status is not None:
+                raise
+            stands = None  # the registry cannot be read at all; the 404 of the renewal is an uncached answer too
+        if stands is not None and not (self._ownership and self._ownership.holds(stands)):
+            return Outcome(action=action, result=Result.CONFLICT, detail="another's instance stands under our id")
+        self._register(action.heal, stored=stands.last_dirty_timestamp if stands else 0)
+        return Outcome(action=action, result=Result.HEALED, status=action.heal.status)
+
+    def _register(self, instance: Instance, *, stored: int) -> None:
+        # The renewal right after makes the lease last twice its duration (Lease.renew), and proves that it is there.
+        self._registry.register(instance, dirty_timestamp=max(int(self._clock.now() * 1000), stored + 1))
+        if not self._registry.renew(instance.key):
+            raise RegistryRejected("Eureka took the registration, but does not know the instance a moment later")
+
+    def _cancel(self, action: Cancel) -> Outcome:
+        self._registry.cancel(action.key)  # a 404 is as good
+        return Outcome(action=action, result=Result.DONE)
+
+
+def failed_adds(
+    withdrawals: Iterable[Update | Cancel],
+    outcomes: Iterable[Outcome],
+    standing: Mapping[InstanceKey, ObservedInstance],
+) -> dict[InstanceKey, str]:
+    """The withdrawals to hold back: an add of the same app or VIP failed, and no UP instance of it would be left.
+
+    `outcomes` are those of the renewals and changes so far, `standing` what stood before.
+    """
+    taken = {action.key for action in withdrawals if withdraws(action)}
+    failed: set[str] = set()
+    left: Counter[str] = Counter()
+    ended = {outcome.action.key: outcome for outcome in outcomes}
+    for key, outcome in ended.items():
+        instance = outcome.action.instance if isinstance(outcome.action, Register | Update) else None
+        if instance is not None and brings_up(outcome.action):
+            names = _names(key, instance.vip_address)
+            failed.update(names if outcome.failed or outcome.result is Result.CONFLICT else ())
+            left.update(() if outcome.failed or outcome.result is Result.CONFLICT else names)
+    for key, observed in standing.items():
+        gone = key in taken or (key in ended and ended[key].result is Result.GONE)
+        if observed.status is InstanceStatus.UP and not gone:
+            left.update(_names(key, observed.vip_address))
+    blocked = {}
+    for key in taken:
+        names = _names(key, standing[key].vip_address)
+        if any(name in failed and not left[name] for name in names):
+            blocked[key] = "the instances that were to take its place could not be registered"
+    return blocked
+
+
+def _names(key: InstanceKey, vip_address: str) -> tuple[str, ...]:
+    return (f"app {key.app}", *(f"vip {name}" for name in vip_address.split(",") if name))
+
+
+def _standing(action: Action) -> InstanceStatus | None:
+    match action:
+        case Renew():
+            return action.status
+        case Update() | Cancel():
+            return action.was
+        case Register():
+            return None
+
+
+def _rotated(renewals: Sequence[Renew], now: float) -> list[Renew]:
+    start = int(len(renewals) * ((now // 10) * _GOLDEN_RATIO % 1))
+    return [*renewals[start:], *renewals[:start]]

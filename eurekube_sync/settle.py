@@ -1,0 +1,115 @@
+"""What a pass writes to Kubernetes: finalizers on before anything is registered, and off when all is gone; status where
+it changed; events for what flipped. A write that fails is reported, and the next pass does it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from eurekube_sync.actions import Register, Renew, Update
+from eurekube_sync.apply import Deadline
+from eurekube_sync.brake import Held
+from eurekube_sync.cleanup import abandoned, waits_for
+from eurekube_sync.desired import Claim, Deleting, Desired
+from eurekube_sync.errors import ClusterError, ClusterUnavailable
+from eurekube_sync.model import Complete, SyncerObject, SyncerRef, SyncerStatus, Unknown
+from eurekube_sync.observed import Observed
+from eurekube_sync.outcome import Outcomes
+from eurekube_sync.plan import Plan
+from eurekube_sync.ports import Clock, Cluster, Workers
+from eurekube_sync.status import flips, statuses
+from eurekube_sync.syncer import CLEANUP_FINALIZER
+
+
+def put_finalizers_on(
+    cluster: Cluster, workers: Workers, desired: Desired, adds: Iterable[Register | Update | Renew]
+) -> tuple[dict[SyncerRef, str], tuple[ClusterError, ...]]:
+    """Puts our finalizer on every syncer that is about to register; those where it failed must not, with the reason."""
+    refs = sorted({action.syncer for action in adds if action.syncer is not None})
+    without = [
+        claim.syncer
+        for ref in refs
+        if (claim := desired.claims.get(ref)) and CLEANUP_FINALIZER not in claim.syncer.finalizers
+    ]
+
+    def put_on(syncer: SyncerObject) -> ClusterError | None:
+        try:
+            cluster.add_finalizer(syncer)
+        except ClusterError as error:
+            return error
+        return None
+
+    failed = {s.ref: error for s, error in zip(without, workers.each(put_on, without), strict=True) if error}
+    barred = {ref: f"its finalizer could not be set: {error}" for ref, error in failed.items()}
+    return barred, tuple(failed.values())
+
+
+def settle(
+    cluster: Cluster,
+    clock: Clock,
+    workers: Workers,
+    deadline: Deadline,
+    desired: Desired,
+    registry: Complete[Observed] | Unknown,
+    plan: Plan,
+    held: Held | None,
+    outcomes: Outcomes,
+    *,
+    cache_seconds: float,
+) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
+    """Lets finished deletions go, and tells every other syncer how it stands. Gives the statuses that were written."""
+    now = clock.now()
+    finished, waiting = _deletions(desired, registry, outcomes, now=now, cache_seconds=cache_seconds)
+    due = statuses(desired, registry, plan, held, outcomes, waiting, now=now)
+    changed = [
+        (claim, due[ref])
+        for ref, claim in sorted(desired.claims.items())
+        if ref not in finished and due[ref] != claim.syncer.status
+    ]
+
+    def let_go(ref: SyncerRef) -> ClusterError | None:
+        try:
+            cluster.remove_finalizer(desired.claims[ref].syncer)
+        except ClusterError as error:
+            return error
+        return None
+
+    def tell(change: tuple[Claim, SyncerStatus]) -> ClusterError | None:
+        claim, status = change
+        if deadline.passed:
+            return ClusterUnavailable(f"the status of {claim.syncer.ref} was not written: the pass ended before")
+        try:
+            cluster.write_status(claim.syncer, status)
+            for event in flips(claim, status):
+                cluster.record_event(event, at=now)
+        except ClusterError as error:
+            return error
+        return None
+
+    errors = workers.each(let_go, finished)
+    told = workers.each(tell, changed)
+    written = {claim.syncer.ref: status for (claim, status), error in zip(changed, told, strict=True) if error is None}
+    return written, tuple(error for error in (*errors, *told) if error)
+
+
+def _deletions(
+    desired: Desired,
+    registry: Complete[Observed] | Unknown,
+    outcomes: Outcomes,
+    *,
+    now: float,
+    cache_seconds: float,
+) -> tuple[list[SyncerRef], Mapping[SyncerRef, str]]:
+    finished: list[SyncerRef] = []
+    waiting: dict[SyncerRef, str] = {}
+    for ref, claim in sorted(desired.claims.items()):
+        if CLEANUP_FINALIZER not in claim.syncer.finalizers:
+            continue
+        if abandoned(claim.syncer):
+            finished.append(ref)
+        elif isinstance(claim, Deleting):
+            why = waits_for(claim, registry, outcomes, now=now, cache_seconds=cache_seconds)
+            if why is None:
+                finished.append(ref)
+            else:
+                waiting[ref] = why
+    return finished, waiting

@@ -1,0 +1,249 @@
+"""What a pass tells each syncer: counts and conditions, and the events of those that flipped.
+
+Pure: the same pass gives the same status, and one that changes nothing equals what stands already, so that it is not
+written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from eurekube_sync.brake import Held
+from eurekube_sync.desired import Claim, Deleting, Desired, Frozen, Serving
+from eurekube_sync.model import (
+    Complete,
+    Condition,
+    ConditionStatus,
+    EventRecord,
+    InstanceKey,
+    InstanceStatus,
+    SyncerRef,
+    SyncerStatus,
+    Unknown,
+)
+from eurekube_sync.observed import Observed
+from eurekube_sync.outcome import Outcomes, Result
+from eurekube_sync.ownership import syncer_of
+from eurekube_sync.plan import Blocked, Plan
+
+_MOST_APPS = 10
+_MOST_ERRORS = 5
+_LONGEST_MESSAGE = 500
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What a pass gathered about one syncer."""
+
+    standing: dict[InstanceKey, InstanceStatus] = field(default_factory=dict)
+    conflicts: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    held: int = 0
+
+    def count(self, status: InstanceStatus) -> int:
+        return sum(one is status for one in self.standing.values())
+
+
+def statuses(
+    desired: Desired,
+    registry: Complete[Observed] | Unknown,
+    plan: Plan,
+    held: Held | None,
+    outcomes: Outcomes,
+    waiting: Mapping[SyncerRef, str],
+    *,
+    now: float,
+) -> dict[SyncerRef, SyncerStatus]:
+    """The status of every syncer after the pass. `waiting` says why a deletion has to wait; `now` in Unix seconds."""
+    tallies = _tallies(desired, registry, plan, held, outcomes)
+    return {
+        ref: _status(claim, tallies.get(ref, _Tally()), registry, held, waiting.get(ref, ""), int(now))
+        for ref, claim in desired.claims.items()
+    }
+
+
+def flips(claim: Claim, status: SyncerStatus) -> tuple[EventRecord, ...]:
+    """An event for each condition that is new or changed its value; conditions that begin in peace say nothing."""
+    syncer = claim.syncer
+    events = []
+    for condition in status.conditions:
+        before = syncer.status.condition(condition.type) if syncer.status else None
+        value = before.status if before else (ConditionStatus.FALSE if condition.type in _TROUBLES else None)
+        if condition.status is value or condition.type == "Synced":
+            continue
+        events.append(
+            EventRecord(
+                syncer=syncer.ref,
+                uid=syncer.uid,
+                warning=(condition.status is ConditionStatus.TRUE) is (condition.type in _TROUBLES),
+                reason=condition.reason,
+                message=condition.message,
+                key=f"{condition.type}={condition.status.value}",
+            )
+        )
+    return tuple(events)
+
+
+_TROUBLES = frozenset({"Conflict", "RemovalHeld"})
+
+
+def _tallies(
+    desired: Desired, registry: Complete[Observed] | Unknown, plan: Plan, held: Held | None, outcomes: Outcomes
+) -> dict[SyncerRef, _Tally]:
+    tallies: dict[SyncerRef, _Tally] = {ref: _Tally() for ref in desired.claims}
+
+    def of(syncer: SyncerRef | None) -> _Tally:
+        return tallies.setdefault(syncer, _Tally()) if syncer else _Tally()
+
+    standing = registry.data.ours if isinstance(registry, Complete) else {}
+    for key, instance in standing.items():
+        if key not in outcomes.by_key:
+            of(desired.wanted_by.get(key) or syncer_of(instance)).standing[key] = instance.status
+    for key, outcome in sorted(outcomes.by_key.items()):
+        tally = of(outcome.action.syncer)
+        if outcome.status is not None:
+            tally.standing[key] = outcome.status
+        if outcome.result is Result.CONFLICT:
+            tally.conflicts.append(f"{key}: {outcome.detail}")
+        elif outcome.failed:
+            tally.failures.append(f"{key}: {outcome.detail}")
+    for blocked in plan.blocked:
+        tally = of(blocked.syncer)
+        (tally.conflicts if blocked.conflict else tally.failures).append(_blocked(blocked))
+    for withdrawal in held.withdrawals if held else ():
+        of(withdrawal.syncer).held += 1
+    for claim in desired.claims.values():
+        if isinstance(claim, Serving):
+            lost = [f"{key}: syncer {holder} is older and holds it" for key, holder in sorted(claim.lost.items())]
+            of(claim.syncer.ref).conflicts.extend(lost)
+    return tallies
+
+
+def _blocked(blocked: Blocked) -> str:
+    return f"{blocked.key}: {blocked.why}"
+
+
+def _status(
+    claim: Claim, tally: _Tally, registry: Complete[Observed] | Unknown, held: Held | None, waiting: str, now: int
+) -> SyncerStatus:
+    before = claim.syncer.status or SyncerStatus(observed_generation=0)
+    wanted = claim.wanted if isinstance(claim, Serving) else {}
+    if isinstance(registry, Unknown):  # what stood is the best that is known
+        registered, up, down = before.registered, before.up, before.down
+        ready_up = min(up, len(wanted))
+    else:
+        registered, up = len(tally.standing), tally.count(InstanceStatus.UP)
+        down = registered - up
+        ready_up = sum(tally.standing.get(key) is InstanceStatus.UP for key in wanted)
+    serving = isinstance(claim, Serving)
+    desired = len(wanted) if serving else (0 if isinstance(claim, Deleting) else before.desired)
+    apps = claim.apps if isinstance(claim, Serving) else before.apps
+    trouble = (*tally.conflicts, *tally.failures)
+    judged = _conditions(claim, tally, registry, held, waiting, desired=desired, up=ready_up if serving else up)
+    return SyncerStatus(
+        observed_generation=claim.syncer.generation,
+        conditions=tuple(_condition(claim, verdict, before, now) for verdict in judged),
+        ready=f"{ready_up if serving else up}/{desired}",
+        desired=desired,
+        registered=registered,
+        up=up,
+        down=down,
+        app_name=apps[0] if apps else "",
+        vip_address=claim.vip_address if isinstance(claim, Serving) else before.vip_address,
+        apps=tuple(apps[:_MOST_APPS]),
+        errors=tuple(_short(error) for error in trouble[:_MOST_ERRORS]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    type: str
+    value: bool | None
+    reason: str
+    message: str
+
+
+def _conditions(
+    claim: Claim,
+    tally: _Tally,
+    registry: Complete[Observed] | Unknown,
+    held: Held | None,
+    waiting: str,
+    *,
+    desired: int,
+    up: int,
+) -> Sequence[_Verdict]:
+    synced = _synced(claim, tally, registry, waiting)
+    if tally.conflicts:
+        conflict = _Verdict("Conflict", True, "Conflict", _sample(tally.conflicts))
+    else:
+        conflict = _Verdict("Conflict", False, "NoConflict", "")
+    if held is not None and tally.held:
+        removal_held = _Verdict(
+            "RemovalHeld",
+            True,
+            "TooManyRemovals",
+            f"{tally.held} of its removals are held, they stay and are renewed: {held.reason}; "
+            f"to release them: eurekube-sync run --approve {held.plan_id}",
+        )
+    else:
+        removal_held = _Verdict("RemovalHeld", False, "NothingHeld", "")
+    ready = _ready(claim, tally, (synced, conflict, removal_held), desired=desired, up=up)
+    return (ready, synced, conflict, removal_held)
+
+
+def _synced(claim: Claim, tally: _Tally, registry: Complete[Observed] | Unknown, waiting: str) -> _Verdict:
+    match claim:
+        case Deleting():
+            return _Verdict("Synced", False, "Deleting", waiting or "its instances are gone")
+        case Frozen():
+            return _Verdict("Synced", None if claim.unknown else False, claim.reason, claim.message)
+        case Serving() if isinstance(registry, Unknown):
+            return _Verdict("Synced", None, "RegistryUnknown", registry.message)
+        case Serving() if tally.failures:
+            return _Verdict("Synced", False, "PartlyFailed", _sample(tally.failures))
+        case Serving():
+            return _Verdict("Synced", True, "InSync", "Eureka holds what the cluster says")
+
+
+def _ready(
+    claim: Claim, tally: _Tally, others: tuple[_Verdict, _Verdict, _Verdict], *, desired: int, up: int
+) -> _Verdict:
+    synced, conflict, removal_held = others
+    if not isinstance(claim, Serving):
+        return _Verdict("Ready", synced.value, synced.reason, synced.message)
+    for trouble in (conflict, removal_held):
+        if trouble.value:
+            return _Verdict("Ready", False, trouble.reason, trouble.message)
+    if synced.value is not True:
+        return _Verdict("Ready", synced.value, synced.reason, synced.message)
+    if not desired:
+        return _Verdict("Ready", False, "NoEndpoints", "its Services have no endpoints")
+    names = ", ".join(claim.apps[:3])
+    out = tally.count(InstanceStatus.OUT_OF_SERVICE)
+    notes = [f"{out} set OUT_OF_SERVICE by hand"] if out else []
+    message = "; ".join([f"{up} of {desired} UP as {names}", *notes, *claim.warnings])
+    return _Verdict("Ready", bool(up), "InSync" if up else "NoneUp", message)
+
+
+def _condition(claim: Claim, verdict: _Verdict, before: SyncerStatus, now: int) -> Condition:
+    status = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}[verdict.value]
+    old = before.condition(verdict.type)
+    return Condition(
+        type=verdict.type,
+        status=status,
+        reason=verdict.reason,
+        message=_short(verdict.message),
+        observed_generation=claim.syncer.generation,
+        last_transition=old.last_transition if old is not None and old.status is status else now,
+    )
+
+
+def _sample(troubles: Sequence[str]) -> str:
+    more = f" (and {len(troubles) - 1} more)" if len(troubles) > 1 else ""
+    return f"{troubles[0]}{more}"
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 3]}..."

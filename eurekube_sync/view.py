@@ -1,0 +1,59 @@
+"""Reads from Kubernetes all that one pass needs, each source for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from eurekube_sync.model import Cause, ClusterView, Complete, Listed, Source, SyncerObject, Unknown
+from eurekube_sync.observed import Scope
+from eurekube_sync.ports import Cluster
+
+_FEW_NAMESPACES = 20
+_NOT_NEEDED = Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace")
+
+
+def read_cluster(cluster: Cluster, scope: Scope) -> ClusterView:
+    """The syncers in scope, and the Services and slices of their namespaces: namespace by namespace while these are
+    few, else the whole cluster in one walk. The CRD is asked for only when some syncer is being deleted."""
+    chosen = None if scope.namespaces is None else sorted(scope.namespaces)
+    identity = cluster.identity()
+    syncers = cluster.list_syncers(chosen)
+    live: Source[bool] = Complete(data=True)
+    if any(syncer.deleted is not None for syncer in _all(syncers)):
+        live = cluster.crd_live()
+    used = sorted({syncer.namespace for syncer in _all(syncers)})
+    if not used:
+        nothing: Listed[Any] = Listed(by_namespace={}, elsewhere=_NOT_NEEDED)
+        return ClusterView(identity=identity, syncers=syncers, services=nothing, slices=nothing, crd_live=live)
+    needed = used if chosen is not None or len(used) <= _FEW_NAMESPACES else None
+    return ClusterView(
+        identity=identity,
+        syncers=syncers,
+        services=cluster.list_services(needed),
+        slices=cluster.list_slices(needed),
+        crd_live=live,
+    )
+
+
+def unknown_sources(view: ClusterView) -> Iterator[tuple[str, Unknown]]:
+    """What could not be read, by name; a source that was not needed is not among it."""
+    if isinstance(view.identity, Unknown):
+        yield "cluster identity", view.identity
+    for name, listed in (
+        ("EurekaSyncers", view.syncers),
+        ("Services", view.services),
+        ("EndpointSlices", view.slices),
+    ):
+        sources = [("", listed.elsewhere), *((f" of {n}", s) for n, s in sorted(listed.by_namespace.items()))]
+        for where, source in sources:
+            if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ:
+                yield name + where, source
+    if isinstance(view.crd_live, Unknown):
+        yield "CRD", view.crd_live
+
+
+def _all(syncers: Listed[SyncerObject]) -> Iterator[SyncerObject]:
+    for source in syncers.by_namespace.values():
+        if isinstance(source, Complete):
+            yield from source.data

@@ -1,0 +1,38 @@
+"""Calls side by side, a bounded number at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Self, TypeVar
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+class ThreadWorkers:
+    """A pool of threads, kept over passes so that connections stay open; a context manager."""
+
+    def __init__(self, concurrency: int) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=concurrency, thread_name_prefix="call")
+
+    def each(self, call: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+        """The answers in the order of the items; an exception of a call is raised here."""
+        return list(self._pool.map(call, items))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class InTurn:
+    """One call after the other, on the caller's thread: the same order each time."""
+
+    def each(self, call: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+        """The answers in the order of the items."""
+        return [call(item) for item in items]
