@@ -27,6 +27,8 @@ _FAST_TIMINGS = {
     "eureka.server.registry-sync-retries": "0",
     "eureka.client.registry-fetch-interval-seconds": "2",
     "eureka.client.initial-instance-info-replication-interval-seconds": "1",
+    # A peer that could not register with the other yet tries again at its next renewal.
+    "eureka.instance.lease-renewal-interval-in-seconds": "2",
 }
 
 

@@ -92,7 +92,7 @@ def _fetch(jar: Jar, repository: Path) -> Path:
             return artifact.resolve()
         except (requests.RequestException, RuntimeError) as error:
             if attempt == _ATTEMPTS:
-                raise BuildError(f"eureka: {jar.coordinate} cannot be downloaded: {error}") from error
+                raise BuildError(f"eureka: {jar.coordinate} cannot be downloaded: {type(error).__name__}") from error
             if artifact.cached_path is not None:
                 artifact.cached_path.unlink(missing_ok=True)  # a download that broke off
             time.sleep(2.0**attempt)
@@ -125,7 +125,7 @@ def _resolved_by_maven(jar_set: str) -> list[Jar]:
         raise BuildError("writing the lock file needs Maven (mvn) on PATH")
     with tempfile.NamedTemporaryFile("r", suffix=".txt") as listed:
         goal = ["dependency:list", "-DincludeScope=runtime", f"-DoutputFile={listed.name}", f"-P{jar_set}"]
-        subprocess.run([maven, "-q", "-B", "-f", _POM, *goal], check=True)
+        subprocess.run([maven, "-q", "-B", "-Dstyle.color=never", "-f", _POM, *goal], check=True)
         lines = [line.split(" -- ")[0].strip() for line in listed.read().splitlines()]
     jars = []
     for line in sorted(line for line in lines if line.count(":") == 4):

@@ -37,6 +37,7 @@ class Etcd(Server):
     """etcd with one member, which does not wait for the disk."""
 
     name = "etcd"
+    stop_seconds = 1.0
 
     def __init__(self, *, port: int | None = None) -> None:
         """`port` None: a free one."""
@@ -67,6 +68,7 @@ class ApiServer(Server):
     """kube-apiserver on an etcd; `admin_token` may do everything."""
 
     name = "kube-apiserver"
+    stop_seconds = 1.0
 
     def __init__(self, *, etcd_url: str, port: int | None = None) -> None:
         """`etcd_url` is that of a running etcd; `port` None: a free one."""

@@ -58,7 +58,7 @@ class Server(ABC):
     start_seconds: ClassVar[float] = 120.0
     """How long a start may take."""
     stop_seconds: ClassVar[float] = 4.0
-    """How long SIGTERM may take before SIGKILL; an API server with watchers would take a minute."""
+    """How long SIGTERM may take before SIGKILL; an API server with watchers would take up to a minute."""
 
     def __init__(self, *, host: str = LOOPBACK, port: int | None = None) -> None:
         """`port` None: a free one, another one when it turns out to be taken."""

@@ -18,6 +18,7 @@ EndpointState = Literal["Ready", "NotReady", "Terminating"]
 _POLL_SECONDS = 0.05
 _TIMEOUT_SECONDS = 10.0
 _MERGE_PATCH = "application/merge-patch+json"
+_STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 
 class KubernetesWorld:
@@ -61,18 +62,22 @@ class KubernetesWorld:
         namespace: str,
         name: str,
         *,
-        ports: Mapping[str, int],
+        ports: Mapping[str, int] | Sequence[Json],
         selector: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
         **spec: Any,
     ) -> Json:
-        """Create a Service; `ports` maps names to numbers (the target port is the same, an override goes into `spec`).
+        """Create a Service; `ports` maps names to numbers (the target port is the same), or is the API's own list.
 
-        `selector` None is the label `app=<name>`, `labels` None are the selector's.
+        `selector` None is the label `app=<name>`, `labels` None are the selector's; `spec` is the rest of it.
         """
         chosen = {"app": name} if selector is None else dict(selector)
-        listed = [{"name": port, "port": number, "targetPort": number} for port, number in ports.items()]
+        listed = (
+            [{"name": port, "port": number, "targetPort": number} for port, number in ports.items()]
+            if isinstance(ports, Mapping)
+            else list(ports)
+        )
         metadata = {
             "name": name,
             "labels": dict(chosen if labels is None else labels),
@@ -94,7 +99,10 @@ class KubernetesWorld:
         ready: bool = True,
         **spec: Any,
     ) -> Json:
-        """Create a pod on an existing node, running at `ips` (the first is its main one), and return it."""
+        """Create a pod on an existing node and return it.
+
+        It runs at `ips`, of which the first is its main one; without any it is pending.
+        """
         listed = [{"name": port, "containerPort": number} for port, number in (ports or {}).items()]
         container = {"name": "app", "image": "example.invalid/app:1", "ports": listed}
         body = {
@@ -102,14 +110,19 @@ class KubernetesWorld:
             "spec": {"nodeName": node, "containers": [container], "terminationGracePeriodSeconds": 30, **spec},
         }
         self.request("POST", f"/api/v1/namespaces/{namespace}/pods", body)
-        status = {"phase": "Running", "podIP": ips[0], "podIPs": [{"ip": ip} for ip in ips]}
-        return self._patch_status(namespace, name, status | {"conditions": [_ready_condition(ready)]})
+        status: Json = {"phase": "Pending", "conditions": [_ready_condition(ready and bool(ips))]}
+        if ips:
+            status |= {"phase": "Running", "podIP": ips[0], "podIPs": [{"ip": ip} for ip in ips]}
+        return self.patch_pod_status(namespace, name, status)
 
     def set_ready(self, namespace: str, pod: str, ready: bool) -> Json:
         """Set a pod's Ready condition, as its kubelet would; the other conditions stay."""
-        found = self.request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}")
-        conditions = [each for each in found["status"].get("conditions", []) if each["type"] != "Ready"]
-        return self._patch_status(namespace, pod, {"conditions": [*conditions, _ready_condition(ready)]})
+        return self.patch_pod_status(namespace, pod, {"conditions": [_ready_condition(ready)]})
+
+    def patch_pod_status(self, namespace: str, pod: str, status: Json) -> Json:
+        """Merge into a pod's status; of the conditions only those given change."""
+        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/status"
+        return self.request("PATCH", path, {"status": status}, patch_type=_STRATEGIC_MERGE_PATCH)
 
     def delete_pod(self, namespace: str, pod: str, *, grace_seconds: int = 0) -> Json:
         """Delete a pod: at once with 0, else it stays, terminating, until it is deleted with 0."""
@@ -147,9 +160,6 @@ class KubernetesWorld:
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token"
         token: str = self.request("POST", path, {"spec": {"expirationSeconds": lifetime_seconds}})["status"]["token"]
         return token
-
-    def _patch_status(self, namespace: str, pod: str, status: Json) -> Json:
-        return self.request("PATCH", f"/api/v1/namespaces/{namespace}/pods/{pod}/status", {"status": status})
 
 
 def write_kubeconfig(

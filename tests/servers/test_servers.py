@@ -1,0 +1,244 @@
+"""That the real servers start, do what the tests rely on, and leave nothing behind."""
+
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from . import cache
+from .eureka import EurekaServer, ServerTls, eureka_pair
+from .kube import Etcd, KubernetesServers
+from .process import Server, ServerError
+from .world import KubernetesWorld, write_kubeconfig
+
+pytestmark = pytest.mark.servers
+
+
+def unique(prefix: str) -> str:
+    return f"{prefix}-{uuid.uuid4().hex[:8]}"
+
+
+def instance(app: str, host: str = "10.0.0.1") -> dict[str, Any]:
+    return {
+        "instance": {
+            "instanceId": f"{app}:{host}",
+            "hostName": host,
+            "app": app.upper(),
+            "ipAddr": host,
+            "vipAddress": app,
+            "status": "UP",
+            "port": {"$": 8080, "@enabled": "true"},
+            "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+        }
+    }
+
+
+def register(server: EurekaServer, app: str, **options: Any) -> int:
+    return requests.post(f"{server.url}/apps/{app.upper()}", json=instance(app), timeout=5, **options).status_code
+
+
+def instance_status(server: EurekaServer, app: str) -> int:
+    return requests.get(f"{server.url}/apps/{app.upper()}/{app}:10.0.0.1", timeout=5).status_code
+
+
+def available_replicas(server: EurekaServer, user: tuple[str, str]) -> str:
+    status = requests.get(f"{server.url}/status", auth=user, timeout=5).text
+    return status.partition("<available-replicas>")[2].partition("<")[0].replace("user:password@", "")
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_pod_states_reach_the_slice(kubernetes_world: KubernetesWorld) -> None:
+    """The real controller shows a pod as ready, not ready, terminating and gone, as its status says."""
+    world, namespace, node = kubernetes_world, unique("pods"), unique("node")
+    world.create_namespace(namespace)
+    world.create_node(node, zone="zone-a")
+    world.create_service(namespace, "rating", ports={"http": 8080})
+    world.create_pod(namespace, "a", labels={"app": "rating"}, node=node, ips=["10.1.0.1"], ready=False)
+    world.wait_for_slices(namespace, "rating", {"10.1.0.1": "NotReady"})
+    world.set_ready(namespace, "a", True)
+    world.wait_for_slices(namespace, "rating", {"10.1.0.1": "Ready"})
+    world.delete_pod(namespace, "a", grace_seconds=30)
+    world.wait_for_slices(namespace, "rating", {"10.1.0.1": "Terminating"})
+    world.delete_pod(namespace, "a")
+    world.wait_for_slices(namespace, "rating", {})
+
+
+def test_service_account_has_no_rights_of_its_own(
+    kubernetes_servers: KubernetesServers, kubernetes_world: KubernetesWorld, tmp_path: Path
+) -> None:
+    """A minted token is that service account's, and RBAC forbids it what nobody granted."""
+    namespace = unique("rights")
+    kubernetes_world.create_namespace(namespace)
+    kubernetes_world.create_service_account(namespace, "syncer")
+    token = kubernetes_world.mint_token(namespace, "syncer")
+    ca_file = kubernetes_servers.ca_file
+    config = write_kubeconfig(tmp_path / "kubeconfig", url=kubernetes_servers.url, token=token, ca_file=ca_file)
+    who = kubernetes_servers.kubectl("auth", "whoami", kubeconfig=config).stdout
+    assert f"system:serviceaccount:{namespace}:syncer" in who
+    denied = kubernetes_servers.kubectl("get", "services", kubeconfig=config, check=False)
+    assert denied.returncode == 1
+    assert "Forbidden" in denied.stderr
+
+
+def test_kubernetes_keeps_its_objects_over_restarts() -> None:
+    """Each server comes back at its address with what was stored, and slices are made again."""
+    with KubernetesServers() as servers:
+        world = KubernetesWorld(servers.url, token=servers.admin_token, ca_file=servers.ca_file)
+        world.create_node("node")
+        world.create_service("default", "rating", ports={"http": 8080})
+        for server in (servers.etcd, servers.api_server, servers.controller_manager):
+            server.restart()
+        world.create_pod("default", "a", labels={"app": "rating"}, node="node", ips=["10.1.0.1"])
+        world.wait_for_slices("default", "rating", {"10.1.0.1": "Ready"}, timeout_seconds=30)
+
+
+def test_eureka_registers_renews_lists_and_cancels(eureka_fast: EurekaServer) -> None:
+    """The fast Eureka server lists a registered instance within its one second cache, and knows itself."""
+    app = unique("rating")
+    address = f"{eureka_fast.url}/apps/{app.upper()}"
+
+    def listed() -> bool:
+        return requests.get(address, timeout=5).ok
+
+    assert register(eureka_fast, app) == 204
+    assert requests.put(f"{address}/{app}:10.0.0.1", timeout=5).status_code == 200
+    wait_until(listed, 3)
+    assert requests.delete(f"{address}/{app}:10.0.0.1", timeout=5).status_code == 200
+    wait_until(lambda: not listed(), 3)
+    assert "<registered-replicas></registered-replicas>" in requests.get(f"{eureka_fast.url}/status", timeout=5).text
+
+
+def test_stock_eureka_keeps_its_cache(eureka_stock: EurekaServer) -> None:
+    """The stock Eureka server still hides a new instance from cached reads after what the fast one takes."""
+    app = unique("rating")
+    assert requests.get(f"{eureka_stock.url}/apps", timeout=5).ok
+    assert register(eureka_stock, app) == 204
+    assert instance_status(eureka_stock, app) == 200
+    assert "eureka.server.enable-self-preservation" not in eureka_stock.properties()
+
+
+def test_eureka_peers_replicate() -> None:
+    """Two peers, told apart by their loopback addresses, copy a registration to each other, with passwords too."""
+    user = ("user", "password")
+    with eureka_pair(basic_auth=user) as (first, second):
+        app = unique("rating")
+        assert register(first, app) == 401
+        assert register(first, app, auth=user) == 204
+        copy = f"{second.url}/apps/{app.upper()}/{app}:10.0.0.1"
+        wait_until(lambda: requests.get(copy, auth=user, timeout=5).ok)
+        wait_until(lambda: second.url in available_replicas(first, user))
+        wait_until(lambda: first.url in available_replicas(second, user))
+
+
+def test_eureka_speaks_https(kubernetes_servers: KubernetesServers) -> None:
+    """A server with a certificate in PEM answers over HTTPS, and again without after a restart, empty."""
+    certificate = kubernetes_servers.ca_file
+    tls = ServerTls(certificate=certificate, private_key=certificate.with_suffix(".key"), ca_file=certificate)
+    with EurekaServer(host="127.0.0.1", tls=tls) as server:
+        assert server.url.startswith("https://")
+        assert register(server, "rating", verify=str(certificate)) == 204
+        server.restart(tls=None)
+        assert instance_status(server, "rating") == 404
+
+
+class Sleeper(Server):
+    """A process that is ready at once, or says what it is told and ends."""
+
+    name = "sleeper"
+    start_seconds = 5.0
+
+    def __init__(self, *, last_words: str = "") -> None:
+        super().__init__()
+        self._last_words = last_words
+
+    def _command(self) -> list[str]:
+        code = f"raise SystemExit({self._last_words!r})" if self._last_words else "import time; time.sleep(600)"
+        return [sys.executable, "-c", code]
+
+    def _is_ready(self) -> bool:
+        return not self._last_words
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_stopped_server_leaves_no_process() -> None:
+    """After the `with` block, even when the server was paused, its process and its directory are gone."""
+    with Sleeper() as server:
+        pid = server.pid
+        assert pid is not None
+        server.pause()
+    assert not is_running(pid)
+    assert not server.directory.exists()
+
+
+def test_killed_test_run_leaves_no_process() -> None:
+    """A server ends when the process that started it is killed and could not clean up."""
+    package = __package__ or ""
+    code = f"""
+        import os, signal
+        from {package}.test_servers import Sleeper
+        server = Sleeper().start()
+        print(server.pid, server.directory, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    killed = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False, timeout=30)
+    pid, directory = killed.stdout.split()
+    wait_until(lambda: not is_running(int(pid)), 5)
+    (Path(directory) / "server.log").unlink()
+    Path(directory).rmdir()
+
+
+def test_taken_port_is_exchanged() -> None:
+    """A server whose free port was taken in the meantime starts at another one."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        server = Etcd()
+        server.port = taken.getsockname()[1]
+        with server:
+            assert server.port != taken.getsockname()[1]
+
+
+def test_failed_start_shows_the_log() -> None:
+    """A server that dies while starting gives its last words in the error."""
+    with pytest.raises(ServerError, match="no such flag"), Sleeper(last_words="no such flag"):
+        pass
+
+
+def test_unfinished_build_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build that failed half-way is made anew, and a finished one never again."""
+    monkeypatch.setenv(cache.CACHE_VARIABLE, str(tmp_path))
+    builds: list[str] = []
+
+    def build(folder: Path) -> None:
+        builds.append("build")
+        (folder / f"part-{len(builds)}").touch()
+        if len(builds) == 1:
+            raise cache.BuildError("half-way")
+
+    with pytest.raises(cache.BuildError):
+        cache.cached("thing", ["1"], build)
+    for _ in range(2):
+        folder = cache.cached("thing", ["1"], build)
+        assert [part.name for part in folder.iterdir()] == ["part-2"]
+    assert cache.cached("thing", ["2"], build) != folder
