@@ -1,0 +1,265 @@
+"""The wire forms of a Spring Eureka server: JSON in and out, XML out.
+
+Follows `EurekaJacksonCodec` and Spring's `CloudJacksonJson`, oddities included, because clients depend on them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from xml.sax.saxutils import escape
+
+from eurekube_sync.embedded.eureka.instance import (
+    ActionType,
+    Applications,
+    InstanceInfo,
+    LeaseSettings,
+    Listed,
+    Status,
+)
+
+_DATA_CENTER_CLASS = "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo"
+_AMAZON_CLASS = "com.netflix.appinfo.AmazonInfo"
+_DATA_CENTER_CLASSES = (_DATA_CENTER_CLASS, _AMAZON_CLASS, "com.netflix.appinfo.MyDataCenterInfo")
+_DATA_CENTER_NAMES = ("Netflix", "Amazon", "MyOwn")
+_EMPTY_METADATA = {"@class": "java.util.Collections$EmptyMap"}
+
+_XML_NAMES = {"overriddenStatus": "overriddenstatus"}
+
+_TEXTS_AFTER_METADATA = (
+    "appGroupName",
+    "homePageUrl",
+    "statusPageUrl",
+    "healthCheckUrl",
+    "secureHealthCheckUrl",
+    "vipAddress",
+    "secureVipAddress",
+)
+_TEXTS = (*_TEXTS_AFTER_METADATA, "asgName")
+_KNOWN_OBJECTS = ("port", "securePort", "dataCenterInfo", "leaseInfo", "metadata")
+
+Document = dict[str, Any]
+
+
+def parse_registration(body: bytes, *, now_ms: int) -> InstanceInfo:
+    """Read the body of a register call; a `ValueError` where Jackson throws, which makes a 400.
+
+    The real parser loses count in some malformed structures and then passes them, or never returns
+    (`{"instance":[]}`); here they are all refused.
+    """
+    root = json.loads(body)
+    if root is None:
+        raise TypeError("no instance at all")  # ApplicationResource.addInstance does not check: a 500
+    if not isinstance(root, dict) or list(root) != ["instance"] or not isinstance(root["instance"], dict):
+        raise ValueError("the root is not an instance")
+    fields: Document = {name: value for name, value in root["instance"].items() if value is not None}
+    for number, (name, value) in enumerate(fields.items(), start=1):
+        if name not in _KNOWN_OBJECTS and not _skippable(value, last=number == len(fields)):
+            raise ValueError(f"unknown structure {name}")
+    if "app" not in fields:
+        raise ValueError("name is required!")  # InstanceInfo.Builder.build
+    port, port_enabled = _port(fields.get("port"), 7001, enabled=True)
+    secure_port, secure_port_enabled = _port(fields.get("securePort"), 7002, enabled=False)
+    metadata = _metadata(fields.get("metadata", {}))
+    host_name = _optional_text(fields.get("hostName"))
+    return InstanceInfo(
+        instance_id=_instance_id(_optional_text(fields.get("instanceId")), metadata, host_name),
+        host_name=host_name,
+        app=_text(fields["app"]).upper(),
+        ip_addr=_optional_text(fields.get("ipAddr")),
+        status=_status(fields.get("status"), Status.UP),
+        overridden_status=_status(fields.get("overriddenStatus", fields.get("overriddenstatus")), Status.UNKNOWN),
+        port=port,
+        port_enabled=port_enabled,
+        secure_port=secure_port,
+        secure_port_enabled=secure_port_enabled,
+        country_id=_integer(fields.get("countryId", 1)),
+        data_center=_data_center(fields.get("dataCenterInfo")),
+        lease=_lease(fields.get("leaseInfo")),
+        metadata=metadata,
+        texts=_texts(fields),
+        last_updated=_integer(fields.get("lastUpdatedTimestamp", now_ms)),
+        last_dirty=_integer(fields.get("lastDirtyTimestamp", now_ms)),
+        action=ActionType(fields["actionType"]) if fields.get("actionType") in tuple(ActionType) else None,
+    )
+
+
+def instance_document(listed: Listed) -> Document:
+    """One instance in the order of `InstanceInfoSerializer`; the `@Auto` fields follow, times as text."""
+    instance, lease = listed
+    settings = instance.lease or LeaseSettings()
+    document: Document = {"instanceId": instance.instance_id} if instance.instance_id is not None else {}
+    document |= {
+        "hostName": instance.host_name,
+        "app": instance.app,
+        "ipAddr": instance.ip_addr,
+        "status": instance.status.value,
+        "overriddenStatus": instance.overridden_status.value,
+        "port": {"$": instance.port, "@enabled": _boolean(instance.port_enabled)},
+        "securePort": {"$": instance.secure_port, "@enabled": _boolean(instance.secure_port_enabled)},
+        "countryId": instance.country_id,
+        "dataCenterInfo": {
+            "@class": _AMAZON_CLASS if instance.data_center == "Amazon" else _DATA_CENTER_CLASS,
+            "name": instance.data_center,
+        },
+        "leaseInfo": {
+            "renewalIntervalInSecs": settings.renewal_interval,
+            "durationInSecs": settings.duration,
+            "registrationTimestamp": lease.registered,
+            "lastRenewalTimestamp": lease.renewed,
+            "evictionTimestamp": lease.evicted,
+            "serviceUpTimestamp": lease.service_up,
+        },
+        "metadata": dict(instance.metadata) or _EMPTY_METADATA,
+    }
+    document |= {name: instance.texts[name] for name in _TEXTS_AFTER_METADATA if name in instance.texts}
+    document["isCoordinatingDiscoveryServer"] = "false"
+    document["lastUpdatedTimestamp"] = str(instance.last_updated)
+    document["lastDirtyTimestamp"] = str(instance.last_dirty)
+    if instance.action is not None:
+        document["actionType"] = instance.action.value
+    if "asgName" in instance.texts:
+        document["asgName"] = instance.texts["asgName"]
+    return document
+
+
+def application_document(name: str, instances: tuple[Listed, ...]) -> Document:
+    """`ApplicationSerializer`: always an array, also for one instance."""
+    return {"name": name, "instance": [instance_document(listed) for listed in instances]}
+
+
+def applications_document(applications: Applications, *, version: int, hash_code: str) -> Document:
+    """`ApplicationsSerializer`, with the escaped names `versions__delta` and `apps__hashcode`."""
+    return {
+        "versions__delta": str(version),
+        "apps__hashcode": hash_code,
+        "application": [application_document(name, instances) for name, instances in applications],
+    }
+
+
+def hash_code(applications: Applications) -> str:
+    """`Applications.getReconcileHashCode`: statuses in order of name with their counts, as in `DOWN_1_UP_2_`."""
+    counts: dict[str, int] = {}
+    for _, instances in applications:
+        for instance, _ in instances:
+            counts[instance.status.value] = counts.get(instance.status.value, 0) + 1
+    return "".join(f"{status}_{count}_" for status, count in sorted(counts.items()))
+
+
+def to_json(root: str, document: Document) -> bytes:
+    """The document under its root name, without spaces."""
+    return json.dumps({root: document}, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def to_xml(root: str, document: Document) -> bytes:
+    """The document as XStream writes it, near enough for a reader: attributes for `@` keys, repeated elements."""
+    return "\n".join(_xml(root, document, "")).encode()
+
+
+def _xml(name: str, value: object, indent: str) -> list[str]:
+    if isinstance(value, list):
+        return [line for item in value for line in _xml(name, item, indent)]
+    if not isinstance(value, dict):
+        return [f"{indent}<{name}>{escape(str(value))}</{name}>"]
+    kept = {_XML_NAMES.get(str(key), str(key)): item for key, item in value.items()}
+    attributes = "".join(f' {key[1:]}="{escape(str(item))}"' for key, item in kept.items() if key.startswith("@"))
+    if "$" in kept:
+        return [f"{indent}<{name}{attributes}>{escape(str(kept['$']))}</{name}>"]
+    inner = [line for key, item in kept.items() if not key.startswith("@") for line in _xml(key, item, indent + "  ")]
+    if not inner:
+        return [f"{indent}<{name}{attributes}/>"]
+    return [f"{indent}<{name}{attributes}>", *inner, f"{indent}</{name}>"]
+
+
+def _skippable(value: object, *, last: bool) -> bool:
+    """Whether Jackson gets past an unknown field: it loses count in most structures, but not in all."""
+    if isinstance(value, dict):
+        return last
+    return not isinstance(value, list) or len(value) == 1
+
+
+def _boolean(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _optional_text(value: object) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return _boolean(value)
+    if isinstance(value, (dict, list)):
+        raise ValueError("a structure where a text is expected")
+    return "null" if value is None else str(value)
+
+
+def _texts(fields: Document) -> dict[str, str]:
+    texts = {name: _text(fields[name]) for name in _TEXTS if name in fields}
+    return texts | ({"appGroupName": texts["appGroupName"].upper()} if "appGroupName" in texts else {})
+
+
+def _integer(value: object) -> int:
+    """`JsonParser.getValueAsInt`: what is no number is 0."""
+    try:
+        return int(float(_text(value))) if not isinstance(value, int) else int(value)
+    except ValueError:
+        return 0
+
+
+def _status(value: object, default: Status) -> Status:
+    if value is None:
+        return default
+    return Status(value) if isinstance(value, str) and value in tuple(Status) else Status.UNKNOWN
+
+
+def _port(value: object, default: int, *, enabled: bool) -> tuple[int, bool]:
+    if value is None:
+        return default, enabled
+    if not isinstance(value, dict) or not value.keys() <= {"$", "@enabled"}:
+        raise ValueError("a port has `$` and `@enabled`")
+    number = _integer(value["$"]) if "$" in value else default
+    return number, _text(value["@enabled"]) == "true" if "@enabled" in value else enabled
+
+
+def _lease(value: object) -> LeaseSettings | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise ValueError("leaseInfo is no object")
+    defaults = LeaseSettings()
+    interval, duration = _integer(value.get("renewalIntervalInSecs") or 0), _integer(value.get("durationInSecs") or 0)
+    return LeaseSettings(
+        renewal_interval=interval if interval > 0 else defaults.renewal_interval,
+        duration=duration if duration > 0 else defaults.duration,
+    )
+
+
+def _metadata(value: object) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise ValueError("metadata is no object")
+    return {key: _text(item) for key, item in value.items() if key != "@class"}
+
+
+def _data_center(value: object) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict) or value.get("@class") not in _DATA_CENTER_CLASSES:
+        raise ValueError("dataCenterInfo without a known @class")
+    if value.keys() - {"@class", "name"} and value["@class"] != _AMAZON_CLASS:
+        raise ValueError("an unknown key in dataCenterInfo")
+    name = value.get("name")
+    if name is not None and name not in _DATA_CENTER_NAMES:
+        raise ValueError("an unknown data center")
+    return name
+
+
+def _instance_id(given: str | None, metadata: Mapping[str, str], host_name: str | None) -> str | None:
+    """Spring's `CloudJacksonJson.updateIfNeeded`: a metadata key `instanceId` stands in for a missing id."""
+    stand_in = metadata.get("instanceId", "")
+    if given is not None or not stand_in.strip():
+        return given
+    if host_name and not stand_in.startswith(host_name):
+        return f"{host_name}:{stand_in}"
+    return stand_in

@@ -1,0 +1,316 @@
+"""The embedded Eureka registry as a server: routes a `Request` to the registry and shapes the `Response`.
+
+Owns paths, status codes and headers, as Netflix's resources and Spring Boot give them. Time comes from `now` alone:
+what a real server does on timers is caught up at the next request, in the order in which it was due.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from http import HTTPStatus
+from urllib.parse import unquote
+
+from eurekube_sync.embedded.eureka import codec
+from eurekube_sync.embedded.eureka.cache import Entity, Key, Payload, ResponseCache
+from eurekube_sync.embedded.eureka.instance import Applications, InstanceInfo, Status
+from eurekube_sync.embedded.eureka.registry import LeaseRegistry
+from eurekube_sync.embedded.http import Request, Response
+
+_DASHBOARD = b"<!doctype html>\n<html><head><title>Eureka</title></head><body><h1>System Status</h1></body></html>\n"
+_ERROR_PAGE = b"<html><body><h1>Whitelabel Error Page</h1><div>(type=%b, status=%d).</div></body></html>"
+
+
+class EmbeddedEureka:
+    """A Eureka server in one object, for one thread or many. `now` is seconds since the epoch.
+
+    `credentials`, `refuse_writes` (what Spring Security's CSRF protection does to a client) and `warming_up` may be
+    changed while it runs.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], float],
+        *,
+        response_cache_seconds: float = 30.0,
+        response_cache_expiry_seconds: float = 180.0,
+        eviction_seconds: float = 60.0,
+        self_preservation: bool = True,
+        credentials: tuple[str, str] | None = None,
+        refuse_writes: bool = False,
+        warming_up: bool = False,
+        shuffle: random.Random | None = None,
+    ) -> None:
+        self.credentials = credentials
+        self.refuse_writes = refuse_writes
+        self.warming_up = warming_up
+        self._now = now
+        self._lock = threading.Lock()
+        start = self._milliseconds()
+        self._eviction_interval = int(eviction_seconds * 1000)
+        self._next_eviction = start + self._eviction_interval
+        self._delta_version = 0
+        self._cache = ResponseCache(
+            self._load,
+            interval=int(response_cache_seconds * 1000),
+            expiry=int(response_cache_expiry_seconds * 1000),
+            start=start,
+        )
+        self._registry = LeaseRegistry(
+            start=start,
+            self_preservation=self_preservation,
+            on_change=self._invalidate,
+            shuffle=shuffle or random.Random(0),
+        )
+
+    def handle(self, request: Request) -> Response:
+        """Answer one request."""
+        with self._lock:
+            now = self._milliseconds()
+            self._catch_up(now)
+            try:
+                return self._refusal(request) or self._route(request, now)
+            except (ValueError, TypeError):  # such as `lastDirtyTimestamp=abc`
+                return self._error(request, 500)
+
+    def _milliseconds(self) -> int:
+        return int(self._now() * 1000)
+
+    def _catch_up(self, now: int) -> None:
+        while self._next_eviction <= now:
+            first = self._registry.next_expiry()
+            if first is None or first >= now:
+                skipped = (now - self._next_eviction) // self._eviction_interval + 1
+            elif first >= self._next_eviction:
+                skipped = (first - self._next_eviction) // self._eviction_interval + 1
+            else:
+                skipped = 0
+            if skipped:
+                self._next_eviction += skipped * self._eviction_interval
+                continue
+            self._cache.catch_up(self._next_eviction)
+            self._registry.evict(self._next_eviction)
+            self._next_eviction += self._eviction_interval
+        self._cache.catch_up(now)
+
+    def _refusal(self, request: Request) -> Response | None:
+        if self.credentials is not None:
+            expected = "Basic " + base64.b64encode(":".join(self.credentials).encode()).decode()
+            if request.headers.get("authorization") != expected:
+                return self._error(request, 401, headers={"WWW-Authenticate": 'Basic realm="Realm"'})
+        if self.refuse_writes and request.method != "GET":
+            return self._error(request, 403)
+        return None
+
+    def _route(self, request: Request, now: int) -> Response:
+        if "//" in request.path:
+            return self._error(request, 404)
+        segments = [unquote(segment) for segment in request.path.strip("/").split("/")]
+        if segments[:2] == ["eureka", "v2"]:
+            segments.pop(1)
+        match request.method, segments:
+            case "GET", [""]:
+                return Response(status=200, body=_DASHBOARD, content_type="text/html;charset=UTF-8")
+            case "GET", ["eureka", "apps"]:
+                return self._list(request, Entity.ALL, "", now, may_gzip=True)
+            case "GET", ["eureka", "apps", "delta"]:
+                return self._list(request, Entity.DELTA, "", now, may_gzip=True)
+            case "GET", ["eureka", "apps", app]:
+                return self._list(request, Entity.APPLICATION, app.upper(), now)
+            case "GET", ["eureka", "vips", vip]:
+                return self._list(request, Entity.VIP, vip, now)
+            case "GET", ["eureka", "svips", vip]:
+                return self._list(request, Entity.SECURE_VIP, vip, now)
+            case "GET", ["eureka", "instances", instance_id]:
+                return self._instance(request, None, instance_id, now)
+            case "POST", ["eureka", "apps", app] if app != "delta":
+                return self._register(request, app.upper(), now)
+            case _, ["eureka", "apps", app, instance_id]:
+                return self._one(request, app.upper(), instance_id, now)
+            case "PUT" | "DELETE", ["eureka", "apps", app, instance_id, "status"]:
+                return self._override(request, app.upper(), instance_id, now)
+            case "PUT", ["eureka", "apps", app, instance_id, "metadata"]:
+                return self._merge_metadata(request, app.upper(), instance_id, now)
+            case _, ["eureka", "apps", _, _, "status" | "metadata"]:
+                return self._error(request, 405)
+            case _, [""] | ["eureka", "apps"] | ["eureka", "apps", "delta"] | [
+                "eureka",
+                "apps" | "vips" | "svips" | "instances",
+                _,
+            ]:
+                return self._error(request, 405)
+        return self._error(request, 404)
+
+    def _one(self, request: Request, app: str, instance_id: str, now: int) -> Response:
+        """`InstanceResource`: reads, renews or cancels."""
+        match request.method:
+            case "GET":
+                return self._instance(request, app, instance_id, now)
+            case "PUT":
+                return self._renew(request, app, instance_id, now)
+            case "DELETE":
+                found = self._registry.cancel(app, instance_id, now=now)
+                return Response(status=200) if found else self._error(request, 404)
+        return self._error(request, 405)
+
+    def _register(self, request: Request, app: str, now: int) -> Response:
+        """`ApplicationResource.addInstance`."""
+        if "content-type" not in request.headers:
+            return self._error(request, 500)
+        if "json" not in request.headers["content-type"].lower():
+            return self._error(request, 415)
+        try:
+            instance = codec.parse_registration(request.body, now_ms=now)
+        except ValueError:
+            return Response(status=400, body=b'{"error": "cannot parse request body"}')
+        checks = (
+            (instance.id, "Missing instanceId"),
+            (instance.host_name, "Missing hostname"),
+            (instance.ip_addr, "Missing ip address"),
+            (instance.app, "Missing appName"),
+            (instance.app == app, f"Mismatched appName, expecting {app} but was {instance.app}"),
+            (instance.data_center, "Missing dataCenterInfo Name"),
+        )
+        for given, complaint in checks:
+            if not given:
+                return Response(status=400, body=complaint.encode())
+        self._registry.register(instance, now=now)
+        return Response(status=204)
+
+    def _renew(self, request: Request, app: str, instance_id: str, now: int) -> Response:
+        """`InstanceResource.renewLease`: a newer `lastDirtyTimestamp` is a 404, with the lease renewed all the same."""
+        if not self._registry.renew(app, instance_id, now=now):
+            return self._error(request, 404)
+        sent = request.query.get("lastDirtyTimestamp")
+        listed = self._registry.find(app, instance_id, now=now)
+        if sent is not None and listed is not None and int(sent) > listed[0].last_dirty:
+            return self._error(request, 404)
+        return Response(status=200)
+
+    def _override(self, request: Request, app: str, instance_id: str, now: int) -> Response:
+        """`InstanceResource.statusUpdate` and `deleteStatusUpdate`: a bad value is a 500."""
+        if self._registry.find(app, instance_id, now=now) is None:
+            return self._error(request, 404)
+        default = Status.UNKNOWN.value if request.method == "DELETE" else None
+        value = request.query.get("value", default)
+        if value not in tuple(Status):
+            return self._error(request, 500)
+        change = self._registry.override_status if request.method == "PUT" else self._registry.delete_override
+        change(app, instance_id, Status(value), dirty=int(request.query.get("lastDirtyTimestamp", "0")), now=now)
+        return Response(status=200)
+
+    def _merge_metadata(self, request: Request, app: str, instance_id: str, now: int) -> Response:
+        """`InstanceResource.updateMetadata`: adds and overwrites, then registers the instance anew."""
+        listed = self._registry.find(app, instance_id, now=now)
+        if listed is None:
+            return self._error(request, 404)
+        merged = {**listed[0].metadata, **request.query}
+        self._registry.register(replace(listed[0], metadata=merged), now=now)
+        return Response(status=200)
+
+    def _instance(self, request: Request, app: str | None, instance_id: str, now: int) -> Response:
+        """A read of one instance, past the cache."""
+        if not _acceptable(request):
+            return self._error(request, 406)
+        if app is None:
+            listed = self._registry.find_by_id(instance_id, now=now)
+        else:
+            listed = self._registry.find(app, instance_id, now=now)
+        if listed is None:
+            return self._error(request, 404)
+        document = codec.instance_document(listed)
+        if _wants_json(request):
+            return Response(status=200, body=codec.to_json("instance", document))
+        return Response(status=200, body=codec.to_xml("instance", document), content_type="application/xml")
+
+    def _list(self, request: Request, entity: Entity, name: str, now: int, *, may_gzip: bool = False) -> Response:
+        """A read through the cache (`ApplicationsResource`, `ApplicationResource`, `AbstractVIPResource`)."""
+        if not _acceptable(request):
+            return self._error(request, 406)
+        if self.warming_up:
+            return self._error(request, 403)
+        key = Key(entity, name, _wants_json(request))
+        payload = self._cache.get(key, now)
+        body, content_type = payload.plain, "application/json" if key.json else "application/xml"
+        if body is None:
+            return self._error(request, 404)
+        if may_gzip and "gzip" in request.headers.get("accept-encoding", ""):
+            headers = {"Content-Encoding": "gzip"}
+            return Response(status=200, body=payload.gzipped, content_type=content_type, headers=headers)
+        return Response(status=200, body=body, content_type=content_type)
+
+    def _load(self, key: Key, now: int) -> Payload:
+        """`ResponseCacheImpl.generatePayload`."""
+        write = codec.to_json if key.json else codec.to_xml
+        if key.entity is Entity.APPLICATION:
+            instances = self._registry.application(key.name)
+            if not instances:
+                return Payload(None)
+            return Payload(lambda: write("application", codec.application_document(key.name, instances)))
+        everything = self._registry.applications()
+        applications, counted, version = everything, everything, 1
+        if key.entity is Entity.DELTA:
+            self._delta_version += 1
+            applications, version = self._registry.recent_changes(now), self._delta_version
+        elif key.entity is not Entity.ALL:
+            applications = counted = _with_vip(everything, key)
+            version = -1
+
+        def written() -> bytes:
+            document = codec.applications_document(applications, version=version, hash_code=codec.hash_code(counted))
+            return write("applications", document)
+
+        return Payload(written)
+
+    def _invalidate(self, instance: InstanceInfo) -> None:
+        """`ResponseCacheImpl.invalidate`: a comma list of VIPs is taken as one name, so its parts stay stale."""
+        names = [(Entity.APPLICATION, instance.app), (Entity.ALL, ""), (Entity.DELTA, "")]
+        names += [(Entity.VIP, instance.vip)] if instance.vip is not None else []
+        names += [(Entity.SECURE_VIP, instance.secure_vip)] if instance.secure_vip is not None else []
+        self._cache.invalidate(Key(entity, name, json) for entity, name in names for json in (True, False))
+
+    def _error(self, request: Request, status: int, *, headers: dict[str, str] | None = None) -> Response:
+        """Spring Boot's `BasicErrorController`."""
+        error = {
+            "timestamp": datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds"),
+            "status": status,
+            "error": HTTPStatus(status).phrase,
+            "path": request.path,
+        }
+        accept = request.headers.get("accept", "")
+        if "xml" in accept and "json" not in accept:
+            body, content_type = codec.to_xml("Map", error), "application/xml;charset=UTF-8"
+        elif "html" in accept:
+            body, content_type = _ERROR_PAGE % (HTTPStatus(status).phrase.encode(), status), "text/html;charset=UTF-8"
+        else:
+            body, content_type = json.dumps(error, separators=(",", ":")).encode(), "application/json"
+        return Response(status=status, body=body, content_type=content_type, headers=headers or {})
+
+
+def _wants_json(request: Request) -> bool:
+    return "json" in request.headers.get("accept", "")
+
+
+def _acceptable(request: Request) -> bool:
+    """Whether the caller takes one of the two forms that `@Produces` names."""
+    accept = request.headers.get("accept", "*/*")
+    return any(form in accept for form in ("json", "xml", "*/*", "application/*"))
+
+
+def _with_vip(applications: Applications, key: Key) -> Applications:
+    """`ResponseCacheImpl.getApplicationsForVip`: the exact name among the comma-separated ones."""
+    found = []
+    for app, instances in applications:
+        kept = []
+        for listed in instances:
+            vip = listed[0].vip if key.entity is Entity.VIP else listed[0].secure_vip
+            if vip is not None and key.name in vip.split(","):
+                kept.append(listed)
+        if kept:
+            found.append((app, tuple(kept)))
+    return tuple(found)
