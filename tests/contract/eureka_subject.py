@@ -1,0 +1,132 @@
+"""What the Eureka contract suite speaks to: a server, and a way to let time pass there.
+
+On the embedded server time is a number that is set forward; on a real one it is waited for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import requests
+
+from eurekube_sync.embedded.eureka import EmbeddedEureka
+from eurekube_sync.embedded.http import LoopbackServer
+
+JSON = {"Accept": "application/json"}
+Document = dict[str, Any]
+
+
+@dataclass(slots=True)
+class SetClock:
+    """A clock that stands still until it is set forward; begins on a whole minute."""
+
+    time: float = 1_795_248_000.0
+
+    def now(self) -> float:
+        return self.time
+
+    def elapse(self, seconds: float) -> None:
+        self.time += seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EurekaSubject:
+    """A server under test. `cache_seconds` is the interval of its response cache."""
+
+    root: str
+    now: Callable[[], float]
+    elapse: Callable[[float], None]
+    cache_seconds: float
+    slack: float
+    """How long after a tick a real timer may need."""
+
+    def url(self, path: str) -> str:
+        return f"{self.root}/eureka{path}"
+
+    def get(self, path: str, **headers: str) -> requests.Response:
+        return requests.get(self.url(path), headers=JSON | headers, timeout=10)
+
+    def put(self, path: str, **query: str) -> requests.Response:
+        return requests.put(self.url(path), params=query, headers=JSON, timeout=10)
+
+    def delete(self, path: str, **query: str) -> requests.Response:
+        return requests.delete(self.url(path), params=query, headers=JSON, timeout=10)
+
+    def post(self, app: str, body: Document | str) -> requests.Response:
+        if isinstance(body, str):
+            headers = JSON | {"Content-Type": "application/json"}
+            return requests.post(self.url(f"/apps/{app}"), data=body, headers=headers, timeout=10)
+        return requests.post(self.url(f"/apps/{app}"), json={"instance": body}, headers=JSON, timeout=10)
+
+    def instance(self, app: str, instance_id: str) -> Document:
+        """One instance by the uncached read."""
+        answer = self.get(f"/apps/{app}/{instance_id}")
+        assert answer.status_code == 200
+        document = answer.json()["instance"]
+        assert isinstance(document, dict)
+        return document
+
+    def listed(self, app: str) -> list[Document]:
+        """The instances of an app by the cached list of everything."""
+        applications = self.get("/apps").json()["applications"]["application"]
+        return [instance for each in applications if each["name"] == app for instance in each["instance"]]
+
+    def to_next_tick(self) -> None:
+        """Wait for the next tick of the response cache, which comes at a multiple of its interval."""
+        now = self.now()
+        self.elapse((now // self.cache_seconds + 1) * self.cache_seconds - now + self.slack)
+
+
+@contextmanager
+def embedded(*, stock: bool) -> Iterator[EurekaSubject]:
+    """The embedded server behind a socket, with stock or fast timings."""
+    clock = SetClock()
+    if stock:
+        server = EmbeddedEureka(clock.now)
+    else:
+        server = EmbeddedEureka(clock.now, response_cache_seconds=1, eviction_seconds=1, self_preservation=False)
+    with LoopbackServer(server.handle) as loopback:
+        yield EurekaSubject(
+            root=loopback.url,
+            now=clock.now,
+            elapse=clock.elapse,
+            cache_seconds=30 if stock else 1,
+            slack=0.001,
+        )
+
+
+def real(url: str, *, stock: bool) -> EurekaSubject:
+    """A running Spring Eureka server on this machine, so that both clocks agree; `url` ends in `/eureka`."""
+    return EurekaSubject(
+        root=url.removesuffix("/eureka"),
+        now=time.time,
+        elapse=time.sleep,
+        cache_seconds=30 if stock else 1,
+        slack=1.0 if stock else 0.2,
+    )
+
+
+def instance_body(app: str, instance_id: str, /, **changes: object) -> Document:
+    """A register body as design and clients send it; a change to `None` leaves the field out."""
+    body: Document = {
+        "instanceId": instance_id,
+        "hostName": "10.1.2.3",
+        "ipAddr": "10.1.2.3",
+        "app": app,
+        "vipAddress": app.lower(),
+        "secureVipAddress": app.lower(),
+        "status": "UP",
+        "overriddenstatus": "UNKNOWN",
+        "port": {"$": 8080, "@enabled": "true"},
+        "securePort": {"$": 443, "@enabled": "false"},
+        "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+        "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": 300},
+        "metadata": {"eurekube.owner": "prod"},
+        "lastDirtyTimestamp": "1795248000785",
+    }
+    body |= changes
+    return {name: value for name, value in body.items() if value is not None}

@@ -1,0 +1,734 @@
+"""What a Eureka server does, as far as this program relies on it: one suite, on the embedded and on the real server.
+
+Each docstring is a fact of the real server; a test that fails on `embedded` only is a bug of the embedded one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+import requests
+
+from tests.contract.eureka_subject import Document, EurekaSubject, embedded, instance_body, real
+
+SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.servers)]
+_numbers = itertools.count(1)
+
+Register = Callable[..., str]
+"""Registers an instance of `app` with changed fields, returns its id."""
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def fast_server(request: pytest.FixtureRequest) -> Iterator[EurekaSubject]:
+    """A server with 1 s cache and eviction and no self-preservation."""
+    if request.param == "embedded":
+        with embedded(stock=False) as subject:
+            yield subject
+    else:
+        yield real(request.getfixturevalue("eureka_fast").url, stock=False)
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def stock_server(request: pytest.FixtureRequest) -> Iterator[EurekaSubject]:
+    """A server as it comes: 30 s cache, 60 s eviction, self-preservation."""
+    if request.param == "embedded":
+        with embedded(stock=True) as subject:
+            yield subject
+    else:
+        yield real(request.getfixturevalue("eureka_stock").url, stock=True)
+
+
+@pytest.fixture
+def app() -> str:
+    """An application name that no other test uses."""
+    return f"APP{next(_numbers)}"
+
+
+def _cleaning(subject: EurekaSubject, app: str) -> Iterator[EurekaSubject]:
+    yield subject
+    for name in (app, f"{app}B"):
+        answer = subject.get(f"/apps/{name}", Accept="application/json")
+        ids = {one["instanceId"] for one in answer.json()["application"]["instance"]} if answer.ok else set()
+        for instance_id in ids | {f"{app.lower()}-{number}" for number in range(3)}:
+            subject.delete(f"/apps/{name}/{instance_id}")
+
+
+@pytest.fixture
+def eureka(fast_server: EurekaSubject, app: str) -> Iterator[EurekaSubject]:
+    yield from _cleaning(fast_server, app)
+
+
+@pytest.fixture
+def stock_eureka(stock_server: EurekaSubject, app: str) -> Iterator[EurekaSubject]:
+    yield from _cleaning(stock_server, app)
+
+
+def register(subject: EurekaSubject, app: str, number: int = 0, **changes: object) -> str:
+    """Register one instance, asserting that it was accepted; return its id."""
+    instance_id = f"{app.lower()}-{number}"
+    answer = subject.post(app, instance_body(app, instance_id, **changes))
+    assert (answer.status_code, answer.content) == (204, b"")
+    return instance_id
+
+
+class TestRegister:
+    def test_an_instance_that_was_posted_can_be_read_at_once(self, eureka: EurekaSubject, app: str) -> None:
+        """A POST answers 204 with no body, and the uncached read shows the instance at once."""
+        instance_id = register(eureka, app)
+        assert eureka.instance(app, instance_id)["status"] == "UP"
+
+    def test_left_out_fields_get_defaults(self, eureka: EurekaSubject, app: str) -> None:
+        """Port, VIP, status and lease may be left out: ports 7001 and 7002, UP, 30 s and 90 s."""
+        names = ("port", "securePort", "vipAddress", "secureVipAddress", "status", "leaseInfo")
+        seen = eureka.instance(app, register(eureka, app, 0, **dict.fromkeys(names)))
+        assert seen["port"] == {"$": 7001, "@enabled": "true"}
+        assert seen["securePort"] == {"$": 7002, "@enabled": "false"}
+        assert seen["status"] == "UP"
+        assert "vipAddress" not in seen
+        assert (seen["leaseInfo"]["renewalIntervalInSecs"], seen["leaseInfo"]["durationInSecs"]) == (30, 90)
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            pytest.param({"hostName": None}, id="no hostName"),
+            pytest.param({"ipAddr": None}, id="no ipAddr"),
+            pytest.param({"ipAddr": ""}, id="empty ipAddr"),
+            pytest.param({"app": None}, id="no app"),
+            pytest.param({"app": "ANOTHER"}, id="another app than the path"),
+            pytest.param({"instanceId": "", "hostName": ""}, id="no id and no hostName"),
+            pytest.param({"dataCenterInfo": None}, id="no dataCenterInfo"),
+            pytest.param({"dataCenterInfo": {"name": "MyOwn"}}, id="no @class"),
+            pytest.param(
+                {"dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo"}},
+                id="no data center name",
+            ),
+            pytest.param(
+                {
+                    "dataCenterInfo": {
+                        "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
+                        "name": "MyOwn",
+                        "region": "x",
+                    }
+                },
+                id="another key in dataCenterInfo",
+            ),
+            pytest.param({"port": 8080}, id="scalar port"),
+            pytest.param({"port": {"$": 8080, "@enabled": "true", "name": "http"}}, id="another key in port"),
+            pytest.param({"surprise": ["a", "b"]}, id="unknown array"),
+            pytest.param({"metadata": {"a": {"b": "c"}}}, id="nested metadata"),
+        ],
+    )
+    def test_a_body_that_lacks_or_breaks_something_is_refused(
+        self, eureka: EurekaSubject, app: str, changes: Document
+    ) -> None:
+        """A body without a required field, or with a structure that Jackson does not expect, is a 400."""
+        answer = eureka.post(app, instance_body(app, f"{app.lower()}-0", **changes))
+        assert answer.status_code == 400
+        assert eureka.get(f"/apps/{app}/{app.lower()}-0").status_code == 404
+
+    def test_an_unknown_object_is_refused_unless_it_is_last(self, eureka: EurekaSubject, app: str) -> None:
+        """An unknown field that is an object is a 400, but passes as the last field; an unknown text always passes."""
+        body = instance_body(app, f"{app.lower()}-0")
+        for surprising, status in (
+            ({"surprise": {"a": "b"}} | body, 400),
+            (body | {"surprise": {"a": "b"}}, 204),
+            ({"surprise": "a"} | body, 204),
+        ):
+            assert eureka.post(app, surprising).status_code == status
+
+    @pytest.mark.parametrize("body", ["", "{", "{}", "[]", '{"application":{}}', '{"instance":{}}', "<html></html>"])
+    def test_a_body_that_is_no_instance_is_refused(self, eureka: EurekaSubject, app: str, body: str) -> None:
+        """A body that cannot be parsed, or has another root, is a 400. (`{"instance":[]}` would hang the server.)"""
+        assert eureka.post(app, body).status_code == 400
+
+    def test_a_complaint_names_what_is_missing(self, eureka: EurekaSubject, app: str) -> None:
+        """The 400 for a missing field says in its body which one."""
+        answer = eureka.post(app, instance_body(app, f"{app.lower()}-0", ipAddr=None))
+        assert answer.text == "Missing ip address"
+
+    def test_the_app_name_is_upper_cased(self, eureka: EurekaSubject, app: str) -> None:
+        """The app name is upper-cased in the path and in the body."""
+        answer = eureka.post(app.lower(), instance_body(app.lower(), f"{app.lower()}-0"))
+        assert answer.status_code == 204
+        assert eureka.instance(app, f"{app.lower()}-0")["app"] == app
+        assert eureka.instance(app.lower(), f"{app.lower()}-0")["app"] == app
+
+    def test_a_blank_id_falls_back_to_the_host_name(self, eureka: EurekaSubject, app: str) -> None:
+        """An instance without an id is known by its host name."""
+        assert eureka.post(app, instance_body(app, "", hostName=f"{app.lower()}-1")).status_code == 204
+        assert eureka.get(f"/apps/{app}/{app.lower()}-1").status_code == 200
+
+    def test_a_host_name_is_taken_for_an_address(self, eureka: EurekaSubject, app: str) -> None:
+        """`ipAddr` is not checked to be an address."""
+        seen = eureka.instance(app, register(eureka, app, ipAddr="lb.example.com", hostName="lb.example.com"))
+        assert seen["ipAddr"] == "lb.example.com"
+
+    @pytest.mark.parametrize("status", ["up", "Up", "READY", ""])
+    def test_an_unknown_status_is_unknown(self, eureka: EurekaSubject, app: str, status: str) -> None:
+        """A status that is not one of the five, upper case, becomes UNKNOWN; renew answers 404 until a good POST."""
+        instance_id = register(eureka, app, status=status)
+        assert eureka.instance(app, instance_id)["status"] == "UNKNOWN"
+        assert eureka.put(f"/apps/{app}/{instance_id}").status_code == 404
+        register(eureka, app)
+        assert eureka.put(f"/apps/{app}/{instance_id}").status_code == 200
+
+    def test_null_fields_are_skipped(self, eureka: EurekaSubject, app: str) -> None:
+        """A field that is null is as good as left out."""
+        body = instance_body(app, f"{app.lower()}-0") | {"port": None, "metadata": None, "vipAddress": None}
+        assert eureka.post(app, body).status_code == 204
+        assert eureka.instance(app, f"{app.lower()}-0")["port"]["$"] == 7001
+
+    @pytest.mark.parametrize("number", [0, -5])
+    def test_lease_values_that_are_not_positive_get_defaults(
+        self, eureka: EurekaSubject, app: str, number: int
+    ) -> None:
+        """A renewal interval or duration of 0 or less becomes 30 and 90."""
+        lease = {"renewalIntervalInSecs": number, "durationInSecs": number}
+        seen = eureka.instance(app, register(eureka, app, leaseInfo=lease))
+        assert (seen["leaseInfo"]["renewalIntervalInSecs"], seen["leaseInfo"]["durationInSecs"]) == (30, 90)
+
+    def test_ports_may_be_text_or_native(self, eureka: EurekaSubject, app: str) -> None:
+        """`$` and `@enabled` are taken as text or native, and told as number and text."""
+        native, text = {"$": 8080, "@enabled": True}, {"$": "8443", "@enabled": "true"}
+        seen = eureka.instance(app, register(eureka, app, port=native, securePort=text))
+        assert seen["port"] == {"$": 8080, "@enabled": "true"}
+        assert seen["securePort"] == {"$": 8443, "@enabled": "true"}
+
+    def test_metadata_values_become_text(self, eureka: EurekaSubject, app: str) -> None:
+        """Metadata numbers and booleans become text, null becomes "null", and the key `@class` is dropped."""
+        metadata = {"n": 7, "b": True, "none": None, "@class": "x", "a/b": "c", "unicode": "ü"}
+        seen = eureka.instance(app, register(eureka, app, metadata=metadata))
+        assert seen["metadata"] == {"n": "7", "b": "true", "none": "null", "a/b": "c", "unicode": "ü"}
+
+    def test_an_older_post_is_ignored_with_a_204(self, eureka: EurekaSubject, app: str) -> None:
+        """A POST with an older `lastDirtyTimestamp` answers 204 and changes nothing."""
+        instance_id = register(eureka, app, lastDirtyTimestamp="2000000000000")
+        register(eureka, app, lastDirtyTimestamp="1999999999999", status="DOWN", metadata={"new": "1"})
+        seen = eureka.instance(app, instance_id)
+        assert (seen["status"], seen["metadata"]) == ("UP", {"eurekube.owner": "prod"})
+        assert seen["lastDirtyTimestamp"] == "2000000000000"
+
+    def test_an_equal_post_is_taken(self, eureka: EurekaSubject, app: str) -> None:
+        """A POST with the stored `lastDirtyTimestamp` replaces the instance."""
+        instance_id = register(eureka, app)
+        register(eureka, app, status="DOWN", metadata={"new": "1"})
+        seen = eureka.instance(app, instance_id)
+        assert (seen["status"], seen["metadata"]) == ("DOWN", {"new": "1"})
+
+    def test_a_post_without_timestamp_is_dated_by_the_server(self, eureka: EurekaSubject, app: str) -> None:
+        """Without `lastDirtyTimestamp` the server takes its own time, in milliseconds."""
+        seen = eureka.instance(app, register(eureka, app, lastDirtyTimestamp=None))
+        assert int(seen["lastDirtyTimestamp"]) == pytest.approx(eureka.now() * 1000, abs=5000)
+
+    def test_an_echoed_overridden_status_becomes_an_override(self, eureka: EurekaSubject, app: str) -> None:
+        """A POST that carries an `overriddenstatus` other than UNKNOWN sets the override: never echo it."""
+        instance_id = register(eureka, app, overriddenstatus="OUT_OF_SERVICE")
+        assert eureka.instance(app, instance_id)["status"] == "OUT_OF_SERVICE"
+
+    def test_json_must_be_said_to_be_json(self, eureka: EurekaSubject, app: str) -> None:
+        """A POST with another content type than JSON or XML is a 415."""
+        headers = {"Accept": "application/json", "Content-Type": "text/plain"}
+        answer = requests.post(eureka.url(f"/apps/{app}"), data="{}", headers=headers, timeout=10)
+        assert answer.status_code == 415
+
+    def test_a_colon_in_an_id_may_be_raw_or_encoded(self, eureka: EurekaSubject, app: str) -> None:
+        """An id with `:` is one path segment, raw or percent-encoded."""
+        instance_id = f"prod:shop:{app.lower()}:fd00--1:8080"
+        assert eureka.post(app, instance_body(app, instance_id)).status_code == 204
+        assert eureka.put(f"/apps/{app}/{instance_id}").status_code == 200
+        assert eureka.put(f"/apps/{app}/{instance_id.replace(':', '%3A')}").status_code == 200
+        assert eureka.delete(f"/apps/{app}/{instance_id}").status_code == 200
+
+
+class TestRenew:
+    def test_a_lease_is_renewed_with_a_200(self, eureka: EurekaSubject, app: str) -> None:
+        """PUT on a lease answers 200 with an empty body."""
+        answer = eureka.put(f"/apps/{app}/{register(eureka, app)}")
+        assert (answer.status_code, answer.content) == (200, b"")
+
+    def test_without_a_lease_renew_is_a_404(self, eureka: EurekaSubject, app: str) -> None:
+        """PUT on an unknown id, a known id in another app, or an id in other case, answers 404."""
+        instance_id = register(eureka, app)
+        for path in (f"/apps/{app}/nobody", f"/apps/{app}B/{instance_id}", f"/apps/{app}/{instance_id.upper()}"):
+            assert eureka.put(path).status_code == 404
+
+    def test_a_newer_timestamp_is_a_404_that_renews(self, eureka: EurekaSubject, app: str) -> None:
+        """PUT with a newer `lastDirtyTimestamp` answers 404, and renews the lease all the same."""
+        instance_id = register(eureka, app)
+        before = eureka.instance(app, instance_id)["leaseInfo"]["lastRenewalTimestamp"]
+        assert eureka.put(f"/apps/{app}/{instance_id}", lastDirtyTimestamp="1795248000786").status_code == 404
+        assert eureka.instance(app, instance_id)["leaseInfo"]["lastRenewalTimestamp"] > before
+
+    def test_an_older_or_equal_timestamp_is_a_200(self, eureka: EurekaSubject, app: str) -> None:
+        """PUT with an older or equal `lastDirtyTimestamp` answers 200."""
+        instance_id = register(eureka, app)
+        for sent in ("1795248000785", "1"):
+            assert eureka.put(f"/apps/{app}/{instance_id}", lastDirtyTimestamp=sent).status_code == 200
+
+    def test_the_status_of_a_renew_is_ignored(self, eureka: EurekaSubject, app: str) -> None:
+        """PUT with `status=DOWN` leaves the status as it is."""
+        instance_id = register(eureka, app)
+        assert eureka.put(f"/apps/{app}/{instance_id}", status="DOWN").status_code == 200
+        assert eureka.instance(app, instance_id)["status"] == "UP"
+
+    def test_a_renew_changes_nothing_that_clients_follow(self, eureka: EurekaSubject, app: str) -> None:
+        """A renew leaves `lastUpdatedTimestamp` alone, a POST of the same instance does not."""
+        instance_id = register(eureka, app)
+        registered = eureka.instance(app, instance_id)["lastUpdatedTimestamp"]
+        eureka.elapse(0.01)
+        eureka.put(f"/apps/{app}/{instance_id}")
+        assert eureka.instance(app, instance_id)["lastUpdatedTimestamp"] == registered
+        register(eureka, app)
+        assert eureka.instance(app, instance_id)["lastUpdatedTimestamp"] > registered
+
+    def test_a_down_instance_is_renewed(self, eureka: EurekaSubject, app: str) -> None:
+        """An instance that is DOWN is renewed with a 200 and stays DOWN."""
+        instance_id = register(eureka, app, status="DOWN")
+        assert eureka.put(f"/apps/{app}/{instance_id}").status_code == 200
+        assert eureka.instance(app, instance_id)["status"] == "DOWN"
+
+
+class TestCancel:
+    def test_cancel_is_a_200_and_then_a_404(self, eureka: EurekaSubject, app: str) -> None:
+        """DELETE answers 200 once, then 404; the uncached read follows at once."""
+        instance_id = register(eureka, app)
+        assert eureka.delete(f"/apps/{app}/{instance_id}").status_code == 200
+        assert eureka.get(f"/apps/{app}/{instance_id}").status_code == 404
+        assert eureka.delete(f"/apps/{app}/{instance_id}").status_code == 404
+
+    def test_cancel_forgets_a_timestamp(self, eureka: EurekaSubject, app: str) -> None:
+        """After a DELETE an older POST is a new registration."""
+        instance_id = register(eureka, app, lastDirtyTimestamp="2000000000000")
+        eureka.delete(f"/apps/{app}/{instance_id}")
+        register(eureka, app, lastDirtyTimestamp="1000000000000", status="DOWN")
+        assert eureka.instance(app, instance_id)["status"] == "DOWN"
+
+    def test_a_whole_app_cannot_be_cancelled(self, eureka: EurekaSubject, app: str) -> None:
+        """DELETE of an application is refused."""
+        register(eureka, app)
+        assert eureka.delete(f"/apps/{app}").status_code == 405
+
+
+class TestStatus:
+    def test_a_post_follows_up_and_down(self, eureka: EurekaSubject, app: str) -> None:
+        """Without an override a POST of DOWN, then UP, is taken as it is."""
+        instance_id = register(eureka, app)
+        for status in ("DOWN", "UP", "STARTING", "UP"):
+            register(eureka, app, status=status)
+            assert eureka.instance(app, instance_id)["status"] == status
+
+    def test_out_of_service_by_post_is_ignored(self, eureka: EurekaSubject, app: str) -> None:
+        """A POST of OUT_OF_SERVICE over UP stays UP: an existing lease that is UP wins."""
+        instance_id = register(eureka, app)
+        register(eureka, app, status="OUT_OF_SERVICE")
+        assert eureka.instance(app, instance_id)["status"] == "UP"
+
+    def test_up_by_post_over_out_of_service_is_ignored(self, eureka: EurekaSubject, app: str) -> None:
+        """A POST of UP over an instance that registered as OUT_OF_SERVICE stays OUT_OF_SERVICE."""
+        instance_id = register(eureka, app, status="OUT_OF_SERVICE")
+        register(eureka, app)
+        assert eureka.instance(app, instance_id)["status"] == "OUT_OF_SERVICE"
+
+    def test_an_override_is_sticky(self, eureka: EurekaSubject, app: str) -> None:
+        """After `PUT status?value=DOWN` a POST of UP stays DOWN, also after a renew."""
+        instance_id = register(eureka, app)
+        assert eureka.put(f"/apps/{app}/{instance_id}/status", value="DOWN").status_code == 200
+        register(eureka, app)
+        assert eureka.instance(app, instance_id)["status"] == "DOWN"
+        eureka.put(f"/apps/{app}/{instance_id}")
+        seen = eureka.instance(app, instance_id)
+        assert (seen["status"], seen["overriddenStatus"]) == ("DOWN", "DOWN")
+
+    def test_a_persons_out_of_service_survives_our_writes(self, eureka: EurekaSubject, app: str) -> None:
+        """After `PUT status?value=OUT_OF_SERVICE` a POST of DOWN is DOWN, and one of UP is OUT_OF_SERVICE again."""
+        instance_id = register(eureka, app)
+        eureka.put(f"/apps/{app}/{instance_id}/status", value="OUT_OF_SERVICE")
+        for sent, effective in (("UP", "OUT_OF_SERVICE"), ("DOWN", "DOWN"), ("UP", "OUT_OF_SERVICE")):
+            register(eureka, app, status=sent)
+            seen = eureka.instance(app, instance_id)
+            assert (seen["status"], seen["overriddenStatus"]) == (effective, "OUT_OF_SERVICE")
+
+    def test_cancel_forgets_an_override(self, eureka: EurekaSubject, app: str) -> None:
+        """After a DELETE and a POST the override is gone."""
+        instance_id = register(eureka, app)
+        eureka.put(f"/apps/{app}/{instance_id}/status", value="OUT_OF_SERVICE")
+        eureka.delete(f"/apps/{app}/{instance_id}")
+        register(eureka, app)
+        seen = eureka.instance(app, instance_id)
+        assert (seen["status"], seen["overriddenStatus"]) == ("UP", "UNKNOWN")
+
+    def test_a_cancel_in_another_app_forgets_the_override_too(self, eureka: EurekaSubject, app: str) -> None:
+        """Overrides are kept by id alone: a DELETE of that id in an app without it is a 404 and forgets it."""
+        instance_id = register(eureka, app)
+        eureka.put(f"/apps/{app}/{instance_id}/status", value="OUT_OF_SERVICE")
+        assert eureka.delete(f"/apps/{app}B/{instance_id}").status_code == 404
+        register(eureka, app, status="DOWN")
+        register(eureka, app)
+        assert eureka.instance(app, instance_id)["status"] == "UP"
+
+    def test_one_id_in_two_apps_shares_an_override(self, eureka: EurekaSubject, app: str) -> None:
+        """An override on one app turns the same id in another app at its next renew."""
+        instance_id = register(eureka, app)
+        assert eureka.post(f"{app}B", instance_body(f"{app}B", instance_id)).status_code == 204
+        eureka.put(f"/apps/{app}/{instance_id}/status", value="OUT_OF_SERVICE")
+        assert eureka.instance(f"{app}B", instance_id)["status"] == "UP"
+        eureka.put(f"/apps/{app}B/{instance_id}")
+        assert eureka.instance(f"{app}B", instance_id)["status"] == "OUT_OF_SERVICE"
+
+    def test_deleting_an_override_leaves_unknown(self, eureka: EurekaSubject, app: str) -> None:
+        """`DELETE status` without a value gives UNKNOWN and a 404 to renew, until a POST."""
+        instance_id = register(eureka, app)
+        eureka.put(f"/apps/{app}/{instance_id}/status", value="OUT_OF_SERVICE")
+        assert eureka.delete(f"/apps/{app}/{instance_id}/status").status_code == 200
+        seen = eureka.instance(app, instance_id)
+        assert (seen["status"], seen["overriddenStatus"]) == ("UNKNOWN", "UNKNOWN")
+        assert eureka.put(f"/apps/{app}/{instance_id}").status_code == 404
+        register(eureka, app)
+        assert eureka.instance(app, instance_id)["status"] == "UP"
+
+    def test_deleting_an_override_with_a_value_sets_it(self, eureka: EurekaSubject, app: str) -> None:
+        """`DELETE status?value=UP` gives UP, and renew goes on."""
+        instance_id = register(eureka, app)
+        eureka.put(f"/apps/{app}/{instance_id}/status", value="OUT_OF_SERVICE")
+        assert eureka.delete(f"/apps/{app}/{instance_id}/status", value="UP").status_code == 200
+        assert eureka.instance(app, instance_id)["status"] == "UP"
+        assert eureka.put(f"/apps/{app}/{instance_id}").status_code == 200
+
+    def test_deleting_no_override_changes_nothing(self, eureka: EurekaSubject, app: str) -> None:
+        """`DELETE status` on an instance without an override answers 200 and leaves its status."""
+        instance_id = register(eureka, app)
+        assert eureka.delete(f"/apps/{app}/{instance_id}/status").status_code == 200
+        assert eureka.instance(app, instance_id)["status"] == "UP"
+
+    def test_an_override_needs_an_instance_and_a_status(self, eureka: EurekaSubject, app: str) -> None:
+        """An override on nothing is a 404; a value that is no status, or none, is a 500."""
+        assert eureka.put(f"/apps/{app}/nobody/status", value="DOWN").status_code == 404
+        assert eureka.delete(f"/apps/{app}/nobody/status").status_code == 404
+        instance_id = register(eureka, app)
+        assert eureka.put(f"/apps/{app}/{instance_id}/status", value="ILL").status_code == 500
+        assert eureka.put(f"/apps/{app}/{instance_id}/status").status_code == 500
+
+
+class TestMetadata:
+    def test_metadata_is_merged(self, eureka: EurekaSubject, app: str) -> None:
+        """`PUT metadata` adds and overwrites keys, can empty one, and deletes none."""
+        instance_id = register(eureka, app, metadata={"keep": "1", "change": "1", "empty": "1"})
+        assert eureka.put(f"/apps/{app}/{instance_id}/metadata", change="2", empty="", new="3").status_code == 200
+        expected = {"keep": "1", "change": "2", "empty": "", "new": "3"}
+        assert eureka.instance(app, instance_id)["metadata"] == expected
+
+    def test_metadata_needs_an_instance(self, eureka: EurekaSubject, app: str) -> None:
+        """`PUT metadata` on nothing is a 404."""
+        assert eureka.put(f"/apps/{app}/nobody/metadata", a="b").status_code == 404
+
+    def test_metadata_can_be_added_where_there_is_none(self, eureka: EurekaSubject, app: str) -> None:
+        """`PUT metadata` works on an instance that registered without any."""
+        instance_id = register(eureka, app, metadata=None)
+        eureka.put(f"/apps/{app}/{instance_id}/metadata", a="b")
+        assert eureka.instance(app, instance_id)["metadata"] == {"a": "b"}
+
+
+class TestReads:
+    def test_an_instance_is_told_in_one_form(self, eureka: EurekaSubject, app: str) -> None:
+        """The JSON of an instance has these fields, in these types."""
+        urls = {"homePageUrl": "http://a/", "statusPageUrl": "http://a/s", "healthCheckUrl": "http://a/h"}
+        seen = eureka.instance(app, register(eureka, app, 0, **urls))
+        updated, lease = seen.pop("lastUpdatedTimestamp"), seen.pop("leaseInfo")
+        assert isinstance(updated, str)
+        assert seen == {
+            "instanceId": f"{app.lower()}-0",
+            "hostName": "10.1.2.3",
+            "app": app,
+            "ipAddr": "10.1.2.3",
+            "status": "UP",
+            "overriddenStatus": "UNKNOWN",
+            "port": {"$": 8080, "@enabled": "true"},
+            "securePort": {"$": 443, "@enabled": "false"},
+            "countryId": 1,
+            "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+            "metadata": {"eurekube.owner": "prod"},
+            **urls,
+            "vipAddress": app.lower(),
+            "secureVipAddress": app.lower(),
+            "isCoordinatingDiscoveryServer": "false",
+            "lastDirtyTimestamp": "1795248000785",
+            "actionType": "ADDED",
+        }
+        assert list(lease) == [
+            "renewalIntervalInSecs",
+            "durationInSecs",
+            "registrationTimestamp",
+            "lastRenewalTimestamp",
+            "evictionTimestamp",
+            "serviceUpTimestamp",
+        ]
+        assert (lease["renewalIntervalInSecs"], lease["durationInSecs"], lease["evictionTimestamp"]) == (30, 300, 0)
+        assert lease["registrationTimestamp"] == lease["lastRenewalTimestamp"] == lease["serviceUpTimestamp"]
+
+    def test_empty_metadata_is_told_with_a_class(self, eureka: EurekaSubject, app: str) -> None:
+        """An instance without metadata shows `@class` in its place."""
+        seen = eureka.instance(app, register(eureka, app, metadata=None))
+        assert seen["metadata"] == {"@class": "java.util.Collections$EmptyMap"}
+
+    def test_last_renewal_lies_in_the_future(self, eureka: EurekaSubject, app: str) -> None:
+        """After a renew `lastRenewalTimestamp` is now **plus** the duration: of no use to a reader."""
+        instance_id = register(eureka, app)
+        eureka.put(f"/apps/{app}/{instance_id}")
+        told = eureka.instance(app, instance_id)["leaseInfo"]["lastRenewalTimestamp"]
+        assert told == pytest.approx((eureka.now() + 300) * 1000, abs=5000)
+
+    def test_an_app_is_told_in_one_form(self, eureka: EurekaSubject, app: str) -> None:
+        """`GET /apps/{APP}` is an application with an array of instances, also for one."""
+        register(eureka, app)
+        document = eureka.get(f"/apps/{app.lower()}").json()
+        assert list(document) == ["application"]
+        assert document["application"]["name"] == app
+        assert [one["instanceId"] for one in document["application"]["instance"]] == [f"{app.lower()}-0"]
+
+    def test_the_list_is_told_in_one_form(self, eureka: EurekaSubject, app: str) -> None:
+        """`GET /apps` has version, hash code and arrays, also for one instance."""
+        register(eureka, app)
+        eureka.to_next_tick()
+        applications = eureka.get("/apps").json()["applications"]
+        assert list(applications) == ["versions__delta", "apps__hashcode", "application"]
+        assert applications["versions__delta"] == "1"
+        mine = [one for one in applications["application"] if one["name"] == app]
+        assert [list(one) for one in mine] == [["name", "instance"]]
+        assert len(mine[0]["instance"]) == 1
+
+    def test_the_hash_code_counts_statuses(self, eureka: EurekaSubject, app: str) -> None:
+        """`apps__hashcode` is the number of instances of each status, in order of name."""
+        register(eureka, app, 0)
+        register(eureka, app, 1)
+        register(eureka, app, 2, status="DOWN")
+        eureka.to_next_tick()
+        vips = eureka.get(f"/vips/{app.lower()}").json()["applications"]
+        assert vips["apps__hashcode"] == "DOWN_1_UP_2_"
+
+    def test_an_empty_registry_is_an_empty_array(self, eureka: EurekaSubject) -> None:
+        """A registry without instances is told as `application: []`, with an empty hash code."""
+        eureka.to_next_tick()
+        applications = eureka.get("/apps").json()["applications"]
+        assert applications == {"versions__delta": "1", "apps__hashcode": "", "application": []}
+
+    def test_an_instance_is_found_by_id_alone(self, eureka: EurekaSubject, app: str) -> None:
+        """`GET /instances/{id}` reads past the cache, in the form of an instance; unknown is a 404."""
+        instance_id = f"{app.lower()}-0"
+        assert eureka.get(f"/instances/{instance_id}").status_code == 404
+        register(eureka, app)
+        assert eureka.get(f"/instances/{instance_id}").json()["instance"]["app"] == app
+
+    def test_a_vip_may_be_one_of_a_comma_list(self, eureka: EurekaSubject, app: str) -> None:
+        """An instance with `vipAddress: "a,b"` is found under both names."""
+        name = app.lower()
+        register(eureka, app, vipAddress=f"{name}-a,{name}-b")
+        for vip in (f"{name}-a", f"{name}-b"):
+            found = eureka.get(f"/vips/{vip}").json()["applications"]["application"]
+            assert [one["name"] for one in found] == [app]
+
+    def test_an_unknown_vip_is_empty(self, eureka: EurekaSubject, app: str) -> None:
+        """A VIP that nobody has, or in other case, is a 200 with an empty array."""
+        register(eureka, app)
+        for vip in ("nobody", app):
+            answer = eureka.get(f"/vips/{vip}")
+            assert (answer.status_code, answer.json()["applications"]["application"]) == (200, [])
+
+    def test_a_delta_tells_what_was_deleted(self, eureka: EurekaSubject, app: str) -> None:
+        """`GET /apps/delta` shows recent changes with their kind, cancelled instances too."""
+        register(eureka, app, 0)
+        eureka.delete(f"/apps/{app}/{register(eureka, app, 1)}")
+        eureka.to_next_tick()
+        applications = eureka.get("/apps/delta").json()["applications"]["application"]
+        changes = {one["instanceId"]: one["actionType"] for each in applications for one in each["instance"]}
+        assert changes[f"{app.lower()}-0"] == "ADDED"
+        assert changes[f"{app.lower()}-1"] == "DELETED"
+
+    @pytest.mark.parametrize("accept", ["*/*", "application/xml"])
+    def test_without_json_in_accept_the_answer_is_xml(self, eureka: EurekaSubject, app: str, accept: str) -> None:
+        """Unless `Accept` says JSON the list is XML."""
+        register(eureka, app)
+        answer = eureka.get("/apps", Accept=accept)
+        assert answer.headers["Content-Type"].startswith("application/xml")
+        assert answer.text.startswith("<applications>")
+
+    def test_lists_are_gzipped_when_asked(self, eureka: EurekaSubject, app: str) -> None:
+        """`GET /apps` is gzipped when the caller takes it, and plain when not; one application never is."""
+        register(eureka, app)
+        for path in ("/apps", "/apps/delta"):
+            zipped = eureka.get(path, **{"Accept-Encoding": "gzip"})
+            plain = eureka.get(path, **{"Accept-Encoding": "identity"})
+            assert zipped.headers.get("Content-Encoding") == "gzip"
+            assert "Content-Encoding" not in plain.headers
+            assert zipped.headers["Content-Type"].startswith("application/json")
+            assert zipped.json() == plain.json()
+        one = eureka.get(f"/apps/{app}", **{"Accept-Encoding": "gzip"})
+        assert "Content-Encoding" not in one.headers
+
+    def test_a_trailing_slash_is_as_good(self, eureka: EurekaSubject, app: str) -> None:
+        """`/apps/` is `/apps`."""
+        assert eureka.get("/apps/").status_code == 200
+
+
+class TestResponseCache:
+    def test_a_list_is_stale_until_the_next_tick(self, eureka: EurekaSubject, app: str) -> None:
+        """What was registered after a list was read appears in it at the next tick."""
+        eureka.to_next_tick()
+        eureka.get("/apps")
+        register(eureka, app)
+        assert eureka.listed(app) == []
+        eureka.to_next_tick()
+        assert len(eureka.listed(app)) == 1
+
+    def test_a_cancelled_instance_stays_listed_until_the_next_tick(self, eureka: EurekaSubject, app: str) -> None:
+        """What was cancelled after a list was read is in it, as UP, until the next tick."""
+        instance_id = register(eureka, app)
+        eureka.to_next_tick()
+        eureka.get("/apps")
+        eureka.delete(f"/apps/{app}/{instance_id}")
+        assert [one["status"] for one in eureka.listed(app)] == ["UP"]
+        eureka.to_next_tick()
+        assert eureka.listed(app) == []
+
+    def test_one_application_is_cached_as_well(self, eureka: EurekaSubject, app: str) -> None:
+        """`GET /apps/{APP}` is cached, while `GET /apps/{APP}/{id}` is not."""
+        register(eureka, app, 0)
+        eureka.to_next_tick()
+        eureka.get(f"/apps/{app}")
+        second = register(eureka, app, 1)
+        assert len(eureka.get(f"/apps/{app}").json()["application"]["instance"]) == 1
+        assert eureka.get(f"/apps/{app}/{second}").status_code == 200
+        eureka.to_next_tick()
+        assert len(eureka.get(f"/apps/{app}").json()["application"]["instance"]) == 2
+
+    def test_a_404_is_cached(self, eureka: EurekaSubject, app: str) -> None:
+        """`GET /apps/{APP}` of an absent app is a 404, which outlives a register until the next tick."""
+        eureka.to_next_tick()
+        assert eureka.get(f"/apps/{app}").status_code == 404
+        register(eureka, app)
+        assert eureka.get(f"/apps/{app}").status_code == 404
+        eureka.to_next_tick()
+        assert eureka.get(f"/apps/{app}").status_code == 200
+
+    def test_each_form_of_a_list_is_cached_by_itself(self, eureka: EurekaSubject, app: str) -> None:
+        """The JSON and the XML form of a list are two cache entries: one may be stale while the other is not."""
+        eureka.to_next_tick()
+        assert eureka.get(f"/apps/{app}").status_code == 404
+        register(eureka, app)
+        assert eureka.get(f"/apps/{app}", Accept="application/xml").status_code == 200
+        assert eureka.get(f"/apps/{app}").status_code == 404
+
+    def test_a_part_of_a_vip_list_is_not_invalidated(self, eureka: EurekaSubject, app: str) -> None:
+        """`/vips/a` that was read before stays empty over a tick when `"a,b"` registers: only that is invalidated."""
+        name = app.lower()
+        eureka.get(f"/vips/{name}-a")
+        register(eureka, app, vipAddress=f"{name}-a,{name}-b")
+        eureka.to_next_tick()
+        eureka.to_next_tick()
+        assert eureka.get(f"/vips/{name}-a").json()["applications"]["application"] == []
+
+    def test_a_status_that_a_renew_turned_stays_hidden_in_lists(self, eureka: EurekaSubject, app: str) -> None:
+        """A renew invalidates nothing: a status that it turned by an override of another app is not in the list."""
+        instance_id = register(eureka, app)
+        eureka.post(f"{app}B", instance_body(f"{app}B", instance_id))
+        eureka.put(f"/apps/{app}/{instance_id}/status", value="OUT_OF_SERVICE")
+        eureka.to_next_tick()
+        eureka.get("/apps")
+        eureka.put(f"/apps/{app}B/{instance_id}")
+        eureka.to_next_tick()
+        assert [one["status"] for one in eureka.listed(f"{app}B")] == ["UP"]
+        assert eureka.instance(f"{app}B", instance_id)["status"] == "OUT_OF_SERVICE"
+
+    def test_by_default_ticks_come_each_30_s_of_the_wall_clock(self, stock_eureka: EurekaSubject, app: str) -> None:
+        """By default a list is stale until the next multiple of 30 s, however young it is."""
+        if stock_eureka.now() % 30 > 27:
+            stock_eureka.elapse(4)
+        stock_eureka.get("/apps")
+        register(stock_eureka, app)
+        left = 30 - stock_eureka.now() % 30
+        stock_eureka.elapse(left - 1.0)
+        assert stock_eureka.listed(app) == []
+        stock_eureka.elapse(2.0)
+        assert len(stock_eureka.listed(app)) == 1
+
+
+class TestLeases:
+    def test_a_registered_lease_lasts_its_duration(self, eureka: EurekaSubject, app: str) -> None:
+        """After a register the lease lasts D; expired, it is a 404 to reads and, once evicted, to renew."""
+        instance_id = register(eureka, app, leaseInfo={"durationInSecs": 1})
+        eureka.elapse(0.5)
+        assert eureka.get(f"/apps/{app}/{instance_id}").status_code == 200
+        eureka.elapse(0.7)
+        assert eureka.get(f"/apps/{app}/{instance_id}").status_code == 404
+        assert eureka.get(f"/instances/{instance_id}").status_code == 404
+        eureka.elapse(2.2)
+        assert eureka.put(f"/apps/{app}/{instance_id}").status_code == 404
+
+    def test_a_renewed_lease_lasts_twice_its_duration(self, eureka: EurekaSubject, app: str) -> None:
+        """After a renew the lease lasts 2D."""
+        instance_id = register(eureka, app, leaseInfo={"durationInSecs": 1})
+        eureka.put(f"/apps/{app}/{instance_id}")
+        eureka.elapse(1.6)
+        assert eureka.get(f"/apps/{app}/{instance_id}").status_code == 200
+        eureka.elapse(0.6)
+        assert eureka.get(f"/apps/{app}/{instance_id}").status_code == 404
+
+    def test_a_post_shortens_a_renewed_lease(self, eureka: EurekaSubject, app: str) -> None:
+        """A POST resets a renewed lease to D, also one that is ignored as older."""
+        instance_id = register(eureka, app, leaseInfo={"durationInSecs": 1})
+        eureka.put(f"/apps/{app}/{instance_id}")
+        register(eureka, app, leaseInfo={"durationInSecs": 1}, lastDirtyTimestamp="1")
+        eureka.elapse(1.2)
+        assert eureka.get(f"/apps/{app}/{instance_id}").status_code == 404
+
+    def test_eviction_leaves_lists_at_the_next_tick(self, eureka: EurekaSubject, app: str) -> None:
+        """An evicted instance leaves the list like a cancelled one."""
+        register(eureka, app, leaseInfo={"durationInSecs": 1})
+        eureka.to_next_tick()
+        assert len(eureka.listed(app)) == 1
+        eureka.elapse(2.2)
+        eureka.to_next_tick()
+        assert eureka.listed(app) == []
+
+    def test_a_run_evicts_at_most_15_percent(self, eureka: EurekaSubject, app: str) -> None:
+        """Of 20 expired leases a run evicts 3; expired ones that are left stay in the list and can be renewed."""
+        for number in range(20):
+            register(eureka, app, number, leaseInfo={"durationInSecs": 1})
+        eureka.elapse(2.5)
+        alive = [n for n in range(20) if eureka.put(f"/apps/{app}/{app.lower()}-{n}").status_code == 200]
+        assert 11 <= len(alive) <= 17
+
+    def test_self_preservation_keeps_expired_leases(self, stock_eureka: EurekaSubject, app: str) -> None:
+        """While self-preservation holds, an expired lease is read and renewed as if it were alive."""
+        instance_id = register(stock_eureka, app, leaseInfo={"durationInSecs": 1})
+        stock_eureka.elapse(1.5)
+        assert stock_eureka.get(f"/apps/{app}/{instance_id}").status_code == 200
+        assert stock_eureka.put(f"/apps/{app}/{instance_id}").status_code == 200
+
+
+class TestOtherPaths:
+    def test_the_root_is_a_page(self, eureka: EurekaSubject) -> None:
+        """`/` is a page for people."""
+        answer = requests.get(eureka.root + "/", timeout=10)
+        assert answer.status_code == 200
+        assert answer.headers["Content-Type"].startswith("text/html")
+
+    @pytest.mark.parametrize("path", ["/apps", "/eureka/nonsense", "/nonsense/eureka/apps"])
+    def test_an_unknown_path_is_a_404(self, eureka: EurekaSubject, path: str) -> None:
+        """Without `/eureka`, or past it, a path is a 404 whose JSON names status and path."""
+        answer = requests.get(eureka.root + path, headers={"Accept": "application/json"}, timeout=10)
+        assert answer.status_code == 404
+        error = answer.json()
+        assert (error["status"], error["error"], error["path"]) == (404, "Not Found", path)
+
+    def test_a_404_of_eureka_has_the_same_form(self, eureka: EurekaSubject, app: str) -> None:
+        """The 404 for an instance is JSON with `status`, `error`, `path` and `timestamp`: it tells nothing apart."""
+        answer = eureka.get(f"/apps/{app}/nobody")
+        assert answer.status_code == 404
+        assert set(answer.json()) == {"timestamp", "status", "error", "path"}
+
+    def test_the_prefix_of_the_plain_server_works(self, eureka: EurekaSubject, app: str) -> None:
+        """`/eureka/v2` is as good as `/eureka`."""
+        register(eureka, app)
+        assert eureka.get(f"/v2/apps/{app}/{app.lower()}-0").status_code == 200
