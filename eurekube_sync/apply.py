@@ -19,6 +19,7 @@ from eurekube_sync.observed import Unread
 from eurekube_sync.outcome import Outcome, Result, cause_of
 from eurekube_sync.ownership import Ownership
 from eurekube_sync.ports import Clock, Registry, Workers
+from eurekube_sync.renewals import RenewalLedger
 
 _FAILURES_IN_A_ROW = 20
 _GOLDEN_RATIO = 0.6180339887498949
@@ -56,12 +57,19 @@ class _Streak:
 
 
 class Applier:
-    """One pass's calls to Eureka. Holds no state but the failures in a row."""
+    """One pass's calls to Eureka. Holds no state of its own but the failures in a row."""
 
     def __init__(
-        self, registry: Registry, clock: Clock, workers: Workers, ownership: Ownership | None, deadline: Deadline
+        self,
+        registry: Registry,
+        clock: Clock,
+        workers: Workers,
+        renewals: RenewalLedger,
+        ownership: Ownership | None,
+        deadline: Deadline,
     ) -> None:
         self._registry = registry
+        self._renewals = renewals
         self._clock = clock
         self._workers = workers
         self._ownership = ownership
@@ -143,6 +151,7 @@ class Applier:
 
     def _renew(self, action: Renew) -> Outcome:
         if self._registry.renew(action.key):
+            self._renewals.note(action.key, self._clock.monotonic())
             status = action.status or (action.heal.status if action.heal else None)
             return Outcome(action=action, result=Result.DONE, status=status)
         return Outcome(action=action, result=Result.GONE, detail="Eureka holds no such lease")

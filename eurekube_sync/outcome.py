@@ -69,6 +69,11 @@ class Outcomes:
         """What the next pass has to do again, by key."""
         return tuple(outcome for _, outcome in sorted(self.by_key.items()) if outcome.failed)
 
+    @property
+    def succeeded(self) -> int:
+        """How many did what they were to do."""
+        return self.count(Result.DONE) + self.count(Result.HEALED)
+
     def count(self, result: Result) -> int:
         """How many ended so."""
         return sum(outcome.result is result for outcome in self.by_key.values())

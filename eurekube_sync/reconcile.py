@@ -22,6 +22,7 @@ from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.ownership import Ownership
 from eurekube_sync.plan import Plan, make_plan, plan_blind, plan_renewals
 from eurekube_sync.ports import Clock, Cluster, Registry, Workers
+from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.settle import put_finalizers_on, settle
 from eurekube_sync.view import read_cluster
 
@@ -34,6 +35,7 @@ class World:
     cluster: Cluster
     clock: Clock
     workers: Workers
+    renewals: RenewalLedger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     if isinstance(view.identity, Unknown):
         return _renew_all(world, settings, deadline, listed, view, view.identity)
     ownership = Ownership(owner=settings.owner, cluster=view.identity.data)
-    applier = Applier(world.registry, world.clock, world.workers, ownership, deadline)
+    applier = _applier(world, ownership, deadline)
 
     registry = listed if isinstance(listed, Unknown) else Complete(data=observe(listed, ownership, settings.scope))
     if isinstance(registry, Complete) and registry.data.clashes:
@@ -107,6 +109,10 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
         cluster_errors=(*errors, *more_errors),
         cut_short=deadline.passed and any(o.result is Result.NOT_TRIED for o in outcomes.by_key.values()),
     )
+
+
+def _applier(world: World, ownership: Ownership | None, deadline: Deadline) -> Applier:
+    return Applier(world.registry, world.clock, world.workers, world.renewals, ownership, deadline)
 
 
 def _decide(
@@ -147,7 +153,7 @@ def _renew_all(
     """The cluster does not tell who it is: renew whatever carries our owner's name, change nothing."""
     if isinstance(listed, Unknown):
         return PassReport(dry_run=settings.dry_run, plan=Plan(), registry=listed, view=view)
-    applier = Applier(world.registry, world.clock, world.workers, None, deadline)
+    applier = _applier(world, None, deadline)
     ours = held_by_owner(listed, settings.owner, settings.scope)
     plan = plan_renewals(ours, f"the cluster could not be read: {identity.cause}")
     outcomes = Outcomes.of([] if settings.dry_run else applier.renew(plan.of(Renew)))

@@ -1,0 +1,153 @@
+"""The exit codes, one per meaning, and how a pass comes to one. The README's table is checked against this file."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import assert_never
+
+from eurekube_sync.errors import (
+    ClusterDenied,
+    ClusterError,
+    ClusterUnavailable,
+    ConfigurationError,
+    EurekubeError,
+    RegistryDenied,
+    RegistryError,
+    RegistryUnavailable,
+)
+from eurekube_sync.model import Cause, Unknown
+from eurekube_sync.outcome import Outcomes
+from eurekube_sync.reconcile import PassReport
+from eurekube_sync.view import unknown_sources
+
+
+class ExitCode(IntEnum):
+    """What the process tells its caller. `meaning` is the sentence of the documentation."""
+
+    OK = 0
+    INTERNAL_ERROR = 1
+    USAGE = 2
+    CONFIGURATION = 3
+    INVALID_MANIFEST = 4
+    CHANGES_PENDING = 5
+    CLUSTER_UNAVAILABLE = 10
+    CLUSTER_DENIED = 11
+    CLUSTER_UNUSABLE = 12
+    CRD_MISSING = 13
+    CRD_TERMINATING = 14
+    REGISTRY_UNAVAILABLE = 20
+    REGISTRY_DENIED = 21
+    REGISTRY_UNUSABLE = 22
+    ACTIONS_FAILED = 30
+    REMOVALS_HELD = 31
+    OWNER_CLASH = 32
+    CUT_SHORT = 33
+    INTERRUPTED = 130
+
+    @property
+    def meaning(self) -> str:
+        """One sentence for the documentation."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    ExitCode.OK: "done; with `run`, Eureka holds what the cluster says, or what a broken syncer keeps frozen",
+    ExitCode.INTERNAL_ERROR: "a bug; set `EUREKUBE_SYNC_DEBUG=1` to see the traceback",
+    ExitCode.USAGE: "the command line is wrong",
+    ExitCode.CONFIGURATION: "a file, URL or kubeconfig that was given is wrong; nothing was read or written",
+    ExitCode.INVALID_MANIFEST: "`validate` found a manifest that the API server would refuse",
+    ExitCode.CHANGES_PENDING: "`run --dry-run --detailed-exitcode` found changes to make",
+    ExitCode.CLUSTER_UNAVAILABLE: "the Kubernetes API did not answer; what is ours was renewed, nothing withdrawn",
+    ExitCode.CLUSTER_DENIED: "the Kubernetes API refused (401, 403); what is ours was renewed, nothing withdrawn",
+    ExitCode.CLUSTER_UNUSABLE: "the Kubernetes API gave an answer that makes no sense; renewed, nothing withdrawn",
+    ExitCode.CRD_MISSING: "the CRD is not installed; what is ours was renewed, nothing withdrawn",
+    ExitCode.CRD_TERMINATING: "the CRD is being deleted; what is ours was renewed, nothing withdrawn",
+    ExitCode.REGISTRY_UNAVAILABLE: "Eureka did not answer, or is still warming up; nothing withdrawn",
+    ExitCode.REGISTRY_DENIED: "Eureka refused the login, or its CSRF protection the writes; nothing withdrawn",
+    ExitCode.REGISTRY_UNUSABLE: "what answered is no Eureka: HTML, an empty or cut body, a wrong URL; nothing withdrawn",
+    ExitCode.ACTIONS_FAILED: "some actions failed, the others were done; the next pass tries again",
+    ExitCode.REMOVALS_HELD: "the brake held the removals of this pass; the rest was done",
+    ExitCode.OWNER_CLASH: "another cluster uses the same owner name; what is ours was renewed, nothing else done",
+    ExitCode.CUT_SHORT: "the pass ended before all was tried: its deadline, or a signal",
+    ExitCode.INTERRUPTED: "interrupted at the keyboard",
+}
+
+
+def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool) -> ExitCode:
+    """The exit code of one pass: what a person has to see to first, first."""
+    if report.clashes:
+        return ExitCode.OWNER_CLASH
+    unknown = next(unknown_sources(report.view), None)
+    if unknown is not None:
+        return _of_cluster(unknown[1].cause)
+    if isinstance(report.registry, Unknown):
+        return _of_registry(report.registry.cause)
+    if report.cut_short:
+        return ExitCode.CUT_SHORT
+    if report.outcomes.failures:
+        return _of_failures(report.outcomes)
+    if report.cluster_errors:
+        return of_error(report.cluster_errors[0])
+    if any(not blocked.conflict for blocked in report.plan.blocked):
+        return ExitCode.ACTIONS_FAILED
+    if report.held is not None and fail_on_held:
+        return ExitCode.REMOVALS_HELD
+    if detailed and report.dry_run and report.plan.changes:
+        return ExitCode.CHANGES_PENDING
+    return ExitCode.OK
+
+
+def of_error(error: EurekubeError) -> ExitCode:
+    """The exit code of an error that ended the program."""
+    match error:
+        case ConfigurationError():
+            return ExitCode.CONFIGURATION
+        case ClusterUnavailable():
+            return ExitCode.CLUSTER_UNAVAILABLE
+        case ClusterDenied():
+            return ExitCode.CLUSTER_DENIED
+        case ClusterError():
+            return ExitCode.ACTIONS_FAILED
+        case RegistryUnavailable():
+            return ExitCode.REGISTRY_UNAVAILABLE
+        case RegistryDenied():
+            return ExitCode.REGISTRY_DENIED
+        case RegistryError():
+            return ExitCode.REGISTRY_UNUSABLE
+        case _:
+            return ExitCode.INTERNAL_ERROR
+
+
+def _of_failures(outcomes: Outcomes) -> ExitCode:
+    causes = {outcome.cause for outcome in outcomes.failures}
+    if causes == {Cause.DENIED}:
+        return ExitCode.REGISTRY_DENIED
+    if Cause.UNAVAILABLE in causes and outcomes.succeeded == 0:
+        return ExitCode.REGISTRY_UNAVAILABLE
+    return ExitCode.ACTIONS_FAILED
+
+
+def _of_cluster(cause: Cause) -> ExitCode:
+    match cause:
+        case Cause.UNAVAILABLE:
+            return ExitCode.CLUSTER_UNAVAILABLE
+        case Cause.DENIED:
+            return ExitCode.CLUSTER_DENIED
+        case Cause.UNUSABLE | Cause.NOT_READ:
+            return ExitCode.CLUSTER_UNUSABLE
+        case Cause.CRD_MISSING:
+            return ExitCode.CRD_MISSING
+        case Cause.CRD_TERMINATING:
+            return ExitCode.CRD_TERMINATING
+        case _:
+            assert_never(cause)
+
+
+def _of_registry(cause: Cause) -> ExitCode:
+    match cause:
+        case Cause.DENIED:
+            return ExitCode.REGISTRY_DENIED
+        case Cause.UNUSABLE:
+            return ExitCode.REGISTRY_UNUSABLE
+        case _:
+            return ExitCode.REGISTRY_UNAVAILABLE

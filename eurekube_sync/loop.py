@@ -1,0 +1,40 @@
+"""Pass after pass: once, a number of times, or until a signal. A pass that fails does not skip the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from eurekube_sync.exit_codes import ExitCode, of_report
+from eurekube_sync.reconcile import PassReport, PassSettings, World, reconcile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """How often, and what counts as failure."""
+
+    passes: int | None = 1
+    """None: until a signal."""
+    interval: float = 30
+    """Seconds from the start of a pass to the start of the next."""
+    fail_on_held: bool = True
+    detailed_exitcode: bool = False
+
+
+def run_passes(
+    world: World, settings: PassSettings, schedule: Schedule, tell: Callable[[PassReport, ExitCode], None]
+) -> ExitCode:
+    """Runs the passes and gives the last one's exit code; `tell` hears of each. A signal ends it between two calls."""
+    done = 0
+    while True:
+        begun = world.clock.monotonic()
+        report = reconcile(world, settings)
+        code = of_report(report, fail_on_held=schedule.fail_on_held, detailed=schedule.detailed_exitcode)
+        done += 1
+        tell(report, code)
+        if schedule.passes is not None and done >= schedule.passes:
+            return code
+        if not world.clock.stopping():
+            world.clock.sleep(max(0.0, begun + schedule.interval - world.clock.monotonic()))
+        if world.clock.stopping():
+            return ExitCode.OK if schedule.passes is None else ExitCode.CUT_SHORT

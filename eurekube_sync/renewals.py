@@ -1,0 +1,35 @@
+"""Which leases are due: each is renewed every 30 s, however often a daemon looks.
+
+Faster or slower would bend the server's self-preservation for everybody. The memory only spares calls: after a restart
+all are due, which does no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eurekube_sync.model import InstanceKey
+
+
+class RenewalLedger:
+    """When each lease was last renewed by this process; all times monotonic seconds."""
+
+    def __init__(self, *, period: float, slack: float) -> None:
+        """`period` between two renewals; `slack` is how much earlier one may come, half a poll interval, so that a
+        lease that would fall due right after a pass is not left for the next."""
+        self._wait = period - slack
+        self._last: dict[InstanceKey, float] = {}
+
+    def due(self, key: InstanceKey, now: float) -> bool:
+        """Whether the lease is to be renewed in this pass."""
+        last = self._last.get(key)
+        return last is None or now - last >= self._wait
+
+    def note(self, key: InstanceKey, now: float) -> None:
+        """Remember that the lease was renewed."""
+        self._last[key] = now
+
+    def keep(self, keys: Iterable[InstanceKey]) -> None:
+        """Forget all but these."""
+        kept = set(keys)
+        self._last = {key: at for key, at in self._last.items() if key in kept}
