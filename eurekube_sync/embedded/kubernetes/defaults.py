@@ -185,7 +185,8 @@ def complete_namespace(namespace: Object) -> None:
 
 def complete_slice(endpoint_slice: Object) -> None:
     """An EndpointSlice without endpoints or ports carries null there, not an empty list [real 1.36]."""
-    endpoint_slice["endpoints"] = endpoint_slice.get("endpoints") or None
+    endpoints = [{**each, "conditions": each.get("conditions") or {}} for each in endpoint_slice.get("endpoints") or ()]
+    endpoint_slice["endpoints"] = endpoints or None
     ports = endpoint_slice.get("ports")
     if ports:
         filled = [{**port, "name": port.get("name") or "", "protocol": port.get("protocol", "TCP")} for port in ports]

@@ -15,7 +15,7 @@ class ApiError(Exception):
     def __init__(
         self,
         code: int,
-        reason: str,
+        reason: str | None,
         message: str,
         *,
         details: Mapping[str, Any] | None = None,
@@ -31,8 +31,9 @@ class ApiError(Exception):
             "metadata": dict(metadata or {}),
             "status": "Failure",
             "message": message,
-            "reason": reason,
         }
+        if reason is not None:
+            body["reason"] = reason
         if details is not None:
             body["details"] = dict(details)
         body["code"] = code
@@ -87,6 +88,26 @@ def bad_request(message: str) -> ApiError:
     return ApiError(400, "BadRequest", message)
 
 
+def unreadable(kind: str, version: str, why: str) -> ApiError:
+    """400 for a body that is JSON, but not of this kind."""
+    return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')
+
+
+def without_reason(message: str) -> ApiError:
+    """500 of an error that the real server did not foresee: it carries no reason."""
+    return ApiError(500, None, message)
+
+
+def too_large_resource_version(asked: str, current: int) -> ApiError:
+    """504 for a revision of the future."""
+    found = {
+        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+        "retryAfterSeconds": 1,
+    }
+    message = f"Timeout: Too large resource version: {asked}, current: {current}"
+    return ApiError(504, "Timeout", message, details=found, retry_after=1)
+
+
 def unprocessable_patch() -> ApiError:
     """422 for a JSON Patch that cannot be applied, a failed `test` included; the message names no cause."""
     message = "the server rejected our request due to an error in our request"
@@ -96,7 +117,7 @@ def unprocessable_patch() -> ApiError:
 def invalid(kind: str, group: str, name: str, causes: Iterable[tuple[str, str, str]]) -> ApiError:
     """422 for an object that fails validation; a cause is (field, reason, text), e.g. `FieldValueRequired`."""
     listed = list(causes)
-    texts = [f"{field}: {text}" if field else text for field, _, text in listed]
+    texts = list(dict.fromkeys(f"{field}: {text}" if field else text for field, _, text in listed))
     message = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     found = details(
         kind, group, name, ({"reason": reason, "message": text, "field": field} for field, reason, text in listed)

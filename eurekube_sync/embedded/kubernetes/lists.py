@@ -64,8 +64,7 @@ def _limit(query: Mapping[str, str]) -> int:
     try:
         return max(int(text), 0)
     except ValueError:
-        message = f'unable to decode limit "{text}": strconv.ParseInt: parsing "{text}": invalid syntax'
-        raise errors.bad_request(message) from None
+        raise errors.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 
 
 def _source(
@@ -80,11 +79,10 @@ def _source(
     token = query.get("continue", "")
     if not token:
         if given and not given.isdigit():
-            fault = ("resourceVersion", "FieldValueInvalid", f'Invalid value: "{given}": strconv.ParseUint: parsing')
-            raise errors.invalid("ListOptions", "meta.k8s.io", "", [fault])
+            why = f'Invalid value: "{given}": strconv.ParseUint: parsing "{given}": invalid syntax'
+            raise errors.bad_request(f"invalid resource version: resourceVersion: {why}")
         if given and int(given) > store.revision:
-            message = f"Too large resource version: {given}, current: {store.revision}"
-            raise errors.ApiError(504, "Timeout", message, details={}, retry_after=1)
+            raise errors.too_large_resource_version(given, store.revision)
         found = current()
         if limit:
             store.keep_snapshot(_scope(resource, namespace), store.revision, found)
@@ -116,4 +114,4 @@ def _parsed(token: str) -> tuple[int, str]:
         fields = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         return int(fields["rv"]), str(fields["start"])
     except (ValueError, KeyError, TypeError):
-        raise errors.bad_request("continue key is not valid: invalid token") from None
+        raise errors.bad_request("invalid continue token: continue key is not valid") from None

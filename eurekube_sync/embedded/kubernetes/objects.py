@@ -21,6 +21,7 @@ Validate = Callable[[Mapping[str, Any], Mapping[str, Any] | None], Sequence[str]
 """(new object, old object or None) -> one `field: text` for each fault."""
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+_KEPT_NAMESPACES = ("default", "kube-public", "kube-system")
 _SET_BY_SERVER = (
     "uid",
     "creationTimestamp",
@@ -41,6 +42,8 @@ class WriteOptions:
     """The query of a write."""
 
     dry_run: bool = False
+    patch: bool = False
+    """The object is the outcome of a PATCH: its uid is no precondition."""
     strict: bool = False
     """fieldValidation=Strict: an unknown field is a 400 instead of a warning."""
 
@@ -106,7 +109,7 @@ class Objects:
         if self.store.get(resource.key, namespace, name) is not None:
             raise errors.already_exists(resource.plural, resource.group, name)
         if metadata.pop("resourceVersion", None):
-            raise errors.ApiError(500, "InternalError", "resourceVersion should not be set on objects to be created")
+            raise errors.without_reason("resourceVersion should not be set on objects to be created")
         if resource.has_status and resource.kind != "Node":
             obj.pop("status", None)
         obj = self._complete(resource, obj, None, options)
@@ -125,7 +128,7 @@ class Objects:
         obj = self._typed(resource, body)
         old = stored.obj
         metadata = {**(obj.get("metadata") or {})}
-        self._check_identity(resource, stored, metadata)
+        self._check_identity(resource, stored, metadata, options)
         if status:
             metadata = dict(old["metadata"])
             obj = {**{k: v for k, v in old.items() if k != "status"}, **{k: obj[k] for k in ("status",) if k in obj}}
@@ -137,9 +140,7 @@ class Objects:
             if name in old["metadata"]:
                 metadata[name] = old["metadata"][name]
         metadata.pop("managedFields", None)
-        for name in ("labels", "annotations", "finalizers", "ownerReferences"):
-            if name in metadata and not metadata[name]:
-                del metadata[name]
+        _drop_empty(metadata)
         obj["metadata"] = metadata
         self._check_finalizers(resource, old["metadata"], metadata)
         obj = self._complete(resource, obj, old, options)
@@ -161,6 +162,8 @@ class Objects:
         """Delete, or begin to; the object and whether it is gone."""
         metadata = stored.obj["metadata"]
         self._check_preconditions(resource, stored, options)
+        if resource == resources.NAMESPACES and stored.name in _KEPT_NAMESPACES:
+            raise errors.forbidden(resource.plural, "", stored.name, "this namespace may not be deleted")
         grace = self._grace(resource, stored.obj, options)
         waits = metadata.get("finalizers") or grace or resource == resources.NAMESPACES
         if options.dry_run:
@@ -175,7 +178,9 @@ class Objects:
             "deletionTimestamp": self.time(later=grace),
             "deletionGracePeriodSeconds": grace,
         }
-        if "generation" in metadata:
+        if resource == resources.DEFINITIONS:
+            del changed["deletionGracePeriodSeconds"]
+        elif "generation" in metadata:
             changed["generation"] = metadata["generation"] + 1
         obj = {**stored.obj, "metadata": changed}
         if resource == resources.NAMESPACES:
@@ -218,14 +223,30 @@ class Objects:
     def _typed(self, resource: Resource, body: Any) -> Object:
         if not isinstance(body, dict):
             raise errors.bad_request(f"the object provided is unrecognized (must be of type {resource.kind})")
-        kind, version = body.get("kind") or resource.kind, body.get("apiVersion") or resource.api_version
-        if (kind, version) != (resource.kind, resource.api_version):
+        if resource.custom and not body.get("kind"):
             raise errors.bad_request(
-                f"{kind} in version {str(version).rpartition('/')[2]!r} cannot be handled as a {resource.kind}: "
-                f"no kind {kind!r} is registered for version {version!r} here".replace("'", '"')
+                f"the object provided is unrecognized (must be of type {resource.kind}): Object 'Kind' is missing"
             )
-        if not isinstance(body.get("metadata", {}), dict):
-            raise errors.bad_request("metadata is no object")
+        kind, version = body.get("kind") or resource.kind, body.get("apiVersion") or resource.api_version
+        if version != resource.api_version:
+            raise errors.bad_request(
+                f"the API version in the data ({version}) does not match the expected API version "
+                f"({resource.api_version})"
+            )
+        metadata = body.get("metadata") or {}
+        if not isinstance(metadata, dict):
+            why = "json: cannot unmarshal string into Go value of type v1.ObjectMeta"
+            raise errors.unreadable(resource.kind, resource.version, why)
+        for field in ("labels", "annotations"):
+            values = metadata.get(field) or {}
+            if not isinstance(values, dict) or any(not isinstance(value, str) for value in values.values()):
+                why = f"json: cannot unmarshal into Go struct field ObjectMeta.{field} of type string"
+                raise errors.unreadable(resource.kind, resource.version, why)
+        if kind != resource.kind and resource.custom:
+            fault = ("kind", "FieldValueInvalid", f'Invalid value: "{kind}": must be {resource.kind}')
+            raise errors.invalid(kind, resource.group, metadata.get("name", ""), [fault])
+        if kind != resource.kind:
+            raise errors.unreadable(resource.kind, resource.version, f"converting ({kind}): unknown conversion")
         return {**body, "kind": kind, "apiVersion": version}
 
     def _new_metadata(self, resource: Resource, namespace: str, obj: Object) -> Object:
@@ -240,6 +261,7 @@ class Objects:
             metadata.pop("namespace", None)
         for name in (*_SET_BY_SERVER, "managedFields"):
             metadata.pop(name, None)
+        _drop_empty(metadata)
         uid = self.store.new_uid()
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = metadata["generateName"] + uid[:5]
@@ -265,11 +287,8 @@ class Objects:
         if resource.custom:
             definition = self.store.get(resources.DEFINITIONS.key, "", resource.definition)
             if definition and "deletionTimestamp" in definition.obj["metadata"]:
-                raise errors.method_not_allowed(
-                    "create not allowed while custom resource definition is terminating",
-                    resource.group,
-                    resource.plural,
-                )
+                why = "create not allowed while custom resource definition is terminating"
+                raise errors.forbidden(resource.plural, resource.group, name, why)
 
     def _complete(
         self, resource: Resource, obj: Object, old: Mapping[str, Any] | None, options: WriteOptions
@@ -322,7 +341,9 @@ class Objects:
             fault = ("involvedObject.namespace", "FieldValueInvalid", text)
             raise errors.invalid("Event", "", metadata["name"], [fault])
 
-    def _check_identity(self, resource: Resource, stored: Stored, metadata: Mapping[str, Any]) -> None:
+    def _check_identity(
+        self, resource: Resource, stored: Stored, metadata: Mapping[str, Any], options: WriteOptions
+    ) -> None:
         old = stored.obj["metadata"]
         name = metadata.get("name", stored.name)
         if name != stored.name:
@@ -335,6 +356,9 @@ class Objects:
                 f"({stored.namespace})"
             )
         uid = metadata.get("uid")
+        if uid and uid != old["uid"] and options.patch:
+            fault = ("metadata.uid", "FieldValueInvalid", f'Invalid value: "{uid}": field is immutable')
+            raise errors.invalid(resource.kind, resource.group, stored.name, [fault])
         if uid and uid != old["uid"]:
             why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"
             raise errors.conflict(resource.plural, resource.group, stored.name, why)
@@ -346,6 +370,8 @@ class Objects:
                 "Invalid value: 0: must be specified for an update",
             )
             raise errors.invalid(resource.plural, resource.group, stored.name, [fault])
+        if revision and not str(revision).isdigit():
+            raise errors.without_reason(f'strconv.ParseUint: parsing "{revision}": invalid syntax')
         if revision and revision != old["resourceVersion"]:
             raise errors.conflict(resource.plural, resource.group, stored.name)
 
@@ -358,7 +384,8 @@ class Objects:
                 f"[]string{{{listed}}}"
             )
             fault = ("metadata.finalizers", "FieldValueForbidden", text)
-            raise errors.invalid(resource.kind, resource.group, old["name"], [fault])
+            times = 2 if resource.custom else 1  # the real server names it twice for a custom resource
+            raise errors.invalid(resource.kind, resource.group, old["name"], [fault] * times)
 
     def _check_preconditions(self, resource: Resource, stored: Stored, options: DeleteOptions) -> None:
         metadata = stored.obj["metadata"]
@@ -466,6 +493,13 @@ class Objects:
         others = [entry for entry in stored.obj["metadata"].get("finalizers") or () if entry != CLEANUP]
         if not others:
             self._remove(resources.DEFINITIONS, stored)
+
+
+def _drop_empty(metadata: Object) -> None:
+    """Empty collections are not stored (Go's omitempty)."""
+    for name in ("labels", "annotations", "finalizers", "ownerReferences"):
+        if name in metadata and not metadata[name]:
+            del metadata[name]
 
 
 def _spec(obj: Mapping[str, Any]) -> dict[str, Any]:

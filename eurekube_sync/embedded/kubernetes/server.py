@@ -180,7 +180,7 @@ class EmbeddedKubernetes:
             case "watch", "", "":
                 return self._watch(request, target)
             case "create", "", "" if target.namespace or not resource.namespaced:
-                body = _decoded(request.body)
+                body = _body(request)
                 obj = self._objects.create(resource, target.namespace, body, _options(request))
                 return self._object(201, obj)
             case "deletecollection", "", "":
@@ -194,6 +194,10 @@ class EmbeddedKubernetes:
                 return self._write(request, target)
             case "delete", name, "" if name:
                 return self._delete(request, target)
+        if resource.custom and verb == "create":
+            raise errors.PageNotFound
+        if resource.custom and verb in ("update", "patch"):
+            raise errors.bad_request("name must be provided")
         raise errors.method_not_allowed("the server does not allow this method on the requested resource")
 
     def _target(self, group: str, version: str, parts: list[str]) -> _Target:
@@ -205,14 +209,12 @@ class EmbeddedKubernetes:
         plural, name, subresource, *rest = [*parts, "", ""]
         resource = self._objects.find(group, version, plural)
         if resource is None:
-            if any((known.group, known.version) == (group, version) for known in self._objects.resources()):
-                if group and not any(known.custom for known in self._objects.resources() if known.group == group):
-                    raise _no_resource()
-                if not group:
-                    raise _no_resource()
-            raise errors.PageNotFound
+            served = [known for known in self._objects.resources() if known.group == group]
+            if any(known.version == version and not known.custom for known in served):
+                raise _no_resource()
+            raise errors.PageNotFound  # as the custom resources' own mux answers
         if any(rest) or (subresource and not (subresource == "status" and resource.has_status)):
-            raise _no_resource()
+            raise errors.not_found(resource.plural, group, name) if resource.custom else _no_resource()
         if (namespace and not resource.namespaced) or (name and resource.namespaced and not namespace):
             raise _no_resource()
         return _Target(resource=resource, namespace=namespace, name=name, subresource=subresource)
@@ -256,7 +258,7 @@ class EmbeddedKubernetes:
     def _write(self, request: Request, target: _Target) -> Response:
         resource = target.resource
         stored = self._objects.get(resource, target.namespace, target.name)
-        body = _decoded(request.body) if request.method == "PUT" else _patched(request, resource, stored)
+        body = _body(request) if request.method == "PUT" else _patched(request, resource, stored)
         status = target.subresource == "status"
         return self._object(200, self._objects.update(resource, stored, body, _options(request), status=status))
 
@@ -283,12 +285,24 @@ class EmbeddedKubernetes:
         return _json(status, obj, headers={"Warning": warnings} if warnings else {})
 
 
+def _body(request: Request) -> Any:
+    content = request.headers.get("content-type", "").partition(";")[0].strip()
+    if content not in ("", "application/json"):
+        raise errors.unsupported_media_type(("application/json",))
+    return _decoded(request.body)
+
+
 def _patched(request: Request, resource: Resource, stored: Stored) -> Any:
     content = request.headers.get("content-type", "").partition(";")[0].strip()
     accepted = [patches.JSON, patches.MERGE, *(() if resource.custom else (patches.STRATEGIC,))]
     if content not in accepted:
         raise errors.unsupported_media_type(accepted)
     patch = _decoded(request.body)
+    expected = list if content == patches.JSON else dict
+    if not isinstance(patch, expected):
+        raise errors.bad_request(
+            f"error decoding patch: json: cannot unmarshal into Go value of type {expected.__name__}"
+        )
     try:
         return _PATCHES[content](stored.obj, patch)
     except patches.PatchError:
@@ -308,7 +322,9 @@ def _decoded(body: bytes) -> Any:
 
 def _options(request: Request) -> WriteOptions:
     return WriteOptions(
-        dry_run=request.query.get("dryRun") == "All", strict=request.query.get("fieldValidation") == "Strict"
+        dry_run=request.query.get("dryRun") == "All",
+        patch=request.method == "PATCH",
+        strict=request.query.get("fieldValidation") == "Strict",
     )
 
 
