@@ -64,7 +64,7 @@ _MEANINGS = {
     ExitCode.CRD_TERMINATING: "the CRD is being deleted; what is ours was renewed, nothing withdrawn",
     ExitCode.REGISTRY_UNAVAILABLE: "Eureka did not answer, or is still warming up; nothing withdrawn",
     ExitCode.REGISTRY_DENIED: "Eureka refused the login, or its CSRF protection the writes; nothing withdrawn",
-    ExitCode.REGISTRY_UNUSABLE: "what answered is no Eureka: HTML, an empty or cut body, a wrong URL; nothing withdrawn",
+    ExitCode.REGISTRY_UNUSABLE: "no Eureka answers there: HTML, an empty or cut body, a wrong URL; nothing withdrawn",
     ExitCode.ACTIONS_FAILED: "some actions failed, the others were done; the next pass tries again",
     ExitCode.REMOVALS_HELD: "the brake held the removals of this pass; the rest was done",
     ExitCode.OWNER_CLASH: "another cluster uses the same owner name; what is ours was renewed, nothing else done",

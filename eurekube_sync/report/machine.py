@@ -1,0 +1,81 @@
+"""A pass as plain data, for `-o json` and `-o yaml`: the same plan that the table shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eurekube_sync.actions import Action, Cancel, Register, Renew, Update, withdraws
+from eurekube_sync.desired import Claim, Frozen
+from eurekube_sync.exit_codes import ExitCode
+from eurekube_sync.model import Unknown
+from eurekube_sync.plan import withdrawal_id
+from eurekube_sync.reconcile import PassReport
+from eurekube_sync.report.words import sentences, summary
+from eurekube_sync.view import unknown_sources
+
+
+def as_data(report: PassReport, code: ExitCode) -> dict[str, Any]:
+    """The pass as dictionaries, lists, texts and numbers; keys are camelCase, as Kubernetes and Eureka write them."""
+    return {
+        "dryRun": report.dry_run,
+        "exitCode": int(code),
+        "summary": summary(report),
+        "planId": withdrawal_id(report.plan.actions),
+        "actions": [_action(action, report) for action in report.plan.actions],
+        "blocked": [
+            {"app": b.key.app, "id": b.key.id, "syncer": str(b.syncer), "why": b.why, "conflict": b.conflict}
+            for b in report.plan.blocked
+        ],
+        "held": {
+            "planId": report.held.plan_id,
+            "reason": report.held.reason,
+            "withdrawals": [_action(action, report) for action in report.held.withdrawals],
+        }
+        if report.held
+        else None,
+        "syncers": [_claim(claim) for _, claim in sorted(report.desired.claims.items())] if report.desired else [],
+        "unknown": [
+            {"source": name, "cause": source.cause.value, "message": source.message}
+            for name, source in _unknown(report)
+        ],
+        "messages": sentences(report),
+    }
+
+
+def _unknown(report: PassReport) -> list[tuple[str, Unknown]]:
+    registry = [("Eureka", report.registry)] if isinstance(report.registry, Unknown) else []
+    return [*registry, *unknown_sources(report.view)]
+
+
+def _action(action: Action, report: PassReport) -> dict[str, Any]:
+    outcome = report.outcomes.by_key.get(action.key)
+    data: dict[str, Any] = {
+        "action": type(action).__name__.lower(),
+        "app": action.key.app,
+        "id": action.key.id,
+        "syncer": str(action.syncer) if action.syncer else None,
+        "why": action.why,
+        "withdrawal": withdraws(action),
+    }
+    match action:
+        case Register():
+            data["status"] = action.instance.status.value
+        case Update():
+            data["status"] = action.instance.status.value
+            data["changes"] = [{"field": c.field, "was": c.was, "becomes": c.becomes} for c in action.changes]
+        case Cancel():
+            data["was"] = action.was.value if action.was else None
+            data["grounds"] = action.grounds.value
+        case Renew():
+            data["status"] = action.status.value if action.status else None
+    if outcome is not None:
+        data["result"] = outcome.result.value
+        data["detail"] = outcome.detail
+    return data
+
+
+def _claim(claim: Claim) -> dict[str, Any]:
+    data: dict[str, Any] = {"syncer": str(claim.syncer.ref), "state": type(claim).__name__.lower()}
+    if isinstance(claim, Frozen):
+        data |= {"reason": claim.reason, "message": claim.message}
+    return data
