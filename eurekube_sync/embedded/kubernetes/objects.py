@@ -6,13 +6,12 @@ slice controller's turn after each write. Knows no HTTP; refusals are `ApiError`
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from eurekube_sync.embedded.kubernetes import defaults, errors, resources, schema, slices
+from eurekube_sync.embedded.kubernetes import checks, defaults, errors, resources, schema, slices
+from eurekube_sync.embedded.kubernetes.checks import DeleteOptions, WriteOptions
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.store import Store, Stored
 
@@ -30,32 +29,6 @@ _SET_BY_SERVER = (
     "generation",
     "selfLink",
 )
-_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_SUBDOMAIN_TEXT = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions:
-    """The query of a write."""
-
-    dry_run: bool = False
-    patch: bool = False
-    """The object is the outcome of a PATCH: its uid is no precondition."""
-    strict: bool = False
-    """fieldValidation=Strict: an unknown field is a 400 instead of a warning."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteOptions:
-    """The body of a DELETE, as far as it is understood."""
-
-    dry_run: bool = False
-    grace_seconds: int | None = None
-    uid: str = ""
-    resource_version: str = ""
 
 
 class Objects:
@@ -101,7 +74,7 @@ class Objects:
 
     def create(self, resource: Resource, namespace: str, body: Any, options: WriteOptions) -> Object:
         """Store a new object and give it back as it is stored."""
-        obj = self._typed(resource, body)
+        obj = checks.typed(resource, body)
         metadata = self._new_metadata(resource, namespace, obj)
         obj["metadata"] = metadata
         name = metadata["name"]
@@ -125,10 +98,10 @@ class Objects:
         self, resource: Resource, stored: Stored, body: Any, options: WriteOptions, *, status: bool = False
     ) -> Object:
         """Store a changed object, of which only the status counts when `status`; a no-op keeps the resourceVersion."""
-        obj = self._typed(resource, body)
+        obj = checks.typed(resource, body)
         old = stored.obj
         metadata = {**(obj.get("metadata") or {})}
-        self._check_identity(resource, stored, metadata, options)
+        checks.check_identity(resource, stored, metadata, options)
         if status:
             metadata = dict(old["metadata"])
             obj = {**{k: v for k, v in old.items() if k != "status"}, **{k: obj[k] for k in ("status",) if k in obj}}
@@ -142,7 +115,7 @@ class Objects:
         metadata.pop("managedFields", None)
         _drop_empty(metadata)
         obj["metadata"] = metadata
-        self._check_finalizers(resource, old["metadata"], metadata)
+        checks.check_finalizers(resource, old["metadata"], metadata)
         obj = self._complete(resource, obj, old, options)
         if obj == old:
             return old
@@ -150,7 +123,7 @@ class Objects:
             metadata["generation"] = old["metadata"].get("generation", 0) + 1
         if options.dry_run:
             return obj
-        if self._is_over(obj):
+        if checks.is_over(obj):
             metadata["resourceVersion"] = str(self.store.revision + 1)
             self._remove(resource, stored)
             return obj
@@ -161,10 +134,10 @@ class Objects:
     def delete(self, resource: Resource, stored: Stored, options: DeleteOptions) -> tuple[Object, bool]:
         """Delete, or begin to; the object and whether it is gone."""
         metadata = stored.obj["metadata"]
-        self._check_preconditions(resource, stored, options)
+        checks.check_preconditions(resource, stored, options)
         if resource == resources.NAMESPACES and stored.name in _KEPT_NAMESPACES:
             raise errors.forbidden(resource.plural, "", stored.name, "this namespace may not be deleted")
-        grace = self._grace(resource, stored.obj, options)
+        grace = checks.grace_seconds(resource, stored.obj, options)
         waits = metadata.get("finalizers") or grace or resource == resources.NAMESPACES
         if options.dry_run:
             return stored.obj, not waits
@@ -220,35 +193,6 @@ class Objects:
             if stored.name not in keep and any(owner.get("uid") == uid for owner in owners):
                 self._remove(resources.SLICES, stored)
 
-    def _typed(self, resource: Resource, body: Any) -> Object:
-        if not isinstance(body, dict):
-            raise errors.bad_request(f"the object provided is unrecognized (must be of type {resource.kind})")
-        if resource.custom and not body.get("kind"):
-            raise errors.bad_request(
-                f"the object provided is unrecognized (must be of type {resource.kind}): Object 'Kind' is missing"
-            )
-        kind, version = body.get("kind") or resource.kind, body.get("apiVersion") or resource.api_version
-        if version != resource.api_version:
-            raise errors.bad_request(
-                f"the API version in the data ({version}) does not match the expected API version "
-                f"({resource.api_version})"
-            )
-        metadata = body.get("metadata") or {}
-        if not isinstance(metadata, dict):
-            why = "json: cannot unmarshal string into Go value of type v1.ObjectMeta"
-            raise errors.unreadable(resource.kind, resource.version, why)
-        for field in ("labels", "annotations"):
-            values = metadata.get(field) or {}
-            if not isinstance(values, dict) or any(not isinstance(value, str) for value in values.values()):
-                why = f"json: cannot unmarshal into Go struct field ObjectMeta.{field} of type string"
-                raise errors.unreadable(resource.kind, resource.version, why)
-        if kind != resource.kind and resource.custom:
-            fault = ("kind", "FieldValueInvalid", f'Invalid value: "{kind}": must be {resource.kind}')
-            raise errors.invalid(kind, resource.group, metadata.get("name", ""), [fault])
-        if kind != resource.kind:
-            raise errors.unreadable(resource.kind, resource.version, f"converting ({kind}): unknown conversion")
-        return {**body, "kind": kind, "apiVersion": version}
-
     def _new_metadata(self, resource: Resource, namespace: str, obj: Object) -> Object:
         metadata: Object = {**(obj.get("metadata") or {})}
         if resource.namespaced:
@@ -265,14 +209,7 @@ class Objects:
         uid = self.store.new_uid()
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = metadata["generateName"] + uid[:5]
-        if not metadata.get("name"):
-            fault = ("metadata.name", "FieldValueRequired", "Required value: name or generateName is required")
-            raise errors.invalid(resource.kind, resource.group, "", [fault])
-        name = metadata["name"]
-        if not re.fullmatch(_SUBDOMAIN, name) or len(name) > 253:
-            text = f'Invalid value: "{name}": {_SUBDOMAIN_TEXT}'
-            fault = ("metadata.name", "FieldValueInvalid", text)
-            raise errors.invalid(resource.kind, resource.group, name, [fault])
+        checks.check_name(resource, metadata)
         metadata |= {"uid": uid, "creationTimestamp": self.time()}
         if resource.generation:
             metadata["generation"] = 1
@@ -304,7 +241,7 @@ class Objects:
             case resources.SLICES:
                 defaults.complete_slice(obj)
             case resources.EVENTS:
-                self._check_event(obj)
+                checks.check_event(obj)
             case resources.DEFINITIONS:
                 defaults.complete_definition(obj, self.time(), new=old is None)
             case _ if resource.custom:
@@ -332,87 +269,6 @@ class Objects:
                 causes.append((field, "FieldValueInvalid", text))
             raise errors.invalid(resource.kind, resource.group, obj["metadata"]["name"], causes)
         return full
-
-    def _check_event(self, event: Object) -> None:
-        metadata = event["metadata"]
-        namespace = (event.get("involvedObject") or {}).get("namespace") or "default"
-        if namespace != metadata["namespace"]:
-            text = f'Invalid value: "{namespace}": does not match event.namespace'
-            fault = ("involvedObject.namespace", "FieldValueInvalid", text)
-            raise errors.invalid("Event", "", metadata["name"], [fault])
-
-    def _check_identity(
-        self, resource: Resource, stored: Stored, metadata: Mapping[str, Any], options: WriteOptions
-    ) -> None:
-        old = stored.obj["metadata"]
-        name = metadata.get("name", stored.name)
-        if name != stored.name:
-            raise errors.bad_request(
-                f"the name of the object ({name}) does not match the name on the URL ({stored.name})"
-            )
-        if metadata.get("namespace", stored.namespace) != stored.namespace:
-            raise errors.bad_request(
-                f"the namespace of the object ({metadata['namespace']}) does not match the namespace on the request "
-                f"({stored.namespace})"
-            )
-        uid = metadata.get("uid")
-        if uid and uid != old["uid"] and options.patch:
-            fault = ("metadata.uid", "FieldValueInvalid", f'Invalid value: "{uid}": field is immutable')
-            raise errors.invalid(resource.kind, resource.group, stored.name, [fault])
-        if uid and uid != old["uid"]:
-            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"
-            raise errors.conflict(resource.plural, resource.group, stored.name, why)
-        revision = metadata.get("resourceVersion")
-        if not revision and resource.custom:
-            fault = (
-                "metadata.resourceVersion",
-                "FieldValueInvalid",
-                "Invalid value: 0: must be specified for an update",
-            )
-            raise errors.invalid(resource.plural, resource.group, stored.name, [fault])
-        if revision and not str(revision).isdigit():
-            raise errors.without_reason(f'strconv.ParseUint: parsing "{revision}": invalid syntax')
-        if revision and revision != old["resourceVersion"]:
-            raise errors.conflict(resource.plural, resource.group, stored.name)
-
-    def _check_finalizers(self, resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-        added = [name for name in new.get("finalizers") or () if name not in (old.get("finalizers") or ())]
-        if "deletionTimestamp" in old and added:
-            listed = ", ".join(f'"{name}"' for name in added)
-            text = (
-                "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers "
-                f"[]string{{{listed}}}"
-            )
-            fault = ("metadata.finalizers", "FieldValueForbidden", text)
-            times = 2 if resource.custom else 1  # the real server names it twice for a custom resource
-            raise errors.invalid(resource.kind, resource.group, old["name"], [fault] * times)
-
-    def _check_preconditions(self, resource: Resource, stored: Stored, options: DeleteOptions) -> None:
-        metadata = stored.obj["metadata"]
-        for label, wanted, found in (
-            ("UID", options.uid, metadata["uid"]),
-            ("ResourceVersion", options.resource_version, metadata["resourceVersion"]),
-        ):
-            if wanted and wanted != found:
-                in_object = "UID in object meta" if label == "UID" else "ResourceVersion in object meta"
-                why = f"Precondition failed: {label} in precondition: {wanted}, {in_object}: {found}"
-                raise errors.conflict(resource.plural, resource.group, stored.name, why)
-
-    def _grace(self, resource: Resource, obj: Mapping[str, Any], options: DeleteOptions) -> int:
-        """Seconds a Pod may take to end; without a node, or when it ended, nobody would end it [pod strategy]."""
-        if resource != resources.PODS:
-            return 0
-        if not obj["spec"].get("nodeName") or obj["status"].get("phase") in ("Succeeded", "Failed"):
-            return 0
-        if options.grace_seconds is not None:
-            return options.grace_seconds
-        return int(obj["spec"]["terminationGracePeriodSeconds"])
-
-    def _is_over(self, obj: Mapping[str, Any]) -> bool:
-        metadata = obj["metadata"]
-        if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
-            return False
-        return obj["kind"] != "Namespace" and not metadata.get("deletionGracePeriodSeconds")
 
     def _remove(self, resource: Resource, stored: Stored) -> None:
         self.store.remove(resource.key, stored)

@@ -16,7 +16,8 @@ import msgspec
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.embedded.kubernetes import errors, lists, openapi, patches, resources, tables
 from eurekube_sync.embedded.kubernetes.access import Access, Denial
-from eurekube_sync.embedded.kubernetes.objects import DeleteOptions, Objects, Validate, WriteOptions
+from eurekube_sync.embedded.kubernetes.checks import DeleteOptions, WriteOptions
+from eurekube_sync.embedded.kubernetes.objects import Objects, Validate
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.selection import field_test
 from eurekube_sync.embedded.kubernetes.store import Stored
