@@ -71,6 +71,7 @@ class EurekaServer(Server):
         others, with user and password if they ask for them; with peers it registers itself, as EUREKA-SERVER.
         `self_preservation` None is off with fast timings. `extra_properties` are Spring's, and win.
         """
+        self._program = eureka()
         super().__init__(host=host, port=port)
         self.stock_timings = stock_timings
         self.peers = tuple(peers)
@@ -79,7 +80,6 @@ class EurekaServer(Server):
         self.self_preservation = self_preservation
         self.extra_properties = dict(extra_properties or {})
         self.jvm_options = tuple(jvm_options)
-        self._program = eureka()
 
     @property
     def url(self) -> str:

@@ -41,8 +41,8 @@ class Etcd(Server):
 
     def __init__(self, *, port: int | None = None) -> None:
         """`port` None: a free one."""
-        super().__init__(port=port)
         self._program = etcd()
+        super().__init__(port=port)
 
     @property
     def url(self) -> str:
@@ -72,9 +72,9 @@ class ApiServer(Server):
 
     def __init__(self, *, etcd_url: str, port: int | None = None) -> None:
         """`etcd_url` is that of a running etcd; `port` None: a free one."""
+        self._program = kubernetes() / "kube-apiserver"
         super().__init__(port=port)
         self._etcd_url = etcd_url
-        self._program = kubernetes() / "kube-apiserver"
         self.admin_token = secrets.token_urlsafe(24)
         self.key_file = self.directory / "service-account.key"
         self.key_file.write_text(_elliptic_private_key())
@@ -124,10 +124,10 @@ class ControllerManager(Server):
 
     def __init__(self, *, kubeconfig: Path, key_file: Path, port: int | None = None) -> None:
         """`key_file` signs the tokens of service accounts; `port` None: a free one."""
+        self._program = kubernetes() / "kube-controller-manager"
         super().__init__(port=port)
         self._kubeconfig = kubeconfig
         self._key_file = key_file
-        self._program = kubernetes() / "kube-controller-manager"
 
     def _command(self) -> list[str]:
         return [
