@@ -122,7 +122,8 @@ def _reason(error: Violation, schema: Mapping[str, Any]) -> str:
 
 def _wrong_type(error: Violation, value: str) -> str:
     """What the type should be, and how to write it."""
-    wanted = [name for name in error.limit if name != "null"]
+    types = [error.limit] if isinstance(error.limit, str) else error.limit
+    wanted = [name for name in types if name != "null"]
     text = f"must be {' or '.join(_TYPES.get(name, name) for name in wanted)}, not {value}"
     if "string" in wanted and isinstance(error.value, (bool, int, float)):
         yaml_word = " (YAML reads on, off, yes, no, y and n so)" if isinstance(error.value, bool) else ""

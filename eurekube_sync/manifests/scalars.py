@@ -21,6 +21,7 @@ _WORDS |= {f".{word}": float("nan") for word in ("nan", "NaN", "NAN")}
 
 _INTEGER = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|0[0-7]*|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INNER_UNDERSCORE = re.compile(r"(?<=[0-9])_(?=[0-9])")
 _MAX_DIGITS = 400  # more is no float either: 1e308 is the largest
 
 
@@ -28,10 +29,10 @@ def resolve(text: str) -> Plain:
     """The value of an unquoted scalar; infinities and NaN are given back as such, for JSON has none."""
     if text in _WORDS:
         return _WORDS[text]
-    if text[0] == ".":
-        return _float(text, text)
-    if text[0] not in "+-0123456789":
+    if text[0] not in ".+-0123456789":
         return text
+    if text[0] == ".":
+        return _float(_INNER_UNDERSCORE.sub("", text), text)
     digits = text.replace("_", "")
     integer = _integer(digits)
     return _float(digits, text) if integer is None else integer

@@ -1,0 +1,45 @@
+"""Tables of cases that several suites run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eurekube_sync.manifests import read_documents
+
+_TABLE = Path(__file__).parent / "eurekasyncer.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A manifest and what is said of it."""
+
+    name: str
+    manifest: dict[str, Any]
+    accepted: bool
+    path: str = ""
+    """For a refused one, how the JSON path begins."""
+    reason: str = ""
+    """For a refused one, a part of the reason."""
+
+
+def manifest_of(spec: Any) -> dict[str, Any]:
+    """An EurekaSyncer with that spec."""
+    return {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": {"name": "case"}, "spec": spec}
+
+
+def syncer_cases() -> list[Case]:
+    """The table of EurekaSyncers."""
+    (document,) = read_documents(_TABLE.read_text(encoding="utf-8"), file=_TABLE.name)
+    assert not document.findings, document.findings
+    return [
+        Case(
+            name=row["name"],
+            manifest=row["manifest"] if "manifest" in row else manifest_of(row["spec"]),
+            accepted={"ok": True, "refused": False}[row["verdict"]],
+            path=row.get("path", ""),
+            reason=row.get("reason", ""),
+        )
+        for row in document.value
+    ]

@@ -1,0 +1,121 @@
+"""The real API server accepts the CRD, and says of every manifest what `validate` says offline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from hypothesis import HealthCheck, given, settings
+
+from eurekube_sync.manifests import Severity, crd_text, load_crd, read_documents, validate_object
+from tests.cases import Case, manifest_of, syncer_cases
+from tests.cases.specs import specs
+
+pytestmark = pytest.mark.servers
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+NAME = "eurekasyncers.eurekube.io"
+NAMESPACE = "crd-contract"
+SYNCERS = f"/apis/eurekube.io/v1/namespaces/{NAMESPACE}/eurekasyncers"
+STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """A session of the administrator."""
+
+    url: str
+    session: requests.Session
+
+    def call(self, method: str, path: str, body: Any = None, **query: str) -> requests.Response:
+        """One request with a JSON body."""
+        return self.session.request(method, self.url + path, json=body, params=query, timeout=10)
+
+    def verdict(self, manifest: Any) -> requests.Response:
+        """What the API server says of a manifest, without storing it."""
+        answer = self.call("POST", SYNCERS, manifest, **STRICT)
+        assert answer.status_code in (201, 400, 422), answer.text
+        return answer
+
+
+@pytest.fixture(scope="module")
+def api(kubernetes_servers: Any) -> Iterator[Api]:
+    """An API server that serves the CRD."""
+    with requests.Session() as session:
+        session.trust_env = False
+        session.verify = str(kubernetes_servers.ca_file)
+        session.headers["Authorization"] = f"Bearer {kubernetes_servers.admin_token}"
+        api = Api(url=kubernetes_servers.url, session=session)
+        created = api.call("POST", DEFINITIONS, load_crd(), fieldValidation="Strict")
+        assert created.status_code in (201, 409), created.text
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        assert api.call("POST", "/api/v1/namespaces", namespace).status_code in (201, 409)
+        deadline = time.monotonic() + 20
+        while api.call("GET", SYNCERS).status_code != 200 or conditions(api).get("Established") != "True":
+            assert time.monotonic() < deadline, "the CRD is not established"
+            time.sleep(0.2)
+        time.sleep(1)  # the handler that validates is in place a moment after the first list
+        yield api
+
+
+def conditions(api: Api) -> dict[str, str]:
+    """The conditions of the CRD."""
+    status = api.call("GET", f"{DEFINITIONS}/{NAME}").json().get("status", {})
+    return {condition["type"]: condition["status"] for condition in status.get("conditions", ())}
+
+
+def errors(manifest: Any) -> list[str]:
+    """What `validate` refuses in a manifest."""
+    return [str(finding) for finding in validate_object(manifest) if finding.severity is Severity.ERROR]
+
+
+def test_the_crd_is_accepted_as_it_stands(api: Api) -> None:
+    """The API server finds no unknown field, no costly rule and no unstructural schema in the CRD."""
+    again = api.call("PUT", f"{DEFINITIONS}/{NAME}", api.call("GET", f"{DEFINITIONS}/{NAME}").json(), dryRun="All")
+    assert again.status_code == 200, again.text
+    assert "Warning" not in again.headers
+    assert conditions(api)["Established"] == "True"
+    assert conditions(api)["NamesAccepted"] == "True"
+    assert "NonStructuralSchema" not in conditions(api)
+
+
+@pytest.mark.parametrize("case", syncer_cases(), ids=lambda case: case.name)
+def test_case(api: Api, case: Case) -> None:
+    """The API server gives each case of the table the verdict that the table says."""
+    answer = api.verdict(case.manifest)
+    assert (answer.status_code == 201) is case.accepted, answer.text
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda file: file.name)
+def test_example(api: Api, file: Path) -> None:
+    """The examples of the documentation are accepted."""
+    for document in read_documents(file.read_text(encoding="utf-8"), file=file.name):
+        del document.value["metadata"]["namespace"]
+        assert api.verdict(document.value).status_code == 201
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@given(spec=specs())
+def test_random_specs(api: Api, spec: Any) -> None:
+    """A random spec, valid or mutated, gets the same verdict offline and from the API server."""
+    manifest = manifest_of(spec)
+    answer = api.verdict(manifest)
+    assert (answer.status_code == 201) is (not errors(manifest)), (answer.text, errors(manifest))
+
+
+def test_only_mode_is_defaulted(api: Api) -> None:
+    """The API server adds `mode: pod` to a spec and nothing else."""
+    answer = api.verdict(manifest_of({"selector": {"app": "rating"}})).json()
+    assert answer["spec"] == {"mode": "pod", "selector": {"app": "rating"}}
+
+
+def test_crd_text_is_what_was_posted() -> None:
+    """The text that `crd` prints is the object that these tests post."""
+    (document,) = read_documents(crd_text(), file="crd")
+    assert document.value == load_crd()

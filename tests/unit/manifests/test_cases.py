@@ -1,0 +1,36 @@
+"""The table of cases, offline."""
+
+from __future__ import annotations
+
+import pytest
+
+from eurekube_sync.manifests import Severity, validate_object
+from tests.cases import Case, syncer_cases
+
+CASES = syncer_cases()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(case: Case) -> None:
+    """Each case of the table gets its verdict, and a refused one its path and reason."""
+    errors = [finding for finding in validate_object(case.manifest) if finding.severity is Severity.ERROR]
+    if case.accepted:
+        assert errors == []
+    else:
+        assert [f for f in errors if f.path.startswith(case.path) and case.reason in f.reason], errors
+
+
+def test_names_are_unique() -> None:
+    """No two cases have the same name."""
+    names = [case.name for case in CASES]
+    assert len(names) == len(set(names))
+    assert len(names) >= 80
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.accepted], ids=lambda case: case.name)
+def test_reasons_are_sentences(case: Case) -> None:
+    """A reason is never empty, ends without a full stop and stays short."""
+    for finding in validate_object(case.manifest):
+        assert finding.reason
+        assert not finding.reason.endswith(".")
+        assert len(finding.reason) < 320
