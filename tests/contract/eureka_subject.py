@@ -82,6 +82,29 @@ class EurekaSubject:
 
 
 @contextmanager
+def embedded_guarded(user: str, password: str) -> Iterator[str]:
+    """The URL of an embedded server that asks for a login, and has just started and found no peer to copy from."""
+    server = EmbeddedEureka(SetClock().now, credentials=(user, password), warming_up=True)
+    with LoopbackServer(server.handle) as loopback:
+        yield f"{loopback.url}/eureka"
+
+
+@contextmanager
+def real_guarded(user: str, password: str) -> Iterator[str]:
+    """The same of Spring: with Spring Security, and waiting 5 minutes for peers as Netflix's own does after a start."""
+    from tests.servers.eureka import EurekaServer
+
+    class WarmingServer(EurekaServer):
+        def _is_ready(self) -> bool:
+            return requests.get(f"{self.url}/apps", auth=self.basic_auth, timeout=5).status_code == 403
+
+    prefix = "eureka.instance.registry"
+    none = {f"{prefix}.default-open-for-traffic-count": "0", f"{prefix}.expected-number-of-clients-sending-renews": "0"}
+    with WarmingServer(basic_auth=(user, password), extra_properties=none) as server:
+        yield server.url
+
+
+@contextmanager
 def embedded(*, stock: bool) -> Iterator[EurekaSubject]:
     """The embedded server behind a socket, with stock or fast timings."""
     clock = SetClock()

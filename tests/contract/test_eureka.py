@@ -6,18 +6,24 @@ Each docstring is a fact of the real server; a test that fails on `embedded` onl
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 import requests
 
-from tests.contract.eureka_subject import Document, EurekaSubject, embedded, instance_body, real
+from tests.contract.eureka_subject import (
+    JSON,
+    Document,
+    EurekaSubject,
+    embedded,
+    embedded_guarded,
+    instance_body,
+    real,
+    real_guarded,
+)
 
 SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.servers)]
 _numbers = itertools.count(1)
-
-Register = Callable[..., str]
-"""Registers an instance of `app` with changed fields, returns its id."""
 
 
 @pytest.fixture(scope="module", params=SERVERS)
@@ -44,6 +50,13 @@ def stock_server(request: pytest.FixtureRequest) -> Iterator[EurekaSubject]:
 def app() -> str:
     """An application name that no other test uses."""
     return f"APP{next(_numbers)}"
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def guarded_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A server that asks for user `sync` and password `secret`, and is warming up: it found no peer to copy from."""
+    with (embedded_guarded if request.param == "embedded" else real_guarded)("sync", "secret") as url:
+        yield url
 
 
 def _cleaning(subject: EurekaSubject, app: str) -> Iterator[EurekaSubject]:
@@ -732,3 +745,27 @@ class TestOtherPaths:
         """`/eureka/v2` is as good as `/eureka`."""
         register(eureka, app)
         assert eureka.get(f"/v2/apps/{app}/{app.lower()}-0").status_code == 200
+
+
+class TestGuards:
+    @pytest.mark.parametrize("auth", [None, ("sync", "wrong")], ids=["no login", "wrong login"])
+    def test_without_the_right_login_everything_is_a_401(self, guarded_url: str, auth: tuple[str, str] | None) -> None:
+        """With basic authentication every call without the right login is a 401 with an empty body."""
+        for method, path in (("GET", "/apps"), ("PUT", "/apps/A/b"), ("POST", "/apps/A"), ("DELETE", "/apps/A/b")):
+            answer = requests.request(method, guarded_url + path, headers=JSON, auth=auth, timeout=10)
+            assert (answer.status_code, answer.content) == (401, b"")
+            assert answer.headers["WWW-Authenticate"] == 'Basic realm="Realm"'
+
+    def test_while_it_warms_up_a_server_refuses_lists_only(self, guarded_url: str) -> None:
+        """In warm-up lists are a 403, while single reads and all writes work."""
+        with requests.Session() as session:
+            session.auth, session.headers["Accept"] = ("sync", "secret"), "application/json"
+            for path in ("/apps", "/apps/delta", "/apps/WARM", "/vips/warm"):
+                assert session.get(guarded_url + path, timeout=10).status_code == 403
+            one = f"{guarded_url}/apps/WARM/w-0"
+            body = {"instance": instance_body("WARM", "w-0")}
+            assert session.get(one, timeout=10).status_code == 404
+            assert session.post(f"{guarded_url}/apps/WARM", json=body, timeout=10).status_code == 204
+            assert session.get(one, timeout=10).status_code == 200
+            assert session.put(one, timeout=10).status_code == 200
+            assert session.delete(one, timeout=10).status_code == 200

@@ -102,7 +102,7 @@ class EmbeddedEureka:
         if self.credentials is not None:
             expected = "Basic " + base64.b64encode(":".join(self.credentials).encode()).decode()
             if request.headers.get("authorization") != expected:
-                return self._error(request, 401, headers={"WWW-Authenticate": 'Basic realm="Realm"'})
+                return Response(status=401, headers={"WWW-Authenticate": 'Basic realm="Realm"'})
         if self.refuse_writes and request.method != "GET":
             return self._error(request, 403)
         return None
@@ -274,10 +274,10 @@ class EmbeddedEureka:
         names += [(Entity.SECURE_VIP, instance.secure_vip)] if instance.secure_vip is not None else []
         self._cache.invalidate(Key(entity, name, json) for entity, name in names for json in (True, False))
 
-    def _error(self, request: Request, status: int, *, headers: dict[str, str] | None = None) -> Response:
+    def _error(self, request: Request, status: int) -> Response:
         """Spring Boot's `BasicErrorController`."""
         error = {
-            "timestamp": datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds"),
+            "timestamp": datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
             "status": status,
             "error": HTTPStatus(status).phrase,
             "path": request.path,
@@ -289,7 +289,7 @@ class EmbeddedEureka:
             body, content_type = _ERROR_PAGE % (HTTPStatus(status).phrase.encode(), status), "text/html;charset=UTF-8"
         else:
             body, content_type = json.dumps(error, separators=(",", ":")).encode(), "application/json"
-        return Response(status=status, body=body, content_type=content_type, headers=headers or {})
+        return Response(status=status, body=body, content_type=content_type)
 
 
 def _wants_json(request: Request) -> bool:
