@@ -1,0 +1,13 @@
+"""`crd`: prints the CustomResourceDefinition, for `kubectl apply -f -`."""
+
+from __future__ import annotations
+
+import click
+
+from eurekube_sync.manifests import crd_text
+
+
+@click.command()
+def command() -> None:
+    """Print the CRD: eurekube-sync crd | kubectl apply -f -"""
+    click.echo(crd_text(), nl=False)

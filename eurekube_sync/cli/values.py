@@ -1,0 +1,54 @@
+"""Kinds of option values, each refusing bad input with one sentence."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+from eurekube_sync.ownership import OWNER_PATTERN
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
+_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+class Duration(click.ParamType[float]):
+    """`30s`, `2m`, `1h`, or a number of seconds; becomes seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, int | float):
+            return float(value)
+        found = _DURATION.fullmatch(value.strip())
+        if not found:
+            self.fail(f"{value!r} is no duration; write 30s, 2m or 1h", param, ctx)
+        return float(found[1]) * _UNITS[found[2]]
+
+
+class Owner(click.ParamType[str]):
+    """An owner name: it becomes part of every instance id."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not OWNER_PATTERN.fullmatch(value):
+            self.fail(f"{value!r}: 1 to 32 of a-z, 0-9 and '-', a letter or digit at both ends", param, ctx)
+        return str(value)
+
+
+class Namespaces(click.ParamType["tuple[str, ...]"]):
+    """One namespace, or several with commas between."""
+
+    name = "namespace[,...]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        if isinstance(value, tuple):
+            return value
+        names = tuple(name.strip() for name in value.split(","))
+        for name in names:
+            if not _NAMESPACE.fullmatch(name):
+                self.fail(f"{name!r} is no namespace", param, ctx)
+        return names
