@@ -102,8 +102,6 @@ class _Composer:
                 done = self._open.pop()
                 node = self._mapping(done) if done.is_mapping else sequence(done.items, done.line)
                 self._add(node, done.anchor)
-            case yaml.DocumentStartEvent() if self.root is not None:
-                raise Unparsable("a second document begins without a line `---` before it", line)
 
     def _begin(self, opened: _Open) -> None:
         if self._waits_for_key():
@@ -205,6 +203,6 @@ def _merged(node: Node) -> list[Mapping]:
 
 def _binary(text: str, line: int) -> str:
     try:
-        return base64.b64decode(text.encode(), validate=False).decode()
+        return base64.b64decode("".join(text.split()).encode(), validate=True).decode()
     except (binascii.Error, UnicodeDecodeError) as error:
         raise Unparsable("!!binary is not base64 of UTF-8 text", line) from error

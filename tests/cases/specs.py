@@ -14,6 +14,7 @@ _METADATA_KEY = st.from_regex(r"[A-Za-z][A-Za-z0-9.-]{0,6}", fullmatch=True)
 _PORT = st.one_of(st.integers(1, 65535), st.sampled_from(["http", "https", "1-a"]))
 _PERCENT = st.integers(0, 100).map(lambda number: f"{number}%")
 _TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufffe\uffff"), max_size=12)
+_ANY_TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)
 _PATH = st.from_regex(r"/[!-~]{0,6}", fullmatch=True)
 
 _EXPRESSION = st.one_of(
@@ -70,14 +71,16 @@ _ODD = st.one_of(
     st.booleans(),
     st.integers(-(10**20), 10**20),
     st.floats(allow_nan=False, allow_infinity=False),
-    st.text(st.characters(exclude_categories=("Cs",)), max_size=6),
+    _ANY_TEXT,
     st.sampled_from([[], {}, [1], {"a": "b"}, "eurekube.x", "class", "zone", "1", "20%", "a\n", " ", "\x7f", "a/b"]),
 )
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
     """All containers of a value with each of their keys."""
-    inner = list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
+    inner = (
+        list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
+    )
     return [(value, key) for key, _ in inner] + [place for _, item in inner for place in _places(item)]
 
 

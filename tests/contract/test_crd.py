@@ -22,6 +22,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NAME = "eurekasyncers.eurekube.io"
 NAMESPACE = "crd-contract"
 SYNCERS = f"/apis/eurekube.io/v1/namespaces/{NAMESPACE}/eurekasyncers"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
@@ -90,6 +91,59 @@ def test_case(api: Api, case: Case) -> None:
     """The API server gives each case of the table the verdict that the table says."""
     answer = api.verdict(case.manifest)
     assert (answer.status_code == 201) is case.accepted, answer.text
+    causes = answer.json().get("details", {}).get("causes", ()) if answer.status_code == 422 else ()
+    named = [cause["field"] for cause in causes if cause["field"].startswith("spec.")]
+    paths = [finding.path.removeprefix("$.") for finding in validate_object(case.manifest)]
+    assert not named or any(path.startswith(field) or field.startswith(path) for field in named for path in paths), (
+        named,
+        paths,
+    )
+
+
+def test_a_full_status_is_stored_and_printed(api: Api) -> None:
+    """The status that we write is accepted on `/status`, and `kubectl get` prints its columns."""
+    manifest = manifest_of({"selector": {"app": "rating"}})
+    assert api.call("POST", SYNCERS, manifest, fieldValidation="Strict").status_code == 201
+    condition = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "InSync",
+        "message": "2 of 2 instances are UP",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "observedGeneration": 1,
+    }
+    status = {
+        "observedGeneration": 1,
+        "conditions": [{**condition, "type": kind} for kind in ("Ready", "Synced", "Conflict", "RemovalHeld")],
+        "ready": "2/2",
+        "desired": 2,
+        "registered": 2,
+        "up": 2,
+        "down": 0,
+        "appName": "RATING",
+        "vipAddress": "rating",
+        "apps": ["RATING"],
+        "errors": ["x" * 1024] * 10,
+    }
+    path = f"{SYNCERS}/{manifest['metadata']['name']}"
+    stored = api.call("GET", path).json()
+    answer = api.call("PUT", f"{path}/status", {**stored, "status": status}, fieldValidation="Strict")
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["status"] == status
+    table = api.session.get(api.url + path, headers={"Accept": TABLE}, timeout=10).json()
+    names = [column["name"] for column in table["columnDefinitions"]]
+    row = dict(zip(names, table["rows"][0]["cells"], strict=True))
+    assert {name: row[name] for name in ("App", "Mode", "VIP", "Ready", "Up", "Down", "Reason")} == {
+        "App": "RATING",
+        "Mode": "pod",
+        "VIP": "rating",
+        "Ready": "2/2",
+        "Up": 2,
+        "Down": 0,
+        "Reason": "InSync",
+    }
+    assert validate_object(answer.json()) == ()
+    assert api.call("DELETE", path).status_code == 200
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda file: file.name)

@@ -1,0 +1,78 @@
+"""Reading manifests from files, folders and standard input."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from eurekube_sync.manifests import Report, validate_paths
+from eurekube_sync.manifests import files as manifest_files
+
+GOOD = "apiVersion: eurekube.io/v1\nkind: EurekaSyncer\nmetadata: {name: rating}\nspec: {selector: {app: rating}}\n"
+OTHER = "apiVersion: v1\nkind: ConfigMap\n"
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+
+
+def check(*paths: Path | str, stdin: bytes = b"") -> Report:
+    """What `validate` says of some paths."""
+    return validate_paths([str(path) for path in paths], stdin=io.BytesIO(stdin))
+
+
+def said(report: Report) -> list[str]:
+    """Findings with the last part of their file's name."""
+    return [f"{Path(f.file).name} {f.line} {f.severity} {f.reason}" for f in report.findings]
+
+
+def test_folders_are_searched(tmp_path: Path) -> None:
+    """A folder stands for its YAML and JSON files in whatever depth; other and hidden files are left out."""
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "..data").mkdir()
+    for name in ("a.yaml", "deep/b.yml", "deep/c.json", "d.txt", ".e.yaml", "..data/a.yaml"):
+        (tmp_path / name).write_text(GOOD if not name.endswith("json") else "{}")
+    (tmp_path / "link").symlink_to(tmp_path)
+    report = check(tmp_path)
+    assert (report.files, report.documents, report.syncers) == (3, 3, 2)
+    assert said(report) == ["c.json 1 error no Kubernetes object: apiVersion and kind are needed"]
+    assert not report.ok
+
+
+def test_without_any_syncer(tmp_path: Path) -> None:
+    """A named file without a syncer is a warning; of a folder only the whole of it is."""
+    (tmp_path / "a.yaml").write_text(OTHER)
+    assert said(check(tmp_path / "a.yaml")) == ["a.yaml 1 warning no EurekaSyncer here, 1 objects of other kinds"]
+    (warning,) = check(tmp_path).findings
+    assert warning.reason.startswith("no EurekaSyncer in any")
+    (tmp_path / "b.yaml").write_text(GOOD)
+    report = check(tmp_path)
+    assert (report.findings, report.others, report.ok, report.warnings) == ((), 1, True, 0)
+
+
+def test_standard_input() -> None:
+    """`-` is standard input, read once however often it is named."""
+    report = check("-", "-", stdin=GOOD.encode())
+    assert (report.findings, report.files, report.syncers) == ((), 1, 1)
+
+
+def test_unreadable_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is missing, not UTF-8 or too large is a finding, and the others are still read."""
+    (tmp_path / "good.yaml").write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
+    (tmp_path / "latin.yaml").write_bytes(b"a: 1\nb: \xe9\n")
+    (tmp_path / "large.yaml").write_text("#" * 1000)
+    monkeypatch.setattr(manifest_files, "MAX_BYTES", 500)
+    report = check(tmp_path / "missing.yaml", tmp_path, "a\0b")
+    assert said(report) == [
+        "missing.yaml None error cannot be read: No such file or directory",
+        "large.yaml None error is larger than 0 MiB",
+        "latin.yaml 2 error is not UTF-8 text",
+        "a\0b None error cannot be read: embedded null byte",
+    ]
+    assert (report.files, report.syncers, report.errors) == (5, 1, 4)
+
+
+def test_examples_are_valid() -> None:
+    """The examples of the documentation have neither error nor warning."""
+    report = check(EXAMPLES)
+    assert report.findings == ()
+    assert report.syncers >= 4

@@ -1,0 +1,143 @@
+"""Validation of texts: what is checked, what is passed over, where a finding is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eurekube_sync.manifests import Finding, Severity, validate_object, validate_text
+from eurekube_sync.manifests.validation import check_text
+from tests.cases import manifest_of
+from tests.cases.specs import specs
+
+HEAD = "apiVersion: eurekube.io/v1\nkind: EurekaSyncer\nmetadata: {name: rating}\nspec:\n"
+
+
+def said(findings: tuple[Finding, ...]) -> list[str]:
+    """Findings as `line severity path reason`."""
+    return [f"{f.line} {f.severity} {f.path} {f.reason}" for f in findings]
+
+
+def test_lines_and_paths() -> None:
+    """A finding stands on the line of the field that it speaks of, and a missing field on that of its parent."""
+    text = HEAD + "  selector:\n    ap: rating\n  metadata:\n    a_b: x\n  zone: {}\n"
+    assert said(validate_text("a: 1\nkind: X\napiVersion: v1\n---\n" + text, "f")) == [
+        '10 error $.spec.selector.ap unknown field "ap"; did you mean "app"?',
+        "12 error $.spec.metadata.a_b a metadata key becomes an XML element name: a letter, then letters, digits, dots "
+        "and hyphens, at most 128 characters",
+        '13 error $.spec.zone.fromEndpoint field "fromEndpoint" is missing',
+    ]
+
+
+def test_other_kinds_are_passed_over_and_counted() -> None:
+    """Objects of other kinds are counted and not judged; empty documents are neither."""
+    other = "apiVersion: apps/v1\nkind: Deployment\nspec: {selector: 7}\n"
+    checked = check_text(f"{other}---\n---\n{HEAD}  selector: {{app: rating}}\n---\n{other}", "f")
+    assert (checked.findings, checked.documents, checked.syncers, checked.others) == ((), 3, 1, 2)
+
+
+def test_lists_are_opened() -> None:
+    """The items of a List are checked in whatever depth, with their whole path."""
+    syncer = manifest_of({"selector": {}})
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [{"kind": "List", "items": [syncer]}, 7]})
+    assert said(validate_text(text, "f")) == [
+        "1 error $.items[0].items[0].spec.selector at least one of app, matchLabels, matchExpressions and service is "
+        "needed",
+        "1 error $.items[1] no Kubernetes object: apiVersion and kind are needed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "there"), [("", "nothing"), ("apiVersion: v1\nkind: Pod", "1 objects of other kinds")]
+)
+def test_a_text_without_a_syncer_is_a_warning(text: str, there: str) -> None:
+    """A text that holds no EurekaSyncer is reported as such."""
+    assert said(validate_text(text, "f")) == [f"1 warning $ no EurekaSyncer here, {there}"]
+
+
+@pytest.mark.parametrize("text", ["word", "[]", "a: 1", "kind: Pod", "apiVersion: v1\nkind: 7"])
+def test_what_is_no_object_is_refused(text: str) -> None:
+    """A document without apiVersion and kind is an error, as it is for kubectl."""
+    assert said(validate_text(text, "f")) == ["1 error $ no Kubernetes object: apiVersion and kind are needed"]
+
+
+def test_a_slip_in_kind_or_group_is_not_passed_over() -> None:
+    """An object whose group or kind is ours is ours, and the other one a mistake."""
+    text = "apiVersion: {}\nkind: {}\nmetadata: {{name: x}}\nspec: {{selector: {{app: x}}}}"
+    assert said(validate_text(text.format("eurekube.io/v1", "EurekaSynccer"), "f")) == [
+        '2 error $.kind "EurekaSynccer" is no kind of this group; did you mean "EurekaSyncer"?'
+    ]
+    assert said(validate_text(text.format("eurekube.com/v1", "EurekaSyncer"), "f")) == [
+        '1 error $.apiVersion must be "eurekube.io/v1", not "eurekube.com/v1"'
+    ]
+    assert said(validate_text("kind: EurekaSyncer\nspec: {selector: {app: x}}", "f"))[:1] == [
+        '1 error $.apiVersion must be "eurekube.io/v1", not null'
+    ]
+
+
+def test_yaml_booleans_are_explained() -> None:
+    """A word that kubectl's YAML turns into a boolean is explained where a string is wanted."""
+    (finding,) = validate_text(HEAD + "  selector: {app: on}\n", "f")
+    assert finding.reason == "must be a string, not true (YAML reads on, off, yes, no, y and n so): put it in quotes"
+
+
+@pytest.mark.parametrize(
+    ("spec", "paths"),
+    [
+        ({"selector": {"app": "my_app"}}, ["$.spec.selector.app"]),
+        ({"selector": {"app": "my_app"}, "vipAddress": "my-app"}, []),
+        ({"selector": {"app": "x"}, "appName": "my_app"}, ["$.spec.appName"]),
+        ({"selector": {"app": "x"}, "vipAddress": "a.b:80,a_b"}, ["$.spec.vipAddress"]),
+        (
+            {"selector": {"app": "x"}, "mode": "service", "service": {"address": "ClusterIP"}},
+            ["$.spec.service.address"],
+        ),
+    ],
+    ids=str,
+)
+def test_advice(spec: Any, paths: list[str]) -> None:
+    """A VIP that is no host name and a ClusterIP are warnings on a syncer that is valid."""
+    findings = validate_object(manifest_of(spec))
+    assert [finding.path for finding in findings] == paths
+    assert {finding.severity for finding in findings} <= {Severity.WARNING}
+
+
+def test_objects_from_the_cluster() -> None:
+    """What the API server gives back is valid, with all that it adds, and is not changed by validation."""
+    obj = manifest_of({"mode": "pod", "selector": {"app": "x"}, "limit": None})
+    obj["metadata"] |= {
+        "uid": "u",
+        "resourceVersion": "7",
+        "generation": 1,
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }
+    obj["metadata"] |= {"namespace": "rating", "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}]}
+    obj["status"] = {"ready": "1/1", "conditions": [{"type": "Ready", "status": "True"}]}
+    before = json.dumps(obj)
+    assert validate_object(obj) == ()
+    assert json.dumps(obj) == before
+
+
+@settings(max_examples=60, deadline=None)
+@given(spec=specs())
+def test_json_text_and_object_agree(spec: Any) -> None:
+    """An object and its JSON text get the same paths and reasons, and each line is one of the text."""
+    manifest = manifest_of(spec)
+    text = json.dumps(manifest, indent=1)
+    from_text = validate_text(text, "f")
+    assert {(f.path, f.reason) for f in from_text} == {(f.path, f.reason) for f in validate_object(json.loads(text))}
+    assert all(f.line and 1 <= f.line <= text.count("\n") + 1 for f in from_text)
+
+
+@settings(max_examples=150, deadline=None)
+@given(text=st.text(st.sampled_from('ab:-{}[]"\n \t#&*!|>%?@,~<1.\x00\ud800é'), max_size=40))
+def test_no_text_raises(text: str) -> None:
+    """Whatever the text, the answer is findings with lines, never an exception."""
+    for start in ("", HEAD, '{"kind": "EurekaSyncer", "spec": '):
+        for finding in validate_text(start + text, "f"):
+            assert finding.line is not None
+            assert finding.line >= 1
