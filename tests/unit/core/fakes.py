@@ -1,0 +1,409 @@
+"""The ports of a pass, in memory: a registry with Eureka's rules, a cluster of plain objects, a clock that stands.
+
+Every outgoing call goes through one `Wire`, which counts it, and can fail it or kill the program before or after its
+effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import NoReturn, TypeVar
+
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.errors import ClusterConflict, ClusterUnavailable, RegistryUnavailable
+from eurekube_sync.model import (
+    Cause,
+    Complete,
+    EndpointSlice,
+    EventRecord,
+    Instance,
+    InstanceKey,
+    InstanceStatus,
+    Listed,
+    ObservedInstance,
+    Service,
+    Source,
+    SyncerObject,
+    SyncerRef,
+    SyncerStatus,
+    Unknown,
+)
+from eurekube_sync.observed import Scope
+from eurekube_sync.reconcile import PassReport, PassSettings, World, reconcile
+from eurekube_sync.renewals import RenewalLedger
+from eurekube_sync.syncer import CLEANUP_FINALIZER
+from eurekube_sync.workers import InTurn
+
+from .build import CLUSTER, OWNER
+
+T = TypeVar("T")
+Thing = TypeVar("Thing", bound=SyncerObject | Service | EndpointSlice)
+
+START = 1_800_000_000.0
+_NOT_READ = Unknown(cause=Cause.NOT_READ, message="not asked for")
+_FAILED = Unknown(cause=Cause.UNAVAILABLE, message="the wire failed")
+_READS = frozenset({"list_instances", "read_instance", "identity", "list_syncers", "list_services", "list_slices"})
+
+
+class Killed(BaseException):
+    """The program ends here, as by SIGKILL."""
+
+
+class Clock:
+    """A clock that moves when it is told to."""
+
+    def __init__(self, now: float = START) -> None:
+        self.time = now
+        self.stopped = False
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+
+    def stopping(self) -> bool:
+        return self.stopped
+
+
+class When(Enum):
+    """On which side of a call's effect the trouble strikes."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass
+class Wire:
+    """All calls that go out, in order, and the trouble that waits for one of them."""
+
+    calls: list[str] = field(default_factory=list)
+    kill: tuple[int, When] | None = None
+    fail: tuple[int, When] | None = None
+
+    def send(self, name: str, effect: Callable[[], T], failure: Callable[[], T]) -> T:
+        """One call; `failure` raises the port's error, or gives its Unknown."""
+        number = len(self.calls)
+        self.calls.append(name)
+        self._maybe_kill(number, When.BEFORE)
+        if self.fail == (number, When.BEFORE):
+            return failure()
+        answer = effect()
+        self._maybe_kill(number, When.AFTER)
+        return failure() if self.fail == (number, When.AFTER) else answer
+
+    def verbs(self) -> list[str]:
+        """The calls without what they were about."""
+        return [call.split()[0] for call in self.calls]
+
+    def writes(self) -> list[str]:
+        """The calls that are neither reads nor renewals."""
+        return [call for call in self.calls if call.split()[0] not in _READS | {"crd_live", "renew"}]
+
+    def _maybe_kill(self, number: int, when: When) -> None:
+        if self.kill == (number, when):
+            raise Killed
+
+
+def _registry_down() -> NoReturn:
+    raise RegistryUnavailable("Eureka did not answer")
+
+
+def _cluster_down() -> NoReturn:
+    raise ClusterUnavailable("the API server did not answer")
+
+
+class Registry:
+    """Eureka: register, renew, cancel and overrides as in AbstractInstanceRegistry; lists up to `cache` seconds old."""
+
+    def __init__(self, wire: Wire, clock: Clock, *, cache: float = 0) -> None:
+        self._wire = wire
+        self._clock = clock
+        self._cache = cache
+        self._snapshot: tuple[float, tuple[ObservedInstance, ...]] | None = None
+        self._expiry: dict[InstanceKey, float] = {}
+        self.held: dict[InstanceKey, ObservedInstance] = {}
+        self.overrides: dict[str, InstanceStatus] = {}
+        """By instance id alone, whatever the app."""
+        self.unreadable: Unknown | None = None
+        """What lists answer; single reads fail then, too."""
+        self.refuse: dict[InstanceKey, Exception] = {}
+        """Keys whose writes fail."""
+
+    def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
+        return self._wire.send("list_instances", self._list, lambda: _FAILED)
+
+    def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
+        return self._wire.send(f"read_instance {key}", lambda: self._read(key), _registry_down)
+
+    def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
+        self._wire.send(f"register {instance.key}", lambda: self._register(instance, dirty_timestamp), _registry_down)
+
+    def renew(self, key: InstanceKey) -> bool:
+        return self._wire.send(f"renew {key}", lambda: self._renew(key), _registry_down)
+
+    def cancel(self, key: InstanceKey) -> bool:
+        return self._wire.send(f"cancel {key}", lambda: self._cancel(key), _registry_down)
+
+    def put(self, *instances: ObservedInstance) -> None:
+        """They stand there already."""
+        for one in instances:
+            self.held[one.key] = one
+            self._expiry[one.key] = self._clock.now() + 2 * (one.lease.duration or 90)
+
+    def override(self, key: InstanceKey, status: InstanceStatus) -> None:
+        """A person's `PUT .../status`."""
+        self.overrides[key.id] = status
+        self.held[key] = replace(self.held[key], status=status, overridden_status=status)
+
+    def evict(self) -> None:
+        """The eviction run, with self-preservation off."""
+        for key, expiry in list(self._expiry.items()):
+            if expiry < self._clock.now():
+                self._drop(key)
+
+    def _list(self) -> Source[tuple[ObservedInstance, ...]]:
+        if self.unreadable:
+            return self.unreadable
+        now = self._clock.now()
+        if self._snapshot is None or now - self._snapshot[0] >= self._cache:
+            self._snapshot = (now, tuple(self.held.values()))
+        return Complete(data=self._snapshot[1])
+
+    def _read(self, key: InstanceKey) -> ObservedInstance | None:
+        if self.unreadable:
+            raise RegistryUnavailable(self.unreadable.message)
+        return self.held.get(key)
+
+    def _register(self, instance: Instance, timestamp: int) -> None:
+        self._maybe_refuse(instance.key)
+        old = self.held.get(instance.key)
+        if old is not None and old.last_dirty_timestamp > timestamp:
+            return  # ignored, with a 204
+        new = ObservedInstance(
+            key=instance.key,
+            host_name=instance.host_name,
+            ip_addr=instance.ip_addr,
+            port=instance.port,
+            secure_port=instance.secure_port,
+            vip_address=instance.vip_address,
+            secure_vip_address=instance.secure_vip_address,
+            status=instance.status,
+            lease=instance.lease,
+            last_dirty_timestamp=timestamp,
+            metadata=dict(instance.metadata),
+            home_page_url=instance.home_page_url,
+            status_page_url=instance.status_page_url,
+            health_check_url=instance.health_check_url,
+        )
+        self.held[instance.key] = self._ruled(new, old)
+        self._expiry[instance.key] = self._clock.now() + instance.lease.duration
+
+    def _renew(self, key: InstanceKey) -> bool:
+        self._maybe_refuse(key)
+        lease = self.held.get(key)
+        if lease is None:
+            return False
+        ruled = self._ruled(lease, lease)
+        if ruled.status is InstanceStatus.UNKNOWN:
+            return False
+        self.held[key] = ruled
+        self._expiry[key] = self._clock.now() + 2 * (lease.lease.duration or 90)
+        return True
+
+    def _cancel(self, key: InstanceKey) -> bool:
+        self._maybe_refuse(key)
+        return self._drop(key)
+
+    def _drop(self, key: InstanceKey) -> bool:
+        self._expiry.pop(key, None)
+        self.overrides.pop(key.id, None)
+        return self.held.pop(key, None) is not None
+
+    def _ruled(self, incoming: ObservedInstance, existing: ObservedInstance | None) -> ObservedInstance:
+        override = self.overrides.get(incoming.key.id)
+        status = incoming.status
+        if status not in (InstanceStatus.DOWN, InstanceStatus.STARTING):
+            if override is not None:
+                status = override
+            elif existing and existing.status in (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE):
+                status = existing.status
+        return replace(incoming, status=status, overridden_status=override or InstanceStatus.UNKNOWN)
+
+    def _maybe_refuse(self, key: InstanceKey) -> None:
+        if key in self.refuse:
+            raise self.refuse[key]
+
+
+class Cluster:
+    """A Kubernetes API server that holds syncers, Services and slices."""
+
+    def __init__(self, wire: Wire, clock: Clock) -> None:
+        self._wire = wire
+        self._clock = clock
+        self.syncers: dict[SyncerRef, SyncerObject] = {}
+        self.services: list[Service] = []
+        self.slices: list[EndpointSlice] = []
+        self.events: list[EventRecord] = []
+        self.uid: Source[str] = Complete(data=CLUSTER)
+        self.crd: Source[bool] = Complete(data=True)
+        self.unknown: dict[tuple[str, str], Unknown] = {}
+        """What a list answers, by kind (`syncers`, `services`, `slices`) and namespace; `*` for every one."""
+        self.refuse: dict[str, Exception] = {}
+        """Writes that fail, by name of the call."""
+
+    def identity(self) -> Source[str]:
+        return self._wire.send("identity", lambda: self.uid, lambda: _FAILED)
+
+    def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[SyncerObject]:
+        return self._list("syncers", list(self.syncers.values()), namespaces)
+
+    def list_services(self, namespaces: Sequence[str] | None) -> Listed[Service]:
+        return self._list("services", self.services, namespaces)
+
+    def list_slices(self, namespaces: Sequence[str] | None) -> Listed[EndpointSlice]:
+        return self._list("slices", self.slices, namespaces)
+
+    def crd_live(self) -> Source[bool]:
+        return self._wire.send("crd_live", lambda: self.crd, lambda: _FAILED)
+
+    def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
+        return self._wire.send(f"add_finalizer {syncer.ref}", lambda: self._add_finalizer(syncer), _cluster_down)
+
+    def remove_finalizer(self, syncer: SyncerObject) -> None:
+        self._wire.send(f"remove_finalizer {syncer.ref}", lambda: self._remove_finalizer(syncer), _cluster_down)
+
+    def write_status(self, syncer: SyncerObject, status: SyncerStatus) -> None:
+        self._wire.send(f"write_status {syncer.ref}", lambda: self._write_status(syncer, status), _cluster_down)
+
+    def record_event(self, event: EventRecord, *, at: float) -> None:
+        self._wire.send(f"record_event {event.syncer}", lambda: self._record(event), _cluster_down)
+
+    def apply(self, *things: SyncerObject | Service | EndpointSlice) -> None:
+        """Create or replace; a syncer's new spec is a new generation."""
+        for thing in things:
+            match thing:
+                case SyncerObject():
+                    old = self.syncers.get(thing.ref)
+                    self.syncers[thing.ref] = (
+                        replace(old, spec=thing.spec, generation=old.generation + 1) if old else thing
+                    )
+                case Service():
+                    same = (thing.namespace, thing.name)
+                    self.services = [s for s in self.services if (s.namespace, s.name) != same] + [thing]
+                case EndpointSlice():
+                    same = (thing.namespace, thing.name)
+                    self.slices = [s for s in self.slices if (s.namespace, s.name) != same] + [thing]
+
+    def delete(self, ref: SyncerRef) -> None:
+        """`kubectl delete`: an object with finalizers stays until they are off."""
+        found = self.syncers[ref]
+        self.syncers[ref] = replace(found, deleted=self._clock.now(), generation=found.generation + 1)
+        self._collect(ref)
+
+    def _list(self, kind: str, things: Iterable[Thing], namespaces: Sequence[str] | None) -> Listed[Thing]:
+        def walk() -> Listed[Thing]:
+            failed = self.unknown.get((kind, "*"))
+            if failed:
+                return Listed(by_namespace={}, elsewhere=failed)
+            found: dict[str, tuple[Thing, ...]] = dict.fromkeys(namespaces or (), ())
+            for thing in things:
+                if namespaces is None or thing.namespace in namespaces:
+                    found[thing.namespace] = (*found.get(thing.namespace, ()), thing)
+            return Listed(
+                by_namespace={
+                    namespace: self.unknown.get((kind, namespace)) or Complete(data=items)
+                    for namespace, items in found.items()
+                },
+                elsewhere=Complete(data=()) if namespaces is None else _NOT_READ,
+            )
+
+        return self._wire.send(f"list_{kind}", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED))
+
+    def _add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
+        self._maybe_refuse("add_finalizer")
+        now = self.syncers.get(syncer.ref)
+        if now is None or now.deleted is not None or now.generation != syncer.generation:
+            raise ClusterConflict(f"{syncer.ref} changed")
+        if CLEANUP_FINALIZER not in now.finalizers:
+            now = replace(now, finalizers=(*now.finalizers, CLEANUP_FINALIZER))
+        self.syncers[syncer.ref] = now
+        return now
+
+    def _remove_finalizer(self, syncer: SyncerObject) -> None:
+        self._maybe_refuse("remove_finalizer")
+        now = self.syncers.get(syncer.ref)
+        if now is not None and now.uid == syncer.uid:
+            left = tuple(one for one in now.finalizers if one != CLEANUP_FINALIZER)
+            self.syncers[syncer.ref] = replace(now, finalizers=left)
+            self._collect(syncer.ref)
+
+    def _write_status(self, syncer: SyncerObject, status: SyncerStatus) -> None:
+        self._maybe_refuse("write_status")
+        now = self.syncers.get(syncer.ref)
+        if now is None:
+            return
+        if (now.uid, now.generation) != (syncer.uid, syncer.generation):
+            raise ClusterConflict(f"{syncer.ref} changed")
+        self.syncers[syncer.ref] = replace(now, status=status)
+
+    def _record(self, event: EventRecord) -> None:
+        self._maybe_refuse("record_event")
+        self.events.append(event)
+
+    def _collect(self, ref: SyncerRef) -> None:
+        if self.syncers[ref].deleted is not None and not self.syncers[ref].finalizers:
+            del self.syncers[ref]
+
+    def _maybe_refuse(self, call: str) -> None:
+        if call in self.refuse:
+            raise self.refuse[call]
+
+
+class FakeWorld:
+    """A cluster and a registry that a pass can be run on."""
+
+    def __init__(self, *, cache: float = 0) -> None:
+        self.wire = Wire()
+        self.clock = Clock()
+        self.registry = Registry(self.wire, self.clock, cache=cache)
+        self.cluster = Cluster(self.wire, self.clock)
+        self.scope = Scope()
+        self.brake = BrakeLimits()
+        self.renewals = RenewalLedger(period=0, slack=0)
+        """By default every lease is due in every pass."""
+
+    def run(self, *, approved: str | None = None, dry_run: bool = False, deadline: float = 120) -> PassReport:
+        """One pass; the wire then holds its calls alone."""
+        self.wire.calls.clear()
+        world = World(
+            registry=self.registry,
+            cluster=self.cluster,
+            clock=self.clock,
+            workers=InTurn(),
+            renewals=self.renewals,
+        )
+        settings = PassSettings(
+            owner=OWNER,
+            scope=self.scope,
+            brake=self.brake,
+            approved=approved,
+            dry_run=dry_run,
+            deadline=deadline,
+        )
+        return reconcile(world, settings)
+
+    def later(self, seconds: float) -> None:
+        """Time passes."""
+        self.clock.sleep(seconds)
+
+    def statuses(self) -> dict[str, str]:
+        """What stands in Eureka: address and port, and the status."""
+        return {
+            f"{one.key.app} {one.ip_addr}:{one.port.number}": one.status.value for one in self.registry.held.values()
+        }
