@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from hypothesis import strategies as st
 
@@ -14,7 +14,8 @@ _METADATA_KEY = st.from_regex(r"[A-Za-z][A-Za-z0-9.-]{0,6}", fullmatch=True)
 _PORT = st.one_of(st.integers(1, 65535), st.sampled_from(["http", "https", "1-a"]))
 _PERCENT = st.integers(0, 100).map(lambda number: f"{number}%")
 _TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufffe\uffff"), max_size=12)
-_ANY_TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)
+_SURROGATES: tuple[Literal["Cs"]] = ("Cs",)
+_ANY_TEXT = st.text(st.characters(exclude_categories=_SURROGATES), max_size=6)
 _PATH = st.from_regex(r"/[!-~]{0,6}", fullmatch=True)
 
 _EXPRESSION = st.one_of(
