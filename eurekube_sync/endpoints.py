@@ -36,9 +36,9 @@ class Backend:
         return f"pod {self.pod.name}" if self.pod else f"endpoint {self.address}"
 
     @property
-    def preference(self) -> tuple[bool, bool, int, str, str]:
-        """The order among duplicates: not terminating, then ready, then whatever is stable."""
-        return (self.terminating, not self.ready, self.port, self.address, self.service)
+    def preference(self) -> tuple[bool, bool, bool, int, str, str]:
+        """The order among duplicates: not terminating, then ready, then serving, then whatever is stable."""
+        return (self.terminating, not self.ready, not self.serving, self.port, self.address, self.service)
 
 
 def choose_port(service: Service, port: str | int | None) -> ServicePort | None:
