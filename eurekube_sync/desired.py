@@ -84,6 +84,7 @@ class Desired:
     claims: Mapping[SyncerRef, Claim]
     wanted_by: Mapping[InstanceKey, SyncerRef]
     syncers: Listed[SyncerObject]
+    """Where a syncer's absence proves that it was deleted."""
     pods_by_socket: Mapping[tuple[str, int], frozenset[str]] = field(default_factory=dict)
     """See `catalog.pods_by_socket`; empty while no syncer is frozen."""
 
@@ -111,7 +112,7 @@ def claim_all(view: ClusterView, naming: Naming) -> Desired:
     return Desired(
         claims=claims,
         wanted_by=wanted_by,
-        syncers=view.syncers,
+        syncers=_proven(view),
         pods_by_socket=pods_by_socket(view) if frozen else {},
     )
 
@@ -121,6 +122,13 @@ def _listed(syncers: Listed[SyncerObject]) -> Iterator[SyncerObject]:
         source = syncers.of(namespace)
         if isinstance(source, Complete):
             yield from sorted(source.data, key=lambda syncer: syncer.name)
+
+
+def _proven(view: ClusterView) -> Listed[SyncerObject]:
+    # While the CRD goes, or may go, a syncer that is not there was perhaps deleted by nobody.
+    if isinstance(view.crd_live, Unknown):
+        return Listed(by_namespace={}, elsewhere=view.crd_live)
+    return view.syncers
 
 
 def _seniority(claim: Serving) -> tuple[float, SyncerRef]:
