@@ -222,7 +222,7 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
         case Deleting():
             return cancel("its syncer is being deleted", Grounds.SYNCER_DELETED)
         case Frozen():
-            if _replaced(instance, desired):
+            if not claim.unknown and _replaced(instance, desired):
                 return cancel("another pod has its address and port", Grounds.REPLACED)
             return renew(f"frozen: {claim.reason}")
         case Serving():

@@ -1,0 +1,48 @@
+"""What is done about each instance, and what never is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.actions import Cancel, Grounds, Register, Renew, Update
+from eurekube_sync.model import Complete, InstanceKey, InstanceStatus, Listed, ObservedInstance, Port, SyncerRef
+from eurekube_sync.observed import Scope, Unread
+from eurekube_sync.plan import differences, make_plan, overridden, plan_blind, plan_renewals, renewal_of, withdrawal_id
+
+from .build import (
+    DENIED,
+    DOWN,
+    NS,
+    OUT,
+    REF,
+    TERMINATING,
+    UP,
+    desired,
+    endpoint,
+    foreign,
+    instance,
+    key,
+    listed,
+    nowhere,
+    observed,
+    piece,
+    service,
+    stored,
+    syncer,
+)
+
+
+def test_unknown_source_outweighs_a_pod_that_took_the_address() -> None:
+    """While a source of the syncer is Unknown nothing of it is withdrawn, not even what another pod replaced."""
+    other = syncer("other", namespace="other")
+    taken = piece(endpoint(pod="other-9"), namespace="other")
+    claims = desired(
+        [syncer(), other],
+        Listed(by_namespace={NS: DENIED}, elsewhere=Complete(data=())),
+        [taken],
+    )
+    (action,) = make_plan(claims, observed(stored(instance()))).actions
+    assert isinstance(action, Renew)
