@@ -243,17 +243,17 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
 def _make_sure(desired: Desired, observed: Observed) -> Iterator[Cancel]:
     """A register may be younger than the list: what a deleting syncer could have written is deleted unseen, unless it
     is another's."""
-    for claim in desired.claims.values():
-        for key in claim.keys if isinstance(claim, Deleting) else ():
-            taken = key in desired.wanted_by or key in observed.ours or key in observed.others
-            if not taken and key not in observed.unread:
-                yield Cancel(
-                    key=key,
-                    syncer=claim.syncer.ref,
-                    why="its syncer is being deleted",
-                    grounds=Grounds.SYNCER_DELETED,
-                    was=None,
-                )
+    written = {key: c.syncer.ref for c in desired.claims.values() if isinstance(c, Deleting) for key in c.keys}
+    for key, syncer in written.items():
+        taken = key in desired.wanted_by or key in observed.ours or key in observed.others
+        if not taken and key not in observed.unread:
+            yield Cancel(
+                key=key,
+                syncer=syncer,
+                why="its syncer is being deleted",
+                grounds=Grounds.SYNCER_DELETED,
+                was=None,
+            )
 
 
 def _replaced(instance: ObservedInstance, desired: Desired) -> bool:

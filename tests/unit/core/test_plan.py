@@ -46,3 +46,9 @@ def test_unknown_source_outweighs_a_pod_that_took_the_address() -> None:
     )
     (action,) = make_plan(claims, observed(stored(instance()))).actions
     assert isinstance(action, Renew)
+
+
+def test_plan_has_one_action_for_a_key_that_two_deletions_share() -> None:
+    """Two deleted syncers of the same pods ask for one DELETE, not two."""
+    claims = desired([syncer(deleted=1, created=1), syncer("twin", deleted=1)], [service()], [piece(endpoint())])
+    assert [action.key for action in make_plan(claims, observed()).actions] == [key()]
