@@ -1,4 +1,4 @@
-"""The command `eurekube-sync`: its sub-commands, and the one place where an error becomes a sentence and an exit code."""
+"""The command `eurekube-sync`: its sub-commands, and the one place where an error becomes a sentence and a code."""
 
 from __future__ import annotations
 

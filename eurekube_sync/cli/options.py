@@ -98,7 +98,7 @@ def brake_options(command: F) -> F:
     """Where the brake takes hold."""
     for decorate in reversed(
         (
-            option("--brake-percent", type=click.FloatRange(0, 100), default=30.0, help="Hold above this loss, and ..."),
+            option("--brake-percent", type=click.FloatRange(0, 100), default=30.0, help="Hold above this, and ..."),
             option("--brake-count", type=click.IntRange(0), default=10, help="... above this many instances."),
             option("--brake-ceiling", type=click.IntRange(0), default=500, help="Hold above this many in any case."),
             option(

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import logging
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable
 
 import click
 import yaml
@@ -17,6 +13,7 @@ from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.connect import Connection, connect
 from eurekube_sync.cli.logs import set_up_logs
 from eurekube_sync.cli.options import brake_options, connection_options, lease_options, option
+from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.values import Duration
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.exit_codes import ExitCode
@@ -26,8 +23,6 @@ from eurekube_sync.observed import Scope
 from eurekube_sync.reconcile import PassReport, PassSettings
 from eurekube_sync.report.machine import as_data
 from eurekube_sync.report.table import console_for, pass_table
-
-log = logging.getLogger(__name__)
 
 
 @click.command()
@@ -116,7 +111,7 @@ def command(
         renewal_slack=interval / 2 if many else 0.0,
     )
     clock = SystemClock()
-    with _stopped_by_signals(clock), connect(connection, clock) as world:
+    with stopped_by_signals(clock), connect(connection, clock) as world:
         code = run_passes(world, settings, schedule, _teller(output))
     if not many and not dry_run and output == "table" and sys.stdout.isatty():
         minutes = 2 * lease_duration / 60
@@ -153,20 +148,3 @@ def _teller(output: str) -> Callable[[PassReport, ExitCode], None]:
         sys.stdout.flush()
 
     return tell
-
-
-@contextmanager
-def _stopped_by_signals(clock: SystemClock) -> Iterator[None]:
-    """SIGTERM and the first Ctrl-C end a pass between two calls; a second Ctrl-C ends the process at once."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        log.info("stopping: %s", signal.Signals(number).name)
-        clock.stop()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -1,0 +1,89 @@
+"""Puts the adapters together: options in, a `World` that a pass can run in out."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from eurekube_sync.cli.options import ENVIRONMENT_PREFIX
+from eurekube_sync.errors import ConfigurationError
+from eurekube_sync.ports import Clock
+from eurekube_sync.reconcile import World
+from eurekube_sync.renewals import RenewalLedger
+from eurekube_sync.workers import ThreadWorkers
+
+if TYPE_CHECKING:
+    from eurekube_sync.eureka import EurekaAddress
+
+PASSWORD_VARIABLE = f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"
+"""Not an option: a process list shows those."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """Where both servers are, and how to call them. Times in seconds."""
+
+    eureka_url: str
+    eureka_username: str | None = None
+    kubeconfig: str | None = None
+    context: str | None = None
+    concurrency: int = 16
+    call_timeout: float = 10
+    renewal_interval: float = 30
+    renewal_slack: float = 30
+    """Equal to the interval: every pass renews."""
+
+
+@contextmanager
+def connect(connection: Connection, clock: Clock) -> Iterator[World]:
+    """Connects to both; raises ConfigurationError. The clients are imported here: they are slow to load, and half of
+    the commands need neither."""
+    from eurekube_sync.cluster import ConnectionSettings, KubernetesCluster
+    from eurekube_sync.cluster import connect as connect_cluster
+    from eurekube_sync.eureka import ConnectionOptions, EurekaClient
+
+    chance = random.Random()
+    options = ConnectionOptions(
+        address=_address(connection),
+        connect_timeout=min(5.0, connection.call_timeout),
+        read_timeout=connection.call_timeout,
+        concurrency=connection.concurrency,
+    )
+    to_cluster = connect_cluster(
+        ConnectionSettings(
+            kubeconfig=connection.kubeconfig or "",
+            context=connection.context or "",
+            connect_seconds=min(5.0, connection.call_timeout),
+            read_seconds=connection.call_timeout,
+            threads=connection.concurrency,
+        )
+    )
+    with (
+        EurekaClient(options, clock=clock, random=chance) as registry,
+        ThreadWorkers(connection.concurrency) as workers,
+    ):
+        yield World(
+            registry=registry,
+            cluster=KubernetesCluster(to_cluster, clock=clock, random=chance),
+            clock=clock,
+            workers=workers,
+            renewals=RenewalLedger(period=connection.renewal_interval, slack=connection.renewal_slack),
+        )
+
+
+def _address(connection: Connection) -> EurekaAddress:
+    from eurekube_sync.eureka import EurekaAddress
+
+    address = EurekaAddress.parse(connection.eureka_url)
+    if connection.eureka_username is None:
+        return address
+    if address.user:
+        raise ConfigurationError("The login of Eureka is given twice, in --eureka-url and as --eureka-username.")
+    password = os.environ.get(PASSWORD_VARIABLE)
+    if password is None:
+        raise ConfigurationError(f"--eureka-username needs the password in the variable {PASSWORD_VARIABLE}.")
+    return replace(address, user=connection.eureka_username, password=password)

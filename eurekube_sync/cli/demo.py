@@ -1,0 +1,64 @@
+"""`demo`: the whole thing in a minute, with neither a cluster nor a Eureka."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.options import ENVIRONMENT_PREFIX, option
+from eurekube_sync.cli.signals import stopped_by_signals
+from eurekube_sync.clock import SystemClock
+from eurekube_sync.demo import story
+from eurekube_sync.demo.manifests import SYNCER
+from eurekube_sync.embedded.playground import Playground
+from eurekube_sync.manifests import load_crd
+from eurekube_sync.report.stage import Stage
+from eurekube_sync.report.table import console_for
+
+
+@click.command()
+@option("--serve", is_flag=True, help="Leave both servers running, and print how to point others at them.")
+@option("--kubernetes-port", type=click.IntRange(0, 65535), default=0, help="Port of the Kubernetes API; 0: any free.")
+@option("--eureka-port", type=click.IntRange(0, 65535), default=0, help="Port of Eureka; 0: any free.")
+def command(serve: bool, kubernetes_port: int, eureka_port: int) -> None:
+    """See it work: both servers embedded, on loopback, and the real program between them."""
+    clock = SystemClock()
+    try:
+        playground = Playground(
+            load_crd(), cache_seconds=story.CACHE_SECONDS, kubernetes_port=kubernetes_port, eureka_port=eureka_port
+        )
+        with stopped_by_signals(clock), playground:
+            _serve(playground) if serve else _tell(playground, clock)
+            while serve and not clock.stopping():
+                clock.sleep(3600)
+    except OSError as error:
+        raise click.ClickException(f"the servers could not be started: {error}") from error
+
+
+def _tell(playground: Playground, clock: SystemClock) -> None:
+    unhurried = sys.stdout.isatty()  # a person reads; a pipe does not
+
+    def pause(seconds: float) -> None:
+        clock.sleep(max(seconds if unhurried else 0.0, story.CACHE_SECONDS + 0.1 if seconds == 0 else 0.0))
+        if clock.stopping():
+            raise click.Abort
+
+    connection = Connection(
+        eureka_url=playground.eureka_url, kubeconfig=str(playground.kubeconfig), concurrency=4, call_timeout=10
+    )
+    with connect(connection, clock) as world:
+        story.tell(Stage(console_for(sys.stdout)), playground, world, pause)
+
+
+def _serve(playground: Playground) -> None:
+    story.prepare(playground)
+    playground.create(SYNCER)
+    click.echo("# Both servers run until Ctrl-C. In another terminal:")
+    click.echo(f"export KUBECONFIG={playground.kubeconfig}")
+    click.echo(f"export {ENVIRONMENT_PREFIX}EUREKA_URL={playground.eureka_url}")
+    click.echo(f"export {ENVIRONMENT_PREFIX}OWNER={story.OWNER}")
+    click.echo("# eurekube-sync run --dry-run; eurekube-sync run; kubectl get esync -A")
+    click.echo(f"# curl -H 'Accept: application/json' {playground.eureka_url}/apps")
+    sys.stdout.flush()

@@ -1,0 +1,173 @@
+"""The program as a process, with every call it makes counted on its way to the servers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import requests
+
+from eurekube_sync.embedded.http import LoopbackServer, Request, Response
+from tests.servers.world import write_kubeconfig
+
+_PASSED_ON = ("accept", "authorization", "content-type", "user-agent", "discoveryidentity-name")
+
+
+class CountingProxy:
+    """Forwards to one server and remembers each call; a context manager."""
+
+    def __init__(self, upstream: str, *, ca_file: Path | None = None) -> None:
+        self._upstream = upstream.rstrip("/")
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self._session.verify = str(ca_file) if ca_file else True
+        self._server = LoopbackServer(self._forward)
+        self.calls: list[Request] = []
+
+    @property
+    def url(self) -> str:
+        """Its own address."""
+        return self._server.url
+
+    def methods(self) -> Counter[str]:
+        """How many calls of each method came since the last `clear`."""
+        return Counter(call.method for call in self.calls)
+
+    def clear(self) -> None:
+        """Count from nothing."""
+        self.calls.clear()
+
+    def _forward(self, request: Request) -> Response:
+        self.calls.append(request)
+        answer = self._session.request(
+            request.method,
+            self._upstream + request.path,
+            params=dict(request.query),
+            data=request.body or None,
+            headers={name: value for name, value in request.headers.items() if name in _PASSED_ON},
+            timeout=30,
+            allow_redirects=False,
+        )
+        return Response(
+            status=answer.status_code,
+            body=answer.content,
+            content_type=answer.headers.get("Content-Type", ""),
+        )
+
+    def __enter__(self) -> Self:
+        self._server.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.__exit__(kind, error, trace)
+
+
+@dataclass(kw_only=True)
+class Program:
+    """`eurekube-sync` between two counting proxies. Each `run` is a process of its own."""
+
+    kubernetes: CountingProxy
+    eureka: CountingProxy
+    token: str
+    folder: Path
+    owner: str
+    options: tuple[str, ...] = ()
+    seen: list[str] = field(default_factory=list)
+
+    def run(self, *options: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+        """One `run`; the calls are counted anew. Never raises on an exit code."""
+        kubeconfig = write_kubeconfig(self.folder / "kubeconfig", url=self.kubernetes.url, token=self.token)
+        self.kubernetes.clear()
+        self.eureka.clear()
+        done = subprocess.run(
+            [sys.executable, "-m", "eurekube_sync", "run", *self.options, *options],
+            env={
+                **{name: value for name, value in os.environ.items() if not name.startswith("EUREKUBE_SYNC_")},
+                "EUREKUBE_SYNC_OWNER": self.owner,
+                "EUREKUBE_SYNC_EUREKA_URL": f"{self.eureka.url}/eureka",
+                "EUREKUBE_SYNC_DEBUG": "1",
+                "KUBECONFIG": str(kubeconfig),
+            },
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        self.seen.append(done.stdout + done.stderr)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    def good(self, *options: str) -> dict[str, Any]:
+        """One `run` that has to end with exit code 0; gives its report."""
+        done = self.run("-o", "json", *options)
+        assert done.returncode == 0, done.stdout + done.stderr
+        report: dict[str, Any] = json.loads(done.stdout)
+        return report
+
+    def run_until(self, reached: Callable[[], bool], *, seconds: float) -> int:
+        """Runs back to back, each in a process of its own, until the state is reached; gives the number of runs."""
+        deadline = time.monotonic() + seconds
+        runs = 0
+        while True:
+            self.good()
+            runs += 1
+            if reached():
+                return runs
+            assert time.monotonic() < deadline, f"not reached within {seconds} s:\n{self.seen[-1]}"
+            time.sleep(0.5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registry:
+    """Looks into a Eureka server from outside, past its caches."""
+
+    url: str
+
+    def status(self, app: str, id_: str) -> str | None:
+        """The effective status of an instance; None when it is not there."""
+        instance = self.instance(app, id_)
+        return str(instance["status"]) if instance else None
+
+    def instance(self, app: str, id_: str) -> dict[str, Any] | None:
+        """One instance, by an uncached read."""
+        answer = requests.get(f"{self.url}/apps/{app}/{id_}", headers={"Accept": "application/json"}, timeout=10)
+        return dict(answer.json()["instance"]) if answer.status_code == 200 else None
+
+    def listed(self, app: str) -> dict[str, str]:
+        """Id and status of each instance of an app, as old as the server's cache."""
+        answer = requests.get(f"{self.url}/apps/{app}", headers={"Accept": "application/json"}, timeout=10)
+        if answer.status_code == 404:
+            return {}
+        return {i["instanceId"]: i["status"] for i in answer.json()["application"]["instance"]}
+
+    def register(self, app: str, id_: str, ip: str) -> None:
+        """Registers a stranger's instance, with a long lease."""
+        body = {
+            "instance": {
+                "instanceId": id_,
+                "hostName": ip,
+                "ipAddr": ip,
+                "app": app,
+                "vipAddress": app.lower(),
+                "status": "UP",
+                "port": {"$": 8080, "@enabled": "true"},
+                "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": 3600},
+                "dataCenterInfo": {
+                    "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
+                    "name": "MyOwn",
+                },
+                "metadata": {"colour": "blue"},
+            }
+        }
+        requests.post(f"{self.url}/apps/{app}", json=body, timeout=10).raise_for_status()
