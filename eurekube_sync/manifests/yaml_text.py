@@ -44,7 +44,8 @@ class _Open:
     anchor: str | None
     items: list[Node] = field(default_factory=list)
     entries: dict[str, Entry] = field(default_factory=dict)
-    merged: list[Mapping] = field(default_factory=list)
+    own: dict[str, int] = field(default_factory=dict)
+    """The line of each key that did not come by `<<`."""
     key: tuple[str, int] | None = None
     """The key that waits for its value."""
     merging: bool = False
@@ -95,12 +96,16 @@ class _Composer:
                     return
                 self._add(Scalar(value=self._scalar(event, line), line=line), event.anchor)
             case yaml.AliasEvent():
-                self._add(self._alias(event.anchor or "", line), None)
+                node = self._alias(event.anchor or "", line)
+                if isinstance(node, Sequence) and self._open and self._open[-1].merging:
+                    raise Unparsable("`<<` takes a mapping, or a list of mappings that is written out", line)
+                self._add(node, None)
             case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
                 self._begin(_Open(isinstance(event, yaml.MappingStartEvent), line, event.anchor))
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
                 done = self._open.pop()
-                node = self._mapping(done) if done.is_mapping else sequence(done.items, done.line)
+                entries = list(done.entries.values())
+                node = mapping(entries, done.line) if done.is_mapping else sequence(done.items, done.line)
                 self._add(node, done.anchor)
 
     def _begin(self, opened: _Open) -> None:
@@ -132,11 +137,13 @@ class _Composer:
         else:
             key, line = parent.key
             if parent.merging:
-                parent.merged.extend(_merged(node))
-            elif key in parent.entries:
-                first = parent.entries[key].line
-                self.problems.append(Problem(line, self._path(), f'duplicate key "{key}", first on line {first}'))
+                # As kubectl's library does: what stands later wins, be it a key or `<<`.
+                parent.entries |= {entry.key: entry for source in _merged(node) for entry in source.entries}
+            elif key in parent.own:
+                reason = f'duplicate key "{key}", first on line {parent.own[key]}'
+                self.problems.append(Problem(line, self._path(), reason))
             else:
+                parent.own[key] = line
                 parent.entries[key] = Entry(key, line, node)
             parent.key, parent.merging = None, False
 
@@ -151,14 +158,6 @@ class _Composer:
             raise Unparsable(f"anchor &{anchor} contains itself", line)
         self._aliased = True
         return node
-
-    def _mapping(self, done: _Open) -> Mapping:
-        """The mapping with what `<<` brings; a key of its own wins."""
-        entries = dict(done.entries)
-        for source in done.merged:
-            for entry in source.entries:
-                entries.setdefault(entry.key, entry)
-        return mapping(list(entries.values()), done.line)
 
     def _scalar(self, event: Any, line: int) -> Plain:
         """The value of a scalar under its tag."""
@@ -193,12 +192,12 @@ def _key(node: Node) -> str:
 
 
 def _merged(node: Node) -> list[Mapping]:
-    """What a merge key `<<` brings."""
+    """What a merge key `<<` brings, the weakest first."""
     sources = node.items if isinstance(node, Sequence) else (node,)
     mappings = [source for source in sources if isinstance(source, Mapping)]
     if len(mappings) != len(sources):
         raise Unparsable("`<<` takes a mapping, or a list of mappings", node.line)
-    return mappings
+    return mappings[::-1]
 
 
 def _binary(text: str, line: int) -> str:
