@@ -3,8 +3,11 @@ deletion is older than the server's cache, so that the list cannot hide a late r
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from eurekube_sync.actions import Cancel
 from eurekube_sync.desired import Deleting
-from eurekube_sync.model import Complete, InstanceKey, SyncerObject, Unknown
+from eurekube_sync.model import Complete, InstanceKey, SyncerObject, SyncerRef, Unknown
 from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcomes
 from eurekube_sync.ownership import syncer_of
@@ -17,18 +20,26 @@ def abandoned(syncer: SyncerObject) -> bool:
 
 
 def waits_for(
-    claim: Deleting, registry: Complete[Observed] | Unknown, outcomes: Outcomes, *, now: float, cache_seconds: float
+    claim: Deleting,
+    registry: Complete[Observed] | Unknown,
+    outcomes: Outcomes,
+    wanted_by: Mapping[InstanceKey, SyncerRef],
+    *,
+    now: float,
+    cache_seconds: float,
 ) -> str | None:
-    """Why the finalizer has to stay, as a sentence; None when it may go. `now` in Unix seconds."""
+    """Why the finalizer has to stay, as a sentence; None when it may go. `wanted_by` are the keys that living syncers
+    claim; `now` in Unix seconds."""
     deleted = claim.syncer.deleted
     assert deleted is not None  # a `Deleting` claim is made of a deletion
     if isinstance(registry, Unknown):
         return f"Eureka could not be read: {registry.message}"
     observed = registry.data
-    left = [key for key in _keys(claim, observed) if not _gone(key, claim, observed, outcomes)]
+    left = sorted(k for k in _keys(claim, observed) if not _gone(k, claim, observed, outcomes, k in wanted_by))
     if left:
         outcome = outcomes.by_key.get(left[0])
-        return f"{len(left)} instances are still to go, such as {left[0]}: {outcome.detail if outcome else 'not tried'}"
+        why = (outcome.detail or outcome.action.why) if outcome else "not tried"
+        return f"{len(left)} instances are still to go, such as {left[0]}: {why}"
     if observed.listed.get(claim.syncer.ref):
         return "Eureka's list, which may be 30 s old, still shows its instances"
     if now - deleted < cache_seconds:
@@ -41,11 +52,13 @@ def _keys(claim: Deleting, observed: Observed) -> frozenset[InstanceKey]:
     return claim.keys | tagged
 
 
-def _gone(key: InstanceKey, claim: Deleting, observed: Observed, outcomes: Outcomes) -> bool:
+def _gone(key: InstanceKey, claim: Deleting, observed: Observed, outcomes: Outcomes, wanted: bool) -> bool:
     outcome = outcomes.by_key.get(key)
-    if outcome is not None and not outcome.failed:
-        return True  # cancelled; or it went to a successor, which renews it
-    if key in observed.unread or outcome is not None:
-        return False
-    instance = observed.ours.get(key) or observed.others.get(key)
-    return instance is not None and syncer_of(instance) != claim.syncer.ref
+    if outcome is None:  # nothing was due: a successor's endpoint that was never ready, or another's instance
+        return key not in observed.unread and (wanted or key in observed.others)
+    if isinstance(outcome.action, Cancel):
+        return not outcome.failed
+    if outcome.action.syncer == claim.syncer.ref:
+        return False  # its removal is held, or could not be decided
+    standing = observed.ours.get(key)  # a successor's from now on, once it bears the successor's mark
+    return not outcome.failed or standing is None or syncer_of(standing) != claim.syncer.ref

@@ -107,7 +107,7 @@ def _deletions(
         if abandoned(claim.syncer):
             finished.append(ref)
         elif isinstance(claim, Deleting):
-            why = waits_for(claim, registry, outcomes, now=now, cache_seconds=cache_seconds)
+            why = waits_for(claim, registry, outcomes, desired.wanted_by, now=now, cache_seconds=cache_seconds)
             if why is None:
                 finished.append(ref)
             else:

@@ -1,0 +1,144 @@
+"""When our finalizer may go, and what it waits for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.actions import Cancel, Grounds, Register, Renew, Update
+from eurekube_sync.cleanup import abandoned, waits_for
+from eurekube_sync.desired import Deleting
+from eurekube_sync.model import Complete, InstanceKey, ObservedInstance, SyncerRef, Unknown
+from eurekube_sync.observed import Observed, Unread
+from eurekube_sync.outcome import Outcome, Outcomes, Result
+from eurekube_sync.syncer import ABANDON_ANNOTATION
+
+from .build import DENIED, REF, UP, instance, key, observed, stored, syncer
+
+DELETED = 1000.0
+SUCCESSOR = SyncerRef("rating", "successor")
+CLAIM = Deleting(syncer=syncer(deleted=DELETED), keys=frozenset({key()}))
+CANCEL = Cancel(key=key(), syncer=REF, why="deleted", grounds=Grounds.SYNCER_DELETED, was=UP)
+UPDATE = Update(instance=instance(ref=SUCCESSOR), syncer=SUCCESSOR, why="", changes=(), was=UP, stored_timestamp=1)
+REGISTER = Register(instance=instance(ref=SUCCESSOR), syncer=SUCCESSOR, why="")
+OURS = stored(instance())
+THEIRS = stored(instance(ref=SUCCESSOR))
+
+
+def waits(
+    *outcomes: Outcome,
+    registry: Complete[Observed] | Unknown | None = None,
+    wanted_by: dict[InstanceKey, SyncerRef] | None = None,
+    claim: Deleting = CLAIM,
+    now: float = DELETED + 45,
+) -> str | None:
+    """What the deletion waits for, 45 s after it began."""
+    return waits_for(
+        claim,
+        registry or Complete(data=observed()),
+        Outcomes.of(outcomes),
+        wanted_by or {},
+        now=now,
+        cache_seconds=45,
+    )
+
+
+def fresh(*instances: ObservedInstance) -> Complete[Observed]:
+    """Uncached reads found these, which the list did not show."""
+    return Complete(data=observed().refreshed({one.key: one for one in instances}))
+
+
+def done(action: Cancel | Register | Renew | Update) -> Outcome:
+    return Outcome(action=action, result=Result.DONE)
+
+
+def failed(action: Cancel | Register | Renew | Update) -> Outcome:
+    return Outcome(action=action, result=Result.FAILED, detail="Eureka did not answer")
+
+
+def test_the_finalizer_goes_when_nothing_is_left_and_the_list_cannot_hide_a_register() -> None:
+    """Every id answered its DELETE, nothing is listed, the deletion is 45 s old: the finalizer goes."""
+    assert waits(done(CANCEL)) is None
+
+
+def test_it_stays_while_the_deletion_is_younger_than_the_list() -> None:
+    """A register from just before the deletion may still be hidden by the server's cache."""
+    assert "45 s after the deletion" in str(waits(done(CANCEL), now=DELETED + 44.9))
+
+
+def test_it_stays_while_eureka_cannot_be_read() -> None:
+    """An Unknown registry holds the deletion, and says why."""
+    assert waits(done(CANCEL), registry=DENIED) == "Eureka could not be read: 403: grant list"
+
+
+def test_it_stays_while_the_list_still_shows_an_instance() -> None:
+    """The list itself must have shown none, whatever the DELETEs said."""
+    shown = Complete(data=observed(OURS).refreshed({OURS.key: None}))
+    assert "still shows its instances" in str(waits(done(CANCEL), registry=shown))
+
+
+def test_it_stays_when_a_delete_failed() -> None:
+    """Every id must have answered, also one that no list shows."""
+    assert waits(failed(CANCEL)) == f"1 instances are still to go, such as {key()}: Eureka did not answer"
+
+
+def test_it_stays_when_a_delete_was_not_tried() -> None:
+    """An id without an outcome did not answer."""
+    assert waits() == f"1 instances are still to go, such as {key()}: not tried"
+
+
+def test_it_stays_while_the_brake_holds_the_cancel() -> None:
+    """A renewal that took the place of a held cancel is no DELETE, even where the list does not show the instance."""
+    held = Renew(key=key(), syncer=REF, why="its removal is held (abc)", status=UP)
+    assert "its removal is held (abc)" in str(waits(done(held), registry=fresh(OURS)))
+
+
+def test_it_stays_when_a_read_failed() -> None:
+    """Whether the id is still there is not known."""
+    unread = Complete(data=observed().refreshed({key(): Unread(why="timeout")}))
+    assert waits(registry=unread, wanted_by={key(): SUCCESSOR}) is not None
+
+
+def test_it_goes_when_a_successor_took_the_instance_over() -> None:
+    """What a successor registered anew under its own mark is the successor's to clean."""
+    assert waits(done(UPDATE), registry=fresh(OURS)) is None
+
+
+def test_it_stays_when_the_successor_failed_to_take_over() -> None:
+    """The instance still carries our mark."""
+    assert "still to go" in str(waits(failed(UPDATE), registry=fresh(OURS)))
+
+
+@pytest.mark.parametrize("action", [REGISTER, Renew(key=key(), syncer=SUCCESSOR, why="", status=UP)])
+def test_it_goes_although_the_successor_fails_with_what_is_its_own(action: Register | Renew) -> None:
+    """A successor that Eureka refuses must not hold the deletion: nothing there carries our mark."""
+    registry = fresh() if isinstance(action, Register) else fresh(THEIRS)
+    assert waits(failed(action), registry=registry) is None
+
+
+def test_it_goes_while_a_successor_waits_for_its_pod_to_be_ready() -> None:
+    """A never-ready endpoint is never registered, so its id never gets an answer; the successor answers for it."""
+    assert waits(wanted_by={key(): SUCCESSOR}) is None
+
+
+def test_it_goes_when_another_stands_under_the_id() -> None:
+    """A foreign instance is never deleted, and does not hold the deletion."""
+    assert waits(registry=fresh(replace(OURS, metadata={}))) is None
+
+
+def test_it_waits_for_instances_that_no_endpoint_gives_any_more() -> None:
+    """What carries the syncer's mark has to go, also when its Services are gone."""
+    claim = replace(CLAIM, keys=frozenset())
+    assert "still to go" in str(waits(failed(CANCEL), registry=fresh(OURS), claim=claim))
+    assert waits(done(CANCEL), registry=fresh(OURS), claim=claim) is None
+
+
+@pytest.mark.parametrize(
+    ("deleted", "value", "expected"),
+    [(DELETED, "true", True), (DELETED, "yes", False), (None, "true", False), (DELETED, None, False)],
+)
+def test_abandon_counts_only_on_a_deletion(deleted: float | None, value: str | None, expected: bool) -> None:
+    """The annotation lets a deletion go without its clean-up, and does nothing to a living syncer."""
+    annotations = {} if value is None else {ABANDON_ANNOTATION: value}
+    assert abandoned(syncer(deleted=deleted, annotations=annotations)) is expected
