@@ -1,0 +1,132 @@
+"""Single calls, tried again where that may help: full jitter, bounded, in the time of the `Clock` port.
+
+Owns what is transient and what a refusal means. Knows paths and bodies only to name them in a message.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from eurekube_sync.cluster.connection import Answer, Call, Connection
+from eurekube_sync.errors import (
+    ClusterDenied,
+    ClusterError,
+    ClusterRejected,
+    ClusterUnavailable,
+    ConfigurationError,
+)
+from eurekube_sync.ports import Clock, Random
+
+_TRANSIENT = frozenset({429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """How often and how long apart; a wait is random between nothing and its bound ("full jitter")."""
+
+    tries: int = 4
+    first_seconds: float = 0.25
+    longest_seconds: float = 4.0
+    longest_retry_after: float = 10.0
+    """A server may ask for more; a pass has a deadline, and the next one comes."""
+
+
+class _Cause(msgspec.Struct):
+    reason: str = ""
+
+
+class _Details(msgspec.Struct):
+    causes: list[_Cause] | None = None
+
+
+class _Status(msgspec.Struct):
+    kind: str = ""
+    reason: str = ""
+    message: str = ""
+    details: _Details | None = None
+
+
+_STATUS = msgspec.json.Decoder(_Status)
+
+
+class Calls:
+    """Sends calls through a connection. May be used from several threads."""
+
+    def __init__(self, connection: Connection, clock: Clock, random: Random, backoff: Backoff) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._random = random
+        self._backoff = backoff
+
+    def send(self, call: Call) -> Answer:
+        """The answer, whatever its status, but for 401 and the transient ones.
+
+        Raises ClusterUnavailable after the last try, ClusterDenied on a 401 that new credentials do not end.
+        """
+        renewed = False
+        tried = 0
+        while True:
+            failure, wait = ClusterUnavailable(""), 0.0
+            try:
+                answer = self._connection.send(call)
+            except ClusterUnavailable as error:
+                failure = error
+            else:
+                if answer.status == 401 and not renewed:
+                    renewed = True
+                    self._renew()
+                    continue
+                if answer.status == 401:
+                    raise ClusterDenied(f"the Kubernetes API does not know who we are (401 to {call}): log in again")
+                if answer.status not in _TRANSIENT:
+                    return answer
+                failure = ClusterUnavailable(f"the Kubernetes API answered {answer.status} to {call}: {said(answer)}")
+                wait = self._asked_for(answer)
+            tried += 1
+            if tried >= self._backoff.tries or self._clock.stopping():
+                raise failure
+            bound = min(self._backoff.longest_seconds, self._backoff.first_seconds * 2 ** (tried - 1))
+            self._clock.sleep(wait + self._random.random() * bound)
+
+    def _renew(self) -> None:
+        try:
+            self._connection.renew()
+        except ConfigurationError as error:
+            raise ClusterDenied(f"the Kubernetes API refused us (401), and {error}") from error
+
+    def _asked_for(self, answer: Answer) -> float:
+        """Seconds of Retry-After, which the API gives as a number."""
+        text = answer.retry_after.strip()
+        return min(float(text), self._backoff.longest_retry_after) if text.isdigit() else 0.0
+
+
+def refusal(call: Call, answer: Answer) -> ClusterError:
+    """The error for an answer that is not what was asked for."""
+    if answer.status == 403:
+        return ClusterDenied(f"the Kubernetes API forbids {call}: {said(answer)}")
+    return ClusterRejected(f"the Kubernetes API answered {answer.status} to {call}: {said(answer)}")
+
+
+def said(answer: Answer) -> str:
+    """The message of a Status, else the beginning of the body, else nothing; never all of it."""
+    status = _status(answer)
+    text = status.message if status else " ".join(answer.body[:120].decode(errors="replace").split())
+    text = text or "no message"
+    return text if len(text) <= 300 else f"{text[:300]}..."
+
+
+def has_cause(answer: Answer, reason: str) -> bool:
+    """Whether a Status names this cause, such as NamespaceTerminating."""
+    status = _status(answer)
+    causes = (status.details.causes if status and status.details else None) or ()
+    return any(cause.reason == reason for cause in causes)
+
+
+def _status(answer: Answer) -> _Status | None:
+    try:
+        status = _STATUS.decode(answer.body)
+    except ValueError:
+        return None
+    return status if status.kind == "Status" else None

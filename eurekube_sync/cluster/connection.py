@@ -1,0 +1,208 @@
+"""How the Kubernetes API is reached: the one module that imports `kubernetes`, and only when it connects.
+
+Takes from the official client what is hard: kubeconfig, exec plugins, in-cluster tokens that are read again, TLS,
+proxies. Requests go through its connection pool, not through its call methods, which differ in 35, 36 and 37.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlencode
+
+from eurekube_sync.errors import ClusterUnavailable, ConfigurationError
+from eurekube_sync.version import __version__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request to the API."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    content_type: str = "application/json"
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came back, decompressed; `retry_after` is the header's text."""
+
+    status: int
+    body: bytes
+    retry_after: str = ""
+
+
+class Connection(Protocol):
+    """Sends single calls. May be used from several threads."""
+
+    def send(self, call: Call) -> Answer:
+        """One try. Raises ClusterUnavailable when no whole answer came."""
+
+    def renew(self) -> None:
+        """Read the credentials anew, after a 401. Raises ConfigurationError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionSettings:
+    """Where the API is, and how long to wait for it."""
+
+    kubeconfig: str = ""
+    """Path, or several joined by the path separator; empty: in-cluster, else KUBECONFIG, else ~/.kube/config."""
+    context: str = ""
+    """A context of the kubeconfig; empty for its current one. Given, it rules out the in-cluster configuration."""
+    connect_seconds: float = 5.0
+    read_seconds: float = 30.0
+    """The longest silence within an answer. Without it the client waits for ever."""
+    threads: int = 8
+
+
+def connect(settings: ConnectionSettings, environ: Mapping[str, str] | None = None) -> Connection:
+    """Read the configuration; nothing is sent yet. Raises ConfigurationError with one sentence."""
+    return _ClientConnection(settings, os.environ if environ is None else environ)
+
+
+class _ClientConnection:
+    def __init__(self, settings: ConnectionSettings, environ: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._environ = environ
+        self._lock = threading.Lock()
+        self._configuration, self._pool = self._load()
+
+    def renew(self) -> None:
+        with self._lock:
+            self._configuration, self._pool = self._load()
+
+    def send(self, call: Call) -> Answer:
+        import urllib3
+
+        with self._lock:  # the token hook of the client is not made for several threads
+            configuration, pool = self._configuration, self._pool
+            headers = self._headers(configuration, call)
+        query = f"?{urlencode(call.query)}" if call.query else ""
+        try:
+            answer = pool.request(
+                call.method,
+                f"{configuration.host}{call.path}{query}",
+                body=call.body,
+                headers=headers,
+                timeout=urllib3.Timeout(connect=self._settings.connect_seconds, read=self._settings.read_seconds),
+                retries=False,
+                redirect=False,
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise ClusterUnavailable(
+                f"no answer from the Kubernetes API at {configuration.host} to {call}: {_reason(error)}"
+            ) from error
+        return Answer(
+            status=int(answer.status), body=bytes(answer.data), retry_after=answer.headers.get("Retry-After") or ""
+        )
+
+    def _headers(self, configuration: Any, call: Call) -> dict[str, str]:
+        headers = {
+            "Accept": "application/json",
+            "Accept-Encoding": "gzip",
+            "User-Agent": f"eurekube-sync/{__version__}",
+        }
+        if call.body is not None:
+            headers["Content-Type"] = call.content_type
+        try:
+            settings = configuration.auth_settings()
+        except Exception as error:
+            raise ClusterUnavailable(
+                f"the credentials for the Kubernetes API cannot be read: {_reason(error)}"
+            ) from error
+        headers.update({each["key"]: each["value"] for each in settings.values() if each["in"] == "header"})
+        return headers
+
+    def _load(self) -> tuple[Any, Any]:
+        from kubernetes.client.configuration import Configuration
+        from kubernetes.client.rest import RESTClientObject
+
+        configuration: Any = Configuration()
+        if self._in_cluster():
+            self._load_in_cluster(configuration)
+        else:
+            self._load_kubeconfig(configuration)
+        configuration.retries = False
+        configuration.connection_pool_maxsize = self._settings.threads
+        rest: Any = RESTClientObject(configuration)
+        return configuration, rest.pool_manager
+
+    def _in_cluster(self) -> bool:
+        asked = self._settings.kubeconfig or self._settings.context
+        return not asked and bool(self._environ.get("KUBERNETES_SERVICE_HOST"))
+
+    def _load_in_cluster(self, configuration: Any) -> None:
+        from kubernetes.config import incluster_config
+        from kubernetes.config.config_exception import ConfigException
+
+        load: Any = incluster_config.load_incluster_config
+        try:
+            load(client_configuration=configuration)
+        except (ConfigException, OSError) as error:
+            raise ConfigurationError(
+                f"this runs in a cluster, but its service account cannot be used: {_reason(error)}"
+            ) from error
+
+    def _load_kubeconfig(self, configuration: Any) -> None:
+        from kubernetes.config import kube_config
+
+        load: Any = kube_config.load_kube_config
+        paths = self._settings.kubeconfig or self._environ.get("KUBECONFIG") or "~/.kube/config"
+        _check_kubeconfig(paths, self._settings.context)
+        try:
+            load(
+                config_file=paths,
+                context=self._settings.context or None,
+                client_configuration=configuration,
+                persist_config=False,
+            )
+        except Exception as error:
+            raise ConfigurationError(f"the kubeconfig {paths} cannot be used: {_reason(error)}") from error
+
+
+def _check_kubeconfig(paths: str, context: str) -> None:
+    """Say in one sentence what the loader would say in many, or not at all."""
+    import yaml
+
+    found = [path for path in (Path(name).expanduser() for name in paths.split(os.pathsep)) if path.is_file()]
+    if not found:
+        raise ConfigurationError(
+            f"there is no kubeconfig {paths}, and this does not run in a cluster: give --kubeconfig FILE"
+        )
+    contexts: list[str] = []
+    current = ""
+    for path in found:
+        try:
+            document = yaml.safe_load(path.read_text())
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise ConfigurationError(f"the kubeconfig {path} cannot be read: {_reason(error)}") from error
+        if not isinstance(document, dict):
+            raise ConfigurationError(f"the kubeconfig {path} is no kubeconfig: it holds no mapping")
+        listed = document.get("contexts")
+        contexts += [str(each.get("name")) for each in listed or () if isinstance(each, dict)]
+        current = current or str(document.get("current-context") or "")
+    known = ", ".join(sorted(contexts)) or "none"
+    if context and context not in contexts:
+        raise ConfigurationError(f"the kubeconfig {paths} has no context {context!r}; it has: {known}")
+    if not context and not current:
+        raise ConfigurationError(f"the kubeconfig {paths} has no current context: give --context; it has: {known}")
+    if not context and current not in contexts:
+        raise ConfigurationError(
+            f"the current context {current!r} of the kubeconfig {paths} does not exist; it has: {known}"
+        )
+
+
+def _reason(error: BaseException) -> str:
+    """The first line of what an error says, cut: a message is one sentence."""
+    text = (str(error) or type(error).__name__).strip().splitlines()[0]
+    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -1,0 +1,30 @@
+"""A connection without sockets: calls go straight to an embedded server's `handle`, for simulation and tests."""
+
+from __future__ import annotations
+
+from eurekube_sync.cluster.connection import Answer, Call
+from eurekube_sync.embedded.http import Handler, Request
+from eurekube_sync.errors import ClusterUnavailable
+
+
+class InProcessConnection:
+    """Calls `handle`. An OSError from it (ConnectionError, TimeoutError) is a call that got no answer."""
+
+    def __init__(self, handle: Handler, *, token: str = "") -> None:
+        self._handle = handle
+        self._headers = {"accept": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {})
+
+    def send(self, call: Call) -> Answer:
+        headers = self._headers if call.body is None else {**self._headers, "content-type": call.content_type}
+        request = Request(
+            method=call.method, path=call.path, query=dict(call.query), headers=headers, body=call.body or b""
+        )
+        try:
+            response = self._handle(request)
+        except OSError as error:
+            text = str(error) or type(error).__name__
+            raise ClusterUnavailable(f"no answer from the Kubernetes API to {call}: {text}") from error
+        return Answer(status=response.status, body=response.body, retry_after=response.headers.get("Retry-After", ""))
+
+    def renew(self) -> None:
+        """There is nothing to read anew."""
