@@ -96,7 +96,7 @@ class Applier:
     def renew(self, renewals: Sequence[Renew]) -> list[Outcome]:
         """Renews each lease. Begins somewhere else each time, so that passes cut short never starve the same ones."""
         return self._workers.each(
-            lambda action: self._guard(action, self._renew), _rotated(renewals, self._clock.now())
+            lambda action: self._guard(action, self._renew, action.status), _rotated(renewals, self._clock.now())
         )
 
     def change(self, actions: Sequence[Register | Update | Renew], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
@@ -104,9 +104,10 @@ class Applier:
         not register, with the reason: their finalizer could not be set."""
 
         def change(action: Register | Update | Renew) -> Outcome:
+            standing = action.was if isinstance(action, Update) else None
             if action.syncer is not None and action.syncer in barred:
-                return Outcome(action=action, result=Result.FAILED, detail=barred[action.syncer])
-            return self._guard(action, self._change)
+                return Outcome(action=action, result=Result.FAILED, detail=barred[action.syncer], status=standing)
+            return self._guard(action, self._change, standing)
 
         return self._workers.each(change, actions)
 
@@ -117,8 +118,8 @@ class Applier:
             if action.key in blocked:
                 return Outcome(action=action, result=Result.HELD_BACK, detail=blocked[action.key], status=action.was)
             if isinstance(action, Cancel):
-                return self._guard(action, self._cancel)
-            return self._guard(action, self._change)
+                return self._guard(action, self._cancel, action.was)
+            return self._guard(action, self._change, action.was)
 
         return self._workers.each(withdraw, actions)
 
@@ -132,9 +133,9 @@ class Applier:
             return "the pass ended before"
         return f"Eureka did not answer {_FAILURES_IN_A_ROW} calls in a row" if self._streak.broken else None
 
-    def _guard(self, action: A, call: Callable[[A], Outcome]) -> Outcome:
+    def _guard(self, action: A, call: Callable[[A], Outcome], standing: InstanceStatus | None) -> Outcome:
         if why := self._give_up():
-            return Outcome(action=action, result=Result.NOT_TRIED, detail=why, status=_standing(action))
+            return Outcome(action=action, result=Result.NOT_TRIED, detail=why, status=standing)
         try:
             outcome = call(action)
         except RegistryError as error:
@@ -143,7 +144,7 @@ class Applier:
                 action=action,
                 result=Result.FAILED,
                 detail=str(error),
-                status=_standing(action),
+                status=standing,
                 cause=cause_of(error),
             )
         self._streak.note(unreachable=False)
@@ -206,13 +207,15 @@ def failed_adds(
     left: Counter[str] = Counter()
     ended = {outcome.action.key: outcome for outcome in outcomes}
     for key, outcome in ended.items():
-        instance = outcome.action.instance if isinstance(outcome.action, Register | Update) else None
-        if instance is not None and brings_up(outcome.action):
-            names = _names(key, instance.vip_address)
-            failed.update(names if outcome.failed or outcome.result is Result.CONFLICT else ())
-            left.update(() if outcome.failed or outcome.result is Result.CONFLICT else names)
+        action = outcome.action
+        if isinstance(action, Register | Update) and brings_up(action):
+            names = _names(key, action.instance.vip_address)
+            failed.update(names if outcome.failed else ())
+            left.update(() if outcome.failed else names)
+        elif isinstance(action, Renew) and action.heal and outcome.status is None:  # lapsed, and not brought back
+            failed.update(_names(key, action.heal.vip_address))
     for key, observed in standing.items():
-        gone = key in taken or (key in ended and ended[key].result is Result.GONE)
+        gone = key in taken or (key in ended and ended[key].status is None)
         if observed.status is InstanceStatus.UP and not gone:
             left.update(_names(key, observed.vip_address))
     blocked = {}
@@ -225,16 +228,6 @@ def failed_adds(
 
 def _names(key: InstanceKey, vip_address: str) -> tuple[str, ...]:
     return (f"app {key.app}", *(f"vip {name}" for name in vip_address.split(",") if name))
-
-
-def _standing(action: Action) -> InstanceStatus | None:
-    match action:
-        case Renew():
-            return action.status
-        case Update() | Cancel():
-            return action.was
-        case Register():
-            return None
 
 
 def _rotated(renewals: Sequence[Renew], now: float) -> list[Renew]:
