@@ -67,7 +67,8 @@ def _names(metadata: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
         yield ("name",), 'field "name" is missing'
     if name and (len(name) > 253 or not _DNS_SUBDOMAIN.fullmatch(name)):
         yield ("name",), f'"{name[:60]}" is no DNS name: lower-case letters, digits, hyphens and dots, at most 253'
-    if prefix and not _DNS_SUBDOMAIN.fullmatch(prefix[:-1] + "a" if prefix[-1] in "-." else prefix):
+    whole = f"{prefix[:-2]}a" if prefix[1:].endswith("-") else prefix  # as the API server tries it
+    if prefix and (len(prefix) > 253 or not _DNS_SUBDOMAIN.fullmatch(whole)):
         yield ("generateName",), f'"{prefix[:60]}" is no beginning of a DNS name'
     namespace = metadata.get("namespace") or ""
     if namespace and (len(namespace) > 63 or not _DNS_LABEL.fullmatch(namespace)):

@@ -122,6 +122,31 @@ def test_objects_from_the_cluster() -> None:
     assert json.dumps(obj) == before
 
 
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ({"metadata": {f"k{n}": "" for n in range(65)}}, "has 65 entries, at most 64 are allowed"),
+        ({"metadataFrom": [{"key": f"k{n}", "podLabel": "x"} for n in range(33)]}, "has 33 entries, at most 32"),
+        ({"metadata": {"k": "x" * 1025}}, "is longer than 1024 characters"),
+        ({"metadata": {"k" * 129: ""}}, "at most 128 characters"),
+        ({"vipAddress": ",".join(["rating"] * 100)}, "is longer than 512 characters"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_bounds(spec: dict[str, Any], reason: str) -> None:
+    """What is larger than the schema allows is refused with the bound."""
+    (finding,) = validate_object(manifest_of({"selector": {"app": "x"}, **spec}))
+    assert reason in finding.reason
+
+
+def test_annotations_have_a_size() -> None:
+    """All annotations together have at most 256 KiB."""
+    manifest = manifest_of({"selector": {"app": "x"}})
+    manifest["metadata"]["annotations"] = {f"a{n}": "x" * 1024 for n in range(257)}
+    (finding,) = validate_object(manifest)
+    assert (finding.path, "at most 262144" in finding.reason) == ("$.metadata.annotations", True)
+
+
 @settings(max_examples=60, deadline=None)
 @given(spec=specs())
 def test_json_text_and_object_agree(spec: Any) -> None:
