@@ -33,11 +33,15 @@ class Deadline:
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock
         self._end = clock.monotonic() + seconds
+        self.cut_short = False
+        """Whether something was not begun because of it."""
 
     @property
     def passed(self) -> bool:
-        """Whether it has passed."""
-        return self._clock.stopping() or self._clock.monotonic() >= self._end
+        """Whether it has passed; to be asked only by who then leaves something undone."""
+        passed = self._clock.stopping() or self._clock.monotonic() >= self._end
+        self.cut_short = self.cut_short or passed
+        return passed
 
 
 @dataclass(slots=True)
@@ -106,7 +110,8 @@ class Applier:
         def change(action: Register | Update | Renew) -> Outcome:
             standing = action.was if isinstance(action, Update) else None
             if action.syncer is not None and action.syncer in barred:
-                return Outcome(action=action, result=Result.FAILED, detail=barred[action.syncer], status=standing)
+                result = Result.NOT_TRIED if self._deadline.passed else Result.FAILED
+                return Outcome(action=action, result=result, detail=barred[action.syncer], status=standing)
             return self._guard(action, self._change, standing)
 
         return self._workers.each(change, actions)

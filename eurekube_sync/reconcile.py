@@ -90,9 +90,17 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     desired = claim_all(view, Naming(ownership=ownership, lease=settings.lease))
     plan, registry, held = _decide(applier, settings, desired, registry)
     if settings.dry_run:
-        return PassReport(dry_run=True, plan=plan, registry=registry, view=view, desired=desired, held=held)
+        return PassReport(
+            dry_run=True,
+            plan=plan,
+            registry=registry,
+            view=view,
+            desired=desired,
+            held=held,
+            cut_short=deadline.cut_short,
+        )
 
-    outcomes, errors = _carry_out(world, applier, plan, desired, registry)
+    outcomes, errors = _carry_out(world, applier, deadline, plan, desired, registry)
     written, more_errors = settle(
         world.cluster, world.clock, world.workers, deadline, desired, registry, plan, held, outcomes,
         cache_seconds=settings.registry_cache,
@@ -107,7 +115,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
         outcomes=outcomes,
         statuses=written,
         cluster_errors=(*errors, *more_errors),
-        cut_short=deadline.passed and any(o.result is Result.NOT_TRIED for o in outcomes.by_key.values()),
+        cut_short=deadline.cut_short,
     )
 
 
@@ -128,13 +136,18 @@ def _decide(
 
 
 def _carry_out(
-    world: World, applier: Applier, plan: Plan, desired: Desired, registry: Complete[Observed] | Unknown
+    world: World,
+    applier: Applier,
+    deadline: Deadline,
+    plan: Plan,
+    desired: Desired,
+    registry: Complete[Observed] | Unknown,
 ) -> tuple[Outcomes, tuple[ClusterError, ...]]:
     """Renewals; then finalizers, before anything is registered; then adds and other changes; then what takes away."""
     done: list[Outcome] = applier.renew(plan.of(Renew))
     lapsed = [o.action for o in done if o.result is Result.GONE and isinstance(o.action, Renew) and o.action.heal]
     adds = [*(a for a in plan.actions if isinstance(a, Register | Update) and not removes(a)), *lapsed]
-    barred, errors = put_finalizers_on(world.cluster, world.workers, desired, adds)
+    barred, errors = put_finalizers_on(world.cluster, world.workers, deadline, desired, adds)
     done += applier.change(adds, barred)
     withdrawals = [a for a in plan.actions if isinstance(a, Update | Cancel) and removes(a)]
     standing = registry.data.ours if isinstance(registry, Complete) else {}
@@ -159,7 +172,12 @@ def _renew_all(
     outcomes = Outcomes.of([] if settings.dry_run else applier.renew(plan.of(Renew)))
     observed = observe(listed, Ownership(owner=settings.owner, cluster=""), settings.scope)
     return PassReport(
-        dry_run=settings.dry_run, plan=plan, registry=Complete(data=observed), view=view, outcomes=outcomes
+        dry_run=settings.dry_run,
+        plan=plan,
+        registry=Complete(data=observed),
+        view=view,
+        outcomes=outcomes,
+        cut_short=deadline.cut_short,
     )
 
 
@@ -176,5 +194,5 @@ def _renew_ours(
         view=view,
         clashes=observed.clashes,
         outcomes=outcomes,
-        cut_short=deadline.passed,
+        cut_short=deadline.cut_short,
     )

@@ -21,7 +21,11 @@ from eurekube_sync.syncer import CLEANUP_FINALIZER
 
 
 def put_finalizers_on(
-    cluster: Cluster, workers: Workers, desired: Desired, adds: Iterable[Register | Update | Renew]
+    cluster: Cluster,
+    workers: Workers,
+    deadline: Deadline,
+    desired: Desired,
+    adds: Iterable[Register | Update | Renew],
 ) -> tuple[dict[SyncerRef, str], tuple[ClusterError, ...]]:
     """Puts our finalizer on every syncer that is about to register; those where it failed must not, with the reason."""
     refs = sorted({action.syncer for action in adds if action.syncer is not None})
@@ -31,7 +35,9 @@ def put_finalizers_on(
         if (claim := desired.claims.get(ref)) and CLEANUP_FINALIZER not in claim.syncer.finalizers
     ]
 
-    def put_on(syncer: SyncerObject) -> ClusterError | None:
+    def put_on(syncer: SyncerObject) -> ClusterError | str | None:
+        if deadline.passed:
+            return "the pass ended before"
         try:
             cluster.add_finalizer(syncer)
         except ClusterError as error:
@@ -40,7 +46,7 @@ def put_finalizers_on(
 
     failed = {s.ref: error for s, error in zip(without, workers.each(put_on, without), strict=True) if error}
     barred = {ref: f"its finalizer could not be set: {error}" for ref, error in failed.items()}
-    return barred, tuple(failed.values())
+    return barred, tuple(error for error in failed.values() if isinstance(error, ClusterError))
 
 
 def settle(
@@ -67,6 +73,8 @@ def settle(
     ]
 
     def let_go(ref: SyncerRef) -> ClusterError | None:
+        if deadline.passed:
+            return ClusterUnavailable(f"the finalizer of {ref} was not taken off: the pass ended before")
         try:
             cluster.remove_finalizer(desired.claims[ref].syncer)
         except ClusterError as error:

@@ -85,6 +85,8 @@ class Wire:
     calls: list[str] = field(default_factory=list)
     kill: tuple[int, When] | None = None
     fail: tuple[int, When] | None = None
+    then: Callable[[], None] = lambda: None
+    """What happens right after each call."""
 
     def send(self, name: str, effect: Callable[[], T], failure: Callable[[], T]) -> T:
         """One call; `failure` raises the port's error, or gives its Unknown."""
@@ -94,6 +96,7 @@ class Wire:
         if self.fail == (number, When.BEFORE):
             return failure()
         answer = effect()
+        self.then()
         self._maybe_kill(number, When.AFTER)
         return failure() if self.fail == (number, When.AFTER) else answer
 
