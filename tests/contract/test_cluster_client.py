@@ -1,0 +1,367 @@
+"""The Kubernetes adapter over HTTP, as the official client is configured: on the embedded server and the real one."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import yaml
+
+from eurekube_sync.clock import SystemClock
+from eurekube_sync.cluster import Backoff, ConnectionSettings, KubernetesCluster, connect
+from eurekube_sync.embedded.http import LoopbackServer
+from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
+from eurekube_sync.errors import ClusterConflict, ClusterDenied, ConfigurationError
+from eurekube_sync.model import (
+    Cause,
+    Complete,
+    EventRecord,
+    Listed,
+    Source,
+    SyncerObject,
+    SyncerRef,
+    SyncerStatus,
+    Unknown,
+)
+
+SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.servers)]
+DEFINITION = Path(__file__).parents[2] / "crds" / "eurekasyncer.yaml"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+FINALIZER = "eurekube.io/cleanup"
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A server, and how to reach it."""
+
+    url: str
+    token: str
+    ca_file: str
+    directory: Path
+
+    def kubeconfig(self, *, token: str = "", user: dict[str, Any] | None = None) -> str:
+        """A kubeconfig of one context, `test`."""
+        cluster = {"server": self.url} | ({"certificate-authority": self.ca_file} if self.ca_file else {})
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "users": [{"name": "u", "user": user or {"token": token or self.token}}],
+            "contexts": [{"name": "test", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "test",
+        }
+        path = self.directory / f"kubeconfig-{next(_numbers)}"
+        path.write_text(json.dumps(content))
+        return str(path)
+
+    def cluster(self, kubeconfig: str = "") -> KubernetesCluster:
+        """Our client."""
+        settings = ConnectionSettings(kubeconfig=kubeconfig or self.kubeconfig())
+        backoff = Backoff(tries=2, first_seconds=0.05)
+        return KubernetesCluster(connect(settings, {}), clock=SystemClock(), random=random.Random(1), backoff=backoff)
+
+    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """A call as the administrator."""
+        content = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        answer = requests.request(
+            method,
+            f"{self.url}{path}",
+            data=None if body is None else json.dumps(body),
+            headers={"Authorization": f"Bearer {self.token}", "Content-Type": content},
+            verify=self.ca_file or True,
+            timeout=10,
+        )
+        return answer.status_code, answer.json() if "json" in answer.headers["Content-Type"] else answer.text
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
+    directory = tmp_path_factory.mktemp("kubeconfigs")
+    definition = yaml.safe_load(DEFINITION.read_text())
+    if request.param == "embedded":
+        server = EmbeddedKubernetes(time.time, tokens={"secret": "admin"}, definitions=[definition])
+        with LoopbackServer(server.handle) as loopback:
+            yield Subject(url=loopback.url, token="secret", ca_file="", directory=directory)
+    else:
+        real = request.getfixturevalue("kubernetes_servers")
+        found = Subject(url=real.url, token=real.admin_token, ca_file=str(real.ca_file), directory=directory)
+        assert found.call("POST", CRDS, definition)[0] in (201, 409)
+        deadline = time.monotonic() + 15
+        while found.call("GET", "/apis/eurekube.io/v1/eurekasyncers")[0] != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        yield found
+
+
+@pytest.fixture
+def namespace(subject: Subject) -> str:
+    name = f"client-{next(_numbers)}"
+    assert subject.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})[0] == 201
+    return name
+
+
+def make_syncer(subject: Subject, namespace: str, name: str = "rating", **metadata: Any) -> None:
+    head = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": {"name": name, **metadata}}
+    path = f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers"
+    deadline = time.monotonic() + 10
+    while (answer := subject.call("POST", path, {**head, "spec": {"selector": {"app": name}}}))[0] != 201:
+        assert time.monotonic() < deadline, answer
+        time.sleep(0.1)
+
+
+def data(source: Source[Any]) -> tuple[Any, ...]:
+    assert isinstance(source, Complete), source
+    found: tuple[Any, ...] = source.data
+    return found
+
+
+def one(listed: Listed[SyncerObject], namespace: str) -> SyncerObject:
+    (found,) = data(listed.of(namespace))
+    assert isinstance(found, SyncerObject)
+    return found
+
+
+def test_the_identity_and_the_crd_are_read(subject: Subject) -> None:
+    """The UID of kube-system, and a definition that is there to stay."""
+    uid = subject.call("GET", "/api/v1/namespaces/kube-system")[1]["metadata"]["uid"]
+    assert subject.cluster().identity() == Complete(data=uid)
+    assert subject.cluster().crd_live() == Complete(data=True)
+
+
+def test_services_and_slices_are_listed(subject: Subject, namespace: str) -> None:
+    """Cluster-wide and by namespace; a slice without endpoints is an empty one."""
+    spec = {"selector": {"app": "a"}, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]}
+    path = f"/api/v1/namespaces/{namespace}/services"
+    assert subject.call("POST", path, {"metadata": {"name": "a", "labels": {"app": "a"}}, "spec": spec})[0] == 201
+    cluster = subject.cluster()
+    for namespaces in (None, [namespace]):
+        (service,) = data(cluster.list_services(namespaces).of(namespace))
+        assert (service.name, service.labels, service.ip_families) == ("a", {"app": "a"}, ("IPv4",))
+        assert (service.ports[0].port, service.ports[0].target) == (80, 8080)
+    deadline = time.monotonic() + 10
+    while not (slices := data(cluster.list_slices(None).of(namespace))):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert (slices[0].service, slices[0].address_type, slices[0].endpoints) == ("a", "IPv4", ())
+
+
+def test_more_than_a_page_is_listed_whole(subject: Subject, namespace: str) -> None:
+    """501 objects are two pages, the answers above 128 KiB compressed."""
+    head = {"addressType": "IPv4", "endpoints": [{"addresses": ["192.0.2.1"]}], "ports": [{"port": 80}]}
+    path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+    with requests.Session() as session:
+        session.headers["Authorization"] = f"Bearer {subject.token}"
+        for number in range(501):
+            labels = {"kubernetes.io/service-name": "a", "filler": "x" * 60}
+            body = {"metadata": {"name": f"s-{number}", "labels": labels}, **head}
+            url = f"{subject.url}{path}"
+            assert session.post(url, json=body, verify=subject.ca_file or True, timeout=10).status_code == 201
+    assert len(data(subject.cluster().list_slices([namespace]).of(namespace))) == 501
+
+
+def test_a_finalizer_is_put_on_and_taken_off(subject: Subject, namespace: str) -> None:
+    """Beside another's, which stays; an older version that only differs in labels is read again."""
+    make_syncer(subject, namespace, finalizers=["x.io/a"])
+    cluster = subject.cluster()
+    seen = one(cluster.list_syncers([namespace]), namespace)
+    path = f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers/rating"
+    subject.call("PATCH", path, {"metadata": {"labels": {"a": "b"}}})
+    assert cluster.add_finalizer(seen).finalizers == ("x.io/a", FINALIZER)
+    subject.call("DELETE", path)
+    deleting = one(cluster.list_syncers(None), namespace)
+    assert deleting.deleted is not None
+    with pytest.raises(ClusterConflict):
+        cluster.add_finalizer(seen)
+    cluster.remove_finalizer(deleting)
+    assert one(cluster.list_syncers(None), namespace).finalizers == ("x.io/a",)
+    subject.call("PATCH", path, {"metadata": {"finalizers": None}})
+    cluster.remove_finalizer(deleting)
+    assert data(cluster.list_syncers([namespace]).of(namespace)) == ()
+
+
+def test_a_status_is_written_once(subject: Subject, namespace: str) -> None:
+    """A conflict is read again; the same status again leaves the resourceVersion alone."""
+    make_syncer(subject, namespace)
+    cluster = subject.cluster()
+    seen = one(cluster.list_syncers([namespace]), namespace)
+    path = f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers/rating"
+    subject.call("PATCH", path, {"metadata": {"labels": {"a": "b"}}})
+    status = SyncerStatus(observed_generation=1, ready="1/2", desired=2, registered=2, up=1, down=1, apps=("RATING",))
+    cluster.write_status(seen, status)
+    written = one(cluster.list_syncers([namespace]), namespace)
+    assert written.status == status
+    cluster.write_status(written, status)
+    assert one(cluster.list_syncers([namespace]), namespace).resource_version == written.resource_version
+    subject.call("PATCH", path, {"spec": {"mode": "service"}})
+    with pytest.raises(ClusterConflict):
+        cluster.write_status(written, SyncerStatus(observed_generation=1, ready="2/2"))
+
+
+def test_an_event_is_counted_and_not_repeated(subject: Subject, namespace: str) -> None:
+    """Two processes, six minutes apart: one Event, counted twice, read by an empty patch."""
+    make_syncer(subject, namespace)
+    event = EventRecord(
+        syncer=SyncerRef(namespace, "rating"), uid="u", warning=True, reason="Held", message="12 held", key="held"
+    )
+    now = time.time()
+    for seconds in (0, 120, 360):
+        subject.cluster().record_event(event, at=now + seconds)
+    items = subject.call("GET", f"/api/v1/namespaces/{namespace}/events")[1]["items"]
+    assert [(item["reason"], item["type"], item["count"]) for item in items] == [("Held", "Warning", 2)]
+
+
+def test_a_terminating_namespace_takes_no_event_and_says_so_to_nobody(subject: Subject, namespace: str) -> None:
+    """The event is dropped; the status is still written, the finalizer still comes off."""
+    make_syncer(subject, namespace, finalizers=[FINALIZER])
+    cluster = subject.cluster()
+    subject.call("DELETE", f"/api/v1/namespaces/{namespace}")
+    deadline = time.monotonic() + 15
+    while (seen := one(cluster.list_syncers([namespace]), namespace)).deleted is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    event = EventRecord(
+        syncer=seen.ref, uid=seen.uid, warning=False, reason="Deleted", message="deleted", key="deleted"
+    )
+    cluster.record_event(event, at=time.time())
+    cluster.write_status(seen, SyncerStatus(observed_generation=seen.generation, ready="0/0"))
+    cluster.remove_finalizer(seen)
+    assert data(cluster.list_syncers([namespace]).of(namespace)) == ()
+
+
+def test_a_wrong_token_is_denied(subject: Subject) -> None:
+    """401, also after the credentials were read anew."""
+    cluster = subject.cluster(subject.kubeconfig(token="wrong"))
+    found = cluster.identity()
+    assert isinstance(found, Unknown)
+    assert found.cause is Cause.DENIED
+    assert "wrong" not in found.message
+    listed = cluster.list_syncers(None).elsewhere
+    assert isinstance(listed, Unknown)
+    assert listed.cause is Cause.DENIED
+    event = EventRecord(syncer=SyncerRef("a", "b"), uid="u", warning=True, reason="Held", message="m", key="k")
+    with pytest.raises(ClusterDenied):
+        cluster.record_event(event, at=0)
+
+
+def test_a_new_token_is_read_after_a_401(subject: Subject) -> None:
+    """The kubeconfig is read again once: whoever rotates it need not restart us."""
+    path = subject.kubeconfig(token="old")
+    cluster = subject.cluster(path)
+    Path(path).write_text(Path(subject.kubeconfig()).read_text())
+    assert isinstance(cluster.identity(), Complete)
+
+
+def test_an_exec_plugin_gives_the_token(subject: Subject) -> None:
+    """As the clouds' kubeconfigs do it."""
+    credential = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"token": subject.token},
+    }
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "sh",
+        "args": ["-c", f"echo '{json.dumps(credential)}'"],
+        "interactiveMode": "Never",
+    }
+    assert isinstance(subject.cluster(subject.kubeconfig(user={"exec": plugin})).identity(), Complete)
+
+
+class TestConfiguration:
+    """No server is needed: what is wrong with the configuration is one sentence."""
+
+    def refused(self, kubeconfig: str = "", context: str = "", environ: dict[str, str] | None = None) -> str:
+        settings = ConnectionSettings(kubeconfig=kubeconfig, context=context)
+        with pytest.raises(ConfigurationError) as caught:
+            connect(settings, environ or {})
+        text = str(caught.value)
+        assert "\n" not in text
+        return text
+
+    def kubeconfig(self, directory: Path, **changes: Any) -> str:
+        content = {
+            "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}],
+            "users": [{"name": "u", "user": {"token": "t"}}],
+            "contexts": [{"name": "one", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "one",
+            **changes,
+        }
+        path = directory / "config"
+        path.write_text(json.dumps(content))
+        return str(path)
+
+    def test_a_missing_file(self, tmp_path: Path) -> None:
+        """It is named, and the option that helps."""
+        path = str(tmp_path / "absent")
+        expected = f"there is no kubeconfig {path}, and this does not run in a cluster: give --kubeconfig FILE"
+        assert self.refused(path) == expected
+        assert self.refused(environ={"KUBECONFIG": path}) == expected
+
+    def test_an_unknown_context(self, tmp_path: Path) -> None:
+        """The contexts there are."""
+        path = self.kubeconfig(tmp_path)
+        assert self.refused(path, "two") == f"the kubeconfig {path} has no context 'two'; it has: one"
+
+    def test_no_current_context(self, tmp_path: Path) -> None:
+        """None is set, or one that does not exist."""
+        path = self.kubeconfig(tmp_path, **{"current-context": ""})
+        assert "has no current context: give --context; it has: one" in self.refused(path)
+        path = self.kubeconfig(tmp_path, **{"current-context": "gone"})
+        assert "the current context 'gone'" in self.refused(path)
+
+    @pytest.mark.parametrize("text", ["a: [", "- a", "", "\x00"])
+    def test_a_file_that_is_no_kubeconfig(self, tmp_path: Path, text: str) -> None:
+        """Broken YAML, a list, nothing."""
+        (tmp_path / "config").write_text(text)
+        assert str(tmp_path / "config") in self.refused(str(tmp_path / "config"))
+
+    def test_a_context_without_a_cluster_or_with_a_bad_certificate(self, tmp_path: Path) -> None:
+        """What only the client itself finds is passed on in one line."""
+        assert "cannot be used" in self.refused(self.kubeconfig(tmp_path, clusters=[]))
+        cluster = {"server": "https://127.0.0.1:9", "certificate-authority": "/absent/ca.crt"}
+        path = self.kubeconfig(tmp_path, clusters=[{"name": "c", "cluster": cluster}])
+        assert "/absent/ca.crt" in self.refused(path)
+
+    def test_a_cluster_without_a_service_account(self) -> None:
+        """In a pod whose token is not mounted."""
+        if os.path.exists("/var/run/secrets/kubernetes.io/serviceaccount/token"):
+            pytest.fail("this test must not run in a pod with a service account")
+        environ = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+        assert "its service account cannot be used" in self.refused(environ=environ)
+
+    def test_a_server_that_is_not_there(self, tmp_path: Path) -> None:
+        """Connecting is no matter of configuration: the source is Unknown, and the address is named."""
+        with socket.socket() as bound:
+            bound.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+            path = self.kubeconfig(tmp_path, clusters=[{"name": "c", "cluster": {"server": url}}])
+            connection = connect(ConnectionSettings(kubeconfig=path), {})
+            backoff = Backoff(tries=1)
+            cluster = KubernetesCluster(connection, clock=SystemClock(), random=random.Random(1), backoff=backoff)
+            found = cluster.identity()
+        assert isinstance(found, Unknown)
+        assert found.cause is Cause.UNAVAILABLE
+        assert url in found.message
+
+    def test_a_server_that_never_answers(self, tmp_path: Path) -> None:
+        """Every call has a timeout."""
+        with socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            silent.listen()
+            url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+            path = self.kubeconfig(tmp_path, clusters=[{"name": "c", "cluster": {"server": url}}])
+            connection = connect(ConnectionSettings(kubeconfig=path, read_seconds=0.2), {})
+            backoff = Backoff(tries=1)
+            cluster = KubernetesCluster(connection, clock=SystemClock(), random=random.Random(1), backoff=backoff)
+            assert isinstance(cluster.identity(), Unknown)
