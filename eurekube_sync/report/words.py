@@ -16,7 +16,7 @@ _MOST_SENTENCES = 20
 
 def summary(report: PassReport) -> str:
     """The one line of a pass."""
-    plan, outcomes = report.plan, report.outcomes
+    plan, outcomes, troubles = report.plan, report.outcomes, _troubles(report)
     cancels = [action for action in plan.of(Cancel) if action.was is not None]
     down = sum(withdraws(action) for action in plan.of(Update))
     counts = [
@@ -28,13 +28,13 @@ def summary(report: PassReport) -> str:
     if report.dry_run:
         parts = [f"{n} {todo}" for n, todo, _ in counts if n] or ["nothing to change"]
         parts.append(f"{len(plan.of(Renew))} to renew")
-        return f"dry run: {', '.join(parts)}{_troubles(report)}"
+        return f"dry run: {', '.join(parts)}{troubles}"
     renewed = sum(isinstance(o.action, Renew) and o.result is Result.DONE for o in outcomes.by_key.values())
     healed = outcomes.count(Result.HEALED)
-    parts = [f"{n} {done}" for n, _, done in _done(report) if n] or ["in sync"]
+    parts = [f"{n} {done}" for n, _, done in _done(report) if n] or ["in sync" if not troubles else "nothing changed"]
     parts += [f"{healed} registered again"] if healed else []
     parts.append(f"{renewed} renewed")
-    return f"{', '.join(parts)}{_troubles(report)}"
+    return f"{', '.join(parts)}{troubles}"
 
 
 def _done(report: PassReport) -> Iterator[tuple[int, str, str]]:

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import requests
+from requests.adapters import HTTPAdapter
 
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from tests.servers.world import write_kubeconfig
@@ -29,6 +30,8 @@ class CountingProxy:
         self._upstream = upstream.rstrip("/")
         self._session = requests.Session()
         self._session.trust_env = False
+        self._session.mount("https://", HTTPAdapter(pool_maxsize=64))
+        self._session.mount("http://", HTTPAdapter(pool_maxsize=64))
         self._session.verify = str(ca_file) if ca_file else True
         self._server = LoopbackServer(self._forward)
         self.calls: list[Request] = []
@@ -91,7 +94,7 @@ class Program:
         self.kubernetes.clear()
         self.eureka.clear()
         done = subprocess.run(
-            [sys.executable, "-m", "eurekube_sync", "run", *self.options, *options],
+            [Path(sys.executable).with_name("eurekube-sync"), "run", *self.options, *options],
             env={
                 **{name: value for name, value in os.environ.items() if not name.startswith("EUREKUBE_SYNC_")},
                 "EUREKUBE_SYNC_OWNER": self.owner,
@@ -144,12 +147,11 @@ class Registry:
         answer = requests.get(f"{self.url}/apps/{app}/{id_}", headers={"Accept": "application/json"}, timeout=10)
         return dict(answer.json()["instance"]) if answer.status_code == 200 else None
 
-    def listed(self, app: str) -> dict[str, str]:
-        """Id and status of each instance of an app, as old as the server's cache."""
-        answer = requests.get(f"{self.url}/apps/{app}", headers={"Accept": "application/json"}, timeout=10)
-        if answer.status_code == 404:
-            return {}
-        return {i["instanceId"]: i["status"] for i in answer.json()["application"]["instance"]}
+    def listed(self, owner: str) -> dict[str, str]:
+        """Id and status of an owner's instances in the list of all, as old as the server's cache."""
+        answer = requests.get(f"{self.url}/apps", headers={"Accept": "application/json"}, timeout=10)
+        instances = [i for app in answer.json()["applications"]["application"] for i in app["instance"]]
+        return {i["instanceId"]: i["status"] for i in instances if i["metadata"].get("eurekube.owner") == owner}
 
     def register(self, app: str, id_: str, ip: str) -> None:
         """Registers a stranger's instance, with a long lease."""

@@ -87,7 +87,9 @@ def test_the_articles_story(
     assert program.kubernetes.methods().keys() == {"GET"}
     assert _resource_versions(world) == versions
 
-    program.run_until(lambda: _ours(registry, program) == 2, seconds=40)  # the list shows them now, and no others
+    program.run_until(
+        lambda: len(registry.listed(program.owner)) == 2, seconds=40
+    )  # the list shows them now, and no others
     program.good()
     assert program.eureka.methods() == Counter(GET=1, PUT=2), "in sync, a pass is one list and its renewals"
     assert all("/status" not in call.path for call in program.eureka.calls)
@@ -120,10 +122,6 @@ def test_the_articles_story(
     assert {key: registry.instance(*key) for key in strangers} == strangers
     events = world.request("GET", f"/api/v1/namespaces/{NAMESPACE}/events")["items"]
     assert {"InSync"} <= {event["reason"] for event in events}, json.dumps(events)
-
-
-def _ours(registry: Registry, program: Program) -> int:
-    return sum(id_.startswith(f"{program.owner}:") for id_ in registry.listed(APP))
 
 
 def _resource_versions(world: KubernetesWorld) -> list[str]:

@@ -1,0 +1,189 @@
+"""What must not be removed, on real servers: the CRD goes with our finalizers on its objects; a right is taken away."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+import yaml
+
+from tests.integration.conftest import CRD_NAME, CRD_PATH, create_crd, remove_crd, strip_finalizers
+from tests.integration.program import Program, Registry
+from tests.servers.world import KubernetesWorld
+
+pytestmark = pytest.mark.servers
+
+NAMESPACE = "safety"
+SYNCERS = f"/apis/eurekube.io/v1/namespaces/{NAMESPACE}/eurekasyncers"
+SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
+CRONJOB = Path(__file__).parents[2] / "cronjob" / "eurekube-sync.yaml"
+
+
+@pytest.fixture
+def shop(kubernetes_world: KubernetesWorld) -> Iterator[None]:
+    """A namespace with a Service without selector, whose slices the test writes itself."""
+    world = kubernetes_world
+    with contextlib.suppress(requests.HTTPError):
+        world.create_namespace(NAMESPACE)
+    service = {
+        "metadata": {"name": "shop", "labels": {"app": "shop"}},
+        "spec": {"ports": [{"name": "http", "port": 80}]},
+    }
+    world.request("POST", f"/api/v1/namespaces/{NAMESPACE}/services", service)
+    yield
+    world.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}/services/shop")
+    for item in world.request("GET", SLICES)["items"]:
+        with contextlib.suppress(requests.HTTPError):
+            world.request("DELETE", f"{SLICES}/{item['metadata']['name']}")
+
+
+def give_endpoints(world: KubernetesWorld, count: int, *, ready: bool = True) -> list[str]:
+    """Writes the one slice of the Service anew with this many endpoints; gives their addresses."""
+    addresses = [f"10.20.{number // 250}.{number % 250 + 1}" for number in range(count)]
+    with contextlib.suppress(requests.HTTPError):
+        world.request("DELETE", f"{SLICES}/shop-1")
+    body = {
+        "metadata": {"name": "shop-1", "labels": {"kubernetes.io/service-name": "shop"}},
+        "addressType": "IPv4",
+        "ports": [{"name": "http", "port": 8080}],
+        "endpoints": [{"addresses": [address], "conditions": {"ready": ready}} for address in addresses],
+    }
+    world.request("POST", SLICES, body)
+    return addresses
+
+
+def create_syncer(world: KubernetesWorld) -> None:
+    """The namespace's one syncer."""
+    body = {
+        "apiVersion": "eurekube.io/v1",
+        "kind": "EurekaSyncer",
+        "metadata": {"name": "shop"},
+        "spec": {"selector": {"app": "shop"}},
+    }
+    world.request("POST", SYNCERS, body)
+
+
+def up_ids(program: Program, registry: Registry, addresses: list[str]) -> int:
+    """How many of the instances at these addresses are UP, by uncached reads."""
+    ids = [f"{program.owner}:{NAMESPACE}:shop:{address}:8080" for address in addresses]
+    return sum(registry.status("SHOP", id_) == "UP" for id_ in ids)
+
+
+@pytest.mark.parametrize("count", [1, 50])
+def test_a_deleted_crd_takes_nothing_out(
+    count: int, program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
+) -> None:
+    """While the CRD goes, after it is gone and when it is back empty, every instance stays UP and is renewed."""
+    world = kubernetes_world
+    addresses = give_endpoints(world, count)
+    create_syncer(world)
+    program.good()
+    assert up_ids(program, registry, addresses) == count
+    program.run_until(lambda: len(registry.listed(program.owner)) == count, seconds=10)
+
+    world.request("DELETE", f"{CRD_PATH}/{CRD_NAME}")
+    for _ in range(2):
+        done = program.run()
+        assert done.returncode == 14, done.stdout + done.stderr
+        assert program.eureka.methods() == {"GET": 1, "PUT": count}
+        items = world.request("GET", SYNCERS)["items"]
+        assert [bool(item["metadata"].get("deletionTimestamp")) for item in items] == [True]
+        assert items[0]["metadata"]["finalizers"] == ["eurekube.io/cleanup"]
+    assert "CRD" in done.stdout
+    assert up_ids(program, registry, addresses) == count
+
+    strip_finalizers(world)
+    remove_crd(world)
+    done = program.run()
+    assert done.returncode == 13, done.stdout + done.stderr
+    assert program.eureka.methods() == {"GET": 1, "PUT": count}
+    assert up_ids(program, registry, addresses) == count
+
+    create_crd(world)
+    done = program.run()
+    assert done.returncode == 31, done.stdout + done.stderr
+    assert "would go" in done.stdout
+    assert "--approve" in done.stdout
+    assert program.eureka.methods()["DELETE"] == 0
+    assert up_ids(program, registry, addresses) == count
+
+
+def test_a_right_taken_away_withdraws_nothing(
+    program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
+) -> None:
+    """Without the right to list slices nothing is seen to go: all is renewed, and the exit code says why."""
+    world = kubernetes_world
+    with as_shipped_service_account(world) as token:
+        program.token = token
+        addresses = give_endpoints(world, 5)
+        create_syncer(world)
+        program.good()
+        program.run_until(lambda: len(registry.listed(program.owner)) == 5, seconds=10)
+
+        role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/eurekube-sync"
+        rules = world.request("GET", role)["rules"]
+        without = [rule for rule in rules if "endpointslices" not in rule["resources"]]
+        world.request("PATCH", role, {"rules": without})
+        give_endpoints(world, 1)
+        done = program.run()
+        assert done.returncode == 11, done.stdout + done.stderr
+        assert "endpointslices" in done.stdout
+        assert program.eureka.methods() == {"GET": 1, "PUT": 5}
+        status = world.request("GET", f"{SYNCERS}/shop")["status"]
+        ready = next(c for c in status["conditions"] if c["type"] == "Ready")
+        assert (ready["status"], ready["reason"]) == ("Unknown", "SourceUnknown"), ready
+
+        world.request("PATCH", role, {"rules": rules})
+        program.good()
+        assert up_ids(program, registry, addresses) == 1
+
+
+@contextlib.contextmanager
+def as_shipped_service_account(world: KubernetesWorld) -> Iterator[str]:
+    """The ServiceAccount and rights of the shipped manifests; gives its own token."""
+    documents = [d for d in yaml.safe_load_all(CRONJOB.read_text()) if d["kind"] != "CronJob"]
+    with contextlib.suppress(requests.HTTPError):
+        world.create_namespace("eurekube-sync")
+    paths = {
+        "ServiceAccount": "/api/v1/namespaces/eurekube-sync/serviceaccounts",
+        "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+        "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    }
+    for document in documents:
+        world.request("POST", paths[document["kind"]], document)
+    try:
+        yield world.mint_token("eurekube-sync", "eurekube-sync")
+    finally:
+        for document in documents:
+            world.request("DELETE", f"{paths[document['kind']]}/{document['metadata']['name']}")
+
+
+def test_the_shipped_cronjob_is_accepted_and_its_rights_suffice(
+    program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
+) -> None:
+    """The API server's dry run takes the CronJob, and its ServiceAccount can do all that a life needs."""
+    world = kubernetes_world
+    cronjob = next(d for d in yaml.safe_load_all(CRONJOB.read_text()) if d["kind"] == "CronJob")
+    with as_shipped_service_account(world) as token:
+        path = "/apis/batch/v1/namespaces/eurekube-sync/cronjobs?dryRun=All&fieldValidation=Strict"
+        accepted = world.request("POST", path, cronjob)
+        assert accepted["spec"]["concurrencyPolicy"] == "Forbid"
+
+        program.token = token
+        addresses = give_endpoints(world, 3)
+        create_syncer(world)
+        args = cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["args"]
+        done = program.run(*[a for a in args[1:] if "interval" not in a], "--interval=1s")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert up_ids(program, registry, addresses) == 3
+        events = world.request("GET", f"/api/v1/namespaces/{NAMESPACE}/events")["items"]
+        assert events, "the ServiceAccount may write events"
+        world.request("DELETE", f"{SYNCERS}/shop")
+        program.run_until(lambda: not world.request("GET", SYNCERS)["items"], seconds=30)
+        assert up_ids(program, registry, addresses) == 0
+        forbidden = [line for line in program.seen if "forbidden" in line.lower()]
+        assert not forbidden, json.dumps(forbidden)
