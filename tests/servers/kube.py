@@ -8,7 +8,6 @@ import base64
 import secrets
 import shutil
 import subprocess
-import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +16,7 @@ from typing import Self
 import requests
 
 from .go_builds import etcd, kubernetes
-from .process import Server, free_port
+from .process import Server, free_port, temporary_directory
 from .world import write_kubeconfig
 
 _PROBE_SECONDS = 2.0
@@ -154,7 +153,7 @@ class KubernetesServers:
 
     def __init__(self) -> None:
         """Nothing is started before `start` or `with`."""
-        self.directory = Path(tempfile.mkdtemp(prefix="eurekube-kubernetes-"))
+        self.directory = temporary_directory("kubernetes")
         self.kubeconfig = self.directory / "kubeconfig"
         self._running = ExitStack()
 

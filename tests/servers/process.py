@@ -51,6 +51,13 @@ def free_port(host: str = LOOPBACK) -> int:
     raise ServerError(f"no free port at {host}")
 
 
+def temporary_directory(name: str) -> Path:
+    """Make a directory that is removed, at the latest, when this process is gone."""
+    directory = Path(tempfile.mkdtemp(prefix=f"eurekube-{name}-"))
+    _reaper.remove(directory)
+    return directory
+
+
 class Server(ABC):
     """A server process on loopback; a context manager that starts and stops it."""
 
@@ -65,7 +72,7 @@ class Server(ABC):
         self.host = host
         self._chosen_port = port
         self.port = port or free_port(host)
-        self.directory = Path(tempfile.mkdtemp(prefix=f"eurekube-{self.name}-"))
+        self.directory = temporary_directory(self.name)
         self._process: subprocess.Popen[bytes] | None = None
 
     @abstractmethod
@@ -203,6 +210,9 @@ class _Reaper:
 
     def forget(self, pid: int) -> None:
         self._write(f"-{pid}\n")
+
+    def remove(self, directory: Path) -> None:
+        self._write(f"{directory.resolve()}\n")
 
     def _write(self, line: str) -> None:
         with self._lock:
