@@ -165,7 +165,7 @@ class EmbeddedKubernetes:
 
     def _on_resource(self, request: Request, user: str, group: str, version: str, parts: list[str]) -> Response:
         if (group, parts) == ("authorization.k8s.io", ["selfsubjectaccessreviews"]) and request.method == "POST":
-            return _json(201, self.access.review(user, _decoded(request.body)))
+            return _json(201, self.access.review(user, _body(request)))
         target = self._target(group, version, parts)
         resource = target.resource
         verb = _VERBS.get(request.method, "")
@@ -239,6 +239,10 @@ class EmbeddedKubernetes:
 
     def _watch(self, request: Request, target: _Target) -> Response:
         """Answer what changed since resourceVersion and end: enough for `kubectl delete` and `kubectl wait`."""
+        if "sendInitialEvents" in request.query:  # a client without an answer to that lists and watches instead
+            text = "Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
+            fault = ("sendInitialEvents", "FieldValueForbidden", text)
+            raise errors.invalid("ListOptions", "meta.k8s.io", "", [fault])
         store = self._objects.store
         since = int(request.query.get("resourceVersion") or 0)
         fields = field_test(request.query.get("fieldSelector", ""), target.resource.plural)
