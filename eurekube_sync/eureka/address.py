@@ -1,0 +1,67 @@
+"""Where a Eureka server is, and how to connect. Knows no HTTP library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+from urllib.parse import unquote, urlsplit
+
+from eurekube_sync.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EurekaAddress:
+    """A service URL such as `http://eureka:8761/eureka`, with the credentials taken out of it."""
+
+    url: str
+    """Without credentials and without a slash at the end: it may be printed."""
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a URL as Eureka clients write it, `http://user:password@host:8761/eureka/`; else ConfigurationError."""
+        try:
+            parts = urlsplit(text.strip())
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            raise ConfigurationError("The Eureka URL cannot be read: write it as http://host:8761/eureka.") from None
+        if parts.scheme not in ("http", "https") or not host:
+            raise ConfigurationError("The Eureka URL needs http or https and a host: http://host:8761/eureka.")
+        if parts.query or parts.fragment or "," in text:
+            raise ConfigurationError(
+                "The Eureka URL is one address, without `?`, `#` or a comma: http://host:8761/eureka."
+            )
+        bare = f"[{host}]" if ":" in host else host
+        return cls(
+            url=f"{parts.scheme}://{bare}{f':{port}' if port is not None else ''}{parts.path.rstrip('/')}",
+            user=unquote(parts.username or ""),
+            password=unquote(parts.password or ""),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionOptions:
+    """How to connect to one server. Times are seconds."""
+
+    address: EurekaAddress
+    connect_timeout: float = 5.0
+    read_timeout: float = 30.0
+    """Silence on the connection; `answer_timeout` bounds the whole answer."""
+    answer_timeout: float = 120.0
+    max_answer_bytes: int = 256 * 1024 * 1024
+    """Of one answer, unzipped. 60,000 instances are about 70 MB."""
+    concurrency: int = 8
+    """How many threads may call at once: the size of the connection pool."""
+    retries: int = 2
+    """After the first try, and only for what may pass by itself."""
+    retry_base: float = 0.25
+    retry_limit: float = 10.0
+    """The longest wait before a retry; a longer `Retry-After` is not waited for."""
+    proxies: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """By scheme; the environment's proxies and netrc are not read."""
+    ca_file: str = ""
+    """PEM file of the authorities to trust; empty for those of `certifi`."""
+    client_certificate: tuple[str, str] | None = None
+    """PEM files of certificate and key."""

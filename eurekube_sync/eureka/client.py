@@ -1,0 +1,241 @@
+"""The calls of Netflix Eureka's REST interface that this program makes, as a `Registry`.
+
+Owns connections, retries and bounds. `PUT .../status` is not among the calls: it would be a sticky override.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http.cookiejar import DefaultCookiePolicy
+from types import TracebackType
+from typing import Self
+from urllib.parse import quote
+
+import requests
+from requests.adapters import BaseAdapter, HTTPAdapter
+from requests.auth import HTTPBasicAuth
+
+from eurekube_sync.errors import RegistryDenied, RegistryError, RegistryUnavailable, RegistryUnusable
+from eurekube_sync.eureka import answers, wire
+from eurekube_sync.eureka.address import ConnectionOptions
+from eurekube_sync.eureka.answers import Answer
+from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, ObservedInstance, Source, Unknown
+from eurekube_sync.ports import Clock, Random
+from eurekube_sync.version import __version__
+
+_CHUNK = 256 * 1024
+_HEADERS = {
+    "Accept": "application/json",
+    "Accept-Encoding": "gzip",
+    "DiscoveryIdentity-Name": "eurekube-sync",
+    "User-Agent": f"eurekube-sync/{__version__}",
+}
+_log = logging.getLogger(__name__)
+
+
+def _log_malformed(labels: tuple[str, ...]) -> None:
+    _log.warning("%d instances of others in Eureka are malformed, such as %s", len(labels), ", ".join(labels[:3]))
+
+
+class EurekaClient:
+    """One Eureka server. Safe in `options.concurrency` threads: they share connections and nothing else.
+
+    `adapter` stands in for the network; `on_malformed` is told what a list held of others that could not be read whole.
+    """
+
+    def __init__(
+        self,
+        options: ConnectionOptions,
+        *,
+        clock: Clock,
+        random: Random,
+        adapter: BaseAdapter | None = None,
+        on_malformed: Callable[[tuple[str, ...]], None] = _log_malformed,
+    ) -> None:
+        self._options = options
+        self._clock = clock
+        self._random = random
+        self._on_malformed = on_malformed
+        self._session = _session(options, adapter)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._session.close()
+
+    def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
+        """`ApplicationsResource.getContainers`; all that is not a whole registry is Unknown."""
+        try:
+            decoded = self._list()
+        except RegistryError as error:
+            return Unknown(cause=_cause(error), message=str(error))
+        if decoded.malformed:
+            self._on_malformed(decoded.malformed)
+        return Complete(data=decoded.instances)
+
+    def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
+        """`InstanceResource.getInstanceInfo`, which no cache stands before."""
+        answer = self._call("GET", _instance_path(key))
+        if answer.is_eurekas_404:
+            return None
+        self._expect(answer, 200)
+        observed = wire.decode_instance(_json(answer))
+        if observed.key != InstanceKey(key.app.upper(), key.id):
+            raise RegistryUnusable(
+                f"{answer.call} was answered with another instance, {observed.key}: a cache is broken."
+            )
+        return observed
+
+    def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
+        """`ApplicationResource.addInstance`; repeating it is harmless: an equal timestamp takes the incoming."""
+        body = wire.encode_instance(instance, dirty_timestamp=dirty_timestamp)
+        self._expect(self._call("POST", f"/apps/{quote(instance.key.app, safe='')}", body), 204, 200)
+
+    def renew(self, key: InstanceKey) -> bool:
+        """`InstanceResource.renewLease`."""
+        return self._write("PUT", key)
+
+    def cancel(self, key: InstanceKey) -> bool:
+        """`InstanceResource.cancelLease`."""
+        return self._write("DELETE", key)
+
+    def _list(self) -> wire.DecodedList:
+        answer = self._call("GET", "/apps")
+        if answer.status == 403 and self._call("GET", "/instances/eurekube-sync-probe").is_eurekas_404:
+            raise answers.warming_up(answer)
+        self._expect(answer, 200)
+        return wire.decode_list(_json(answer))
+
+    def _write(self, method: str, key: InstanceKey) -> bool:
+        answer = self._call(method, _instance_path(key))
+        if answer.is_eurekas_404:
+            return False
+        self._expect(answer, 200)
+        return True
+
+    def _expect(self, answer: Answer, *statuses: int) -> None:
+        """Raise what the answer means, unless it has one of the statuses. A web page is never a success."""
+        if answer.status not in statuses:
+            raise answers.refusal(answer, with_login=bool(self._options.address.user))
+        page = answers.unreadable(answer) if answer.is_page else None
+        if page is not None:
+            raise page
+
+    def _call(self, method: str, path: str, body: bytes | None = None) -> Answer:
+        """Make one call, again while it fails in a way that may pass by itself; the last answer, or its error."""
+        tries = self._options.retries + 1
+        for number in range(1, tries + 1):
+            error: RegistryError | None = None
+            answer: Answer | None = None
+            delay = self._random.random() * min(
+                self._options.retry_limit, self._options.retry_base * 2.0 ** (number - 1)
+            )
+            try:
+                answer = self._send(method, path, body)
+            except requests.RequestException as failed:
+                error, again = answers.failure(failed, f"{method} {self._options.address.url}{path}")
+                error.__cause__ = failed
+            else:
+                again = answer.status in answers.TRANSIENT
+                asked = self._asked_delay(answer.retry_after) if again else 0.0
+                again, delay = again and asked <= self._options.retry_limit, max(delay, asked)
+            if not again or number == tries or self._clock.stopping():
+                break
+            self._clock.sleep(delay)
+        if answer is not None:
+            return answer
+        raise error if error is not None else RegistryUnavailable(f"{method} {path} was not tried.")
+
+    def _send(self, method: str, path: str, body: bytes | None) -> Answer:
+        options = self._options
+        url = options.address.url + path
+        started = self._clock.monotonic()
+        with self._session.request(
+            method,
+            url,
+            data=body,
+            headers={"Content-Type": "application/json"} if body is not None else None,
+            timeout=(options.connect_timeout, options.read_timeout),
+            allow_redirects=False,
+            stream=True,
+        ) as response:
+            received = bytearray()
+            for chunk in response.iter_content(_CHUNK):
+                received += chunk
+                if len(received) > options.max_answer_bytes:
+                    raise RegistryUnusable(
+                        f"{method} {url} was answered with more than {options.max_answer_bytes // 2**20} MB, the limit "
+                        "for one answer: is the URL that of Eureka?"
+                    )
+                if self._clock.monotonic() - started > options.answer_timeout:
+                    raise RegistryUnavailable(
+                        f"{method} {url} was not answered whole in {options.answer_timeout:g} s: Eureka or the network "
+                        "is too slow."
+                    )
+            return Answer(
+                method=method,
+                url=url,
+                status=response.status_code,
+                content_type=response.headers.get("Content-Type", "").lower(),
+                location=response.headers.get("Location", ""),
+                retry_after=response.headers.get("Retry-After", ""),
+                body=bytes(received),
+            )
+
+    def _asked_delay(self, retry_after: str) -> float:
+        """`Retry-After` in seconds (RFC 9110 10.2.3: a number or a date); 0 for none or nonsense."""
+        if retry_after.strip().isdigit():
+            return float(retry_after)
+        try:
+            when = parsedate_to_datetime(retry_after)
+        except (TypeError, ValueError):
+            return 0.0
+        now = datetime.fromtimestamp(self._clock.now(), UTC)
+        return max(0.0, (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds())
+
+
+def _session(options: ConnectionOptions, adapter: BaseAdapter | None) -> requests.Session:
+    session = requests.Session()
+    session.trust_env = False
+    session.headers.clear()
+    session.headers.update(_HEADERS)
+    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+    session.proxies.update(options.proxies)
+    session.verify = options.ca_file or True
+    session.cert = options.client_certificate
+    if options.address.user:
+        session.auth = HTTPBasicAuth(options.address.user.encode(), options.address.password.encode())
+    pool = adapter or HTTPAdapter(pool_connections=1, pool_maxsize=options.concurrency, pool_block=True)
+    session.mount("http://", pool)
+    session.mount("https://", pool)
+    return session
+
+
+def _instance_path(key: InstanceKey) -> str:
+    return f"/apps/{quote(key.app, safe='')}/{quote(key.id, safe=':')}"
+
+
+def _json(answer: Answer) -> bytes:
+    error = answers.unreadable(answer)
+    if error is not None:
+        raise error
+    return answer.body
+
+
+def _cause(error: RegistryError) -> Cause:
+    match error:
+        case RegistryDenied():
+            return Cause.DENIED
+        case RegistryUnavailable():
+            return Cause.UNAVAILABLE
+    return Cause.UNUSABLE

@@ -1,0 +1,322 @@
+"""Eureka's JSON, read tolerantly and written exactly. Knows no HTTP; camelCase ends here.
+
+Readers differ from writers: servers emit `$` and `@enabled` as text or native, old codecs collapse a single element
+into an object, and the override has two spellings (`EurekaJacksonCodec`, `ApplicationsXmlMixIn`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from eurekube_sync.errors import RegistryRejected, RegistryUnusable
+from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+
+_DATA_CENTER = {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"}
+_OUR_METADATA = "eurekube."
+_OUR_ID = re.compile(r"[a-z0-9-]+(:[^:]+){3}:\d+")
+_COUNTS = re.compile(r"[A-Z_]+?_(\d+)_")
+_METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_STATUSES = {status.value: status for status in InstanceStatus}
+
+
+class _Port(msgspec.Struct, gc=False):
+    number: int | str | None = msgspec.field(name="$", default=None)
+    enabled: bool | str | None = msgspec.field(name="@enabled", default=None)
+
+
+class _Lease(msgspec.Struct, rename="camel", gc=False):
+    renewal_interval_in_secs: int | str | None = None
+    duration_in_secs: int | str | None = None
+
+
+class _Instance(msgspec.Struct, rename="camel"):
+    """What a pass needs of an instance; everything else is skipped unread."""
+
+    instance_id: str | None = None
+    host_name: str | None = None
+    app: str | None = None
+    ip_addr: str | None = None
+    status: str | None = None
+    overridden_status: str | None = None
+    overridden_legacy: str | None = msgspec.field(name="overriddenstatus", default=None)
+    port: _Port | None = None
+    secure_port: _Port | None = None
+    lease_info: _Lease | None = None
+    metadata: dict[str, str | int | float | bool | None] | None = None
+    vip_address: str | None = None
+    secure_vip_address: str | None = None
+    last_dirty_timestamp: int | str | None = None
+    home_page_url: str | None = None
+    status_page_url: str | None = None
+    health_check_url: str | None = None
+
+
+class _Application(msgspec.Struct):
+    instance: list[_Instance] | _Instance
+    name: str | None = None
+
+
+class _Applications(msgspec.Struct):
+    application: list[_Application] | _Application
+    apps__hashcode: str | None = None
+
+
+class _List(msgspec.Struct):
+    applications: _Applications
+
+
+class _One(msgspec.Struct):
+    instance: _Instance
+
+
+class _RawApplication(msgspec.Struct):
+    instance: msgspec.Raw
+    name: str | None = None
+
+
+class _RawApplications(msgspec.Struct):
+    application: msgspec.Raw
+    apps__hashcode: str | None = None
+
+
+class _RawList(msgspec.Struct):
+    applications: _RawApplications
+
+
+_list_decoder = msgspec.json.Decoder(_List)
+_raw_list_decoder = msgspec.json.Decoder(_RawList)
+_one_decoder = msgspec.json.Decoder(_One)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedList:
+    """A whole registry. `malformed` names instances of others of which only a part, or nothing, could be read."""
+
+    instances: tuple[ObservedInstance, ...]
+    malformed: tuple[str, ...] = ()
+
+
+def decode_list(body: bytes) -> DecodedList:
+    """Read `GET /apps`. RegistryUnusable unless it is a registry, whole, in which nothing of ours can be missing.
+
+    `apps__hashcode` counts the instances by status (`Applications.getReconcileHashCode`), from the same snapshot: a
+    list with fewer of them was cut or filtered on its way.
+    """
+    try:
+        decoded, counts = _decode_well_formed(body)
+    except (msgspec.ValidationError, ValueError):
+        decoded, counts = _decode_with_care(body)
+    told = sum(int(count) for count in _COUNTS.findall(counts or ""))
+    read = len(decoded.instances) + sum(1 for label in decoded.malformed if label.startswith("?"))
+    if read < told:
+        raise RegistryUnusable(
+            f"Eureka's list holds {read} instances where its own apps__hashcode counts {told}: something between us "
+            "and the server shortens it."
+        )
+    return decoded
+
+
+def decode_instance(body: bytes) -> ObservedInstance:
+    """Read `GET /apps/{APP}/{id}`; RegistryUnusable if it is no instance."""
+    try:
+        instance = _one_decoder.decode(body).instance
+        return _observed(instance, None)
+    except msgspec.ValidationError as error:
+        raise RegistryUnusable(f"Eureka's answer is JSON but no instance ({error}).") from error
+    except msgspec.DecodeError as error:
+        raise _not_whole(body, error) from error
+    except ValueError as error:
+        raise RegistryUnusable(f"Eureka's answer is an instance with {error}.") from error
+
+
+def encode_instance(instance: Instance, *, dirty_timestamp: int) -> bytes:
+    """Write a register body. `overriddenstatus` is UNKNOWN always: an echoed one would become an override.
+
+    RegistryRejected for metadata that would break the XML `/apps` for every reader (`k:v` is an unbound prefix there).
+    """
+    for key, value in instance.metadata.items():
+        if not _METADATA_KEY.fullmatch(key) or _UNPRINTABLE.search(value):
+            raise RegistryRejected(
+                f"Instance {instance.key} was not sent: metadata {key!r} would make the list unreadable in XML for "
+                "every client; use letters, digits, `.`, `_` and `-` in keys and no control characters in values."
+            )
+    body: dict[str, Any] = {
+        "instanceId": instance.key.id,
+        "hostName": instance.host_name,
+        "ipAddr": instance.ip_addr,
+        "app": instance.key.app,
+        "vipAddress": instance.vip_address,
+        "secureVipAddress": instance.secure_vip_address,
+        "status": instance.status.value,
+        "overriddenstatus": InstanceStatus.UNKNOWN.value,
+        "port": _written_port(instance.port),
+        "securePort": _written_port(instance.secure_port),
+        "dataCenterInfo": _DATA_CENTER,
+        "leaseInfo": {
+            "renewalIntervalInSecs": instance.lease.renewal,
+            "durationInSecs": instance.lease.duration,
+        },
+        "metadata": dict(instance.metadata),
+        "lastDirtyTimestamp": str(dirty_timestamp),
+    }
+    urls = {
+        "homePageUrl": instance.home_page_url,
+        "statusPageUrl": instance.status_page_url,
+        "healthCheckUrl": instance.health_check_url,
+    }
+    return msgspec.json.encode({"instance": body | {name: url for name, url in urls.items() if url}})
+
+
+def _written_port(port: Port) -> dict[str, int | str]:
+    return {"$": port.number, "@enabled": "true" if port.enabled else "false"}
+
+
+def _decode_well_formed(body: bytes) -> tuple[DecodedList, str | None]:
+    try:
+        applications = _list_decoder.decode(body).applications
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError as error:
+        raise _not_whole(body, error) from error
+    found = tuple(
+        _observed(instance, application.name)
+        for application in _each(applications.application)
+        for instance in _each(application.instance)
+    )
+    return DecodedList(instances=found), applications.apps__hashcode
+
+
+def _decode_with_care(body: bytes) -> tuple[DecodedList, str | None]:
+    """The same, instance by instance: a malformed one of others is kept as far as it can be read."""
+    try:
+        applications = _raw_list_decoder.decode(body).applications
+        pairs = [
+            (application.name, raw)
+            for each in _raw_each(applications.application)
+            for application in [msgspec.json.decode(each, type=_RawApplication)]
+            for raw in _raw_each(application.instance)
+        ]
+    except msgspec.ValidationError as error:
+        raise RegistryUnusable(
+            f"Eureka's answer is JSON but no registry ({error}): is the URL that of Eureka?"
+        ) from error
+    except msgspec.DecodeError as error:
+        raise _not_whole(body, error) from error
+    instances: list[ObservedInstance] = []
+    malformed: list[str] = []
+    for name, raw in pairs:
+        try:
+            instances.append(_observed(msgspec.json.decode(raw, type=_Instance), name))
+        except (msgspec.ValidationError, ValueError) as error:
+            kept, label = _salvage(raw, name, str(error))
+            malformed.append(label)
+            instances.extend(kept)
+        except msgspec.DecodeError as error:
+            raise _not_whole(body, error) from error
+    return DecodedList(instances=tuple(instances), malformed=tuple(malformed)), applications.apps__hashcode
+
+
+def _salvage(raw: msgspec.Raw, app: str | None, reason: str) -> tuple[list[ObservedInstance], str]:
+    """What can be read of a malformed instance, and its label, which starts with `?` when nothing can.
+
+    Only of one that is surely another's: its metadata is absent or readable and not ours, and its id not like ours.
+    Else the whole list is unusable: ours, taken for absent or for different, would be registered or withdrawn wrongly.
+    """
+    document = msgspec.json.decode(raw)
+    metadata = document.get("metadata") if isinstance(document, dict) else ()
+    given_id = document.get("instanceId") or document.get("hostName") if isinstance(document, dict) else None
+    label = f"{app}/{given_id}"[:120]
+    is_ours = metadata is not None and (
+        not isinstance(metadata, dict) or any(key.startswith(_OUR_METADATA) for key in metadata)
+    )
+    if is_ours or (isinstance(given_id, str) and _OUR_ID.fullmatch(given_id)):
+        raise RegistryUnusable(f"Eureka lists an instance that could be ours and is malformed: {label} ({reason}).")
+    kept: dict[str, Any] = {}
+    for field in msgspec.structs.fields(_Instance):
+        if field.encode_name in document:
+            try:
+                alone = {field.encode_name: document[field.encode_name]}
+                _observed(msgspec.convert({"app": "A", "instanceId": "i"} | alone, _Instance), None)
+            except (msgspec.ValidationError, ValueError):
+                continue
+            kept |= alone
+    try:
+        return [_observed(msgspec.convert(kept, _Instance), app)], label
+    except ValueError:
+        return [], f"?{label}"
+
+
+def _observed(instance: _Instance, app: str | None) -> ObservedInstance:
+    """Turn a wire instance into ours; ValueError when it has no key or a number that is none."""
+    name, instance_id = instance.app or app, instance.instance_id or instance.host_name
+    if not name or not instance_id:
+        raise ValueError("no app name or no id")
+    lease = instance.lease_info
+    overridden = _status(instance.overridden_status)
+    if overridden is InstanceStatus.UNKNOWN:
+        overridden = _status(instance.overridden_legacy)
+    return ObservedInstance(
+        key=InstanceKey(name.upper(), instance_id),
+        host_name=instance.host_name or "",
+        ip_addr=instance.ip_addr or "",
+        port=_read_port(instance.port),
+        secure_port=_read_port(instance.secure_port),
+        vip_address=instance.vip_address or "",
+        secure_vip_address=instance.secure_vip_address or "",
+        status=_status(instance.status),
+        overridden_status=overridden,
+        lease=LeaseTimes(_number(lease.renewal_interval_in_secs), _number(lease.duration_in_secs))
+        if lease
+        else LeaseTimes(0, 0),
+        last_dirty_timestamp=_number(instance.last_dirty_timestamp),
+        metadata=_read_metadata(instance.metadata),
+        home_page_url=instance.home_page_url or "",
+        status_page_url=instance.status_page_url or "",
+        health_check_url=instance.health_check_url or "",
+    )
+
+
+def _status(value: str | None) -> InstanceStatus:
+    return _STATUSES.get(value or "", InstanceStatus.UNKNOWN)
+
+
+def _number(value: int | str | None) -> int:
+    return value if isinstance(value, int) else int(value or 0)
+
+
+def _read_port(port: _Port | None) -> Port:
+    if port is None:
+        return Port(0, False)
+    return Port(_number(port.number), port.enabled is True or port.enabled == "true")
+
+
+def _read_metadata(metadata: dict[str, str | int | float | bool | None] | None) -> dict[str, str]:
+    """Without `@class`, which stands for empty metadata (`InstanceInfoSerializer`), and with all values as text."""
+    return {
+        key: value if isinstance(value, str) else str(value).lower()
+        for key, value in (metadata or {}).items()
+        if value is not None and key != "@class"
+    }
+
+
+def _each(items: Any) -> Iterator[Any]:
+    return iter(items) if isinstance(items, list) else iter((items,))
+
+
+def _raw_each(raw: msgspec.Raw) -> list[msgspec.Raw]:
+    if bytes(raw).lstrip()[:1] == b"{":
+        return [raw]
+    return msgspec.json.decode(raw, type=list[msgspec.Raw])
+
+
+def _not_whole(body: bytes, error: Exception) -> RegistryUnusable:
+    return RegistryUnusable(
+        f"Eureka's answer of {len(body)} bytes is not whole JSON ({error}): it was cut on its way, or another program "
+        "answers at this URL."
+    )

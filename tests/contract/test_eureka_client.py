@@ -1,0 +1,278 @@
+"""Our Eureka client over HTTP: on the embedded and the real server, and on networks that fail."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.clock import SystemClock
+from eurekube_sync.errors import RegistryRejected
+from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.model import (
+    Cause,
+    Complete,
+    Instance,
+    InstanceKey,
+    InstanceStatus,
+    LeaseTimes,
+    ObservedInstance,
+    Port,
+    Unknown,
+)
+from tests.contract.eureka_subject import EurekaSubject, embedded, embedded_guarded, real, real_guarded
+
+SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.servers)]
+
+
+def connect(url: str, **options: object) -> EurekaClient:
+    address = EurekaAddress.parse(url)
+    return EurekaClient(
+        ConnectionOptions(address=address, **options),  # type: ignore[arg-type]
+        clock=SystemClock(),
+        random=random.Random(0),
+    )
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def eureka(request: pytest.FixtureRequest) -> Iterator[EurekaSubject]:
+    """A server with fast timings."""
+    if request.param == "embedded":
+        with embedded(stock=False) as subject:
+            yield subject
+    else:
+        yield real(request.getfixturevalue("eureka_fast").url, stock=False)
+
+
+@pytest.fixture
+def client(eureka: EurekaSubject) -> Iterator[EurekaClient]:
+    with connect(f"{eureka.root}/eureka") as connected:
+        yield connected
+
+
+@pytest.fixture
+def wanted(client: EurekaClient, request: pytest.FixtureRequest) -> Iterator[Instance]:
+    """An instance of an app of its own, cancelled afterwards."""
+    app = f"CLIENT{abs(hash(request.node.name)) % 10**8}"
+    instance = Instance(
+        key=InstanceKey(app, f"prod:shop:{app.lower()}:fd00--1:8080"),
+        host_name="[fd00::1]",
+        ip_addr="fd00::1",
+        port=Port(8080, False),
+        secure_port=Port(8443, True),
+        vip_address="rating,rating-v2",
+        secure_vip_address="rating",
+        status=InstanceStatus.UP,
+        lease=LeaseTimes(30, 300),
+        metadata={"eurekube.owner": "prod", "text": "ä <&\"' 你好 🙂", "empty": ""},
+        home_page_url="http://[fd00::1]:8080/",
+        status_page_url="http://[fd00::1]:8080/info",
+        health_check_url="http://[fd00::1]:8080/health",
+    )
+    yield instance
+    client.cancel(instance.key)
+
+
+class TestCalls:
+    def test_what_is_registered_is_read_back(self, client: EurekaClient, wanted: Instance) -> None:
+        """Every field of a register comes back by the uncached read."""
+        client.register(wanted, dirty_timestamp=1_795_248_000_785)
+        assert client.read_instance(wanted.key) == ObservedInstance(
+            key=wanted.key,
+            host_name=wanted.host_name,
+            ip_addr=wanted.ip_addr,
+            port=wanted.port,
+            secure_port=wanted.secure_port,
+            vip_address=wanted.vip_address,
+            secure_vip_address=wanted.secure_vip_address,
+            status=InstanceStatus.UP,
+            overridden_status=InstanceStatus.UNKNOWN,
+            lease=wanted.lease,
+            last_dirty_timestamp=1_795_248_000_785,
+            metadata=wanted.metadata,
+            home_page_url=wanted.home_page_url,
+            status_page_url=wanted.status_page_url,
+            health_check_url=wanted.health_check_url,
+        )
+
+    def test_the_list_has_it_too(self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance) -> None:
+        """The list, once the cache turned, holds the same instance as the uncached read."""
+        client.register(wanted, dirty_timestamp=1)
+        eureka.to_next_tick()
+        source = client.list_instances()
+        assert isinstance(source, Complete)
+        assert client.read_instance(wanted.key) in source.data
+
+    def test_absence_is_told_by_each_call(self, client: EurekaClient, wanted: Instance) -> None:
+        """Renew, cancel and read of nothing are False, False and None; after a register True."""
+        assert client.renew(wanted.key) is False
+        assert client.cancel(wanted.key) is False
+        assert client.read_instance(wanted.key) is None
+        client.register(wanted, dirty_timestamp=1)
+        assert client.renew(wanted.key) is True
+        assert client.cancel(wanted.key) is True
+
+    def test_a_newer_register_changes_the_status(self, client: EurekaClient, wanted: Instance) -> None:
+        """DOWN and UP again, each with a higher timestamp, are what the server then says."""
+        for timestamp, status in enumerate((InstanceStatus.UP, InstanceStatus.DOWN, InstanceStatus.UP), start=1):
+            client.register(replace(wanted, status=status), dirty_timestamp=timestamp)
+            seen = client.read_instance(wanted.key)
+            assert seen is not None
+            assert (seen.status, seen.last_dirty_timestamp) == (status, timestamp)
+
+    def test_an_older_register_is_taken_for_done(self, client: EurekaClient, wanted: Instance) -> None:
+        """The server says 204 to an older register and ignores it: only a read tells."""
+        client.register(wanted, dirty_timestamp=5)
+        client.register(replace(wanted, status=InstanceStatus.DOWN), dirty_timestamp=4)
+        seen = client.read_instance(wanted.key)
+        assert seen is not None
+        assert seen.status is InstanceStatus.UP
+
+    def test_an_operators_override_is_seen(self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance) -> None:
+        """What a person set by `PUT status` is in `overridden_status`, and outlives our register."""
+        client.register(wanted, dirty_timestamp=1)
+        eureka.put(f"/apps/{wanted.key.app}/{wanted.key.id}/status", value="OUT_OF_SERVICE")
+        client.register(wanted, dirty_timestamp=2)
+        seen = client.read_instance(wanted.key)
+        assert seen is not None
+        assert (seen.status, seen.overridden_status) == (InstanceStatus.OUT_OF_SERVICE, InstanceStatus.OUT_OF_SERVICE)
+
+    def test_a_bad_instance_is_rejected_with_the_reason(self, client: EurekaClient, wanted: Instance) -> None:
+        """A 400 is about this one instance and says why."""
+        with pytest.raises(RegistryRejected, match="Missing ip address"):
+            client.register(replace(wanted, ip_addr=""), dirty_timestamp=1)
+
+    def test_a_url_without_eureka_is_told(self, eureka: EurekaSubject) -> None:
+        """Without `/eureka` the list says what the URL lacks."""
+        with connect(eureka.root) as lost:
+            source = lost.list_instances()
+        assert isinstance(source, Unknown)
+        assert source.message == f"{eureka.root}/apps was not found: does the URL end in /eureka?"
+
+    def test_many_threads_share_a_client(self, client: EurekaClient, wanted: Instance) -> None:
+        """16 threads with 8 connections lose no call."""
+        keys = [InstanceKey(wanted.key.app, f"{wanted.key.id}{number}") for number in range(64)]
+
+        def work(key: InstanceKey) -> tuple[bool, bool]:
+            client.register(replace(wanted, key=key), dirty_timestamp=1)
+            return client.renew(key), client.cancel(key)
+
+        with ThreadPoolExecutor(16) as pool:
+            assert set(pool.map(work, keys)) == {(True, True)}
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_login_and_warm_up_are_told_apart(kind: str) -> None:
+    """Without login, with a wrong one, and while the server warms up, the list says which it is."""
+    with (embedded_guarded if kind == "embedded" else real_guarded)("sync", "secret") as url:
+        said = []
+        for login in ("", "sync:wrong@", "sync:secret@"):
+            with connect(url.replace("://", f"://{login}")) as client:
+                source = client.list_instances()
+                assert isinstance(source, Unknown)
+                said.append((source.cause, source.message))
+    assert [cause for cause, _ in said] == [Cause.DENIED, Cause.DENIED, Cause.UNAVAILABLE]
+    assert "give user and password" in said[0][1]
+    assert "refuses this user" in said[1][1]
+    assert "5 minutes" in said[2][1]
+    assert not any("secret" in message or "wrong" in message for _, message in said)
+
+
+@contextmanager
+def answering(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """A server that reads a request and then does with the connection as `answer` says."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                connection.recv(65536)
+                try:
+                    answer(connection)
+                except OSError:
+                    continue
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/eureka"
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(5)
+
+
+class TestNetwork:
+    def test_an_answer_cut_by_the_network_is_unknown(self) -> None:
+        """Fewer bytes than `Content-Length` says are no list, even if they were whole JSON."""
+        body = b'{"applications":{"application":[]}}'
+
+        def cut(connection: socket.socket) -> None:
+            head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (len(body) + 9)
+            connection.sendall(head + body)
+
+        with answering(cut) as url, connect(url, retries=0) as client:
+            source = client.list_instances()
+        assert isinstance(source, Unknown)
+        assert source.message == f"GET {url}/apps failed: the answer broke off."
+
+    def test_a_connection_that_is_closed_without_a_word_is_unknown(self) -> None:
+        """A closed connection is a failure of the network."""
+        with answering(lambda connection: None) as url, connect(url, retries=0) as client:
+            source = client.list_instances()
+        assert isinstance(source, Unknown)
+        assert source.cause is Cause.UNAVAILABLE
+
+    def test_a_silent_server_is_given_up(self) -> None:
+        """No answer within the read timeout ends the call."""
+        with answering(lambda connection: time.sleep(1.0)) as url, connect(url, retries=0, read_timeout=0.2) as client:
+            source = client.list_instances()
+        assert isinstance(source, Unknown)
+        assert source.message == f"GET {url}/apps failed: no answer in time."
+
+    def test_a_trickling_server_is_given_up(self) -> None:
+        """An answer that comes byte by byte is bounded as a whole."""
+
+        def trickle(connection: socket.socket) -> None:
+            connection.sendall(
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+            )
+            for _ in range(40):
+                connection.sendall(b"1\r\n \r\n")
+                time.sleep(0.05)
+
+        with answering(trickle) as url, connect(url, retries=0, answer_timeout=0.3) as client:
+            source = client.list_instances()
+        assert isinstance(source, Unknown)
+        assert "not answered whole in 0.3 s" in source.message
+
+    def test_a_closed_port_is_refused(self) -> None:
+        """Nobody listening is told as such."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+        with connect(f"http://127.0.0.1:{port}/eureka", retries=0) as client:
+            source = client.list_instances()
+        assert isinstance(source, Unknown)
+        assert "the connection was refused" in source.message
+
+    def test_https_to_a_plain_port_is_told(self) -> None:
+        """`https` where the server speaks `http` is told as TLS that could not be agreed on."""
+
+        def plain(connection: socket.socket) -> None:
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+        with answering(plain) as url, connect(url.replace("http:", "https:"), retries=0) as client:
+            source = client.list_instances()
+        assert isinstance(source, Unknown)
+        assert "TLS could not be agreed on" in source.message
