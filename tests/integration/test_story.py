@@ -24,7 +24,6 @@ SYNCER = {
     "metadata": {"name": "rating", "namespace": NAMESPACE},
     "spec": {"mode": "pod", "selector": {"app": "rating"}, "port": "http"},
 }
-_POD = {"labels": {"app": "rating"}, "node": "story-node", "ports": {"http": 8080}}
 
 
 @pytest.fixture
@@ -44,9 +43,21 @@ def rating(kubernetes_world: KubernetesWorld) -> None:
     for pod in world.request("GET", f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]:
         world.delete_pod(NAMESPACE, pod["metadata"]["name"])
     for number in (1, 2):
-        world.create_pod(NAMESPACE, f"rating-{number}", ips=[f"10.0.0.{number}"], **_POD)
+        create_pod(world, number)
     for service in ("rating", "rating-headless", "rating-metrics"):
         world.wait_for_slices(NAMESPACE, service, {"10.0.0.1": "Ready", "10.0.0.2": "Ready"})
+
+
+def create_pod(world: KubernetesWorld, number: int) -> None:
+    """A pod `rating-N` at 10.0.0.N, ready."""
+    world.create_pod(
+        NAMESPACE,
+        f"rating-{number}",
+        ips=[f"10.0.0.{number}"],
+        labels={"app": "rating"},
+        node="story-node",
+        ports={"http": 8080},
+    )
 
 
 @pytest.mark.parametrize("eureka", ["eureka_fast", "eureka_stock"], indirect=True)
@@ -110,7 +121,7 @@ def test_the_articles_story(
     assert registry.status(APP, ids[2]) is None
 
     world.delete_pod(NAMESPACE, "rating-2")
-    world.create_pod(NAMESPACE, "rating-3", ips=["10.0.0.3"], **_POD)
+    create_pod(world, 3)
     world.wait_for_slices(NAMESPACE, "rating", {"10.0.0.1": "Ready", "10.0.0.3": "Ready"})
     program.good()
     assert registry.status(APP, ids[3]) == "UP"
