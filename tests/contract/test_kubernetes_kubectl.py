@@ -1,0 +1,124 @@
+"""What a person does with kubectl: the same commands, with the same words, on the embedded and on the real server."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eurekube_sync.embedded.http import LoopbackServer
+from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
+from tests.servers.kube import KubernetesServers
+from tests.servers.world import KubernetesWorld, write_kubeconfig
+
+pytestmark = pytest.mark.servers
+
+DEFINITION = Path(__file__).parents[2] / "crds" / "eurekasyncer.yaml"
+SYNCER = """
+apiVersion: eurekube.io/v1
+kind: EurekaSyncer
+metadata: {name: rating, namespace: shop}
+spec: {selector: {app: rating}}
+"""
+
+
+class Kubectl:
+    """kubectl of the real server's release, for one server."""
+
+    def __init__(self, servers: KubernetesServers, kubeconfig: Path) -> None:
+        self._servers = servers
+        self._kubeconfig = kubeconfig
+
+    def run(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        return self._servers.kubectl(*arguments, stdin=stdin, kubeconfig=self._kubeconfig, check=False)
+
+    def __call__(self, *arguments: str, stdin: str | None = None) -> str:
+        done = self.run(*arguments, stdin=stdin)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module", params=["embedded", "real"])
+def kubectl(
+    request: pytest.FixtureRequest, kubernetes_servers: KubernetesServers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Kubectl]:
+    """A server with our CRD, applied by kubectl, and a namespace `shop`."""
+    if request.param == "embedded":
+        # No tokens: kubectl sends none over plain HTTP.
+        with LoopbackServer(EmbeddedKubernetes(time.time).handle) as loopback:
+            path = tmp_path_factory.mktemp("kubectl") / "kubeconfig"
+            yield _prepared(
+                Kubectl(kubernetes_servers, write_kubeconfig(path, url=loopback.url, token="none")),
+                KubernetesWorld(loopback.url),
+            )
+    else:
+        world = KubernetesWorld(
+            kubernetes_servers.url, token=kubernetes_servers.admin_token, ca_file=kubernetes_servers.ca_file
+        )
+        yield _prepared(Kubectl(kubernetes_servers, kubernetes_servers.kubeconfig), world)
+
+
+def _prepared(kubectl: Kubectl, world: KubernetesWorld) -> Kubectl:
+    kubectl("apply", "-f", str(DEFINITION))
+    kubectl("wait", "crd/eurekasyncers.eurekube.io", "--for=condition=Established", "--timeout=20s")
+    world.create_namespace("shop")
+    deadline = time.monotonic() + 20
+    while kubectl.run("get", "esync", "-n", "shop").returncode != 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    return kubectl
+
+
+def test_a_syncer_is_applied_shown_changed_and_deleted(kubectl: Kubectl) -> None:
+    """created, unchanged, configured; our columns; a strict refusal of a misspelt field; deleted."""
+    assert kubectl("apply", "-f", "-", stdin=SYNCER) == "eurekasyncer.eurekube.io/rating created\n"
+    assert kubectl("apply", "-f", "-", stdin=SYNCER) == "eurekasyncer.eurekube.io/rating unchanged\n"
+    head, row = kubectl("get", "esync", "-n", "shop").splitlines()
+    assert head.split() == ["NAME", "APP", "MODE", "READY", "REASON", "AGE"]
+    assert row.split()[:2] == ["rating", "pod"]
+    changed = SYNCER.replace("app: rating", "app: other")
+    assert kubectl("apply", "-f", "-", stdin=changed) == "eurekasyncer.eurekube.io/rating configured\n"
+    misspelt = kubectl.run("apply", "-f", "-", stdin=SYNCER.replace("selector", "selectors"))
+    assert misspelt.returncode == 1
+    assert 'unknown field "spec.selectors"' in misspelt.stderr
+    described = kubectl("describe", "esync", "rating", "-n", "shop")
+    assert "App:  other" in described
+    deleted = kubectl("delete", "esync", "rating", "-n", "shop", "--timeout=20s")
+    assert deleted.startswith('eurekasyncer.eurekube.io "rating" deleted')
+
+
+def test_a_delete_waits_for_the_finalizer(kubectl: Kubectl) -> None:
+    """--wait=false returns at once; the object goes when its finalizer does."""
+    kubectl("apply", "-f", "-", stdin=SYNCER.replace("namespace: shop", "namespace: shop, finalizers: [x.io/a]"))
+    kubectl("delete", "esync", "rating", "-n", "shop", "--wait=false")
+    assert kubectl("get", "esync", "rating", "-n", "shop", "-o", "jsonpath={.metadata.finalizers}") == '["x.io/a"]'
+    kubectl("patch", "esync", "rating", "-n", "shop", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+    gone = kubectl.run("get", "esync", "rating", "-n", "shop")
+    assert 'eurekasyncers.eurekube.io "rating" not found' in gone.stderr
+
+
+def test_a_service_is_changed_by_a_strategic_merge(kubectl: Kubectl) -> None:
+    """One port of two is changed, the cluster IP stays."""
+    service = """
+apiVersion: v1
+kind: Service
+metadata: {name: rating, namespace: shop}
+spec:
+  selector: {app: rating}
+  ports: [{name: http, port: 80, targetPort: 8080}, {name: metrics, port: 9100}]
+"""
+    assert kubectl("apply", "-f", "-", stdin=service) == "service/rating created\n"
+    before = kubectl("get", "svc", "rating", "-n", "shop", "-o", "jsonpath={.spec.clusterIP}")
+    changed = service.replace("targetPort: 8080", "targetPort: web")
+    assert kubectl("apply", "-f", "-", stdin=changed) == "service/rating configured\n"
+    spec = kubectl("get", "svc", "rating", "-n", "shop", "-o", "jsonpath={.spec.clusterIP} {.spec.ports[*].targetPort}")
+    assert spec == f"{before} web 9100"
+    assert kubectl("delete", "svc", "rating", "-n", "shop").startswith('service "rating" deleted')
+
+
+def test_the_schema_is_explained(kubectl: Kubectl) -> None:
+    """`kubectl explain` reads our descriptions from OpenAPI v3."""
+    assert "KIND:       EurekaSyncer" in kubectl("explain", "esync.spec.mode")
