@@ -1,7 +1,7 @@
 """Eureka over HTTP: the one package that imports `requests`. It hands over our own values and raises our own errors.
 
-`client` makes the calls, `answers` says what an answer means, `wire` reads and writes JSON, `address` holds where and
-how to connect, `in_process` replaces the socket by a function call.
+`client` makes the calls, `answers` says what an answer means, `wire` reads and writes JSON, shaped as in `documents`;
+`address` holds where and how to connect, `in_process` replaces the socket by a function call.
 """
 
 from eurekube_sync.eureka.address import ConnectionOptions, EurekaAddress

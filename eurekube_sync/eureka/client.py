@@ -5,6 +5,7 @@ Owns connections, retries and bounds. `PUT .../status` is not among the calls: i
 
 from __future__ import annotations
 
+import io
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -169,10 +170,10 @@ class EurekaClient:
             allow_redirects=False,
             stream=True,
         ) as response:
-            received = bytearray()
+            received = io.BytesIO()  # gives its bytes away without a copy
             for chunk in response.iter_content(_CHUNK):
-                received += chunk
-                if len(received) > options.max_answer_bytes:
+                received.write(chunk)
+                if received.tell() > options.max_answer_bytes:
                     raise RegistryUnusable(
                         f"{method} {url} was answered with more than {options.max_answer_bytes // 2**20} MB, the limit "
                         "for one answer: is the URL that of Eureka?"
@@ -189,7 +190,7 @@ class EurekaClient:
                 content_type=response.headers.get("Content-Type", "").lower(),
                 location=response.headers.get("Location", ""),
                 retry_after=response.headers.get("Retry-After", ""),
-                body=bytes(received),
+                body=received.getvalue(),
             )
 
     def _asked_delay(self, retry_after: str) -> float:

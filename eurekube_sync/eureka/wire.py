@@ -1,8 +1,4 @@
-"""Eureka's JSON, read tolerantly and written exactly. Knows no HTTP; camelCase ends here.
-
-Readers differ from writers: servers emit `$` and `@enabled` as text or native, old codecs collapse a single element
-into an object, and the override has two spellings (`EurekaJacksonCodec`, `ApplicationsXmlMixIn`).
-"""
+"""Eureka's JSON, read tolerantly and written exactly. Knows no HTTP; camelCase ends here and in `documents`."""
 
 from __future__ import annotations
 
@@ -14,6 +10,14 @@ from typing import Any
 import msgspec
 
 from eurekube_sync.errors import RegistryRejected, RegistryUnusable
+from eurekube_sync.eureka.documents import (
+    LIST,
+    ONE,
+    RAW_LIST,
+    InstanceDocument,
+    PortDocument,
+    RawApplication,
+)
 from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 
 _DATA_CENTER = {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"}
@@ -23,75 +27,6 @@ _COUNTS = re.compile(r"[A-Z_]+?_(\d+)_")
 _METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _STATUSES = {status.value: status for status in InstanceStatus}
-
-
-class _Port(msgspec.Struct, gc=False):
-    number: int | str | None = msgspec.field(name="$", default=None)
-    enabled: bool | str | None = msgspec.field(name="@enabled", default=None)
-
-
-class _Lease(msgspec.Struct, rename="camel", gc=False):
-    renewal_interval_in_secs: int | str | None = None
-    duration_in_secs: int | str | None = None
-
-
-class _Instance(msgspec.Struct, rename="camel"):
-    """What a pass needs of an instance; everything else is skipped unread."""
-
-    instance_id: str | None = None
-    host_name: str | None = None
-    app: str | None = None
-    ip_addr: str | None = None
-    status: str | None = None
-    overridden_status: str | None = None
-    overridden_legacy: str | None = msgspec.field(name="overriddenstatus", default=None)
-    port: _Port | None = None
-    secure_port: _Port | None = None
-    lease_info: _Lease | None = None
-    metadata: dict[str, str | int | float | bool | None] | None = None
-    vip_address: str | None = None
-    secure_vip_address: str | None = None
-    last_dirty_timestamp: int | str | None = None
-    home_page_url: str | None = None
-    status_page_url: str | None = None
-    health_check_url: str | None = None
-
-
-class _Application(msgspec.Struct):
-    instance: list[_Instance] | _Instance
-    name: str | None = None
-
-
-class _Applications(msgspec.Struct):
-    application: list[_Application] | _Application
-    apps__hashcode: str | None = None
-
-
-class _List(msgspec.Struct):
-    applications: _Applications
-
-
-class _One(msgspec.Struct):
-    instance: _Instance
-
-
-class _RawApplication(msgspec.Struct):
-    instance: msgspec.Raw
-    name: str | None = None
-
-
-class _RawApplications(msgspec.Struct):
-    application: msgspec.Raw
-    apps__hashcode: str | None = None
-
-
-class _RawList(msgspec.Struct):
-    applications: _RawApplications
-
-
-_list_decoder = msgspec.json.Decoder(_List)
-_raw_list_decoder = msgspec.json.Decoder(_RawList)
-_one_decoder = msgspec.json.Decoder(_One)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +60,7 @@ def decode_list(body: bytes) -> DecodedList:
 def decode_instance(body: bytes) -> ObservedInstance:
     """Read `GET /apps/{APP}/{id}`; RegistryUnusable if it is no instance."""
     try:
-        instance = _one_decoder.decode(body).instance
+        instance = ONE.decode(body).instance
         return _observed(instance, None)
     except msgspec.ValidationError as error:
         raise RegistryUnusable(f"Eureka's answer is JSON but no instance ({error}).") from error
@@ -179,7 +114,7 @@ def _written_port(port: Port) -> dict[str, int | str]:
 
 def _decode_well_formed(body: bytes) -> tuple[DecodedList, str | None]:
     try:
-        applications = _list_decoder.decode(body).applications
+        applications = LIST.decode(body).applications
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError as error:
@@ -195,11 +130,11 @@ def _decode_well_formed(body: bytes) -> tuple[DecodedList, str | None]:
 def _decode_with_care(body: bytes) -> tuple[DecodedList, str | None]:
     """The same, instance by instance: a malformed one of others is kept as far as it can be read."""
     try:
-        applications = _raw_list_decoder.decode(body).applications
+        applications = RAW_LIST.decode(body).applications
         pairs = [
             (application.name, raw)
             for each in _raw_each(applications.application)
-            for application in [msgspec.json.decode(each, type=_RawApplication)]
+            for application in [msgspec.json.decode(each, type=RawApplication)]
             for raw in _raw_each(application.instance)
         ]
     except msgspec.ValidationError as error:
@@ -212,7 +147,7 @@ def _decode_with_care(body: bytes) -> tuple[DecodedList, str | None]:
     malformed: list[str] = []
     for name, raw in pairs:
         try:
-            instances.append(_observed(msgspec.json.decode(raw, type=_Instance), name))
+            instances.append(_observed(msgspec.json.decode(raw, type=InstanceDocument), name))
         except (msgspec.ValidationError, ValueError) as error:
             kept, label = _salvage(raw, name, str(error))
             malformed.append(label)
@@ -238,21 +173,21 @@ def _salvage(raw: msgspec.Raw, app: str | None, reason: str) -> tuple[list[Obser
     if is_ours or (isinstance(given_id, str) and _OUR_ID.fullmatch(given_id)):
         raise RegistryUnusable(f"Eureka lists an instance that could be ours and is malformed: {label} ({reason}).")
     kept: dict[str, Any] = {}
-    for field in msgspec.structs.fields(_Instance):
+    for field in msgspec.structs.fields(InstanceDocument):
         if field.encode_name in document:
             try:
                 alone = {field.encode_name: document[field.encode_name]}
-                _observed(msgspec.convert({"app": "A", "instanceId": "i"} | alone, _Instance), None)
+                _observed(msgspec.convert({"app": "A", "instanceId": "i"} | alone, InstanceDocument), None)
             except (msgspec.ValidationError, ValueError):
                 continue
             kept |= alone
     try:
-        return [_observed(msgspec.convert(kept, _Instance), app)], label
+        return [_observed(msgspec.convert(kept, InstanceDocument), app)], label
     except ValueError:
         return [], f"?{label}"
 
 
-def _observed(instance: _Instance, app: str | None) -> ObservedInstance:
+def _observed(instance: InstanceDocument, app: str | None) -> ObservedInstance:
     """Turn a wire instance into ours; ValueError when it has no key or a number that is none."""
     name, instance_id = instance.app or app, instance.instance_id or instance.host_name
     if not name or not instance_id:
@@ -290,7 +225,7 @@ def _number(value: int | str | None) -> int:
     return value if isinstance(value, int) else int(value or 0)
 
 
-def _read_port(port: _Port | None) -> Port:
+def _read_port(port: PortDocument | None) -> Port:
     if port is None:
         return Port(0, False)
     return Port(_number(port.number), port.enabled is True or port.enabled == "true")
