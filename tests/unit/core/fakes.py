@@ -125,7 +125,7 @@ class Registry:
     """Eureka: register, renew, cancel and overrides as in AbstractInstanceRegistry; lists up to `cache` seconds old."""
 
     def __init__(self, wire: Wire, clock: Clock, *, cache: float = 0) -> None:
-        self._wire = wire
+        self.wire = wire
         self._clock = clock
         self._cache = cache
         self._snapshot: tuple[float, tuple[ObservedInstance, ...]] | None = None
@@ -139,19 +139,19 @@ class Registry:
         """Keys whose writes fail."""
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
-        return self._wire.send("list_instances", self._list, lambda: _FAILED)
+        return self.wire.send("list_instances", self._list, lambda: _FAILED)
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
-        return self._wire.send(f"read_instance {key}", lambda: self._read(key), _registry_down)
+        return self.wire.send(f"read_instance {key}", lambda: self._read(key), _registry_down)
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
-        self._wire.send(f"register {instance.key}", lambda: self._register(instance, dirty_timestamp), _registry_down)
+        self.wire.send(f"register {instance.key}", lambda: self._register(instance, dirty_timestamp), _registry_down)
 
     def renew(self, key: InstanceKey) -> bool:
-        return self._wire.send(f"renew {key}", lambda: self._renew(key), _registry_down)
+        return self.wire.send(f"renew {key}", lambda: self._renew(key), _registry_down)
 
     def cancel(self, key: InstanceKey) -> bool:
-        return self._wire.send(f"cancel {key}", lambda: self._cancel(key), _registry_down)
+        return self.wire.send(f"cancel {key}", lambda: self._cancel(key), _registry_down)
 
     def put(self, *instances: ObservedInstance) -> None:
         """They stand there already."""
@@ -247,7 +247,7 @@ class Cluster:
     """A Kubernetes API server that holds syncers, Services and slices."""
 
     def __init__(self, wire: Wire, clock: Clock) -> None:
-        self._wire = wire
+        self.wire = wire
         self._clock = clock
         self.syncers: dict[SyncerRef, SyncerObject] = {}
         self.services: list[Service] = []
@@ -261,7 +261,7 @@ class Cluster:
         """Writes that fail, by name of the call."""
 
     def identity(self) -> Source[str]:
-        return self._wire.send("identity", lambda: self.uid, lambda: _FAILED)
+        return self.wire.send("identity", lambda: self.uid, lambda: _FAILED)
 
     def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[SyncerObject]:
         return self._list("syncers", list(self.syncers.values()), namespaces)
@@ -273,19 +273,19 @@ class Cluster:
         return self._list("slices", self.slices, namespaces)
 
     def crd_live(self) -> Source[bool]:
-        return self._wire.send("crd_live", lambda: self.crd, lambda: _FAILED)
+        return self.wire.send("crd_live", lambda: self.crd, lambda: _FAILED)
 
     def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
-        return self._wire.send(f"add_finalizer {syncer.ref}", lambda: self._add_finalizer(syncer), _cluster_down)
+        return self.wire.send(f"add_finalizer {syncer.ref}", lambda: self._add_finalizer(syncer), _cluster_down)
 
     def remove_finalizer(self, syncer: SyncerObject) -> None:
-        self._wire.send(f"remove_finalizer {syncer.ref}", lambda: self._remove_finalizer(syncer), _cluster_down)
+        self.wire.send(f"remove_finalizer {syncer.ref}", lambda: self._remove_finalizer(syncer), _cluster_down)
 
     def write_status(self, syncer: SyncerObject, status: SyncerStatus) -> None:
-        self._wire.send(f"write_status {syncer.ref}", lambda: self._write_status(syncer, status), _cluster_down)
+        self.wire.send(f"write_status {syncer.ref}", lambda: self._write_status(syncer, status), _cluster_down)
 
     def record_event(self, event: EventRecord, *, at: float) -> None:
-        self._wire.send(f"record_event {event.syncer}", lambda: self._record(event), _cluster_down)
+        self.wire.send(f"record_event {event.syncer}", lambda: self._record(event), _cluster_down)
 
     def apply(self, *things: SyncerObject | Service | EndpointSlice) -> None:
         """Create or replace; a syncer's new spec is a new generation."""
@@ -326,7 +326,7 @@ class Cluster:
                 elsewhere=Complete(data=()) if namespaces is None else _NOT_READ,
             )
 
-        return self._wire.send(f"list_{kind}", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED))
+        return self.wire.send(f"list_{kind}", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED))
 
     def _add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
         self._maybe_refuse("add_finalizer")

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
 from eurekube_sync.actions import Cancel, Grounds, Register, Renew, Update
 from eurekube_sync.apply import Applier, Deadline, failed_adds
-from eurekube_sync.errors import RegistryRejected, RegistryUnavailable
-from eurekube_sync.model import Cause, Instance, InstanceKey, InstanceStatus, ObservedInstance
-from eurekube_sync.observed import Unread
+from eurekube_sync.errors import RegistryUnavailable
+from eurekube_sync.model import InstanceStatus
 from eurekube_sync.outcome import Outcome, Result
 from eurekube_sync.renewals import RenewalLedger
-from eurekube_sync.workers import InTurn, ThreadWorkers
+from eurekube_sync.workers import InTurn
 
-from .build import DENIED, DOWN, OUT, OWNERSHIP, REF, UP, foreign, instance, key, stored
-from .fakes import START, Clock, Registry, When, Wire
+from .build import DOWN, OWNERSHIP, REF, UP, instance, key, stored
+from .fakes import Clock, Registry, Wire
 
 DOWN_AGAIN = RegistryUnavailable("Eureka did not answer")
 

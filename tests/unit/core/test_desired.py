@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from eurekube_sync.desired import Deleting, Frozen, Serving
-from eurekube_sync.model import Complete, Endpoint, Listed, ServicePort, SyncerRef, Unknown
+from eurekube_sync.desired import Claim, Deleting, Frozen, Serving
+from eurekube_sync.model import (
+    Complete,
+    Endpoint,
+    EndpointSlice,
+    Listed,
+    Service,
+    ServicePort,
+    SyncerObject,
+    SyncerRef,
+)
 from eurekube_sync.plan import make_plan
 
 from .build import (
     DENIED,
-    DOWN,
     NS,
     REF,
     TERMINATING,
@@ -27,9 +39,285 @@ from .build import (
     syncer,
 )
 
+TWO_PODS = (piece(endpoint(1), endpoint(2)),)
+
+
+def claim(
+    spec: dict[str, Any] | None = None,
+    services: tuple[Service, ...] = (service(),),
+    slices: tuple[EndpointSlice, ...] = TWO_PODS,
+    **rest: Any,
+) -> Claim:
+    """The claim of the one syncer."""
+    return desired([syncer(**(spec or {}), **rest)], services, slices).claims[REF]
+
+
+def standing(found: Claim) -> dict[str, str]:
+    """The wanted instances of a serving claim, as `address:port` and status."""
+    assert isinstance(found, Serving), found
+    return {f"{w.instance.ip_addr}:{w.instance.port.number}": w.instance.status.value for w in found.wanted.values()}
+
+
+def reason(found: Claim) -> str:
+    """Why a claim is frozen."""
+    assert isinstance(found, Frozen), found
+    return found.reason
+
+
+def test_two_ready_pods_are_two_instances() -> None:
+    """The smallest syncer: app and VIP from the selector, ports from the Service."""
+    found = claim()
+    assert standing(found) == {"10.0.0.1:8080": "UP", "10.0.0.2:8080": "UP"}
+    assert isinstance(found, Serving)
+    assert (found.apps, found.vip_address, found.warnings) == (("RATING",), "rating", ())
+    assert found.wanted[key(1)].why == "pod rating-1 is ready"
+
+
+@pytest.mark.parametrize(
+    ("found", "default", "cancel", "keep"),
+    [
+        (endpoint(), "UP", "UP", "UP"),
+        (endpoint(ready=False), "DOWN", "gone", "DOWN"),
+        (endpoint(ready=False, serving=True), "DOWN", "gone", "DOWN"),
+        (endpoint(ready=False, serving=True, terminating=True), "terminates", "terminates", "UP"),
+        (endpoint(ready=False, serving=False, terminating=True), "terminates", "terminates", "terminates"),
+    ],
+)
+def test_an_endpoint_is_up_down_or_leaves(found: Endpoint, default: str, cancel: str, keep: str) -> None:
+    """The table of conditions, by default, with notReady: Cancel, and with terminating: KeepWhileServing."""
+    specs: tuple[dict[str, Any], ...] = ({}, {"notReady": "Cancel"}, {"terminating": "KeepWhileServing"})
+    for spec, expected in zip(specs, (default, cancel, keep), strict=True):
+        result = claim(spec, slices=(piece(found),))
+        assert isinstance(result, Serving)
+        if expected in ("UP", "DOWN"):
+            assert standing(result) == {"10.0.0.1:8080": expected}
+        else:
+            assert (result.wanted, result.leaving[key()].terminating) == ({}, expected == "terminates")
+
+
+def test_rating_headless_and_metrics_are_two_instances_for_two_pods() -> None:
+    """Three Services of the same pods: one instance per pod, never on the metrics port."""
+    services = (
+        service("rating"),
+        service("rating-headless", cluster_ips=("None",)),
+        service("rating-metrics", ServicePort(name="metrics", port=9090)),
+    )
+    slices = (
+        *TWO_PODS,
+        piece(endpoint(1), endpoint(2), service="rating-headless"),
+        piece(endpoint(1), endpoint(2), service="rating-metrics", port=9090, port_name="metrics"),
+    )
+    assert standing(claim({"port": "http"}, services, slices)) == {"10.0.0.1:8080": "UP", "10.0.0.2:8080": "UP"}
+    assert reason(claim({}, services, slices)) == "AmbiguousService"
+
+
+def test_one_pod_in_two_apps_is_ambiguous() -> None:
+    """Without an app name each Service is an app, and a pod can be in one only."""
+    services = (service("a"), service("b"))
+    slices = (piece(endpoint(1), service="a"), piece(endpoint(1), service="b"))
+    spec = {"selector": {"matchLabels": {"app": "rating"}}}
+    assert reason(claim(spec, services, slices)) == "AmbiguousService"
+    assert standing(claim({**spec, "appName": "rating"}, services, slices)) == {"10.0.0.1:8080": "UP"}
+
+
+def test_services_of_different_pods_may_be_different_apps() -> None:
+    """Each under its own Service's name."""
+    services = (service("a"), service("b"))
+    slices = (piece(endpoint(1), service="a"), piece(endpoint(2), service="b"))
+    found = claim({"selector": {"matchLabels": {"app": "rating"}}}, services, slices)
+    assert isinstance(found, Serving)
+    assert (found.apps, set(found.wanted)) == (("A", "B"), {key(1, app="a"), key(2, app="b")})
+
+
+DUAL = service(ip_families=("IPv6", "IPv4"), cluster_ips=("fd00::a", "10.96.0.1"))
+DUAL_SLICES = (piece(endpoint(1)), piece(endpoint(1, address="fd00::1"), family="IPv6", name="v6"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "of", "expected"),
+    [
+        ({}, DUAL, {"fd00::1:8080": "UP"}),
+        ({"addressFamily": "IPv4"}, DUAL, {"10.0.0.1:8080": "UP"}),
+        ({}, service(ip_families=()), {"10.0.0.1:8080": "UP"}),
+        ({"addressFamily": "IPv6"}, service(ip_families=()), {"fd00::1:8080": "UP"}),
+        ({"mode": "service"}, DUAL, {"fd00::a:80": "UP"}),
+        ({"mode": "service", "addressFamily": "IPv4"}, DUAL, {"10.96.0.1:80": "UP"}),
+    ],
+)
+def test_one_family_of_a_dual_stack_service_is_registered(
+    spec: dict[str, Any], of: Service, expected: dict[str, str]
+) -> None:
+    """The asked one, else the Service's first, else IPv4."""
+    assert standing(claim(spec, (of,), DUAL_SLICES)) == expected
+
+
+def test_a_family_that_no_service_has_freezes() -> None:
+    """It is a mistake, not an empty Service."""
+    assert reason(claim({"addressFamily": "IPv6"})) == "NoAddress"
+    assert reason(claim({"addressFamily": "IPv6", "mode": "service"})) == "NoAddress"
+
+
+def test_a_service_is_one_instance_at_its_cluster_ip() -> None:
+    """UP while one endpoint is ready, on the Service's own port."""
+    assert standing(claim({"mode": "service"})) == {"10.96.0.1:80": "UP"}
+    down = (piece(endpoint(1, ready=False)),)
+    assert standing(claim({"mode": "service"}, slices=down)) == {"10.96.0.1:80": "DOWN"}
+    found = claim({"mode": "service", "notReady": "Cancel"}, slices=())
+    assert isinstance(found, Serving)
+    assert [leaving.why for leaving in found.leaving.values()] == ["Service rating has no ready endpoint"]
+    assert found.warnings == ("a ClusterIP is rarely reachable from outside the cluster",)
+
+
+def test_a_headless_twin_is_no_second_address() -> None:
+    """`rating-headless` has no address; alone it cannot be served."""
+    headless = service("rating-headless", cluster_ips=("None",))
+    slices = (*TWO_PODS, piece(endpoint(1), service="rating-headless"))
+    assert standing(claim({"mode": "service"}, (service(), headless), slices)) == {"10.96.0.1:80": "UP"}
+    assert reason(claim({"mode": "service"}, (headless,))) == "NoAddress"
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [
+        (service(type="LoadBalancer"), "NotSupportedYet"),
+        (service(cluster_ips=()), "NoAddress"),
+        (service(cluster_ips=("",)), "NoAddress"),
+    ],
+)
+def test_a_service_without_a_usable_address_freezes(of: Service, expected: str) -> None:
+    """Types to come, and a Service that waits for its address."""
+    assert reason(claim({"mode": "service"}, (of,))) == expected
+
+
+def test_services_that_give_a_pod_different_ports_are_ambiguous_in_service_mode_too() -> None:
+    """The metrics Service is not a second address of the app."""
+    services = (service("rating"), service("rating-metrics", ServicePort(name="metrics", port=9090)))
+    slices = (piece(endpoint(1)), piece(endpoint(1), service="rating-metrics", port=9090, port_name="metrics"))
+    assert reason(claim({"mode": "service"}, services, slices)) == "AmbiguousService"
+
+
+@pytest.mark.parametrize(
+    ("spec", "services", "expected"),
+    [
+        ({}, (), "NoMatchingService"),
+        ({}, (service(labels={"app": "other"}),), "NoMatchingService"),
+        ({"port": "grpc"}, (service(),), "NoSuchPort"),
+        ({"limit": 1}, (service(),), "NotSupportedYet"),
+        ({"selector": {}}, (service(),), "InvalidSpec"),
+        ({"selector": {"service": "x_"}, "appName": None}, (service("x_"),), "InvalidName"),
+    ],
+)
+def test_a_syncer_that_cannot_be_served_freezes(
+    spec: dict[str, Any], services: tuple[Service, ...], expected: str
+) -> None:
+    """Its reason becomes its condition; it is not Unknown."""
+    found = claim(spec, services)
+    assert reason(found) == expected
+    assert isinstance(found, Frozen)
+    assert not found.unknown
+
+
+def test_a_broken_syncer_blocks_no_other() -> None:
+    """Each is claimed by itself."""
+    claims = desired([syncer("broken", port="grpc"), syncer()], [service()], TWO_PODS).claims
+    assert reason(claims[SyncerRef(NS, "broken")]) == "NoSuchPort"
+    assert len(standing(claims[REF])) == 2
+
+
+@pytest.mark.parametrize("deleted", [None, 1.0])
+@pytest.mark.parametrize("failed", ["services", "slices"])
+def test_a_source_that_cannot_be_read_freezes_the_living_and_the_deleted(failed: str, deleted: float | None) -> None:
+    """Nothing is known of its endpoints, so nothing is taken away."""
+    sources: dict[str, Any] = {"services": [service()], "slices": TWO_PODS, failed: nowhere(DENIED)}
+    found = desired([syncer(deleted=deleted)], **sources).claims[REF]
+    assert isinstance(found, Frozen)
+    assert (found.reason, found.message, found.unknown) == ("SourceUnknown", DENIED.message, True)
+
+
+def test_syncers_of_an_unknown_namespace_make_no_claims() -> None:
+    """They were not listed; their instances are renewed by the plan."""
+    syncers: Listed[SyncerObject] = Listed(
+        by_namespace={NS: Complete(data=(syncer(),)), "other": DENIED}, elsewhere=Complete(data=())
+    )
+    assert set(desired(syncers, [service()], TWO_PODS).claims) == {REF}
+
+
+def test_a_deleted_syncer_claims_nothing_and_names_what_it_may_have_written() -> None:
+    """Every id that its endpoints give, wanted or leaving."""
+    slices = (piece(endpoint(1), endpoint(2, terminating=True, ready=False)),)
+    found = claim(slices=slices, deleted=1.0)
+    assert isinstance(found, Deleting)
+    assert found.keys == {key(1), key(2)}
+
+
+def test_a_deleted_syncer_that_cannot_be_served_names_nothing() -> None:
+    """What Eureka lists under its mark is all that is known."""
+    found = claim(services=(), deleted=1.0)
+    assert isinstance(found, Deleting)
+    assert found.keys == frozenset()
+
+
+def test_deletions_are_nobodys_wish_while_the_crd_goes() -> None:
+    """Every item is being deleted then: frozen, until the CRD is known to live."""
+    found = desired([syncer(deleted=1)], [service()], TWO_PODS, crd_live=TERMINATING).claims[REF]
+    assert isinstance(found, Frozen)
+    assert (found.reason, found.unknown) == ("CRDTerminating", True)
+
 
 def test_a_vanished_syncer_makes_no_orphans_while_the_crd_goes() -> None:
     """When the CRD is being deleted, an absent syncer proves nothing: its instances are renewed."""
     claims = desired([syncer("other", deleted=1)], [service()], [piece(endpoint())], crd_live=TERMINATING)
     (action,) = make_plan(claims, observed(stored(instance()))).actions
     assert action.why == "its syncers could not be listed"
+
+
+def test_of_two_syncers_that_claim_a_pod_the_older_holds_it() -> None:
+    """The younger one is told who does, whatever the order of the list; equal age: by name."""
+    older, younger = syncer("z", created=1), syncer("a", created=2)
+    for order in itertools.permutations([older, younger]):
+        found = desired(order, [service()], [piece(endpoint(1))])
+        assert found.wanted_by == {key(): older.ref}
+        losing = found.claims[younger.ref]
+        assert isinstance(losing, Serving)
+        assert (losing.wanted, losing.lost) == ({}, {key(): older.ref})
+    twins = desired([syncer("b"), syncer("a")], [service()], [piece(endpoint(1))])
+    assert twins.wanted_by == {key(): SyncerRef(NS, "a")}
+
+
+def test_what_is_wanted_under_a_key_comes_from_its_holder() -> None:
+    """Nobody's key wants nothing."""
+    found = desired([syncer()], [service()], TWO_PODS)
+    wanted = found.wanted(key(1))
+    assert wanted is not None
+    assert wanted.instance.status is UP
+    assert found.wanted(key(9)) is None
+
+
+def test_a_claim_that_froze_wants_nothing_even_where_it_is_asked() -> None:
+    """Defence in depth: only a serving claim wants."""
+    found = desired([syncer()], [], [])
+    assert replace(found, wanted_by={key(): REF}).wanted(key()) is None
+
+
+def test_a_new_pod_that_takes_over_an_address_outweighs_the_one_that_leaves() -> None:
+    """Same address, same port, same id: the instance stays, with the new pod's mark."""
+    slices = (piece(endpoint(1, terminating=True, ready=False), endpoint(1, pod="rating-9")),)
+    found = claim(slices=slices)
+    assert standing(found) == {"10.0.0.1:8080": "UP"}
+    assert isinstance(found, Serving)
+    assert found.leaving == {}
+
+
+def test_two_pods_at_one_address_are_one_instance() -> None:
+    """Pods on the host's network behind one Service: the ready one, then by name."""
+    slices = (piece(endpoint(1, pod="b"), endpoint(1, pod="a"), endpoint(1, pod="c", ready=False)),)
+    found = claim(slices=slices)
+    assert isinstance(found, Serving)
+    assert found.wanted[key()].why == "pod a is ready"
+
+
+def test_where_pods_listen_is_looked_up_only_for_a_frozen_syncer() -> None:
+    """Nobody else asks whether a pod was replaced."""
+    assert desired([syncer()], [service()], TWO_PODS).pods_by_socket == {}
+    frozen = desired([syncer(port="grpc")], [service()], TWO_PODS)
+    assert set(frozen.pods_by_socket) == {("10.0.0.1", 8080), ("10.0.0.2", 8080)}

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
-import pytest
-
-from eurekube_sync.actions import Cancel, Grounds, Register, Renew, Update
-from eurekube_sync.model import Complete, InstanceKey, InstanceStatus, Listed, ObservedInstance, Port, SyncerRef
-from eurekube_sync.observed import Scope, Unread
-from eurekube_sync.plan import differences, make_plan, overridden, plan_blind, plan_renewals, renewal_of, withdrawal_id
+from eurekube_sync.actions import Renew
+from eurekube_sync.model import Complete, Listed
+from eurekube_sync.plan import make_plan
 
 from .build import (
     DENIED,
-    DOWN,
     NS,
-    OUT,
-    REF,
-    TERMINATING,
-    UP,
     desired,
     endpoint,
-    foreign,
     instance,
     key,
-    listed,
-    nowhere,
     observed,
     piece,
     service,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
 from eurekube_sync.actions import Register
 from eurekube_sync.apply import Deadline
 from eurekube_sync.desired import Desired
-from eurekube_sync.errors import ClusterDenied, ClusterError
+from eurekube_sync.errors import ClusterError
 from eurekube_sync.model import Complete, SyncerRef, SyncerStatus
 from eurekube_sync.outcome import Outcomes
 from eurekube_sync.plan import Plan

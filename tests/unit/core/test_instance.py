@@ -1,0 +1,91 @@
+"""What an instance looks like in Eureka."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eurekube_sync.errors import InvalidSyncer
+from eurekube_sync.instance import Builder, better
+from eurekube_sync.model import InstanceKey, PodRef, Port
+from eurekube_sync.ownership import POD, SYNCER
+from eurekube_sync.syncer import parse
+
+from .build import DOWN, LEASE, NAMING, UP, service, syncer
+
+
+def builder(**spec: Any) -> Builder:
+    """A builder for such a spec."""
+    return Builder(parse(syncer(**spec)), NAMING)
+
+
+def test_an_instance_has_all_that_a_spring_client_reads() -> None:
+    """Host, port and VIP say where; lease and metadata say whose and how long."""
+    build = builder(metadata={"version": "2"})
+    key = build.key(build.app_name(service()), "10.0.0.1", 8080)
+    found = build.wanted(key, "10.0.0.1", 8080, up=True, why="ready", pod=PodRef("rating-1", "uid-1")).instance
+    assert key == InstanceKey("RATING", "prod:rating:rating:10.0.0.1:8080")
+    assert (found.host_name, found.ip_addr, found.port, found.status) == ("10.0.0.1", "10.0.0.1", Port(8080, True), UP)
+    assert (found.vip_address, found.secure_vip_address) == ("rating", "rating")
+    assert (found.secure_port.enabled, found.lease) == (False, LEASE)
+    assert (found.metadata["version"], found.metadata[SYNCER]) == ("2", "rating/rating")
+    assert found.metadata[POD] == "rating-1/uid-1"
+
+
+def test_an_ipv6_address_is_bracketed_where_clients_make_urls_of_it() -> None:
+    """Spring calls hostName; ipAddr stays bare."""
+    build = builder()
+    found = build.wanted(build.key("rating", "fd00::1", 80), "fd00::1", 80, up=False, why="", pod=None).instance
+    assert (found.host_name, found.ip_addr, found.status) == ("[fd00::1]", "fd00::1", DOWN)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, ("rating", "rating")),
+        ({"vipAddress": "a,b"}, ("a,b", "a,b")),
+        ({"secureVipAddress": "s"}, ("rating", "s")),
+        ({"vipAddress": "a", "secureVipAddress": "s"}, ("a", "s")),
+    ],
+)
+def test_a_vip_is_the_specs_or_the_apps_name_in_lower_case(spec: dict[str, object], expected: tuple[str, str]) -> None:
+    """The secure VIP follows the plain one."""
+    build = builder(**spec)
+    found = build.wanted(build.key("Rating", "10.0.0.1", 80), "10.0.0.1", 80, up=True, why="", pod=None).instance
+    assert (found.vip_address, found.secure_vip_address) == expected
+
+
+def test_without_a_name_of_its_own_the_app_is_the_service() -> None:
+    """Each Service then is an app, and the first gives the VIP that is shown."""
+    build = builder(selector={"matchLabels": {"team": "a"}})
+    assert (build.apps, build.vip_address) == ((), "")
+    assert [build.app_name(service(name)) for name in ("web", "db")] == ["web", "db"]
+    assert (build.apps, build.vip_address) == (("DB", "WEB"), "db")
+
+
+def test_a_services_name_that_is_no_app_name_is_refused() -> None:
+    """The message names the Service."""
+    with pytest.raises(InvalidSyncer, match="Service -x"):
+        builder(selector={"service": "-x"}).app_name(service("-x"))
+
+
+def test_what_works_and_may_surprise_is_a_warning() -> None:
+    """A VIP that Feign refuses; an address that nobody outside can reach."""
+    assert builder(vipAddress="rating").warnings() == ()
+    assert len(builder(vipAddress="ra_ting,ok,al_so").warnings()) == 2
+    assert builder(vipAddress="ok", mode="service").warnings() == (
+        "a ClusterIP is rarely reachable from outside the cluster",
+    )
+
+
+def test_of_two_pods_at_one_address_the_ready_one_stands_then_the_first() -> None:
+    """While a new pod takes over an address, the order of slices does not matter."""
+    build = builder()
+    key = build.key("rating", "10.0.0.1", 80)
+    old, new, other = (
+        build.wanted(key, "10.0.0.1", 80, up=up, why=why, pod=PodRef(name, name))
+        for up, why, name in ((False, "a", "old"), (True, "b", "new"), (True, "b", "other"))
+    )
+    assert better(old, new) is better(new, old) is new
+    assert better(other, new) is better(new, other) is new

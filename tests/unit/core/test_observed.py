@@ -1,0 +1,65 @@
+"""How a list of the registry is divided, and how fresh reads change it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from eurekube_sync.model import Complete, ObservedInstance, SyncerRef
+from eurekube_sync.observed import Scope, Unread, held_by_owner
+from eurekube_sync.ownership import CLUSTER, OWNER, SYNCER
+
+from .build import DOWN, NS, REF, foreign, instance, key, observed, stored
+
+OURS = stored(instance())
+ELSEWHERE = stored(instance(2, ref=SyncerRef("elsewhere", "rating")))
+TWIN = stored(instance(3), metadata={OWNER: "prod", CLUSTER: "another", SYNCER: "rating/rating"})
+UNMARKED = stored(instance(4), metadata={OWNER: "prod", CLUSTER: OURS.metadata[CLUSTER]})
+HERE = Scope(namespaces=frozenset({NS}))
+
+
+def test_ours_are_those_with_our_marks_and_a_syncer_in_scope() -> None:
+    """All others are never changed: foreign, out of scope, or with an unreadable mark."""
+    found = observed(OURS, ELSEWHERE, UNMARKED, foreign(), scope=HERE)
+    assert set(found.ours) == {OURS.key}
+    assert set(found.others) == {ELSEWHERE.key, UNMARKED.key, foreign().key}
+    assert (found.clashes, found.listed) == ((), {REF: 1})
+
+
+def test_without_chosen_namespaces_every_syncer_is_in_scope() -> None:
+    """None means all."""
+    assert set(observed(OURS, ELSEWHERE).ours) == {OURS.key, ELSEWHERE.key}
+    assert not HERE.covers(SyncerRef("elsewhere", "rating"))
+
+
+def test_another_cluster_under_our_name_is_told() -> None:
+    """Each such cluster once; its instances are not ours."""
+    found = observed(TWIN, replace(TWIN, key=key(5)))
+    assert (found.clashes, found.ours) == (("another",), {})
+
+
+def test_a_fresh_read_replaces_what_the_list_showed() -> None:
+    """A changed, a vanished, a new and a taken-over instance, and one that could not be read."""
+    taken = replace(foreign(), key=key(3))
+    before = observed(*(stored(instance(number)) for number in (1, 2, 3, 5)))
+    after = before.refreshed(
+        {
+            key(1): stored(instance(1), status=DOWN),
+            key(2): None,
+            key(3): taken,
+            key(4): stored(instance(4)),
+            key(5): Unread(why="timeout"),
+        }
+    )
+    assert after.ours[key(1)].status is DOWN
+    assert set(after.ours) == {key(1), key(4), key(5)}
+    assert after.others == {key(3): taken}
+    assert after.fresh == {key(1), key(2), key(3), key(4)}
+    assert set(after.unread) == {key(5)}
+    assert after.listed == {REF: 4}  # what the list said stays known
+
+
+def test_while_the_cluster_is_unknown_whatever_bears_our_name_may_be_renewed() -> None:
+    """In scope, and with a readable mark; of whichever cluster."""
+    everything: Complete[tuple[ObservedInstance, ...]] = Complete(data=(OURS, ELSEWHERE, TWIN, UNMARKED, foreign()))
+    assert held_by_owner(everything, "prod", HERE) == (OURS, TWIN)
+    assert held_by_owner(everything, "other", Scope()) == ()

@@ -1,0 +1,252 @@
+"""What a spec means, and which specs cannot be served."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eurekube_sync.errors import InvalidSyncer
+from eurekube_sync.syncer import Expression, Mode, Selector, check_app_name, host_name_warning, parse
+
+from .build import NS, REF, service, syncer
+
+LABELS = {"app": "rating", "tier": "web"}
+
+
+def selects(**selector: Any) -> bool:
+    """Whether the selector means the Service `rating` with the labels app=rating and tier=web."""
+    return parse(syncer(selector=selector)).selector.matches(service(labels=LABELS))
+
+
+def refused(**spec: Any) -> tuple[str, str]:
+    """Why the spec cannot be served."""
+    with pytest.raises(InvalidSyncer) as caught:
+        parse(syncer(**spec))
+    return caught.value.reason, str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ({"app": "rating"}, True),
+        ({"app": "other"}, False),
+        ({"matchLabels": {"tier": "web"}}, True),
+        ({"matchLabels": {"tier": "web", "app": "other"}}, False),
+        ({"matchLabels": {"missing": ""}}, False),
+        ({"app": "rating", "matchLabels": {"tier": "web"}}, True),
+        ({"app": "rating", "matchLabels": {"app": "rating"}}, True),
+        ({"app": "rating", "matchLabels": {"tier": "db"}}, False),
+        ({"service": "rating"}, True),
+        ({"service": "other"}, False),
+        ({"service": "rating", "app": "other"}, False),
+        ({"matchExpressions": [{"key": "tier", "operator": "In", "values": ["web", "db"]}]}, True),
+        ({"matchExpressions": [{"key": "tier", "operator": "In", "values": ["db"]}]}, False),
+        ({"matchExpressions": [{"key": "missing", "operator": "In", "values": [""]}]}, False),
+        ({"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["db"]}]}, True),
+        ({"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["web"]}]}, False),
+        ({"matchExpressions": [{"key": "missing", "operator": "NotIn", "values": ["x"]}]}, True),
+        ({"matchExpressions": [{"key": "tier", "operator": "Exists"}]}, True),
+        ({"matchExpressions": [{"key": "missing", "operator": "Exists"}]}, False),
+        ({"matchExpressions": [{"key": "missing", "operator": "DoesNotExist"}]}, True),
+        ({"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}, False),
+    ],
+)
+def test_a_selector_means_services_that_meet_all_its_parts(selector: dict[str, Any], expected: bool) -> None:
+    """app is short for a label; NotIn and DoesNotExist hold for a label that is absent, as in the API server."""
+    assert selects(**selector) is expected
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {},
+        {"app": ""},
+        {"service": ""},
+        {"matchLabels": {}},
+        {"matchExpressions": []},
+        {"app": "rating", "matchLabels": {}},
+        {"app": "rating", "matchLabels": {"app": "other"}},
+        {"matchExpressions": [{"key": "a", "operator": "In"}]},
+        {"matchExpressions": [{"key": "a", "operator": "NotIn", "values": []}]},
+        {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["x"]}]},
+        {"matchExpressions": [{"key": "a", "operator": "Is", "values": ["x"]}]},
+        {"matchExpressions": [{"key": "a", "operator": "Exists", "extra": 1}]},
+        {"unknown": "x"},
+    ],
+)
+def test_a_selector_that_could_mean_everything_or_nothing_is_refused(selector: dict[str, Any]) -> None:
+    """No part may be empty, at least one must be there, and none may contradict another."""
+    assert refused(selector=selector)[0] == "InvalidSpec"
+
+
+def test_an_error_names_the_field() -> None:
+    """The path is the one that a person wrote."""
+    assert refused(notReady="Perhaps")[1] == "spec: Invalid enum value 'Perhaps' - at `spec.notReady`"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"securePort": 8443},
+        {"metadataFrom": [{"key": "a", "podLabel": "b"}]},
+        {"zone": {"fromEndpoint": True}},
+        {"paths": {"home": "/"}},
+        {"hostName": "podName"},
+        {"service": {"address": "LoadBalancer"}},
+        {"service": {"hostname": "rating.example.com"}},
+        {"limit": 0},
+        {"limit": "20%"},
+        {"policy": "UpsertOnly"},
+        {"suspend": True},
+        {"onDuplicate": "Skip"},
+        {"maxRemovalPercent": 10},
+        {"readinessGate": True},
+        {"selector": {"app": "rating", "namespace": "another"}},
+    ],
+)
+def test_a_field_whose_behaviour_is_to_come_is_refused_by_name(spec: dict[str, Any]) -> None:
+    """A syncer is never silently served without what it asks for."""
+    reason, message = refused(**spec)
+    assert reason == "NotSupportedYet"
+    assert f"spec.{next(iter(spec))}" in message
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"hostName": "ip"},
+        {"service": {}},
+        {"service": {"address": "Auto"}},
+        {"service": {"address": "ClusterIP"}},
+        {"policy": "Sync"},
+        {"suspend": False},
+        {"readinessGate": False},
+        {"limit": None},
+        {"selector": {"app": "rating", "namespace": NS}},
+    ],
+)
+def test_a_value_that_asks_for_what_is_done_anyway_is_served(spec: dict[str, Any]) -> None:
+    """Writing a default down is no request for anything."""
+    assert parse(syncer(**spec)).ref == REF
+
+
+def test_what_is_not_said_is_left_to_the_service() -> None:
+    """Only the mode and the two reactions have defaults here."""
+    spec = parse(syncer(selector={"service": "rating"}))
+    assert (spec.mode, spec.cancel_not_ready, spec.keep_while_serving) == (Mode.POD, False, False)
+    assert (spec.app_name, spec.vip_address, spec.secure_vip_address, spec.port) == (None, None, None, None)
+    assert (spec.metadata, spec.address_family) == ({}, None)
+
+
+def test_everything_that_is_said_counts() -> None:
+    """Each supported field reaches its meaning."""
+    spec = parse(
+        syncer(
+            mode="service",
+            appName="Rating_2",
+            vipAddress="rating,rating-v2:8080",
+            secureVipAddress="safe",
+            port="http",
+            metadata={"version": "2.1"},
+            addressFamily="IPv6",
+            notReady="Cancel",
+            terminating="KeepWhileServing",
+        )
+    )
+    assert (spec.mode, spec.cancel_not_ready, spec.keep_while_serving) == (Mode.SERVICE, True, True)
+    assert (spec.app_name, spec.vip_address, spec.secure_vip_address) == ("Rating_2", "rating,rating-v2:8080", "safe")
+    assert (spec.port, spec.metadata, spec.address_family) == ("http", {"version": "2.1"}, "IPv6")
+
+
+def test_the_app_is_the_selected_one_unless_it_has_a_name() -> None:
+    """appName, else selector.app."""
+    assert parse(syncer()).app_name == "rating"
+    assert parse(syncer(appName="other")).app_name == "other"
+
+
+@pytest.mark.parametrize("name", ["", "a" * 129, "-rating", "rating-", "ra ting", "ra/ting", "räting", "a\n"])
+def test_an_app_name_that_eureka_could_not_hold_is_refused(name: str) -> None:
+    """The name becomes a path segment and a part of the id."""
+    with pytest.raises(InvalidSyncer, match="cannot be an app name") as caught:
+        check_app_name("spec.appName", name)
+    assert caught.value.reason == "InvalidName"
+    assert len(str(caught.value)) < 220
+
+
+@pytest.mark.parametrize("name", ["a", "Rating_2.x-y", "a" * 128])
+def test_an_app_name_of_letters_digits_dots_underscores_and_hyphens_is_fine(name: str) -> None:
+    """Up to 128 of them, a letter or digit at both ends."""
+    assert check_app_name("spec.appName", name) == name
+
+
+@pytest.mark.parametrize("vip", ["", "a,,b", "a, b", ",a", "a:http", "a" * 513, "a\n"])
+@pytest.mark.parametrize("field", ["vipAddress", "secureVipAddress"])
+def test_a_vip_that_nobody_could_look_up_is_refused(field: str, vip: str) -> None:
+    """A VIP is names with commas between, at most 512 long."""
+    reason, message = refused(**{field: vip})
+    assert reason == "InvalidName"
+    assert message.startswith(f"spec.{field}: ")
+
+
+@pytest.mark.parametrize("port", ["", 0, -1, 65536])
+def test_a_port_that_is_none_is_refused(port: str | int) -> None:
+    """A port is a name, or a number in 1..65535."""
+    assert refused(port=port) == (
+        "InvalidSpec",
+        f"spec.port: {port!r} is neither a port's name nor a number in 1..65535",
+    )
+
+
+@pytest.mark.parametrize("port", ["http", 1, 65535])
+def test_a_port_is_a_name_or_a_number(port: str | int) -> None:
+    """Both ends of the range count."""
+    assert parse(syncer(port=port)).port == port
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({"": "x"}, "would break the XML"),
+        ({"a_b": "x"}, "would break the XML"),
+        ({"k:v": "x"}, "would break the XML"),
+        ({"1a": "x"}, "would break the XML"),
+        ({"@class": "x"}, "would break the XML"),
+        ({"a" * 129: "x"}, "would break the XML"),
+        ({"eurekube.owner": "x"}, "is reserved"),
+        ({"class": "x"}, "is reserved"),
+        ({"instanceId": "x"}, "is reserved"),
+        ({"a": "b\x00"}, "control character"),
+        ({"a": "b\n"}, "control character"),
+        ({"a": "\ud800"}, "control character"),
+        ({"a": "\uffff"}, "control character"),
+        ({"a": "x" * 1025}, "longer than 1024"),
+    ],
+)
+def test_metadata_that_would_break_the_registry_for_every_reader_is_refused(
+    metadata: dict[str, str], message: str
+) -> None:
+    """One bad key or value makes the XML of the whole registry unreadable."""
+    reason, found = refused(metadata=metadata)
+    assert reason == "InvalidMetadata"
+    assert message in found
+
+
+@pytest.mark.parametrize("metadata", [{"management.port": "8081"}, {"a-b": "<&\"'>"}, {"a": "x" * 1024}, {"a": ""}])
+def test_metadata_of_plain_text_is_fine(metadata: dict[str, str]) -> None:
+    """Text that XML has to escape is escaped by Eureka."""
+    assert parse(syncer(metadata=metadata)).metadata == metadata
+
+
+@pytest.mark.parametrize(("name", "warned"), [("rating", False), ("ra.ting-2", False), ("ra_ting", True), ("-a", True)])
+def test_a_name_that_is_no_host_name_is_a_warning(name: str, warned: bool) -> None:
+    """Feign refuses it in a URL, Eureka does not."""
+    assert (host_name_warning(name) is not None) is warned
+
+
+def test_a_selector_reads_as_people_write_it() -> None:
+    """Every part is named, in a stable order."""
+    expression = Expression(key="tier", operator="In", values=frozenset({"web", "db"}))
+    selector = Selector(service="rating", labels=(("app", "rating"),), expressions=(expression,))
+    assert str(selector) == "app=rating, tier In ['db', 'web'], name rating"
+    assert str(Selector(labels=(("app", "rating"),))) == "app=rating"
