@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from eurekube_sync.cluster import wire
+from eurekube_sync.cluster import projection, wire
 from eurekube_sync.cluster.calls import Backoff, Calls, has_cause, refusal
 from eurekube_sync.cluster.connection import Answer, Call, Connection
 from eurekube_sync.cluster.walks import Kind, list_all, read_one
@@ -55,7 +55,7 @@ _SYNCERS = Kind(
     plural="eurekasyncers",
     list_kind="EurekaSyncerList",
     item=wire.SyncerItem,
-    project=wire.syncer,
+    project=projection.syncer,
     when_absent=_CRD_MISSING,
 )
 _SERVICES = Kind(
@@ -63,7 +63,7 @@ _SERVICES = Kind(
     plural="services",
     list_kind="ServiceList",
     item=wire.ServiceItem,
-    project=wire.service,
+    project=projection.service,
     when_absent=_NOT_SERVED,
 )
 _SLICES = Kind(
@@ -71,7 +71,7 @@ _SLICES = Kind(
     plural="endpointslices",
     list_kind="EndpointSliceList",
     item=wire.SliceItem,
-    project=wire.endpoint_slice,
+    project=projection.endpoint_slice,
     when_absent=_NOT_SERVED,
 )
 
@@ -120,7 +120,7 @@ class KubernetesCluster:
             definition = msgspec.json.decode(answer.body, type=wire.DefinitionItem)
         except ValueError as error:
             return Unknown(cause=Cause.UNUSABLE, message=f"the CustomResourceDefinition cannot be read: {error}")
-        if wire.is_terminating(definition):
+        if projection.is_terminating(definition):
             message = (
                 "the CustomResourceDefinition eurekasyncers.eurekube.io is being deleted, and every syncer with it"
             )
@@ -171,7 +171,7 @@ class KubernetesCluster:
         for _ in range(_TRIES):
             body = {
                 "metadata": {"resourceVersion": current.resource_version},
-                "status": wire.status_fields(status),
+                "status": projection.status_fields(status),
             }
             call = _patch(syncer, body, _MERGE_PATCH, subresource="/status")
             answer = self._calls.send(call)
@@ -218,12 +218,12 @@ class KubernetesCluster:
             known = msgspec.json.decode(answer.body, type=wire.EventItem)
         except ValueError as error:
             raise ClusterRejected(f"the Event at {path} cannot be read: {error}") from error
-        if known.last_timestamp and at - wire.seconds(known.last_timestamp) < _COUNT_SECONDS:
+        if known.last_timestamp and at - projection.seconds(known.last_timestamp) < _COUNT_SECONDS:
             return
         body = {
             "metadata": {"resourceVersion": known.metadata.resource_version},
             "count": (known.count or 1) + 1,
-            "lastTimestamp": wire.timestamp(at),
+            "lastTimestamp": projection.timestamp(at),
             "message": event.message[:_LONGEST_MESSAGE],
         }
         count = Call(method="PATCH", path=path, body=msgspec.json.encode(body), content_type=_MERGE_PATCH)
@@ -248,7 +248,7 @@ def event_name(event: EventRecord) -> str:
 
 
 def _event(event: EventRecord, name: str, at: float) -> Mapping[str, Any]:
-    time = wire.timestamp(at)
+    time = projection.timestamp(at)
     return {
         "apiVersion": "v1",
         "kind": "Event",
@@ -286,6 +286,6 @@ def _same_version(syncer: SyncerObject) -> Mapping[str, Any]:
 
 def _read(call: Call, answer: Answer) -> SyncerObject:
     try:
-        return wire.read_syncer(answer.body)
+        return projection.read_syncer(answer.body)
     except ValueError as error:
         raise ClusterRejected(f"the answer to {call} is no EurekaSyncer: {error}") from error

@@ -1,31 +1,15 @@
-"""The JSON of the Kubernetes API, as small structs, and their projection to our own dataclasses.
+"""The JSON of the Kubernetes API, as small structs: only the fields somebody reads, every other one is skipped.
 
-Owns camelCase and the API's rules for absent fields. Decoding raises `msgspec.MsgspecError` (a ValueError) on a type
-that the API never gives; whoever lists decides what that means.
+Owns camelCase. Decoding raises `msgspec.MsgspecError` (a ValueError) on a type that the API never gives; whoever lists
+decides what that means. What the fields mean to us is in `projection`.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
-
-from eurekube_sync.model import (
-    Condition,
-    ConditionStatus,
-    Endpoint,
-    EndpointPort,
-    EndpointSlice,
-    PodRef,
-    Service,
-    ServicePort,
-    SyncerObject,
-    SyncerStatus,
-)
-
-SERVICE_NAME = "kubernetes.io/service-name"
-"""The label that ties an EndpointSlice to its Service (well-known labels of the Kubernetes documentation)."""
 
 
 class _Wire(msgspec.Struct, rename="camel", gc=False):
@@ -107,7 +91,9 @@ class ServiceItem(_Wire):
     spec: _ServiceSpec
 
 
-class _Conditions(_Wire):
+class EndpointConditions(_Wire):
+    """Conditions of an endpoint; each may be absent or null."""
+
     ready: bool | None = None
     serving: bool | None = None
     terminating: bool | None = None
@@ -119,9 +105,11 @@ class _Target(_Wire):
     uid: str = ""
 
 
-class _Endpoint(_Wire):
+class EndpointItem(_Wire):
+    """One endpoint of a slice."""
+
     addresses: list[str]
-    conditions: _Conditions | None = None
+    conditions: EndpointConditions | None = None
     target_ref: _Target | None = None
     node_name: str | None = None
     zone: str | None = None
@@ -137,11 +125,13 @@ class SliceItem(_Wire):
 
     metadata: _ShortMeta
     address_type: str
-    endpoints: list[_Endpoint] | None = None
+    endpoints: list[EndpointItem] | None = None
     ports: list[_EndpointPort] | None = None
 
 
-class _Condition(_Wire):
+class StatusCondition(_Wire):
+    """One entry of `status.conditions`, of a syncer or of a CRD."""
+
     type: str
     status: str
     reason: str = ""
@@ -154,7 +144,7 @@ class StatusItem(_Wire):
     """`status` of an EurekaSyncer."""
 
     observed_generation: int = 0
-    conditions: list[_Condition] | None = None
+    conditions: list[StatusCondition] | None = None
     ready: str = ""
     desired: int = 0
     registered: int = 0
@@ -174,7 +164,7 @@ class DefinitionItem(_Wire):
 
 
 class _DefinitionStatus(_Wire):
-    conditions: list[_Condition] | None = None
+    conditions: list[StatusCondition] | None = None
 
 
 class EventItem(_Wire):
@@ -183,164 +173,3 @@ class EventItem(_Wire):
     metadata: _Meta
     count: int | None = None
     last_timestamp: datetime | None = None
-
-
-_STATUS: msgspec.json.Decoder[StatusItem | None] = msgspec.json.Decoder(StatusItem | None)
-_SYNCER = msgspec.json.Decoder(SyncerItem)
-
-
-def seconds(time: datetime) -> float:
-    """Unix seconds; a time without a zone is UTC."""
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-
-
-def timestamp(unix_seconds: float) -> str:
-    """A time as the API writes it."""
-    return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def read_syncer(body: bytes) -> SyncerObject:
-    """One EurekaSyncer."""
-    return syncer(_SYNCER.decode(body))
-
-
-def syncer(item: SyncerItem) -> SyncerObject:
-    """Our view of an EurekaSyncer; a spec that is no object is an empty one, which is invalid."""
-    meta = item.metadata
-    return SyncerObject(
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=meta.uid,
-        generation=meta.generation,
-        resource_version=meta.resource_version,
-        created=seconds(meta.creation_timestamp) if meta.creation_timestamp else 0.0,
-        deleted=seconds(meta.deletion_timestamp) if meta.deletion_timestamp else None,
-        finalizers=tuple(meta.finalizers or ()),
-        labels=meta.labels or {},
-        annotations=meta.annotations or {},
-        spec=item.spec if isinstance(item.spec, dict) else {},
-        status=_status(item.status),
-    )
-
-
-def _status(raw: msgspec.Raw) -> SyncerStatus | None:
-    """A status is a report, never a source: one that cannot be read is as good as none, and is written anew."""
-    try:
-        item = _STATUS.decode(raw)
-        if item is None:
-            return None
-        conditions = tuple(_condition(condition) for condition in item.conditions or ())
-    except ValueError:
-        return None
-    return SyncerStatus(
-        observed_generation=item.observed_generation,
-        conditions=conditions,
-        ready=item.ready,
-        desired=item.desired,
-        registered=item.registered,
-        up=item.up,
-        down=item.down,
-        app_name=item.app_name,
-        vip_address=item.vip_address,
-        apps=tuple(item.apps or ()),
-        errors=tuple(item.errors or ()),
-    )
-
-
-def _condition(item: _Condition) -> Condition:
-    return Condition(
-        type=item.type,
-        status=ConditionStatus(item.status),
-        reason=item.reason,
-        message=item.message,
-        observed_generation=item.observed_generation,
-        last_transition=int(seconds(item.last_transition_time)) if item.last_transition_time else 0,
-    )
-
-
-def status_fields(status: SyncerStatus) -> dict[str, Any]:
-    """A status as a merge patch: every field we own is in it, null takes one away (RFC 7386)."""
-    conditions = [
-        {
-            "type": condition.type,
-            "status": condition.status.value,
-            "reason": condition.reason,
-            "message": condition.message,
-            "observedGeneration": condition.observed_generation,
-            "lastTransitionTime": timestamp(condition.last_transition),
-        }
-        for condition in status.conditions
-    ]
-    return {
-        "observedGeneration": status.observed_generation,
-        "conditions": conditions or None,
-        "ready": status.ready or None,
-        "desired": status.desired,
-        "registered": status.registered,
-        "up": status.up,
-        "down": status.down,
-        "appName": status.app_name or None,
-        "vipAddress": status.vip_address or None,
-        "apps": list(status.apps) or None,
-        "errors": list(status.errors) or None,
-    }
-
-
-def service(item: ServiceItem) -> Service:
-    """Our view of a Service."""
-    spec = item.spec
-    return Service(
-        namespace=item.metadata.namespace,
-        name=item.metadata.name,
-        labels=item.metadata.labels or {},
-        type=spec.type,
-        cluster_ips=tuple(spec.cluster_ips or ([spec.cluster_ip] if spec.cluster_ip else ())),
-        ip_families=tuple(spec.ip_families or ()),
-        ports=tuple(
-            ServicePort(
-                name=port.name, port=port.port, target=None if port.target_port == port.port else port.target_port
-            )
-            for port in spec.ports or ()
-        ),
-        publish_not_ready=spec.publish_not_ready_addresses,
-    )
-
-
-def endpoint_slice(item: SliceItem) -> EndpointSlice | None:
-    """Our view of an EndpointSlice; None for one that belongs to no Service."""
-    owner = (item.metadata.labels or {}).get(SERVICE_NAME)
-    if not owner:
-        return None
-    return EndpointSlice(
-        namespace=item.metadata.namespace,
-        name=item.metadata.name,
-        service=owner,
-        address_type=item.address_type,
-        ports=tuple(EndpointPort(name=port.name or "", port=port.port) for port in item.ports or ()),
-        endpoints=tuple(_endpoint(entry) for entry in item.endpoints or () if entry.addresses),
-    )
-
-
-_NO_CONDITIONS = _Conditions()
-
-
-def _endpoint(item: _Endpoint) -> Endpoint:
-    """Nil is true for ready and serving, false for terminating (discovery/v1 EndpointConditions)."""
-    conditions = item.conditions or _NO_CONDITIONS
-    target = item.target_ref
-    return Endpoint(
-        address=item.addresses[0],
-        ready=conditions.ready is not False,
-        serving=conditions.serving is not False,
-        terminating=conditions.terminating is True,
-        pod=PodRef(target.name, target.uid) if target and target.kind == "Pod" else None,
-        node=item.node_name or "",
-        zone=item.zone or "",
-    )
-
-
-def is_terminating(item: DefinitionItem) -> bool:
-    """Whether a CustomResourceDefinition is going, and takes its objects with it."""
-    conditions = (item.status.conditions if item.status else None) or ()
-    named = any((condition.type, condition.status) == ("Terminating", "True") for condition in conditions)
-    return named or item.metadata.deletion_timestamp is not None

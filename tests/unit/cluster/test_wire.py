@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from eurekube_sync.cluster import wire
+from eurekube_sync.cluster import projection, wire
 from eurekube_sync.model import (
     Condition,
     ConditionStatus,
@@ -25,17 +25,17 @@ CREATED = "2026-01-02T03:04:05Z"
 def endpoint_slice(**fields: Any) -> EndpointSlice | None:
     metadata = {"name": "s", "namespace": "shop", "labels": {"kubernetes.io/service-name": "rating"}}
     body = {"metadata": metadata, "addressType": "IPv4", **fields}
-    return wire.endpoint_slice(msgspec.json.decode(msgspec.json.encode(body), type=wire.SliceItem))
+    return projection.endpoint_slice(msgspec.json.decode(msgspec.json.encode(body), type=wire.SliceItem))
 
 
 def service(**spec: Any) -> Any:
     body = {"metadata": {"name": "rating", "namespace": "shop"}, "spec": spec}
-    return wire.service(msgspec.json.decode(msgspec.json.encode(body), type=wire.ServiceItem))
+    return projection.service(msgspec.json.decode(msgspec.json.encode(body), type=wire.ServiceItem))
 
 
 def syncer(**fields: Any) -> Any:
     metadata = {"name": "rating", "namespace": "shop", "uid": "u", "creationTimestamp": CREATED}
-    return wire.read_syncer(msgspec.json.encode({"metadata": metadata, **fields}))
+    return projection.read_syncer(msgspec.json.encode({"metadata": metadata, **fields}))
 
 
 @pytest.mark.parametrize(
