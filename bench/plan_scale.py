@@ -1,0 +1,148 @@
+"""How the pure part of a pass grows: claims, plan and brake for 600, 6,000 and 60,000 instances of 10 pods a syncer.
+
+Run `python bench/plan_scale.py`. Prints the machine, seconds and peak memory of each size; only the ratios between the
+sizes say something about the code.
+"""
+
+from __future__ import annotations
+
+import platform
+import resource
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from eurekube_sync.brake import BrakeLimits, apply_brake
+from eurekube_sync.desired import Desired, claim_all
+from eurekube_sync.instance import Naming
+from eurekube_sync.model import (
+    ClusterView,
+    Complete,
+    Endpoint,
+    EndpointPort,
+    EndpointSlice,
+    LeaseTimes,
+    Listed,
+    ObservedInstance,
+    PodRef,
+    Service,
+    ServicePort,
+    SyncerObject,
+)
+from eurekube_sync.observed import Observed, Scope, observe
+from eurekube_sync.ownership import Ownership
+from eurekube_sync.plan import make_plan
+
+PODS = 10
+T = TypeVar("T")
+
+
+def view(syncers: int) -> ClusterView:
+    """A cluster of this many syncers, ten to a namespace, each with a Service of ten ready pods."""
+    objects: dict[str, list[SyncerObject]] = {}
+    services: dict[str, list[Service]] = {}
+    slices: dict[str, list[EndpointSlice]] = {}
+    for number in range(syncers):
+        namespace, name = f"team-{number // 10}", f"app-{number}"
+        objects.setdefault(namespace, []).append(
+            SyncerObject(
+                namespace=namespace,
+                name=name,
+                uid=f"uid-{number}",
+                generation=1,
+                resource_version="1",
+                created=number,
+                spec={"mode": "pod", "selector": {"app": name}},
+            )
+        )
+        services.setdefault(namespace, []).append(
+            Service(
+                namespace=namespace,
+                name=name,
+                labels={"app": name},
+                cluster_ips=("10.96.0.1",),
+                ip_families=("IPv4",),
+                ports=(ServicePort(name="http", port=80, target="http"),),
+            )
+        )
+        slices.setdefault(namespace, []).append(
+            EndpointSlice(
+                namespace=namespace,
+                name=f"{name}-x",
+                service=name,
+                address_type="IPv4",
+                ports=(EndpointPort(name="http", port=8080),),
+                endpoints=tuple(
+                    Endpoint(
+                        address=f"10.{number // 250}.{number % 250}.{pod + 1}",
+                        pod=PodRef(f"{name}-{pod}", f"pod-{number}-{pod}"),
+                    )
+                    for pod in range(PODS)
+                ),
+            )
+        )
+    return ClusterView(
+        identity=Complete(data="cluster"),
+        syncers=_listed(objects),
+        services=_listed(services),
+        slices=_listed(slices),
+        crd_live=Complete(data=True),
+    )
+
+
+def _listed(found: dict[str, list[T]]) -> Listed[T]:
+    by_namespace = {namespace: Complete(data=tuple(items)) for namespace, items in found.items()}
+    return Listed(by_namespace=by_namespace, elsewhere=Complete(data=()))
+
+
+def registry(desired: Desired, ownership: Ownership) -> Observed:
+    """A registry that holds all that is desired but every hundredth instance."""
+    wanted = [w.instance for n, key in enumerate(desired.wanted_by) if n % 100 and (w := desired.wanted(key))]
+    instances = tuple(
+        ObservedInstance(
+            key=i.key,
+            host_name=i.host_name,
+            ip_addr=i.ip_addr,
+            port=i.port,
+            secure_port=i.secure_port,
+            vip_address=i.vip_address,
+            secure_vip_address=i.secure_vip_address,
+            status=i.status,
+            lease=i.lease,
+            metadata=i.metadata,
+            last_dirty_timestamp=1,
+        )
+        for i in wanted
+    )
+    return observe(Complete(data=instances), ownership, Scope())
+
+
+def timed(what: Callable[[], T]) -> tuple[T, float]:
+    """Its answer, and the processor seconds that it took."""
+    begun = time.process_time()
+    answer = what()
+    return answer, time.process_time() - begun
+
+
+def main() -> None:
+    """Prints one line a size."""
+    ownership = Ownership(owner="bench", cluster="cluster")
+    naming = Naming(ownership=ownership, lease=LeaseTimes(30, 300))
+    print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}")
+    print(f"{'instances':>10} {'claims s':>9} {'plan s':>8} {'brake s':>8} {'us each':>8} {'peak MB':>8}")
+    for syncers in (60, 600, 6000):
+        seen = view(syncers)
+        desired, claiming = timed(partial(claim_all, seen, naming))
+        observed = registry(desired, ownership)
+        plan, planning = timed(partial(make_plan, desired, observed))
+        _, braking = timed(partial(apply_brake, plan, observed, BrakeLimits()))
+        count = syncers * PODS
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        each = (claiming + planning + braking) / count * 1e6
+        print(f"{count:>10} {claiming:>9.3f} {planning:>8.3f} {braking:>8.3f} {each:>8.1f} {peak:>8.0f}")
+        assert len(plan.changes) == count / 100, "the plan is not the one that was meant"
+
+
+if __name__ == "__main__":
+    main()
