@@ -1,7 +1,7 @@
 """How a page of EndpointSlices is best decoded: `json` into dicts, or `msgspec` into small structs and our dataclasses.
 
-Run: python -m bench.decode_kubernetes [slices] [endpoints]. Time is CPU time, the best of seven runs; memory is the peak of what
-Python allocates while it decodes, the body itself not counted (tracemalloc, in a run of its own).
+Run: python -m bench.decode_kubernetes [slices] [endpoints]. Time is CPU time, the best of seven runs; memory is the
+peak of what Python allocates while it decodes, the body itself not counted (tracemalloc, in a run of its own).
 """
 
 from __future__ import annotations
