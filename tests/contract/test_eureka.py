@@ -638,7 +638,6 @@ class TestResponseCache:
         eureka.get(f"/vips/{name}-a")
         register(eureka, app, vipAddress=f"{name}-a,{name}-b")
         eureka.to_next_tick()
-        eureka.to_next_tick()
         assert eureka.get(f"/vips/{name}-a").json()["applications"]["application"] == []
 
     def test_a_status_that_a_renew_turned_stays_hidden_in_lists(self, eureka: EurekaSubject, app: str) -> None:
