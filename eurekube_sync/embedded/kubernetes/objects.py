@@ -48,6 +48,7 @@ class Objects:
         self._now = now
         self._addresses = defaults.Addresses(families)
         self._derive_slices = derive_slices
+        self._derived: dict[str, frozenset[str]] = {}
         self._validate = validate
         self._resources: dict[tuple[str, str, str], Resource] = {
             (resource.group, resource.version, resource.plural): resource for resource in resources.BUILT_IN
@@ -188,10 +189,12 @@ class Objects:
 
     def _remove_slices(self, service: Stored, keep: frozenset[str] = frozenset()) -> None:
         uid = service.obj["metadata"]["uid"]
-        for stored in self.store.within(resources.SLICES.key, service.namespace):
-            owners = stored.obj["metadata"].get("ownerReferences") or ()
-            if stored.name not in keep and any(owner.get("uid") == uid for owner in owners):
+        for name in sorted(self._derived.pop(uid, frozenset()) - keep):
+            stored = self.store.get(resources.SLICES.key, service.namespace, name)
+            if stored is not None:
                 self._remove(resources.SLICES, stored)
+        if keep:
+            self._derived[uid] = keep
 
     def _new_metadata(self, resource: Resource, namespace: str, obj: Object) -> Object:
         metadata: Object = {**(obj.get("metadata") or {})}
@@ -297,7 +300,8 @@ class Objects:
             else:
                 self._remove_slices(current)
         elif resource == resources.PODS:
-            self._sync_namespace(current.namespace, [stored for stored in (old, new) if stored])
+            seen = [stored for stored in (old, new) if stored and slices.has_address(stored.obj)]
+            self._sync_namespace(current.namespace, seen)
         elif resource == resources.NODES:
             pods = self.store.all(resources.PODS.key)
             on_node = [pod for pod in pods if pod.obj["spec"].get("nodeName") == current.name]
@@ -305,10 +309,12 @@ class Objects:
                 self._sync_namespace(namespace, [pod for pod in on_node if pod.namespace == namespace])
 
     def _sync_namespace(self, namespace: str, pods: Sequence[Stored]) -> None:
+        labelled = [(pod.obj["metadata"].get("labels") or {}).items() for pod in pods]
+        if not labelled:
+            return
         for service in self.store.within(resources.SERVICES.key, namespace):
-            selector = service.obj["spec"].get("selector") or {}
-            labelled = (pod.obj["metadata"].get("labels") or {} for pod in pods)
-            if selector and any(all(labels.get(k) == v for k, v in selector.items()) for labels in labelled):
+            selector = service.obj["spec"].get("selector")
+            if selector and any(selector.items() <= labels for labels in labelled):
                 self.sync_slices(service)
 
     def _empty_namespace(self, namespace: str) -> None:

@@ -23,7 +23,9 @@ def slices_of(service: Object, pods: Iterable[Object], node: Nodes) -> tuple[dic
     spec = service["spec"]
     if not spec.get("selector") or spec.get("type") == "ExternalName":
         return ()
-    chosen = sorted((pod for pod in pods if _selected(pod, spec["selector"])), key=lambda pod: pod["metadata"]["name"])
+    wanted = spec["selector"].items()
+    selected = (pod for pod in pods if wanted <= (pod["metadata"].get("labels") or {}).items())
+    chosen = sorted(selected, key=lambda pod: str(pod["metadata"]["name"]))
     found: list[dict[str, Any]] = []
     for family in spec.get("ipFamilies") or ("IPv4",):
         groups: dict[tuple[Any, ...], tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {}
@@ -43,9 +45,10 @@ def slices_of(service: Object, pods: Iterable[Object], node: Nodes) -> tuple[dic
     return tuple(found)
 
 
-def _selected(pod: Object, selector: Mapping[str, str]) -> bool:
-    labels = pod["metadata"].get("labels") or {}
-    return all(labels.get(name) == value for name, value in selector.items())
+def has_address(pod: Object) -> bool:
+    """Whether a pod can be in a slice at all: one without an address changes none."""
+    status = pod.get("status") or {}
+    return bool(status.get("podIP") or status.get("podIPs"))
 
 
 def _address(pod: Object, family: str) -> str | None:
