@@ -180,7 +180,7 @@ class PodRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """One endpoint of a slice, with the API's nil rules applied: ready nil = true, serving nil = ready,
+    """One endpoint of a slice, with the API's nil rules applied: ready nil = true, serving nil = true,
     terminating nil = false."""
 
     address: str

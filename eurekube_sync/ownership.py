@@ -34,8 +34,9 @@ class Ownership:
         return instance.metadata.get(OWNER) == self.owner and instance.metadata.get(CLUSTER) == self.cluster
 
     def clashes(self, instance: ObservedInstance) -> bool:
-        """Whether it carries our owner name but another cluster: two clusters were given one name."""
-        return instance.metadata.get(OWNER) == self.owner and not self.holds(instance)
+        """Whether it carries our owner name but another cluster's UID: two clusters were given one name."""
+        cluster = instance.metadata.get(CLUSTER)
+        return instance.metadata.get(OWNER) == self.owner and bool(cluster) and cluster != self.cluster
 
     def marked(self, metadata: Mapping[str, str], syncer: SyncerRef, pod: PodRef | None) -> dict[str, str]:
         """The user's metadata with our marks beside it."""

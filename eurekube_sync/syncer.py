@@ -120,7 +120,7 @@ class _Spec(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     app_name: str | None = None
     vip_address: str | None = None
     secure_vip_address: str | None = None
-    port: str | int | None = None
+    port: str | int | float | None = None
     metadata: dict[str, str] | None = None
     address_family: Literal["IPv4", "IPv6"] | None = None
     not_ready: Literal["Down", "Cancel"] = "Down"
@@ -245,10 +245,12 @@ def _vip(field: str, vip: str | None) -> str | None:
     return vip
 
 
-def _port(port: str | int | None) -> str | int | None:
-    if port == "" or (isinstance(port, int) and not 1 <= port <= 65535):
+def _port(port: str | float | None) -> str | int | None:
+    # 8080.0 is the number 8080 to the API server, which stores it as it came.
+    number = int(port) if isinstance(port, float) and port.is_integer() else port
+    if number == "" or isinstance(number, float) or (isinstance(number, int) and not 1 <= number <= 65535):
         raise InvalidSyncer("InvalidSpec", f"spec.port: {port!r} is neither a port's name nor a number in 1..65535")
-    return port
+    return number
 
 
 def _metadata(metadata: dict[str, str]) -> Mapping[str, str]:

@@ -73,7 +73,7 @@ def sentences(report: PassReport) -> list[str]:
 def _sentences(report: PassReport) -> Iterator[str]:
     for cluster in report.clashes:
         yield (
-            f"owner clash: cluster {cluster or 'without an id'} uses the same --owner; give each cluster its own. "
+            f"owner clash: cluster {cluster} uses the same --owner; give each cluster its own. "
             "What is ours was renewed, nothing else was done."
         )
     if isinstance(report.registry, Unknown):

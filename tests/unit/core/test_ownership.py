@@ -37,14 +37,15 @@ def marked(**metadata: str) -> ObservedInstance:
     [
         ({"owner": "prod", "cluster": "c1"}, True, False),
         ({"owner": "prod", "cluster": "c2"}, False, True),
-        ({"owner": "prod"}, False, True),
+        ({"owner": "prod"}, False, False),
         ({"owner": "test", "cluster": "c1"}, False, False),
         ({"cluster": "c1"}, False, False),
         ({}, False, False),
     ],
 )
 def test_an_instance_is_ours_when_owner_and_cluster_match(marks: dict[str, str], ours: bool, clash: bool) -> None:
-    """The same owner in another cluster is a clash; any other instance is simply another's."""
+    """The same owner in another cluster is a clash; any other is simply another's: nothing that a person registered by
+    hand, without a cluster's mark, may stop the installation."""
     assert (US.holds(marked(**marks)), US.clashes(marked(**marks))) == (ours, clash)
 
 

@@ -189,8 +189,8 @@ def test_a_vip_that_nobody_could_look_up_is_refused(field: str, vip: str) -> Non
     assert message.startswith(f"spec.{field}: ")
 
 
-@pytest.mark.parametrize("port", ["", 0, -1, 65536])
-def test_a_port_that_is_none_is_refused(port: str | int) -> None:
+@pytest.mark.parametrize("port", ["", 0, -1, 65536, 80.5])
+def test_a_port_that_is_none_is_refused(port: str | float) -> None:
     """A port is a name, or a number in 1..65535."""
     assert refused(port=port) == (
         "InvalidSpec",
@@ -198,8 +198,8 @@ def test_a_port_that_is_none_is_refused(port: str | int) -> None:
     )
 
 
-@pytest.mark.parametrize("port", ["http", 1, 65535])
-def test_a_port_is_a_name_or_a_number(port: str | int) -> None:
+@pytest.mark.parametrize("port", ["http", 1, 65535, 8080.0])
+def test_a_port_is_a_name_or_a_number(port: str | float) -> None:
     """Both ends of the range count."""
     assert parse(syncer(port=port)).port == port
 
