@@ -1,8 +1,9 @@
 """The brake: a pass that would take away too much takes away nothing, and says so.
 
 It counts withdrawals, what callers would lose: a cancel of an UP instance, or UP to DOWN (a lost node controller turns
-all pods unready while they serve). Per app, after netting: loss = UP now - UP after. Held instances keep their status
-and their lease.
+all pods unready while they serve). Per app, after netting: loss = UP now - UP after. An instance whose uncached read
+failed counts as lost: the next pass may take it away, and what goes now must not look small. Held instances keep their
+status and their lease.
 """
 
 from __future__ import annotations
@@ -66,8 +67,12 @@ def apply_brake(
 def _too_much(plan: Plan, observed: Observed, limits: BrakeLimits) -> str | None:
     now = Counter(key.app for key, i in observed.ours.items() if i.status is InstanceStatus.UP)
     gained = Counter(action.key.app for action in plan.actions if brings_up(action))
-    lost = Counter(action.key.app for action in plan.withdrawals)
-    unexplained = Counter(a.key.app for a in plan.withdrawals if not grounds_of(a).positive)
+    if not plan.withdrawals:
+        return None
+    ours = observed.ours
+    unsure = Counter(key.app for key in observed.unread if key in ours and ours[key].status is InstanceStatus.UP)
+    lost = Counter(action.key.app for action in plan.withdrawals) + unsure
+    unexplained = Counter(a.key.app for a in plan.withdrawals if not grounds_of(a).positive) + unsure
     loss = sum(max(0, count - gained[app]) for app, count in lost.items())
     unexplained_loss = sum(max(0, count - gained[app]) for app, count in unexplained.items())
     total, apps = now.total(), len(now)
