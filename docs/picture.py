@@ -1,0 +1,78 @@
+"""Makes docs/terminal.svg, the README's picture: `python docs/picture.py` writes it.
+
+Every pass in it is the real one, over HTTP on loopback, between both embedded servers. Width, names and addresses are
+fixed, so that the same program gives the same picture.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.clock import SystemClock
+from eurekube_sync.demo import story
+from eurekube_sync.demo.manifests import LABELS, NAMESPACE, SYNCER
+from eurekube_sync.embedded.playground import Playground
+from eurekube_sync.manifests import load_crd
+from eurekube_sync.reconcile import PassSettings, World, reconcile
+from eurekube_sync.report.table import pass_table
+
+PICTURE = Path(__file__).parent / "terminal.svg"
+_WIDTH = 104
+_NO_CACHE = 0.0
+_FONTS_FROM_ELSEWHERE = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
+"""A picture in a README may load nothing, and any monospaced font will do."""
+
+
+def draw() -> Console:
+    """A console on which the story was printed."""
+    console = Console(
+        file=io.StringIO(),
+        record=True,
+        width=_WIDTH,
+        force_terminal=True,
+        color_system="truecolor",
+        no_color=False,
+        highlight=False,
+        legacy_windows=False,
+        _environ={},
+    )
+    clock = SystemClock()
+    with Playground(load_crd(), cache_seconds=_NO_CACHE) as playground:
+        story.prepare(playground)
+        playground.create(SYNCER)
+        connection = Connection(
+            eureka_url=playground.eureka_url, kubeconfig=str(playground.kubeconfig), concurrency=1, call_timeout=10
+        )
+        with connect(connection, clock) as world:
+            _pass(console, world, "eurekube-sync run --dry-run", dry_run=True)
+            _pass(console, world, "eurekube-sync run")
+            playground.set_ready(NAMESPACE, "rating-2", ready=False)
+            _pass(console, world, "eurekube-sync run", "pod rating-2 has stopped being ready")
+            playground.delete("Pod", NAMESPACE, "rating-2", grace_seconds=0)
+            playground.create_pod(NAMESPACE, "rating-3", "10.0.0.3", LABELS)
+            _pass(console, world, "eurekube-sync run", "it is gone, and rating-3 has taken its place")
+            _pass(console, world, "eurekube-sync run")
+    return console
+
+
+def _pass(console: Console, world: World, command: str, comment: str = "", *, dry_run: bool = False) -> None:
+    remark = f"   # {comment}" if comment else ""
+    if console.export_text(clear=False):
+        console.print()
+    console.print(Text.assemble(("$ ", "dim"), (command, "bold"), (remark, "dim italic")))
+    console.print(pass_table(reconcile(world, PassSettings(owner=story.OWNER, dry_run=dry_run))))
+
+
+def main() -> None:
+    """Writes the picture."""
+    PICTURE.write_text(_FONTS_FROM_ELSEWHERE.sub("", draw().export_svg(title="eurekube-sync")))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""What README, CONTRIBUTING, CHANGELOG and docs/ say is held against the program itself."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+
+import eurekube_sync
+from eurekube_sync.cli.connect import PASSWORD_VARIABLE
+from eurekube_sync.cli.main import cli
+from eurekube_sync.exit_codes import ExitCode
+from eurekube_sync.manifests import Severity, load_crd, validate_text
+from eurekube_sync.syncer import _FIELDS_TO_COME
+from tests.servers.cache import CACHE_VARIABLE
+
+ROOT = Path(__file__).parents[3]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
+    (ROOT / "docs").glob("*.md")
+)
+README = (ROOT / "README.md").read_text()
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+OTHER_PROGRAMS = frozenset({"--hypothesis-profile", "--editable", "--strict"})
+OTHER_VARIABLES = frozenset({PASSWORD_VARIABLE, CACHE_VARIABLE, "EUREKUBE_SYNC_DEBUG"})
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The fenced blocks of one language."""
+    return [found[2] for found in _FENCE.finditer(text) if found[1] == language]
+
+
+def spans(text: str) -> list[str]:
+    """Inline code; a span may go over a line's end."""
+    return [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", _FENCE.sub("", text))]
+
+
+def section(text: str, title: str) -> str:
+    """All under a heading of the second level."""
+    return text.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def command_lines(text: str) -> list[list[str]]:
+    """The arguments of every `eurekube-sync ...` that a page shows, in a shell block or inline."""
+    lines = [line.split("#")[0] for block in blocks(text, "sh") for line in block.splitlines()]
+    found = []
+    for line in [*lines, *spans(text)]:
+        for part in re.split(r"&&|[|;]", line):
+            program, *arguments = shlex.split(part) or [""]
+            if Path(program).name == "eurekube-sync" and arguments:
+                found.append(arguments)
+    return found
+
+
+def commands() -> dict[str, click.Command]:
+    """The sub-commands by name."""
+    context = click.Context(cli)
+    found = {name: cli.get_command(context, name) for name in cli.list_commands(context)}
+    return {name: command for name, command in found.items() if command is not None}
+
+
+def options(command: click.Command) -> list[click.Option]:
+    """The options of a sub-command, without `--help`."""
+    return [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+
+
+def long_names(option: click.Option) -> list[str]:
+    """`--output`, or both of a pair."""
+    return [name for name in (*option.opts, *option.secondary_opts) if name.startswith("--")]
+
+
+def test_the_readmes_exit_codes_are_the_programs() -> None:
+    """One row for each code, in its order, with its own words."""
+    rows = re.findall(r"^\| (\d+) \| (\w+) \| (.+) \|$", section(README, "Exit codes"), re.MULTILINE)
+    assert rows == [(str(code.value), code.name, code.meaning) for code in ExitCode]
+
+
+@EVERY_PAGE
+def test_every_command_line_parses(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each `eurekube-sync ...` is one that click takes, without a word too much."""
+    monkeypatch.setenv("EUREKUBE_SYNC_OWNER", "docs")
+    monkeypatch.setenv("EUREKUBE_SYNC_EUREKA_URL", "http://eureka.example.com:8761/eureka")
+    for arguments in command_lines(page.read_text()):
+        context = click.Context(cli, info_name="eurekube-sync")
+        name, command, rest = cli.resolve_command(context, arguments)
+        assert command is not None
+        with contextlib.suppress(click.exceptions.Exit):  # --help
+            command.make_context(name, rest, parent=context)
+
+
+def test_the_readme_shows_every_command() -> None:
+    """No sub-command is missing, and the check above has lines to check."""
+    shown = {arguments[0] for arguments in command_lines(README)}
+    assert shown == set(commands())
+
+
+@EVERY_PAGE
+def test_every_option_exists(page: Path) -> None:
+    """Whatever begins with two hyphens is an option of ours, or of another program that is named here."""
+    ours = {name for command in commands().values() for option in options(command) for name in long_names(option)}
+    shown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text()))
+    assert shown <= ours | {"--help"} | OTHER_PROGRAMS
+
+
+def test_the_readme_names_every_option_of_run() -> None:
+    """Its short list of options leaves none out."""
+    listed = set(re.findall(r"--[a-z][a-z-]+", section(README, "Options")))
+    assert {long_names(option)[0] for option in options(commands()["run"])} <= listed
+
+
+@EVERY_PAGE
+def test_every_variable_exists(page: Path) -> None:
+    """Every EUREKUBE_SYNC_ variable is an option's, or one of the few others."""
+    ours = {str(option.envvar) for command in commands().values() for option in options(command)}
+    shown = set(re.findall(r"EUREKUBE_SYNC_\w+", page.read_text()))
+    assert shown <= ours | OTHER_VARIABLES
+
+
+@EVERY_PAGE
+def test_every_syncer_in_a_page_is_valid(page: Path) -> None:
+    """YAML that a page shows would be taken by the API server, without even a warning."""
+    for block in blocks(page.read_text(), "yaml"):
+        assert validate_text(block, page.name) == ()
+
+
+def test_every_example_is_valid() -> None:
+    """The files in docs/examples too."""
+    for file in sorted((ROOT / "docs" / "examples").glob("*.yaml")):
+        findings = validate_text(file.read_text(), file.name)
+        assert not [finding for finding in findings if finding.severity is Severity.ERROR]
+
+
+def test_the_readmes_syncer_is_the_example() -> None:
+    """The smallest syncer is shown as it stands in docs/examples."""
+    assert blocks(README, "yaml") == [(ROOT / "docs" / "examples" / "smallest.yaml").read_text()]
+
+
+@EVERY_PAGE
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    """A file or folder of the repository, or a heading of the same page."""
+    text = page.read_text()
+    headings = {
+        re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    }
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if target.startswith("#"):
+            assert target[1:] in headings
+        elif not target.startswith("https://"):
+            assert (page.parent / target).exists(), target
+
+
+@EVERY_PAGE
+def test_no_page_tells_of_the_machine_it_was_written_on(page: Path) -> None:
+    """No absolute path of a checkout, and nothing outside of it."""
+    assert not re.search(r"/work/|/root/|/tmp/|\.\./shared", page.read_text())
+
+
+def test_the_readme_lists_the_fields_to_come() -> None:
+    """Exactly those that the program refuses with NotSupportedYet, and all of them are in the CRD."""
+    paragraph = section(README, "Not there yet").split("\n\n- ")[0]
+    known = load_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    listed = {span for span in spans(paragraph) if span in known or span == "selector.namespace"}
+    assert listed == {*_FIELDS_TO_COME, "selector.namespace"}
+    assert set(known) >= set(_FIELDS_TO_COME)
+
+
+def test_ci_runs_the_readmes_test_line() -> None:
+    """The second line of the quick start, whatever folder CI makes its virtual environment in."""
+    line = section(README, "Quick start").split("```sh\n")[1].splitlines()[1]
+    script = " && ".join((ROOT / ".ci" / "run").read_text().replace(".venv-ci", ".venv").splitlines())
+    assert line in script.replace(" --quiet", "")
+
+
+def test_the_architecture_names_every_module() -> None:
+    """Its table has a row for each module and package of the program, and for nothing else."""
+    package = Path(eurekube_sync.__file__).parent
+    modules = {file.stem for file in package.glob("*.py")} | {
+        file.parent.name for file in package.glob("*/__init__.py")
+    }
+    rows = re.findall(r"^\| `(\w+)` \|", section(ARCHITECTURE, "Which file owns what"), re.MULTILINE)
+    assert sorted(rows) == sorted(modules - {"__init__", "__main__"})
+
+
+def test_the_architecture_shows_the_layers_as_they_are_checked() -> None:
+    """The block of layers is the import contract."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (layers,) = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
+    (block,) = blocks(ARCHITECTURE, "layers")
+    assert block.splitlines() == [layer.replace("eurekube_sync.", "") for layer in layers]

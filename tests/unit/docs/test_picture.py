@@ -1,0 +1,43 @@
+"""The README's picture shows what the program prints today."""
+
+from __future__ import annotations
+
+import html
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+COMMAND = "python docs/picture.py"
+_LINE = re.compile(r'<text [^>]*clip-path="url\(#[\w-]+-line-(\d+)\)">(.*?)</text>')
+
+
+def shown(svg: str) -> list[str]:
+    """The text of the picture, line by line, without its spaces: how many there are is the font's affair."""
+    lines: dict[int, str] = {}
+    for number, text in _LINE.findall(svg):
+        lines[int(number)] = lines.get(int(number), "") + "".join(html.unescape(text).split())
+    return [lines[number] for number in sorted(lines) if lines[number]]
+
+
+@pytest.mark.loopback
+def test_the_picture_is_what_the_program_prints() -> None:
+    """Run again, the command that makes it tells the same story in the same words."""
+    console = runpy.run_path(str(ROOT / "docs" / "picture.py"))["draw"]()
+    printed = ["".join(line.split()) for line in console.export_text().splitlines()]
+    assert shown((ROOT / "docs" / "terminal.svg").read_text()) == [line for line in printed if line]
+
+
+def test_the_readme_says_how_the_picture_is_made() -> None:
+    """The command is named below the picture."""
+    readme = (ROOT / "README.md").read_text()
+    assert "](docs/terminal.svg)" in readme
+    assert f"`{COMMAND}`" in readme
+
+
+def test_the_picture_loads_nothing() -> None:
+    """No font, image or script from elsewhere."""
+    svg = (ROOT / "docs" / "terminal.svg").read_text()
+    assert not re.search(r"url\([\"']?http|href=|<script|<image", svg)
