@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, SyncerRef
 
@@ -108,6 +108,8 @@ def withdraws(action: Action) -> bool:
             return action.was is InstanceStatus.UP and action.instance.status is not InstanceStatus.UP
         case Renew() | Register():
             return False
+        case _:  # pragma: no cover
+            assert_never(action)
 
 
 def brings_up(action: Action) -> bool:
@@ -119,6 +121,8 @@ def brings_up(action: Action) -> bool:
             return action.was is not InstanceStatus.UP and action.instance.status is InstanceStatus.UP
         case Renew() | Cancel():
             return False
+        case _:  # pragma: no cover
+            assert_never(action)
 
 
 def removes(action: Action) -> bool:

@@ -10,7 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 from eurekube_sync.actions import Action, Cancel, Register, Renew, Update, brings_up, withdraws
 from eurekube_sync.errors import RegistryError, RegistryRejected, RegistryUnavailable
@@ -173,6 +173,8 @@ class Applier:
                 return Outcome(action=action, result=Result.DONE, status=action.was if kept else action.instance.status)
             case Renew():
                 return self._heal(action)
+            case _:  # pragma: no cover
+                assert_never(action)
 
     def _heal(self, action: Renew) -> Outcome:
         assert action.heal is not None  # only such renewals are handed back

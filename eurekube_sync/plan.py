@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 from eurekube_sync.actions import (
     Action,
@@ -238,6 +238,8 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
             if isinstance(desired.syncers.of(syncer.namespace), Complete):
                 return cancel(f"there is no syncer {syncer}", Grounds.ORPHANED)
             return renew("its syncers could not be listed")
+        case _:  # pragma: no cover
+            assert_never(claim)
 
 
 def _make_sure(desired: Desired, observed: Observed) -> Iterator[Cancel]:

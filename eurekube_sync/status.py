@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from eurekube_sync.brake import Held
 from eurekube_sync.desired import Claim, Deleting, Desired, Frozen, Serving
@@ -205,6 +206,8 @@ def _synced(claim: Claim, tally: _Tally, registry: Complete[Observed] | Unknown,
             return _Verdict("Synced", False, "PartlyFailed", _sample(tally.failures))
         case Serving():
             return _Verdict("Synced", True, "InSync", "Eureka holds what the cluster says")
+        case _:  # pragma: no cover
+            assert_never(claim)
 
 
 def _ready(

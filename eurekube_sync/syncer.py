@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 import msgspec
 
@@ -56,6 +56,8 @@ class Expression:
                 return self.key in labels
             case "DoesNotExist":
                 return self.key not in labels
+            case _:  # pragma: no cover
+                assert_never(self.operator)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
