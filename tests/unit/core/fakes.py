@@ -95,9 +95,11 @@ class Wire:
         self._maybe_kill(number, When.BEFORE)
         if self.fail == (number, When.BEFORE):
             return failure()
-        answer = effect()
-        self.then()
-        self._maybe_kill(number, When.AFTER)
+        try:
+            answer = effect()
+        finally:
+            self.then()
+            self._maybe_kill(number, When.AFTER)
         return failure() if self.fail == (number, When.AFTER) else answer
 
     def verbs(self) -> list[str]:

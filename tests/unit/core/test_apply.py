@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from eurekube_sync.actions import Cancel, Grounds, Register, Renew, Update
 from eurekube_sync.apply import Applier, Deadline, failed_adds
-from eurekube_sync.errors import RegistryUnavailable
-from eurekube_sync.model import InstanceStatus
+from eurekube_sync.errors import RegistryRejected, RegistryUnavailable
+from eurekube_sync.model import Cause, InstanceStatus
+from eurekube_sync.observed import Unread
 from eurekube_sync.outcome import Outcome, Result
 from eurekube_sync.renewals import RenewalLedger
-from eurekube_sync.workers import InTurn
+from eurekube_sync.workers import InTurn, ThreadWorkers
 
-from .build import DOWN, OWNERSHIP, REF, UP, instance, key, stored
-from .fakes import Clock, Registry, Wire
+from .build import DENIED, DOWN, OUT, OWNERSHIP, REF, UP, instance, key, stored
+from .fakes import START, Clock, Registry, When, Wire
 
 DOWN_AGAIN = RegistryUnavailable("Eureka did not answer")
 
@@ -92,3 +93,238 @@ def test_nothing_goes_while_a_lapsed_instance_could_not_be_healed() -> None:
     unhealed = Outcome(action=renew(1, heal=True), result=Result.FAILED)
     standing = {key(n): stored(instance(n)) for n in (1, 2)}
     assert set(failed_adds([cancel(2)], [gone, unhealed], standing)) == {key(2)}
+
+
+# --- Renewals ----------------------------------------------------------------------------------------------------
+
+
+def test_a_renewal_that_meets_no_lease_is_gone(bench: Bench) -> None:
+    """Whether it is brought back is decided later."""
+    bench.registry.put(stored(instance(1)))
+    ended = {o.action.key: (o.result, o.status) for o in bench.applier.renew([renew(1), renew(2)])}
+    assert ended == {key(1): (Result.DONE, UP), key(2): (Result.GONE, None)}
+
+
+def test_a_blind_renewal_counts_as_what_it_would_heal(bench: Bench) -> None:
+    """While the list is Unknown, the wanted status is the best guess."""
+    bench.registry.put(stored(instance(1)), stored(instance(2)))
+    outcomes = bench.applier.renew([renew(1, heal=True, status=None), renew(2, status=None)])
+    assert {o.action.key: o.status for o in outcomes} == {key(1): UP, key(2): None}
+
+
+def test_renewals_begin_somewhere_else_each_time() -> None:
+    """A pass that is cut short never starves the same ones."""
+    bench = Bench(seconds=10_000)
+    renewals = [renew(number) for number in range(10)]
+    firsts = set()
+    for _ in range(50):
+        bench.wire.calls.clear()
+        assert {outcome.action for outcome in bench.applier.renew(renewals)} == set(renewals)
+        firsts.add(bench.wire.calls[0])
+        bench.clock.sleep(10)
+    assert len(firsts) == 10
+
+
+# --- Registers, updates, heals -----------------------------------------------------------------------------------
+
+
+def test_a_register_is_followed_at_once_by_a_renewal(bench: Bench) -> None:
+    """The lease then lasts twice its duration, and is proven to be there."""
+    outcome = only(bench.applier.change([register()], {}))
+    assert bench.wire.verbs() == ["register", "renew"]
+    assert (outcome.result, outcome.status, bench.status()) == (Result.DONE, UP, UP)
+
+
+@pytest.mark.parametrize(("stored_at", "written"), [(1, int(START * 1000)), (int(START * 1000), int(START * 1000) + 1)])
+def test_a_register_is_newer_than_what_is_stored(bench: Bench, stored_at: int, written: int) -> None:
+    """An older one would be ignored with a 204; our clock may be behind."""
+    bench.registry.put(stored(instance(), status=DOWN, timestamp=stored_at))
+    only(bench.applier.change([update(was=DOWN, timestamp=stored_at)], {}))
+    assert (bench.status(), bench.registry.held[key()].last_dirty_timestamp) == (UP, written)
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "expected"),
+    [(DOWN, UP, UP), (UP, UP, UP), (OUT, UP, OUT), (DOWN, DOWN, DOWN)],
+)
+def test_an_update_tells_what_stands_then(
+    bench: Bench, was: InstanceStatus, becomes: InstanceStatus, expected: InstanceStatus
+) -> None:
+    """A person's OUT_OF_SERVICE outlives a register of UP."""
+    bench.registry.put(stored(instance(), status=was))
+    if was is OUT:
+        bench.registry.override(key(), OUT)
+    outcome = only(bench.applier.change([update(was=was, becomes=becomes)], {}))
+    assert outcome.status is bench.status() is expected
+
+
+def test_a_register_that_is_taken_and_not_there_is_a_failure(bench: Bench) -> None:
+    """Such a server is not what it says it is."""
+    bench.registry.overrides[key().id] = InstanceStatus.UNKNOWN
+    outcome = only(bench.applier.change([register()], {}))
+    assert (outcome.result, outcome.cause) == (Result.FAILED, None)
+    assert "does not know the instance a moment later" in outcome.detail
+
+
+def test_a_heal_reads_first_and_never_takes_anothers_place(bench: Bench) -> None:
+    """Our id with another's mark is a conflict."""
+    bench.registry.put(stored(instance(), metadata={}))
+    outcome = only(bench.applier.change([renew(heal=True)], {}))
+    assert (outcome.result, bench.wire.verbs()) == (Result.CONFLICT, ["read_instance"])
+
+
+def test_a_heal_of_what_is_there_is_newer_than_it(bench: Bench) -> None:
+    """A status of UNKNOWN makes a renewal a 404, although the instance stands."""
+    bench.registry.put(stored(instance(), status=InstanceStatus.UNKNOWN, timestamp=int(START * 1000) + 5))
+    outcome = only(bench.applier.change([renew(heal=True)], {}))
+    assert (outcome.result, outcome.status, bench.status()) == (Result.HEALED, UP, UP)
+
+
+def test_a_heal_needs_a_read_unless_no_read_works_at_all(bench: Bench) -> None:
+    """When even the list is Unknown, the 404 of the renewal is the uncached answer."""
+    bench.registry.unreadable = DENIED
+    assert only(bench.applier.change([renew(heal=True)], {})).result is Result.FAILED
+    assert only(bench.applier.change([renew(heal=True, status=None)], {})).result is Result.HEALED
+
+
+# --- Withdrawals -------------------------------------------------------------------------------------------------
+
+
+def test_a_cancel_of_what_is_gone_is_as_good(bench: Bench) -> None:
+    """A 404 is what was wanted."""
+    bench.registry.put(stored(instance(1)))
+    outcomes = bench.applier.withdraw([cancel(1), cancel(2, was=None)], {})
+    assert [(o.result, o.status) for o in outcomes] == [(Result.DONE, None)] * 2
+    assert bench.registry.held == {}
+
+
+def test_down_is_a_register_never_an_override(bench: Bench) -> None:
+    """PUT status would stick; a register of DOWN is followed by one of UP."""
+    bench.registry.put(stored(instance()))
+    outcome = only(bench.applier.withdraw([update(was=UP, becomes=DOWN)], {}))
+    assert (outcome.status, bench.status(), bench.registry.overrides) == (DOWN, DOWN, {})
+    only(bench.applier.change([update(was=DOWN, becomes=UP)], {}))
+    assert bench.status() is UP
+
+
+def test_what_is_held_back_still_stands(bench: Bench) -> None:
+    """No call is made for it."""
+    outcome = only(bench.applier.withdraw([cancel()], {key(): "why"}))
+    assert (outcome.result, outcome.detail, outcome.status, bench.wire.calls) == (Result.HELD_BACK, "why", UP, [])
+
+
+def done(action: Register | Update | Renew, status: InstanceStatus | None = UP) -> Outcome:
+    return Outcome(action=action, result=Result.DONE, status=status)
+
+
+def refused(action: Register | Update | Renew, status: InstanceStatus | None = None) -> Outcome:
+    return Outcome(action=action, result=Result.FAILED, status=status)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "stands", "blocked"),
+    [
+        ([], [1], []),  # nothing was to be added: it may be the last
+        ([done(register(2))], [1], []),
+        ([refused(register(2))], [1], [1]),
+        ([refused(register(2))], [1, 3], []),  # another stays UP
+        ([refused(register(2)), done(register(3))], [1], []),  # another add succeeded
+        ([refused(update(2, was=DOWN), DOWN)], [1], [1]),
+        ([refused(register(2)), refused(renew(3), UP)], [1, 3], []),  # a failed renewal still stands
+        ([refused(register(2)), Outcome(action=renew(3), result=Result.GONE)], [1, 3], [1]),
+        ([done(renew(3))], [1, 3], []),
+        ([done(update(3, was=DOWN, becomes=DOWN), DOWN)], [1], []),
+    ],
+)
+def test_the_last_up_instance_stays_while_its_successor_could_not_be_registered(
+    outcomes: list[Outcome], stands: list[int], blocked: list[int]
+) -> None:
+    """Number 1 is to be cancelled; what else stands and what became of the adds decides."""
+    standing = {key(number): stored(instance(number)) for number in stands}
+    assert set(failed_adds([cancel(1)], outcomes, standing)) == {key(number) for number in blocked}
+
+
+def test_a_vip_counts_like_an_app() -> None:
+    """An app that moves to another name under the same VIP keeps its old instances until the new ones stand."""
+    old = replace(cancel(1), key=key(1, app="old"))
+    standing = {old.key: stored(instance(1, app="old", vip="shared,other"))}
+    new = Register(instance=instance(1, app="new", vip="shared"), syncer=REF, why="")
+    assert set(failed_adds([old], [refused(new)], standing)) == {old.key}
+    apart = Register(instance=instance(1, app="new", vip="apart"), syncer=REF, why="")
+    assert failed_adds([old], [refused(apart)], standing) == {}
+
+
+def test_what_callers_never_saw_is_not_held_back() -> None:
+    """A cancel of a DOWN instance takes nothing from anybody."""
+    standing = {key(1): stored(instance(1, status=DOWN))}
+    assert failed_adds([cancel(1, was=DOWN)], [refused(register(2))], standing) == {}
+
+
+# --- Failures ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("error", "cause"), [(DOWN_AGAIN, Cause.UNAVAILABLE), (RegistryRejected("400"), None)])
+def test_a_failed_call_is_an_outcome_and_the_others_go_on(bench: Bench, error: Exception, cause: Cause | None) -> None:
+    """It tells its cause, and what still stands."""
+    bench.registry.put(*(stored(instance(number)) for number in (1, 2)))
+    bench.registry.refuse[key(1)] = error
+    for outcomes in (bench.applier.renew([renew(1), renew(2)]), bench.applier.withdraw([cancel(1), cancel(2)], {})):
+        by_key = {outcome.action.key: outcome for outcome in outcomes}
+        assert (by_key[key(1)].result, by_key[key(1)].status, by_key[key(1)].cause) == (Result.FAILED, UP, cause)
+        assert by_key[key(2)].result is Result.DONE
+
+
+def test_after_twenty_failures_in_a_row_the_rest_is_not_tried(bench: Bench) -> None:
+    """Eureka is away; hammering it helps nobody."""
+    for number in range(30):
+        bench.registry.refuse[key(number)] = DOWN_AGAIN
+    outcomes = bench.applier.renew([renew(number) for number in range(30)])
+    results = [outcome.result for outcome in outcomes]
+    assert (results.count(Result.FAILED), results.count(Result.NOT_TRIED)) == (20, 10)
+    assert {outcome.status for outcome in outcomes} == {UP}
+    assert bench.applier.unreachable
+    reading = bench.applier.read([key()])[key()]
+    assert isinstance(reading, Unread)
+    assert reading.why == "Eureka did not answer 20 calls in a row"
+
+
+def test_a_success_or_a_refusal_between_failures_starts_the_count_anew(bench: Bench) -> None:
+    """A server that refuses one instance is there."""
+    for number in range(19):
+        bench.registry.refuse[key(number)] = DOWN_AGAIN
+    bench.registry.refuse[key(50)] = RegistryRejected("400")
+    for last in (50, 51):
+        outcomes = [only(bench.applier.renew([renew(number)])) for number in (*range(19), last)]
+        assert Result.NOT_TRIED not in {outcome.result for outcome in outcomes}
+    assert not bench.applier.unreachable
+
+
+def test_after_the_deadline_nothing_is_begun(bench: Bench) -> None:
+    """What stood still stands, and it is said that it was not tried."""
+    bench.clock.sleep(120)
+    outcomes = [
+        *bench.applier.renew([renew()]),
+        *bench.applier.change([register(), update(was=DOWN)], {}),
+        *bench.applier.withdraw([cancel()], {}),
+    ]
+    assert bench.wire.calls == []
+    assert {(outcome.result, outcome.detail) for outcome in outcomes} == {(Result.NOT_TRIED, "the pass ended before")}
+    assert [outcome.status for outcome in outcomes] == [UP, None, DOWN, UP]
+    assert isinstance(bench.applier.read([key()])[key()], Unread)
+
+
+def test_each_key_is_read_once(bench: Bench) -> None:
+    """A found instance, a 404, and a failure."""
+    bench.registry.put(stored(instance(1)))
+    bench.wire.fail = (2, When.BEFORE)
+    readings = bench.applier.read([key(1), key(2), key(1), key(3)])
+    assert readings == {key(1): stored(instance(1)), key(2): None, key(3): Unread(why="Eureka did not answer")}
+    assert len(bench.wire.calls) == 3
+
+
+def test_threads_do_what_one_after_the_other_does() -> None:
+    """The answers come in the order of the items, and an exception of a call is raised."""
+    with ThreadWorkers(4) as workers:
+        assert workers.each(lambda n: n * 2, range(20)) == InTurn().each(lambda n: n * 2, range(20))
+        with pytest.raises(ZeroDivisionError):
+            workers.each(lambda n: 1 // n, [1, 0])

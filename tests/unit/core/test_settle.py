@@ -9,7 +9,7 @@ import pytest
 from eurekube_sync.actions import Register
 from eurekube_sync.apply import Deadline
 from eurekube_sync.desired import Desired
-from eurekube_sync.errors import ClusterError
+from eurekube_sync.errors import ClusterDenied, ClusterError
 from eurekube_sync.model import Complete, SyncerRef, SyncerStatus
 from eurekube_sync.outcome import Outcomes
 from eurekube_sync.plan import Plan
@@ -111,3 +111,90 @@ def test_a_deadline_that_passes_after_the_last_call_cuts_nothing() -> None:
     assert not world.run().cut_short
     world.wire.then = lambda: stop_at(calls - 1)
     assert world.run().cut_short
+
+
+def test_a_finalizer_is_put_on_once_before_the_first_registration(bench: Bench) -> None:
+    """One that is there already is left, and an action without a syncer needs none."""
+    bench.cluster.apply(syncer())
+    assert bench.put_on() == ({}, ())
+    assert bench.cluster.syncers[REF].finalizers == (CLEANUP_FINALIZER,)
+    bench.wire.calls.clear()
+    assert bench.put_on() == ({}, ())
+    assert bench.wire.calls == []
+
+
+def test_a_syncer_whose_finalizer_failed_must_not_register(bench: Bench) -> None:
+    """It could be deleted, and nobody would clean up."""
+    bench.cluster.apply(syncer())
+    bench.cluster.refuse["add_finalizer"] = ClusterDenied("403: grant patch")
+    barred, errors = bench.put_on()
+    assert barred == {REF: "its finalizer could not be set: 403: grant patch"}
+    assert [str(error) for error in errors] == ["403: grant patch"]
+
+
+def test_status_is_written_when_it_changed_and_events_when_it_flipped(bench: Bench) -> None:
+    """The second pass writes nothing."""
+    bench.cluster.apply(syncer())
+    written, errors = bench.settle()
+    assert (set(written), errors, bench.wire.verbs()) == ({REF}, (), ["write_status", "record_event"])
+    bench.wire.calls.clear()
+    bench.clock.sleep(100)
+    assert bench.settle() == ({}, ())
+    assert bench.wire.calls == []
+
+
+@pytest.mark.parametrize("call", ["write_status", "record_event", "remove_finalizer"])
+def test_a_write_that_fails_is_reported_and_the_others_go_on(bench: Bench, call: str) -> None:
+    """One syncer's trouble is no other's."""
+    gone = {ABANDON_ANNOTATION: "true"}
+    bench.cluster.apply(
+        syncer(), syncer("b"), syncer("c", deleted=1, finalizers=(CLEANUP_FINALIZER,), annotations=gone)
+    )
+    bench.cluster.refuse[call] = ClusterDenied("403")
+    _, errors = bench.settle()
+    assert len(errors) == (1 if call == "remove_finalizer" else 2)
+    assert bench.wire.verbs().count("write_status") == 2
+
+
+def test_a_deletion_waits_and_says_why_then_goes(bench: Bench) -> None:
+    """45 s, when nothing is left; others' finalizers are theirs."""
+    bench.cluster.apply(syncer(deleted=START, finalizers=(CLEANUP_FINALIZER, "other"), port="grpc"))
+    written, _ = bench.settle()
+    ready = written[REF].condition("Ready")
+    assert ready is not None
+    assert "45 s after the deletion" in ready.message
+    bench.clock.sleep(45)
+    bench.settle()
+    assert bench.cluster.syncers[REF].finalizers == ("other",)
+
+
+def test_a_deletion_without_our_finalizer_is_none_of_ours(bench: Bench) -> None:
+    """There is nothing to take off."""
+    bench.cluster.apply(syncer(deleted=START, finalizers=("other",)))
+    bench.settle()
+    assert "remove_finalizer" not in bench.wire.verbs()
+
+
+def test_a_frozen_deletion_keeps_its_finalizer_unless_it_is_abandoned(bench: Bench) -> None:
+    """As while the CRD goes; a person's annotation lets it go."""
+    frozen = desired(
+        [
+            syncer(deleted=1, finalizers=(CLEANUP_FINALIZER,)),
+            syncer("left", deleted=1, finalizers=(CLEANUP_FINALIZER,), annotations={ABANDON_ANNOTATION: "true"}),
+        ],
+        [service()],
+        crd_live=DENIED,
+    )
+    settle(
+        bench.cluster,
+        bench.clock,
+        InTurn(),
+        bench.deadline,
+        frozen,
+        Complete(data=observed()),
+        Plan(),
+        None,
+        Outcomes(by_key={}),
+        cache_seconds=45,
+    )
+    assert [call for call in bench.wire.calls if "finalizer" in call] == ["remove_finalizer rating/left"]

@@ -1,0 +1,304 @@
+"""What a pass tells each syncer, and when that is worth an event."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eurekube_sync.actions import Cancel, Grounds, Register, Renew
+from eurekube_sync.brake import Held
+from eurekube_sync.desired import Desired
+from eurekube_sync.model import Complete, ConditionStatus, ObservedInstance, SyncerRef, SyncerStatus, Unknown
+from eurekube_sync.observed import Observed
+from eurekube_sync.outcome import Outcome, Outcomes, Result
+from eurekube_sync.plan import Blocked, Plan
+from eurekube_sync.status import flips, statuses
+
+from .build import (
+    DENIED,
+    DOWN,
+    NS,
+    OUT,
+    REF,
+    UP,
+    desired,
+    endpoint,
+    instance,
+    key,
+    nowhere,
+    observed,
+    piece,
+    service,
+    stored,
+    syncer,
+)
+
+NOW = 2000.7
+TWO = (piece(endpoint(1), endpoint(2)),)
+BOTH = (stored(instance(1)), stored(instance(2)))
+
+
+def claims(*, slices: Any = TWO, services: Any = None, **rest: Any) -> Desired:
+    """The claims of one syncer with two pods."""
+    return desired([syncer(**rest)], [service()] if services is None else services, slices)
+
+
+def status(
+    of: Desired,
+    *stands: ObservedInstance,
+    registry: Complete[Observed] | Unknown | None = None,
+    plan: Plan | None = None,
+    held: Held | None = None,
+    outcomes: tuple[Outcome, ...] = (),
+    waiting: str | None = None,
+    now: float = NOW,
+) -> SyncerStatus:
+    """The status of the syncer `rating` after such a pass."""
+    return statuses(
+        of,
+        registry or Complete(data=observed(*stands)),
+        plan or Plan(),
+        held,
+        Outcomes.of(outcomes),
+        {REF: waiting} if waiting else {},
+        now=now,
+    )[REF]
+
+
+def conditions(found: SyncerStatus) -> dict[str, tuple[str, str]]:
+    """Value and reason of each condition."""
+    return {c.type: (c.status.value, c.reason) for c in found.conditions}
+
+
+def message(found: SyncerStatus, type_: str = "Ready") -> str:
+    """The message of one condition."""
+    condition = found.condition(type_)
+    assert condition is not None
+    return condition.message
+
+
+def failed(number: int, detail: str = "refused", result: Result = Result.FAILED) -> Outcome:
+    """A failed registration."""
+    return Outcome(action=Register(instance=instance(number), syncer=REF, why=""), result=result, detail=detail)
+
+
+def test_a_syncer_in_order_is_ready() -> None:
+    """All its pods are UP: every condition is in peace, and the counts say so."""
+    found = status(claims(), *BOTH)
+    assert conditions(found) == {
+        "Ready": ("True", "InSync"),
+        "Synced": ("True", "InSync"),
+        "Conflict": ("False", "NoConflict"),
+        "RemovalHeld": ("False", "NothingHeld"),
+    }
+    assert (found.ready, found.desired, found.registered, found.up, found.down) == ("2/2", 2, 2, 2, 0)
+    assert (found.app_name, found.vip_address, found.apps, found.errors) == ("RATING", "rating", ("RATING",), ())
+    assert message(found) == "2 of 2 UP as RATING"
+    assert {c.last_transition for c in found.conditions} == {2000}
+
+
+@pytest.mark.parametrize(
+    ("stands", "ready", "expected"),
+    [
+        ((UP, DOWN), "1/2", ("True", "InSync")),
+        ((DOWN, DOWN), "0/2", ("False", "NoneUp")),
+        ((), "0/2", ("False", "NoneUp")),
+    ],
+)
+def test_ready_means_that_callers_reach_something(
+    stands: tuple[Any, ...], ready: str, expected: tuple[str, str]
+) -> None:
+    """One UP instance is enough."""
+    found = status(claims(), *(stored(instance(n), status=one) for n, one in enumerate(stands, 1)))
+    assert (found.ready, found.registered, conditions(found)["Ready"]) == (ready, len(stands), expected)
+
+
+def test_without_endpoints_it_is_not_ready() -> None:
+    """Though it is in sync."""
+    found = conditions(status(claims(slices=())))
+    assert (found["Ready"], found["Synced"]) == (("False", "NoEndpoints"), ("True", "InSync"))
+
+
+def test_what_a_person_set_out_of_service_is_reported() -> None:
+    """It is left alone, and said."""
+    found = status(claims(), stored(instance(1)), stored(instance(2), status=OUT))
+    assert message(found) == "1 of 2 UP as RATING; 1 set OUT_OF_SERVICE by hand"
+    assert (found.up, found.down) == (1, 1)
+
+
+def test_a_warning_stands_in_the_message() -> None:
+    """It works, and may surprise."""
+    assert "no legal host name" in message(status(claims(vipAddress="ra_ting"), *BOTH))
+
+
+def test_outcomes_count_over_what_was_listed() -> None:
+    """A cancelled instance is gone, a failed registration never came, an unseen successor's is not ours."""
+    cancel = Cancel(key=key(2), syncer=REF, why="", grounds=Grounds.ABSENCE, was=UP)
+    renew = Renew(key=key(1), syncer=REF, why="")
+    done = (
+        Outcome(action=renew, result=Result.DONE, status=UP),
+        Outcome(action=cancel, result=Result.DONE),
+        Outcome(action=Renew(key=key(9), syncer=None, why=""), result=Result.DONE, status=UP),
+    )
+    found = status(claims(), *BOTH, outcomes=done)
+    assert (found.registered, found.up) == (1, 1)
+
+
+def test_instances_of_a_syncer_that_is_not_there_are_told_to_nobody() -> None:
+    """An orphan has no status."""
+    stands = stored(instance(5, ref=SyncerRef(NS, "gone")))
+    assert status(claims(), *BOTH, stands).registered == 2
+
+
+@pytest.mark.parametrize("result", [Result.FAILED, Result.HELD_BACK, Result.NOT_TRIED])
+def test_what_failed_is_said_in_a_capped_sample(result: Result) -> None:
+    """Synced is False, with the first in the message and five in the list."""
+    found = status(claims(), *BOTH, outcomes=tuple(failed(n, "x" * 600, result) for n in range(3, 10)))
+    assert conditions(found)["Synced"] == ("False", "PartlyFailed")
+    assert conditions(found)["Ready"] == ("False", "PartlyFailed")
+    assert (len(found.errors), {len(error) for error in found.errors}) == (5, {500})
+    assert found.errors[0].endswith("...")
+
+
+def test_a_single_failure_is_the_message() -> None:
+    """More are counted."""
+    assert message(status(claims(), outcomes=(failed(1),)), "Synced") == f"{key(1)}: refused"
+    two = status(claims(), outcomes=(failed(2), failed(1)))
+    assert message(two, "Synced") == f"{key(1)}: refused (and 1 more)"
+
+
+def test_a_conflict_is_its_own_condition() -> None:
+    """From the plan, from a heal, or from an older syncer; it outweighs failures in the summary."""
+    blocked = Blocked(key=key(1), syncer=REF, why="an instance without our mark stands under our id", conflict=True)
+    renew = Renew(key=key(1), syncer=REF, why="")
+    healed = Outcome(action=renew, result=Result.CONFLICT, detail="another's")
+    for found in (
+        status(claims(), plan=Plan(blocked=(blocked,)), outcomes=(failed(2),)),
+        status(claims(), outcomes=(healed,)),
+        status(desired([syncer(created=9), syncer("older", created=1)], [service()], TWO)),
+    ):
+        assert conditions(found)["Conflict"] == ("True", "Conflict")
+        assert conditions(found)["Ready"] == ("False", "Conflict")
+
+
+def test_an_instance_that_could_not_be_read_is_a_failure_not_a_conflict() -> None:
+    """The next pass reads it again."""
+    blocked = Blocked(key=key(1), syncer=REF, why="timeout", conflict=False)
+    found = conditions(status(claims(), plan=Plan(blocked=(blocked,))))
+    assert (found["Synced"], found["Conflict"]) == (("False", "PartlyFailed"), ("False", "NoConflict"))
+
+
+def test_held_removals_are_told_with_their_numbers_and_how_to_release_them() -> None:
+    """To the syncers that they concern, and to no other."""
+    withdrawal = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, was=UP)
+    held = Held(plan_id="abc", withdrawals=(withdrawal,), reason="11 of 20 would go")
+    found = status(claims(), *BOTH, held=held)
+    assert conditions(found)["RemovalHeld"] == ("True", "TooManyRemovals")
+    assert conditions(found)["Ready"] == ("False", "TooManyRemovals")
+    assert "1 of its removals are held" in message(found, "RemovalHeld")
+    assert message(found, "RemovalHeld").endswith("11 of 20 would go; to release them: eurekube-sync run --approve abc")
+    others = replace(held, withdrawals=(replace(withdrawal, syncer=SyncerRef(NS, "other")),))
+    assert conditions(status(claims(), *BOTH, held=others))["RemovalHeld"] == ("False", "NothingHeld")
+
+
+def test_a_frozen_syncer_says_why_and_keeps_what_it_said_before() -> None:
+    """Its instances still stand."""
+    before = status(claims(), *BOTH)
+    found = status(claims(services=(), status=before), *BOTH)
+    assert conditions(found)["Ready"] == conditions(found)["Synced"] == ("False", "NoMatchingService")
+    assert (found.ready, found.desired, found.registered) == ("2/2", 2, 2)
+    assert (found.app_name, found.vip_address, found.apps) == ("RATING", "rating", ("RATING",))
+
+
+def test_an_unknown_source_is_unknown_not_false() -> None:
+    """Nobody knows whether it is ready."""
+    found = status(claims(slices=nowhere(DENIED)), *BOTH)
+    assert conditions(found)["Ready"] == conditions(found)["Synced"] == ("Unknown", "SourceUnknown")
+
+
+def test_while_eureka_cannot_be_read_what_stood_is_the_best_that_is_known() -> None:
+    """The counts stay, and Synced is Unknown."""
+    before = status(claims(), *BOTH, stored(instance(3)))
+    found = status(claims(status=before), registry=DENIED)
+    assert (found.ready, found.registered, found.up, found.down) == ("2/2", 3, 3, 0)
+    assert conditions(found)["Ready"] == conditions(found)["Synced"] == ("Unknown", "RegistryUnknown")
+    fresh = status(claims(), registry=DENIED)
+    assert (fresh.ready, fresh.registered) == ("0/2", 0)
+
+
+@pytest.mark.parametrize(("waiting", "expected"), [("Eureka is away", "Eureka is away"), (None, "are gone")])
+def test_a_deletion_says_what_it_waits_for(waiting: str | None, expected: str) -> None:
+    """Nothing is desired any more."""
+    found = status(claims(deleted=1.0), *BOTH, waiting=waiting)
+    assert conditions(found)["Ready"] == conditions(found)["Synced"] == ("False", "Deleting")
+    assert message(found).endswith(expected)
+    assert (found.ready, found.desired) == ("2/0", 0)
+
+
+def test_only_the_first_ten_apps_are_listed() -> None:
+    """A selector may match many Services."""
+    services = [service(f"app{number:02}") for number in range(12)]
+    slices = [piece(endpoint(number), service=f"app{number:02}") for number in range(12)]
+    found = status(desired([syncer(selector={"matchLabels": {"app": "rating"}})], services, slices))
+    assert (len(found.apps), found.app_name) == (10, "APP00")
+
+
+def test_a_pass_that_changes_nothing_gives_the_same_status() -> None:
+    """So that it is not written: the time of a condition moves only when its value flips."""
+    for of in (claims(), claims(services=()), claims(slices=nowhere(DENIED)), claims(deleted=1.0)):
+        before = status(of, *BOTH)
+        (claim,) = of.claims.values()
+        told = replace(of, claims={REF: replace(claim, syncer=replace(claim.syncer, status=before))})
+        assert status(told, *BOTH, now=NOW + 1000) == before
+
+
+def test_the_time_of_a_condition_moves_when_its_value_flips_and_only_then() -> None:
+    """A new reason or message alone is no transition; a new generation is observed."""
+    before = status(claims(), *BOTH)
+    less = status(claims(status=before, generation=2), stored(instance(1)), now=3000)
+    ready = less.condition("Ready")
+    assert ready is not None
+    assert (ready.last_transition, ready.observed_generation, less.observed_generation) == (2000, 2, 2)
+    none = status(claims(status=less), now=4000).condition("Ready")
+    assert none is not None
+    assert (none.status, none.last_transition) == (ConditionStatus.FALSE, 4000)
+
+
+def events(before: SyncerStatus | None, of: Desired, found: SyncerStatus) -> list[tuple[str, bool, str]]:
+    """Reason, whether it is a warning, and key of each event."""
+    (claim,) = of.claims.values()
+    told = replace(claim, syncer=replace(claim.syncer, status=before))
+    return [(event.reason, event.warning, event.key) for event in flips(told, found)]
+
+
+def test_events_are_written_on_flips_only() -> None:
+    """The first Ready is news; conditions that begin in peace are not; and the same again is none."""
+    good = status(claims(), *BOTH)
+    assert events(None, claims(), good) == [("InSync", False, "Ready=True")]
+    assert events(good, claims(), good) == []
+    assert events(good, claims(), status(claims(), stored(instance(1)))) == []
+
+
+def test_trouble_that_comes_and_goes_is_an_event_each() -> None:
+    """A warning when it comes, normal when it goes."""
+    good = status(claims(), *BOTH)
+    blocked = Blocked(key=key(1), syncer=REF, why="another's", conflict=True)
+    bad = status(claims(), plan=Plan(blocked=(blocked,)))
+    assert events(good, claims(), bad) == [("Conflict", True, "Ready=False"), ("Conflict", True, "Conflict=True")]
+    assert events(bad, claims(), good) == [("InSync", False, "Ready=True"), ("NoConflict", False, "Conflict=False")]
+    assert events(None, claims(), bad) == events(good, claims(), bad)
+
+
+def test_not_knowing_is_a_warning() -> None:
+    """Ready goes from True to Unknown."""
+    good, unknown = status(claims(), *BOTH), status(claims(), registry=DENIED)
+    assert events(good, claims(), unknown) == [("RegistryUnknown", True, "Ready=Unknown")]
+
+
+def test_an_event_tells_whose_it_is() -> None:
+    """Its name is made of uid, reason and key, so that the same event is counted, not repeated."""
+    (claim,) = claims().claims.values()
+    (event,) = flips(claim, status(claims(), *BOTH))
+    assert (event.syncer, event.uid, event.message) == (REF, claim.syncer.uid, "2 of 2 UP as RATING")
