@@ -169,8 +169,10 @@ class Applier:
                 return Outcome(action=action, result=Result.DONE, status=action.instance.status)
             case Update():
                 self._register(action.instance, stored=action.stored_timestamp)
-                kept = action.was is InstanceStatus.OUT_OF_SERVICE  # a person's override outlives a register
-                return Outcome(action=action, result=Result.DONE, status=action.was if kept else action.instance.status)
+                status = action.instance.status
+                if action.was is InstanceStatus.OUT_OF_SERVICE and status is InstanceStatus.UP:
+                    status = action.was  # a person's override outlives a register of UP; a DOWN is trusted first
+                return Outcome(action=action, result=Result.DONE, status=status)
             case Renew():
                 return self._heal(action)
             case _:  # pragma: no cover

@@ -145,7 +145,7 @@ def test_a_register_is_newer_than_what_is_stored(bench: Bench, stored_at: int, w
 
 @pytest.mark.parametrize(
     ("was", "becomes", "expected"),
-    [(DOWN, UP, UP), (UP, UP, UP), (OUT, UP, OUT), (DOWN, DOWN, DOWN)],
+    [(DOWN, UP, UP), (UP, UP, UP), (OUT, UP, OUT), (OUT, DOWN, DOWN), (DOWN, DOWN, DOWN)],
 )
 def test_an_update_tells_what_stands_then(
     bench: Bench, was: InstanceStatus, becomes: InstanceStatus, expected: InstanceStatus
