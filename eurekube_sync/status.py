@@ -6,6 +6,7 @@ written.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -13,6 +14,7 @@ from typing import assert_never
 from eurekube_sync.brake import Held
 from eurekube_sync.desired import Claim, Deleting, Desired, Frozen, Serving
 from eurekube_sync.model import (
+    Cause,
     Complete,
     Condition,
     ConditionStatus,
@@ -26,7 +28,7 @@ from eurekube_sync.model import (
 from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcomes, Result
 from eurekube_sync.ownership import syncer_of
-from eurekube_sync.plan import Blocked, Plan
+from eurekube_sync.plan import Plan
 
 _MOST_APPS = 10
 _MOST_ERRORS = 5
@@ -40,6 +42,9 @@ class _Tally:
     standing: dict[InstanceKey, InstanceStatus] = field(default_factory=dict)
     conflicts: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    unreached: Counter[Cause] = field(default_factory=Counter)
+    """Calls that failed with the whole server: counted, for their texts and their number differ from pass to pass."""
+    unread: int = 0
     held: int = 0
 
     def count(self, status: InstanceStatus) -> int:
@@ -107,22 +112,27 @@ def _tallies(
             tally.standing[key] = outcome.status
         if outcome.result is Result.CONFLICT:
             tally.conflicts.append(f"{key}: {outcome.detail}")
+        elif outcome.cause or outcome.result is Result.NOT_TRIED:
+            tally.unreached[outcome.cause or Cause.UNAVAILABLE] += 1
         elif outcome.failed:
             tally.failures.append(f"{key}: {outcome.detail}")
     for blocked in plan.blocked:
-        tally = of(blocked.syncer)
-        (tally.conflicts if blocked.conflict else tally.failures).append(_blocked(blocked))
+        if blocked.conflict:
+            of(blocked.syncer).conflicts.append(f"{blocked.key}: {blocked.why}")
+        else:
+            of(blocked.syncer).unread += 1
     for withdrawal in held.withdrawals if held else ():
         of(withdrawal.syncer).held += 1
     for claim in desired.claims.values():
         if isinstance(claim, Serving):
             lost = [f"{key}: syncer {holder} is older and holds it" for key, holder in sorted(claim.lost.items())]
             of(claim.syncer.ref).conflicts.extend(lost)
+    for tally in tallies.values():
+        for cause, count in sorted(tally.unreached.items()):
+            tally.failures.append(f"{count} of its calls to Eureka failed or were not tried: {cause}")
+        if tally.unread:
+            tally.failures.append(f"{tally.unread} of its instances could not be read again")
     return tallies
-
-
-def _blocked(blocked: Blocked) -> str:
-    return f"{blocked.key}: {blocked.why}"
 
 
 def _status(

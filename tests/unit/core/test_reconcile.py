@@ -447,3 +447,21 @@ def test_a_lease_is_only_a_lease() -> None:
     world.later(2)
     world.registry.evict()
     assert not {key(1), key(2)} & set(world.registry.held)
+
+
+def test_an_outage_of_eureka_is_told_once() -> None:
+    """Other calls fail in each pass, for renewals begin somewhere else; the status is not rewritten for that."""
+    world = FakeWorld()
+    for app in range(3):
+        name = f"app{app}"
+        world.cluster.apply(syncer(name, selector={"app": name}), service(name, labels={"app": name}))
+        pods = [endpoint(20 * app + number) for number in range(20)]
+        world.cluster.apply(piece(*pods, service=name))
+    world.run()
+    for number, one in enumerate(world.registry.held):
+        world.registry.refuse[one] = RegistryUnavailable(f"connection {number} timed out")
+    world.later(40)
+    assert len(world.run().statuses) == 3
+    for _ in range(6):
+        world.later(10)
+        assert world.run().statuses == {}

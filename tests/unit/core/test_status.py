@@ -10,7 +10,7 @@ import pytest
 from eurekube_sync.actions import Cancel, Grounds, Register, Renew
 from eurekube_sync.brake import Held
 from eurekube_sync.desired import Desired
-from eurekube_sync.model import Complete, ConditionStatus, ObservedInstance, SyncerRef, SyncerStatus, Unknown
+from eurekube_sync.model import Cause, Complete, ConditionStatus, ObservedInstance, SyncerRef, SyncerStatus, Unknown
 from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.plan import Blocked, Plan
@@ -152,7 +152,7 @@ def test_instances_of_a_syncer_that_is_not_there_are_told_to_nobody() -> None:
     assert status(claims(), *BOTH, stands).registered == 2
 
 
-@pytest.mark.parametrize("result", [Result.FAILED, Result.HELD_BACK, Result.NOT_TRIED])
+@pytest.mark.parametrize("result", [Result.FAILED, Result.HELD_BACK])
 def test_what_failed_is_said_in_a_capped_sample(result: Result) -> None:
     """Synced is False, with the first in the message and five in the list."""
     found = status(claims(), *BOTH, outcomes=tuple(failed(n, "x" * 600, result) for n in range(3, 10)))
@@ -302,3 +302,26 @@ def test_an_event_tells_whose_it_is() -> None:
     (claim,) = claims().claims.values()
     (event,) = flips(claim, status(claims(), *BOTH))
     assert (event.syncer, event.uid, event.message) == (REF, claim.syncer.uid, "2 of 2 UP as RATING")
+
+
+@pytest.mark.parametrize(
+    ("result", "cause", "expected"),
+    [
+        (Result.FAILED, Cause.UNAVAILABLE, "1 of its calls to Eureka failed or were not tried: Unavailable"),
+        (Result.FAILED, Cause.DENIED, "1 of its calls to Eureka failed or were not tried: Denied"),
+        (Result.NOT_TRIED, None, "1 of its calls to Eureka failed or were not tried: Unavailable"),
+        (Result.FAILED, None, f"{key(1)}: timeout 17"),
+        (Result.HELD_BACK, None, f"{key(1)}: timeout 17"),
+    ],
+)
+def test_trouble_of_the_whole_server_is_counted_not_quoted(result: Result, cause: Cause | None, expected: str) -> None:
+    """Its texts differ with each call, and a status is written when something changed, not with every text."""
+    action = Register(instance=instance(1), syncer=REF, why="")
+    outcome = Outcome(action=action, result=result, detail="timeout 17", cause=cause)
+    assert status(claims(), outcomes=(outcome,)).errors == (expected,)
+
+
+def test_instances_that_could_not_be_read_are_counted() -> None:
+    """For the same reason."""
+    blocked = tuple(Blocked(key=key(n), syncer=REF, why=f"timeout {n}", conflict=False) for n in (1, 2))
+    assert status(claims(), plan=Plan(blocked=blocked)).errors == ("2 of its instances could not be read again",)
