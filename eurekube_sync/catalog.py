@@ -12,10 +12,9 @@ class Catalog:
     """The Services and slices of one namespace."""
 
     def __init__(self, services: Complete[tuple[Service, ...]], slices: Complete[tuple[EndpointSlice, ...]]) -> None:
-        self._services = services.data
         self._by_name = {service.name: service for service in services.data}
         self._by_label: dict[tuple[str, str], list[Service]] = {}
-        for service in services.data:
+        for service in self._by_name.values():
             for label in service.labels.items():
                 self._by_label.setdefault(label, []).append(service)
         self._slices: dict[str, list[EndpointSlice]] = {}
@@ -24,7 +23,7 @@ class Catalog:
 
     def matching(self, selector: Selector) -> tuple[Service, ...]:
         """The Services that the selector means, by name; a label narrows the walk."""
-        candidates: Iterable[Service] = self._services
+        candidates: Iterable[Service] = self._by_name.values()
         if selector.service is not None:
             candidates = [self._by_name[selector.service]] if selector.service in self._by_name else []
         elif selector.labels:

@@ -68,3 +68,10 @@ def test_the_pods_that_listen_at_an_address_and_port_prove_who_is_gone() -> None
         elsewhere=Complete(data=()),
     )
     assert pods_by_socket(view(slices=slices)) == {("10.0.0.1", 8080): {"uid-of-rating-1", "uid-of-host-network"}}
+
+
+def test_a_service_that_is_listed_twice_is_one() -> None:
+    """Nothing that is said of it is said twice."""
+    catalog = Catalog(Complete(data=(WEB, WEB)), Complete(data=()))
+    assert catalog.matching(Selector(labels=(("app", "rating"),))) == (WEB,)
+    assert catalog.matching(Selector(expressions=(Expression(key="app", operator="Exists"),))) == (WEB,)
