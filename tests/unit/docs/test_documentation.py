@@ -27,7 +27,7 @@ README = (ROOT / "README.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
-OTHER_PROGRAMS = frozenset({"--hypothesis-profile", "--editable", "--strict"})
+OTHER_PROGRAMS = frozenset({"--cov", "--hypothesis-profile", "--editable", "--strict"})
 OTHER_VARIABLES = frozenset({PASSWORD_VARIABLE, CACHE_VARIABLE, "EUREKUBE_SYNC_DEBUG"})
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -85,6 +85,7 @@ def test_the_readmes_exit_codes_are_the_programs() -> None:
 @EVERY_PAGE
 def test_every_command_line_parses(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each `eurekube-sync ...` is one that click takes, without a word too much."""
+    monkeypatch.chdir(ROOT)  # files that a line names are there
     monkeypatch.setenv("EUREKUBE_SYNC_OWNER", "docs")
     monkeypatch.setenv("EUREKUBE_SYNC_EUREKA_URL", "http://eureka.example.com:8761/eureka")
     for arguments in command_lines(page.read_text()):
