@@ -20,7 +20,7 @@ def as_data(report: PassReport, code: ExitCode) -> dict[str, Any]:
         "dryRun": report.dry_run,
         "exitCode": int(code),
         "summary": summary(report),
-        "planId": withdrawal_id(report.plan.actions),
+        "planId": _plan_id(report),
         "actions": [_action(action, report) for action in report.plan.actions],
         "blocked": [
             {"app": b.key.app, "id": b.key.id, "syncer": str(b.syncer), "why": b.why, "conflict": b.conflict}
@@ -40,6 +40,13 @@ def as_data(report: PassReport, code: ExitCode) -> dict[str, Any]:
         ],
         "messages": sentences(report),
     }
+
+
+def _plan_id(report: PassReport) -> str | None:
+    """What `--approve` takes; None when nothing would be withdrawn."""
+    if report.held is not None:
+        return report.held.plan_id
+    return withdrawal_id(report.plan.actions) if report.plan.withdrawals else None
 
 
 def _unknown(report: PassReport) -> list[tuple[str, Unknown]]:

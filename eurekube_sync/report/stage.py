@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rich.console import Console
-from rich.padding import Padding
+from rich.segment import Segment, Segments
 from rich.text import Text
 
 from eurekube_sync.reconcile import PassReport
@@ -33,7 +33,9 @@ class Stage:
 
     def report(self, report: PassReport) -> None:
         """The report of a pass, as `run` prints it."""
-        self._console.print(Padding(pass_table(report), (0, 0, 0, 3), expand=False))
+        narrower = self._console.options.update(width=self._console.width - 3)
+        for line in self._console.render_lines(pass_table(report), narrower, pad=False):
+            self._console.print(Segments([Segment("   "), *line]))
 
     def listing(self, title: str, lines: Iterable[tuple[str, str]]) -> None:
         """What somebody sees: a name and a state a line; nothing is said to be nothing."""

@@ -1,12 +1,14 @@
-"""A pass as a table, by app: what comes, what changes, what goes, and why. The one place that imports rich."""
+"""A pass as a table, by app: what comes, what changes, what goes, and why. With `stage`, all that imports rich."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import IO
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -17,60 +19,108 @@ from eurekube_sync.reconcile import PassReport
 from eurekube_sync.report.words import sentences, summary
 
 _MOST_ROWS = 200
+_UNBOUNDED = 10_000
+"""Columns of what is no terminal: one line a row and a sentence, for grep."""
+_HEADINGS = ("APP", "", "INSTANCE", "STATUS", "WHY", "SYNCER")
+_IN_WORDS = {
+    Result.FAILED: "failed",
+    Result.HELD_BACK: "held back",
+    Result.NOT_TRIED: "not tried",
+    Result.CONFLICT: "conflict",
+}
 
 
 def console_for(stream: IO[str], *, width: int | None = None) -> Console:
-    """A console that colours at a terminal only (NO_COLOR and FORCE_COLOR are honoured) and never cuts an id short."""
+    """A console that colours at a terminal only (NO_COLOR and FORCE_COLOR are honoured) and wraps nothing elsewhere."""
     console = Console(file=stream, highlight=False, soft_wrap=False, width=width)
     if not console.is_terminal and width is None:
-        console.width = 160
+        console.width = _UNBOUNDED
     return console
 
 
 def pass_table(report: PassReport) -> RenderableType:
-    """The diff table, when there is a diff; then what to see to; then the summary line."""
-    parts: list[RenderableType] = []
-    rows = list(_rows(report))
-    if rows:
-        parts.append(_table(rows))
+    """The diff, when there is one; then what to see to; then the summary line."""
+    rows = sorted(_rows(report), key=lambda row: (row.app, _natural(row.id)))
+    parts: list[RenderableType] = [_Diff(rows[:_MOST_ROWS])] if rows else []
+    if len(rows) > _MOST_ROWS:
+        parts.append(Text(f"... and {len(rows) - _MOST_ROWS} more; -o json has them all", style="dim"))
     parts += [_sentence(sentence) for sentence in sentences(report)]
     parts.append(Text(summary(report), style="bold"))
     return Group(*parts)
 
 
-_Row = tuple[Text, Text, Text, Text, Text]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    app: str
+    sign: str
+    id: str
+    status: str
+    why: str
+    syncer: str
+    style: str
 
 
-def _table(rows: list[tuple[str, _Row]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold dim", show_edge=False)
-    table.add_column("APP", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    table.add_column("INSTANCE", overflow="fold")
-    table.add_column("STATUS", no_wrap=True)
-    table.add_column("WHY", overflow="fold")
-    table.add_column("SYNCER", overflow="fold")
-    for app, group in groupby(rows[:_MOST_ROWS], key=lambda row: row[0]):
-        for index, (_, cells) in enumerate(group):
-            table.add_row(Text(app if index == 0 else "", style="bold"), *cells)
-    if len(rows) > _MOST_ROWS:
-        rest = Text(f"... and {len(rows) - _MOST_ROWS} more; -o json has them all", style="dim")
-        table.add_row(Text(""), Text(""), rest)
-    return table
+class _Diff:
+    """The rows as columns where these fit, else each on lines of its own: an id is never broken without need."""
+
+    def __init__(self, rows: Sequence[_Row]) -> None:
+        self._rows = rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = list(_columns(self._rows))
+        yield from lines if max(line.cell_len for line in lines) <= options.max_width else _stacked(self._rows)
 
 
-def _rows(report: PassReport) -> Iterator[tuple[str, _Row]]:
-    held = report.held.withdrawals if report.held else ()
-    rows: list[tuple[str, str, _Row]] = []
+def _columns(rows: Sequence[_Row]) -> Iterator[Text]:
+    table = [tuple(Text(heading, style="bold dim") for heading in _HEADINGS)]
+    for app, group in groupby(rows, key=lambda row: row.app):
+        for index, row in enumerate(group):
+            table.append(
+                (
+                    Text("" if index else app, style="bold"),
+                    Text(row.sign, style=row.style),
+                    Text(row.id),
+                    Text(row.status, style=row.style),
+                    Text(row.why),
+                    Text(row.syncer, style="dim"),
+                )
+            )
+    widths = [max(cell.cell_len for cell in column) for column in zip(*table, strict=True)]
+    for cells in table:
+        for cell, width in zip(cells[:-1], widths, strict=False):
+            cell.pad_right(width - cell.cell_len)
+        yield Text("  ").join(cells)
+
+
+def _stacked(rows: Sequence[_Row]) -> Iterator[RenderableType]:
+    for (app, syncer), group in groupby(rows, key=lambda row: (row.app, row.syncer)):
+        yield Text.assemble((app, "bold"), (f"  {syncer}", "dim"))
+        for row in group:
+            yield Text.assemble((f"{row.sign} ", row.style), row.id, "  ", (row.status, row.style))
+            yield _hanging(Text(" "), Text(row.why))
+
+
+def _natural(text: str) -> tuple[tuple[int, str], ...]:
+    """10.0.0.9 before 10.0.0.10."""
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text))
+
+
+def _rows(report: PassReport) -> Iterator[_Row]:
     for action in report.plan.changes:
         if not (isinstance(action, Cancel) and action.was is None):
-            outcome = report.outcomes.by_key.get(action.key)
-            rows.append((action.key.app, action.key.id, _row(action, outcome)))
-    rows += [(action.key.app, action.key.id, _row(action, None, held=True)) for action in held]
+            yield _row(action, report.outcomes.by_key.get(action.key))
+    for action in report.held.withdrawals if report.held else ():
+        yield _row(action, None, held=True)
     for blocked in report.plan.blocked:
-        cells = ("!", blocked.key.id, "blocked", blocked.why, str(blocked.syncer))
-        rows.append((blocked.key.app, blocked.key.id, _cells(cells, "magenta")))
-    for app, _, row in sorted(rows, key=lambda row: row[:2]):
-        yield app, row
+        yield _Row(
+            app=blocked.key.app,
+            sign="!",
+            id=blocked.key.id,
+            status="blocked",
+            why=blocked.why,
+            syncer=str(blocked.syncer),
+            style="magenta",
+        )
 
 
 def _row(action: Action, outcome: Outcome | None, *, held: bool = False) -> _Row:
@@ -95,14 +145,26 @@ def _row(action: Action, outcome: Outcome | None, *, held: bool = False) -> _Row
     if held:
         sign, style, why = "=", "bold yellow", f"HELD: {why}"
     if outcome is not None and (outcome.failed or outcome.result is Result.CONFLICT):
-        sign, style, why = "!", "bold red", f"{outcome.result.value}: {outcome.detail}"
-    return _cells((sign, action.key.id, status, why, str(action.syncer or "")), style)
+        sign, style, why = "!", "bold red", f"{_IN_WORDS[outcome.result]}: {outcome.detail}"
+    return _Row(
+        app=action.key.app,
+        sign=sign,
+        id=action.key.id,
+        status=status,
+        why=why,
+        syncer=str(action.syncer or ""),
+        style=style,
+    )
 
 
-def _cells(cells: tuple[str, str, str, str, str], style: str) -> _Row:
-    sign, id_, status, why, syncer = cells
-    return Text(sign, style), Text(id_), Text(status, style), Text(why), Text(syncer, "dim")
+def _sentence(sentence: str) -> RenderableType:
+    return _hanging(Text("!", style="bold yellow"), Text(sentence))
 
 
-def _sentence(sentence: str) -> Text:
-    return Text.assemble(("! ", "bold yellow"), sentence)
+def _hanging(mark: Text, text: Text) -> RenderableType:
+    """A mark, and a text whose further lines begin below its first."""
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(mark, text)
+    return grid

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
 
-from eurekube_sync.actions import Cancel, Register, Renew, Update, withdraws
-from eurekube_sync.desired import Deleting, Frozen, Serving
-from eurekube_sync.model import Unknown
-from eurekube_sync.outcome import Result
+from eurekube_sync.actions import Cancel, Register, Renew, Update, brings_up, withdraws
+from eurekube_sync.desired import Claim, Deleting, Frozen, Serving
+from eurekube_sync.model import Cause, SyncerRef, Unknown
+from eurekube_sync.outcome import Outcome, Result
 from eurekube_sync.reconcile import PassReport
 from eurekube_sync.view import unknown_sources
 
@@ -18,38 +19,41 @@ def summary(report: PassReport) -> str:
     """The one line of a pass."""
     plan, outcomes, troubles = report.plan, report.outcomes, _troubles(report)
     cancels = [action for action in plan.of(Cancel) if action.was is not None]
-    down = sum(withdraws(action) for action in plan.of(Update))
-    counts = [
-        (len(plan.of(Register)), "to register", "registered"),
-        (len(plan.of(Update)) - down, "to update", "updated"),
-        (down, "to turn DOWN", "turned DOWN"),
-        (len(cancels), "to cancel", "cancelled"),
-    ]
     if report.dry_run:
-        parts = [f"{n} {todo}" for n, todo, _ in counts if n] or ["nothing to change"]
+        up, down = (sum(map(turns, plan.of(Update))) for turns in (brings_up, withdraws))
+        counts = [
+            (len(plan.of(Register)), "to register"),
+            (len(plan.of(Update)) - up - down, "to update"),
+            (up, "to turn UP"),
+            (down, "to turn DOWN"),
+            (len(cancels), "to cancel"),
+        ]
+        parts = [f"{n} {todo}" for n, todo in counts if n] or ["nothing to change"]
         parts.append(f"{len(plan.of(Renew))} to renew")
         return f"dry run: {', '.join(parts)}{troubles}"
     renewed = sum(isinstance(o.action, Renew) and o.result is Result.DONE for o in outcomes.by_key.values())
     healed = outcomes.count(Result.HEALED)
-    parts = [f"{n} {done}" for n, _, done in _done(report) if n] or ["in sync" if not troubles else "nothing changed"]
+    parts = [f"{n} {done}" for n, done in _done(report) if n] or ["in sync" if not troubles else "nothing changed"]
     parts += [f"{healed} registered again"] if healed else []
     parts.append(f"{renewed} renewed")
     return f"{', '.join(parts)}{troubles}"
 
 
-def _done(report: PassReport) -> Iterator[tuple[int, str, str]]:
+def _done(report: PassReport) -> Iterator[tuple[int, str]]:
     done = [o.action for o in report.outcomes.by_key.values() if o.result is Result.DONE]
-    yield sum(isinstance(a, Register) for a in done), "", "registered"
-    yield sum(isinstance(a, Update) and not withdraws(a) for a in done), "", "updated"
-    yield sum(isinstance(a, Update) and withdraws(a) for a in done), "", "turned DOWN"
-    yield sum(isinstance(a, Cancel) and a.was is not None for a in done), "", "cancelled"
+    yield sum(isinstance(a, Register) for a in done), "registered"
+    yield sum(isinstance(a, Update) and not brings_up(a) and not withdraws(a) for a in done), "updated"
+    yield sum(isinstance(a, Update) and brings_up(a) for a in done), "turned UP"
+    yield sum(isinstance(a, Update) and withdraws(a) for a in done), "turned DOWN"
+    yield sum(isinstance(a, Cancel) and a.was is not None for a in done), "cancelled"
 
 
 def _troubles(report: PassReport) -> str:
     frozen = sum(isinstance(c, Frozen) for c in report.desired.claims.values()) if report.desired else 0
     found = [
         (len(report.held.withdrawals) if report.held else 0, "held"),
-        (len(report.outcomes.failures), "failed"),
+        (len(report.outcomes.failures) - report.outcomes.count(Result.NOT_TRIED), "failed"),
+        (report.outcomes.count(Result.NOT_TRIED), "not tried"),
         (_conflicts(report), "in conflict"),
         (frozen, "syncer frozen" if frozen == 1 else "syncers frozen"),
         (len(list(unknown_sources(report.view))) + isinstance(report.registry, Unknown), "not readable"),
@@ -77,28 +81,89 @@ def _sentences(report: PassReport) -> Iterator[str]:
             "What is ours was renewed, nothing else was done."
         )
     if isinstance(report.registry, Unknown):
-        yield f"Eureka: {report.registry.message}"
-    for name, source in unknown_sources(report.view):
-        yield f"{name}: {source.message}"
+        yield _of_registry(report, report.registry)
+    yield from _of_sources(report)
     if report.held:
         yield (
             f"held: {len(report.held.withdrawals)} removals wait, {report.held.reason}. "
             f"They stay and are renewed. If it is right: run --approve {report.held.plan_id}"
         )
+    yield from _of_syncers(report)
+    if report.cut_short:
+        left = sum(o.detail == _ENDED for o in report.outcomes.failures)
+        left += sum(blocked.why == _ENDED for blocked in report.plan.blocked)
+        yield f"cut short by its deadline or a signal: {left} not tried; the next pass goes on with them"
+    yield from _grouped((b.why, f"{b.key}: {b.why}") for b in report.plan.blocked if b.why != _ENDED)
+    yield from _grouped((_kind(o), f"{o.action.key}: {o.detail}") for o in _failures(report))
+    yield from _grouped((type(error).__name__, f"Kubernetes: {error}") for error in report.cluster_errors)
+
+
+_ENDED = "the pass ended before"
+"""What `apply` says of an action that was not tried any more."""
+
+
+def _of_registry(report: PassReport, registry: Unknown) -> str:
+    """Why Eureka could not be read, and how many writes met the same."""
+    sentence = registry.message if registry.message.startswith("Eureka") else f"Eureka: {registry.message}"
+    same = sum(outcome.cause is registry.cause for outcome in report.outcomes.failures)
+    return f"{sentence} {same} of its instances could not be renewed either." if same else sentence
+
+
+def _failures(report: PassReport) -> Iterator[Outcome]:
+    """The failures that no other sentence speaks of."""
+    told = report.registry.cause if isinstance(report.registry, Unknown) else None
+    for outcome in report.outcomes.failures:
+        if outcome.detail != _ENDED and (outcome.cause is None or outcome.cause is not told):
+            yield outcome
+
+
+def _kind(outcome: Outcome) -> Hashable:
+    return outcome.cause or (outcome.result, outcome.detail)
+
+
+def _of_sources(report: PassReport) -> Iterator[str]:
+    """What could not be read of Kubernetes; one sentence for all that failed for one cause."""
+    found = list(unknown_sources(report.view))
+    whole = report.view.identity.cause if isinstance(report.view.identity, Unknown) else None
+    by_cause: dict[Hashable, list[tuple[str, Unknown]]] = {}
+    for name, source in found:
+        alone = source.cause is Cause.UNUSABLE and whole is not Cause.UNUSABLE
+        by_cause.setdefault((source.message,) if alone else source.cause, []).append((name, source))
+    for group in by_cause.values():
+        names = [name for name, _ in group]
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        yield f"{shown}: {group[-1][1].message if whole else group[0][1].message}"
+
+
+def _of_syncers(report: PassReport) -> Iterator[str]:
+    told = {source.message for _, source in unknown_sources(report.view)}
     claims = report.desired.claims if report.desired else {}
     for ref, claim in sorted(claims.items()):
-        match claim:
-            case Frozen():
-                yield f"syncer {ref}: {claim.reason}: {claim.message}"
-            case Serving():
-                yield from (f"syncer {ref}: warning: {warning}" for warning in claim.warnings)
-                yield from (f"syncer {ref}: {key} is held by the older {older}" for key, older in claim.lost.items())
-            case Deleting():
-                status = report.statuses.get(ref)
-                synced = status.condition("Synced") if status else None
-                yield from [f"syncer {ref}: deleting: {synced.message}"] if synced else []
-    for blocked in report.plan.blocked:
-        yield f"{blocked.key}: {blocked.why}"
-    for outcome in report.outcomes.failures:
-        yield f"{outcome.action.key}: {outcome.detail}"
-    yield from (f"Kubernetes: {error}" for error in report.cluster_errors)
+        if not (isinstance(claim, Frozen) and claim.unknown and claim.message in told):
+            yield from _of_syncer(report, ref, claim)
+
+
+def _of_syncer(report: PassReport, ref: SyncerRef, claim: Claim) -> Iterator[str]:
+    match claim:
+        case Frozen():
+            yield f"syncer {ref}: {claim.reason}: {claim.message}"
+        case Serving():
+            yield from (f"syncer {ref}: warning: {warning}" for warning in claim.warnings)
+            yield from _grouped(
+                (older, f"syncer {ref}: {key} is held by the older {older}") for key, older in claim.lost.items()
+            )
+        case Deleting():
+            status = report.statuses.get(ref)
+            synced = status.condition("Synced") if status else None
+            yield from [f"syncer {ref}: deleting: {synced.message}"] if synced else []
+
+
+def _grouped(found: Iterable[tuple[Hashable, str]]) -> Iterator[str]:
+    """The first sentence of each kind, with how many more there are of it."""
+    first: dict[Hashable, str] = {}
+    count: Counter[Hashable] = Counter()
+    for kind, sentence in found:
+        first.setdefault(kind, sentence)
+        count[kind] += 1
+    for kind, sentence in first.items():
+        yield f"{sentence} (and {count[kind] - 1} more)" if count[kind] > 1 else sentence
