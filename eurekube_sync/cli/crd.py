@@ -7,7 +7,7 @@ import click
 from eurekube_sync.manifests import crd_text
 
 
-@click.command()
+@click.command(short_help="Print the CRD, for kubectl apply -f -")
 def command() -> None:
     """Print the CRD: eurekube-sync crd | kubectl apply -f -"""
     click.echo(crd_text(), nl=False)

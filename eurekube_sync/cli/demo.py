@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 
 import click
 
@@ -13,28 +14,41 @@ from eurekube_sync.clock import SystemClock
 from eurekube_sync.demo import story
 from eurekube_sync.demo.manifests import SYNCER
 from eurekube_sync.embedded.playground import Playground
+from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.manifests import load_crd
 from eurekube_sync.report.stage import Stage
 from eurekube_sync.report.table import console_for
 
 
-@click.command()
+@click.command(short_help="See it work, with neither a cluster nor a Eureka.")
 @option("--serve", is_flag=True, help="Leave both servers running, and print how to point others at them.")
 @option("--kubernetes-port", type=click.IntRange(0, 65535), default=0, help="Port of the Kubernetes API; 0: any free.")
 @option("--eureka-port", type=click.IntRange(0, 65535), default=0, help="Port of Eureka; 0: any free.")
 def command(serve: bool, kubernetes_port: int, eureka_port: int) -> None:
     """See it work: both servers embedded, on loopback, and the real program between them."""
     clock = SystemClock()
-    try:
-        playground = Playground(
-            load_crd(), cache_seconds=story.CACHE_SECONDS, kubernetes_port=kubernetes_port, eureka_port=eureka_port
-        )
-        with stopped_by_signals(clock), playground:
-            _serve(playground) if serve else _tell(playground, clock)
-            while serve and not clock.stopping():
-                clock.sleep(3600)
-    except OSError as error:
-        raise click.ClickException(f"the servers could not be started: {error}") from error
+    with ExitStack() as stack:
+        stack.enter_context(stopped_by_signals(clock))
+        try:
+            playground = stack.enter_context(
+                Playground(
+                    load_crd(),
+                    cache_seconds=story.CACHE_SECONDS,
+                    kubernetes_port=kubernetes_port,
+                    eureka_port=eureka_port,
+                )
+            )
+        except OSError as error:
+            raise ConfigurationError(
+                f"the servers cannot listen on --kubernetes-port {kubernetes_port} and --eureka-port {eureka_port} "
+                f"({error.strerror}): choose others, or 0 for any free port"
+            ) from error
+        if not serve:
+            _tell(playground, clock)
+            return
+        _serve(playground)
+        while not clock.stopping():
+            clock.sleep(3600)
 
 
 def _tell(playground: Playground, clock: SystemClock) -> None:

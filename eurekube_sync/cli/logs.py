@@ -7,6 +7,9 @@ import logging
 import sys
 from datetime import UTC, datetime
 
+_CALLS = "urllib3.connectionpool"
+"""Tells of each call to either server: method, path and status, neither header nor credential."""
+
 
 class _JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
@@ -23,7 +26,8 @@ def set_up_logs(*, as_json: bool, verbose: bool) -> None:
     """Call once, before anything is logged."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines() if as_json else logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    root = logging.getLogger("eurekube_sync")
-    root.handlers[:] = [handler]
-    root.setLevel(logging.DEBUG if verbose else logging.INFO)
-    root.propagate = False
+    for name in ("eurekube_sync", _CALLS) if verbose else ("eurekube_sync",):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [handler]
+        logger.setLevel(logging.DEBUG if verbose else logging.INFO)
+        logger.propagate = False

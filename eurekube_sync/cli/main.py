@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import click
 
 from eurekube_sync.cli.options import ENVIRONMENT_PREFIX
+from eurekube_sync.cli.streams import discard_output, prepare_streams
 from eurekube_sync.errors import EurekubeError
 from eurekube_sync.exit_codes import ExitCode, of_error
 from eurekube_sync.version import __version__
@@ -53,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def exit_code(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line. One sentence on stderr for whatever goes wrong; a traceback only when it is asked for."""
+    prepare_streams()
     try:
         code = cli.main(arguments, prog_name="eurekube-sync", standalone_mode=False)
         sys.stdout.flush()
@@ -65,16 +67,16 @@ def exit_code(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        # Whoever reads our report has closed its end; nothing more is to be said, and nothing was lost.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, SystemExit):
+        # Whoever reads our report has closed its end (click and rich say so by SystemExit); nothing was lost.
+        discard_output()
         return ExitCode.OK
     except EurekubeError as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"Error: {error}", err=True)
         return of_error(error)
     except Exception as error:  # noqa: BLE001 - the last door: a bug becomes a sentence too
         if os.environ.get(f"{ENVIRONMENT_PREFIX}DEBUG"):
             traceback.print_exc()
         name = type(error).__name__
-        click.echo(f"internal error: {name}: {error} (a bug; {ENVIRONMENT_PREFIX}DEBUG=1 shows where)", err=True)
+        click.echo(f"Internal error: {name}: {error} (a bug; {ENVIRONMENT_PREFIX}DEBUG=1 shows where)", err=True)
         return ExitCode.INTERNAL_ERROR

@@ -64,7 +64,7 @@ def connection_options(command: F) -> F:
                 default=16,
                 help="Calls to Eureka or the cluster at the same time.",
             ),
-            option("--call-timeout", type=Duration(), default="10s", help="The longest wait for one answer."),
+            option("--call-timeout", type=Duration(least=0.1), default="10s", help="The longest wait for one answer."),
         )
     ):
         command = decorate(command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Callable
 
@@ -14,6 +15,7 @@ from eurekube_sync.cli.connect import Connection, connect
 from eurekube_sync.cli.logs import set_up_logs
 from eurekube_sync.cli.options import brake_options, connection_options, lease_options, option
 from eurekube_sync.cli.signals import stopped_by_signals
+from eurekube_sync.cli.streams import discard_output
 from eurekube_sync.cli.values import Duration
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.exit_codes import ExitCode
@@ -24,13 +26,15 @@ from eurekube_sync.reconcile import PassReport, PassSettings
 from eurekube_sync.report.machine import as_data
 from eurekube_sync.report.table import console_for, pass_table
 
+log = logging.getLogger(__name__)
 
-@click.command()
+
+@click.command(short_help="Make Eureka equal to what the cluster says.")
 @connection_options
 @option("--passes", type=click.IntRange(1), default=1, help="How many passes; the exit code is the last one's.")
 @option("--daemon", is_flag=True, help="Pass after pass, until SIGTERM.")
-@option("--interval", type=Duration(), default="30s", help="From the start of a pass to the start of the next.")
-@option("--pass-timeout", type=Duration(), default="120s", help="A pass begins nothing new after this long.")
+@option("--interval", type=Duration(least=1), default="30s", help="From the start of a pass to the start of the next.")
+@option("--pass-timeout", type=Duration(least=1), default="120s", help="A pass begins nothing new after this long.")
 @option("--dry-run", is_flag=True, help="Show what a pass would do; write nothing anywhere.")
 @option("--detailed-exitcode", is_flag=True, help=f"With --dry-run: exit {ExitCode.CHANGES_PENDING} on changes.")
 @option(
@@ -73,8 +77,14 @@ def command(
     log_format: str,
     verbose: bool,
 ) -> ExitCode:
-    """Make Eureka equal to what the cluster says: one pass, --passes N, or --daemon."""
+    """Make Eureka equal to what the cluster says: one pass, --passes N, or --daemon.
+
+    The report goes to standard output, the logs go to standard error. A password for Eureka is read from the variable
+    EUREKUBE_SYNC_EUREKA_PASSWORD.
+    """
     set_up_logs(as_json=log_format == "json", verbose=verbose)
+    if daemon and passes > 1:
+        raise click.UsageError("--daemon goes on until SIGTERM and --passes ends: give one of them")
     many = daemon or passes > 1
     _check_leases(interval if many else 0.0, renewal_interval, lease_duration)
     chosen = frozenset(name for names in namespaces for name in names)
@@ -135,9 +145,10 @@ def _check_leases(interval: float, renewal_interval: float, lease_duration: floa
 
 
 def _teller(output: str) -> Callable[[PassReport, ExitCode], None]:
+    """Reports a pass. A report that cannot be written ends neither the passes nor changes their exit code."""
     console = console_for(sys.stdout)
 
-    def tell(report: PassReport, code: ExitCode) -> None:
+    def write(report: PassReport, code: ExitCode) -> None:
         match output:
             case "json":
                 click.echo(json.dumps(as_data(report, code), indent=2, ensure_ascii=False))
@@ -146,5 +157,14 @@ def _teller(output: str) -> Callable[[PassReport, ExitCode], None]:
             case _:
                 console.print(pass_table(report))
         sys.stdout.flush()
+
+    def tell(report: PassReport, code: ExitCode) -> None:
+        try:
+            write(report, code)
+        except BrokenPipeError:
+            discard_output()
+        except OSError as error:
+            discard_output()
+            log.warning("the report cannot be written: %s", error.strerror)
 
     return tell

@@ -5,30 +5,39 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
+from pathlib import Path
 
 import click
+import yaml
 
 from eurekube_sync.cli.options import option
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.manifests import Finding, Report, validate_paths
 
 
-@click.command()
+@click.command(short_help="Check EurekaSyncers in files offline.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-@option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Form of the report.")
+@option("--output", "-o", type=click.Choice(["table", "json", "yaml"]), default="table", help="Form of the report.")
 def command(files: tuple[str, ...], output: str) -> ExitCode:
     """Check EurekaSyncers in FILES offline, as the API server would.
 
     FILES are YAML or JSON, streams of documents, folders (searched for *.yaml, *.yml and *.json), or - for standard
     input. Objects of other kinds are passed over.
     """
+    missing = next((name for name in files if name != "-" and not Path(name).exists()), None)
+    if missing is not None:
+        raise click.BadParameter(f"there is no file or folder {missing}", param_hint="FILES")
     report = validate_paths(files, stdin=sys.stdin.buffer)
-    if output == "json":
-        click.echo(json.dumps({**asdict(report), "ok": report.ok}, indent=2, ensure_ascii=False))
-    else:
-        for finding in report.findings:
-            click.echo(_line(finding))
-        click.echo(_summary(report))
+    data = {**asdict(report), "ok": report.ok}
+    match output:
+        case "json":
+            click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+        case "yaml":
+            click.echo(yaml.safe_dump(json.loads(json.dumps(data)), sort_keys=False), nl=False)
+        case _:
+            for finding in report.findings:
+                click.echo(_line(finding))
+            click.echo(_summary(report))
     return ExitCode.OK if report.ok else ExitCode.INVALID_MANIFEST
 
 

@@ -15,9 +15,12 @@ _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class Duration(click.ParamType[float]):
-    """`30s`, `2m`, `1h`, or a number of seconds; becomes seconds."""
+    """`30s`, `2m`, `1h`, or a number of seconds; becomes seconds, and at least `least`."""
 
     name = "duration"
+
+    def __init__(self, *, least: float = 0.0) -> None:
+        self._least = least
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, int | float):
@@ -25,7 +28,10 @@ class Duration(click.ParamType[float]):
         found = _DURATION.fullmatch(value.strip())
         if not found:
             self.fail(f"{value!r} is no duration; write 30s, 2m or 1h", param, ctx)
-        return float(found[1]) * _UNITS[found[2]]
+        seconds = float(found[1]) * _UNITS[found[2]]
+        if seconds < self._least:
+            self.fail(f"{value!r} is too short; at least {self._least:g}s", param, ctx)
+        return seconds
 
 
 class Owner(click.ParamType[str]):
