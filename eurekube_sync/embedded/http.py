@@ -6,12 +6,13 @@ Owns the transport only. A server is any callable `Request -> Response`; tests a
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 
@@ -72,13 +73,21 @@ class _Connection(BaseHTTPRequestHandler):
         """Say nothing: the owner of the server decides what is worth telling."""
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A caller that hung up is no error of ours."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class LoopbackServer:
     """Serves `handler` on 127.0.0.1 in background threads; a context manager. Port 0 picks a free one."""
 
     def __init__(self, handler: Handler, *, port: int = 0) -> None:
         connection = type("Connection", (_Connection,), {"handler": staticmethod(handler)})
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), connection)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", port), connection)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
     @property
