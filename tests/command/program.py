@@ -1,0 +1,201 @@
+"""The installed command as a process, between two embedded servers that count its calls."""
+
+from __future__ import annotations
+
+import copy
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from eurekube_sync.demo import story
+from eurekube_sync.demo.manifests import SYNCER
+from eurekube_sync.embedded.http import Handler, LoopbackServer, Request, Response
+from eurekube_sync.embedded.playground import Playground
+from eurekube_sync.manifests import load_crd
+
+BINARY = Path(sys.executable).with_name("eurekube-sync")
+IDS = ("demo:rating:rating:10.0.0.1:8080", "demo:rating:rating:10.0.0.2:8080")
+SYNCERS = "/apis/eurekube.io/v1/namespaces/rating/eurekasyncers"
+WEB_PAGE = Response(status=200, body=b"<html><body>please log in</body></html>", content_type="text/html")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """A process that ended, and the calls that it made."""
+
+    code: int
+    out: str
+    err: str
+    eureka: Counter[str] = field(default_factory=Counter)
+    kubernetes: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def sentences(self) -> list[str]:
+        """What it tells a person to see to: the report's `!` lines, and errors on stderr."""
+        marked = [line.removeprefix("! ") for line in self.out.splitlines() if line.startswith("! ")]
+        return marked + [line for line in self.err.splitlines() if line.startswith(("Error: ", "Internal error: "))]
+
+    @property
+    def sentence(self) -> str:
+        """The only one."""
+        assert len(self.sentences) == 1, self.out + self.err
+        assert "Traceback" not in self.out + self.err, self.err
+        return self.sentences[0]
+
+
+@dataclass(kw_only=True)
+class Program:
+    """`eurekube-sync` and the world it runs in. Each `run` is a process of its own, outside the checkout."""
+
+    playground: Playground
+    folder: Path
+    eureka_url: str = ""
+
+    def environment(self, **variables: str | None) -> dict[str, str]:
+        """The variables of a process: who and where, and no others of ours; None takes one away."""
+        given = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("EUREKUBE_SYNC_", "COLUMNS"))},
+            "EUREKUBE_SYNC_OWNER": story.OWNER,
+            "EUREKUBE_SYNC_EUREKA_URL": self.eureka_url or self.playground.eureka_url,
+            "KUBECONFIG": str(self.playground.kubeconfig),
+            "HOME": str(self.folder),
+            **variables,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+    def start(self, *arguments: str | Path, **variables: str | None) -> subprocess.Popen[str]:
+        """A process that goes on."""
+        self.playground.calls.clear()
+        return subprocess.Popen(
+            [BINARY, *arguments],
+            cwd=self.folder,
+            env=self.environment(**variables),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def end(self, process: subprocess.Popen[str], *, seconds: float = 30) -> Ended:
+        """Waits for it."""
+        out, err = process.communicate(timeout=seconds)
+        calls = self.playground.calls
+        return Ended(
+            code=process.returncode,
+            out=out,
+            err=err,
+            eureka=Counter(call.method for call in calls if call.path.startswith("/eureka")),
+            kubernetes=Counter(call.method for call in calls if call.path.startswith("/api")),
+        )
+
+    def command(self, *arguments: str | Path, stdin: str = "", **variables: str | None) -> Ended:
+        """A process from start to end."""
+        self.playground.calls.clear()
+        process = subprocess.run(
+            [BINARY, *arguments],
+            cwd=self.folder,
+            env=self.environment(**variables),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        calls = self.playground.calls
+        return Ended(
+            code=process.returncode,
+            out=process.stdout,
+            err=process.stderr,
+            eureka=Counter(call.method for call in calls if call.path.startswith("/eureka")),
+            kubernetes=Counter(call.method for call in calls if call.path.startswith("/api")),
+        )
+
+    def run(self, *options: str | Path, **variables: str | None) -> Ended:
+        """One `eurekube-sync run`."""
+        return self.command("run", *options, **variables)
+
+    def kubeconfig(self, **changes: Any) -> Path:
+        """A kubeconfig like the playground's, with other parts."""
+        document = copy.deepcopy(yaml.safe_load(self.playground.kubeconfig.read_text()))
+        path = self.folder / "changed-kubeconfig"
+        path.write_text(yaml.safe_dump({**document, **changes}))
+        return path
+
+    def kubeconfig_of(self, server: str) -> Path:
+        """A kubeconfig that points at another server."""
+        return self.kubeconfig(clusters=[{"name": "embedded", "cluster": {"server": server}}])
+
+    def status(self, id_: str = IDS[0], app: str = "RATING") -> str | None:
+        """The status of an instance in Eureka, past its cache; None when it is not there."""
+        request = Request(method="GET", path=f"/eureka/apps/{app}/{id_}", headers={"accept": "application/json"})
+        answer = self.playground.eureka.handle(request)
+        return str(yaml.safe_load(answer.body)["instance"]["status"]) if answer.status == 200 else None
+
+    def conditions(self, syncer: str) -> dict[str, tuple[str, str]]:
+        """Status and reason of each condition of a syncer."""
+        _, document = self.playground.kubernetes.call("GET", f"{SYNCERS}/{syncer}")
+        return {c["type"]: (c["status"], c["reason"]) for c in document.get("status", {}).get("conditions", ())}
+
+    def events(self, syncer: str) -> set[str]:
+        """The reasons of all events of a syncer."""
+        _, document = self.playground.kubernetes.call("GET", "/api/v1/namespaces/rating/events")
+        return {item["reason"] for item in document["items"] if item["involvedObject"]["name"] == syncer}
+
+    @contextmanager
+    def eureka_behind(self, proxy: Callable[[Request, Handler], Response]) -> Iterator[None]:
+        """Something stands between the program and Eureka; the calls are counted all the same."""
+
+        def handle(request: Request) -> Response:
+            self.playground.calls.append(request)
+            return proxy(request, self.playground.eureka.handle)
+
+        with LoopbackServer(handle) as server:
+            self.eureka_url = f"{server.url}/eureka"
+            try:
+                yield
+            finally:
+                self.eureka_url = ""
+
+    @contextmanager
+    def kubernetes_behind(self, proxy: Callable[[Request, Handler], Response]) -> Iterator[Path]:
+        """Something stands between the program and the Kubernetes API; gives a kubeconfig that points there."""
+
+        def handle(request: Request) -> Response:
+            self.playground.calls.append(request)
+            return proxy(request, self.playground.kubernetes.handle)
+
+        with LoopbackServer(handle) as server:
+            yield self.kubeconfig_of(server.url)
+
+
+def lists_answered(answer: Response) -> Callable[[Request, Handler], Response]:
+    """A registry whose list is answered so, and whose other calls work."""
+
+    def proxy(request: Request, registry: Handler) -> Response:
+        is_list = request.method == "GET" and request.path == "/eureka/apps"
+        return answer if is_list else registry(request)
+
+    return proxy
+
+
+@contextmanager
+def rating(folder: Path, *, pods: int = 2) -> Iterator[Program]:
+    """The demo's world: a foreign instance, and `rating` with its syncer and so many pods."""
+    with Playground(load_crd(), cache_seconds=0.05) as playground:
+        story.prepare(playground)
+        playground.create(SYNCER)
+        for number in range(2, pods):
+            playground.create_pod("rating", f"rating-{number + 1}", f"10.0.0.{number + 1}", {"app": "rating"})
+        yield Program(playground=playground, folder=folder)
+
+
+def syncer(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A syncer of the namespace `rating`."""
+    return {**SYNCER, "metadata": {"name": name, "namespace": "rating"}, "spec": dict(spec)}

@@ -1,0 +1,179 @@
+"""Whatever is wrong with Eureka: one sentence that says what to do, its exit code, renewals go on, nothing goes."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+import pytest
+
+from eurekube_sync.embedded.http import Handler, Request, Response
+from eurekube_sync.exit_codes import ExitCode
+from tests.command.program import WEB_PAGE, Ended, Program, lists_answered
+
+SECRET = "s3cr3t-of-mine"
+
+ODD_LISTS = {
+    "web page": (WEB_PAGE, ExitCode.REGISTRY_UNUSABLE, "web page"),
+    "login redirect": (
+        Response(status=302, headers={"Location": f"https://sso.example.com/login?ticket={SECRET}"}),
+        ExitCode.REGISTRY_DENIED,
+        "login page",
+    ),
+    "moved": (
+        Response(status=301, headers={"Location": "https://eureka.example.com/eureka/apps"}),
+        ExitCode.REGISTRY_UNUSABLE,
+        "give the final URL",
+    ),
+    "empty body": (Response(status=200), ExitCode.REGISTRY_UNUSABLE, "empty body"),
+    "half an answer": (
+        Response(status=200, body=b'{"applications":{"application":[{"name":"RATING","inst'),
+        ExitCode.REGISTRY_UNUSABLE,
+        "cut",
+    ),
+    "empty object": (Response(status=200, body=b"{}"), ExitCode.REGISTRY_UNUSABLE, "no registry"),
+    "null": (Response(status=200, body=b'{"applications":null}'), ExitCode.REGISTRY_UNUSABLE, "no registry"),
+    "list": (Response(status=200, body=b"[]"), ExitCode.REGISTRY_UNUSABLE, "instead of JSON"),
+    "500": (Response(status=500, body=b"{}"), ExitCode.REGISTRY_UNAVAILABLE, "log of the Eureka server"),
+    "403 warm-up": (Response(status=403, body=b"{}"), ExitCode.REGISTRY_UNAVAILABLE, "just started"),
+}
+
+
+def assert_safe(ended: Ended) -> None:
+    """Nothing was cancelled, no status was overridden, and no credential was shown."""
+    assert ended.eureka["DELETE"] == 0
+    assert SECRET not in ended.out + ended.err
+
+
+@pytest.mark.parametrize("name", ODD_LISTS)
+def test_an_odd_list_withdraws_nothing_and_leases_are_renewed(settled: Program, name: str) -> None:
+    """A list that cannot be believed is told in one sentence, and what should stand is renewed."""
+    answer, code, words = ODD_LISTS[name]
+    with settled.eureka_behind(lists_answered(answer)):
+        ended = settled.run()
+    assert ended.code == code, ended.out
+    assert words in ended.sentence
+    assert ended.eureka.keys() <= {"GET", "PUT"}
+    assert ended.eureka["PUT"] == 2
+    assert_safe(ended)
+
+
+def test_a_warming_server_is_waited_for(settled: Program) -> None:
+    """Eureka's own 403 while it starts is no lack of rights."""
+    settled.playground.eureka.warming_up = True
+    ended = settled.run()
+    assert ended.code == ExitCode.REGISTRY_UNAVAILABLE
+    assert "just started" in ended.sentence
+    assert ended.eureka["PUT"] == 2
+    assert_safe(ended)
+
+
+def test_a_registry_that_hangs_is_given_up(settled: Program) -> None:
+    """No answer within the timeout is an outage, in one sentence and within seconds."""
+
+    def hang(request: Request, registry: Handler) -> Response:
+        time.sleep(1)
+        return Response(status=503)
+
+    started = time.monotonic()
+    with settled.eureka_behind(hang):
+        ended = settled.run("--call-timeout", "200ms")
+    assert ended.code == ExitCode.REGISTRY_UNAVAILABLE
+    assert "no answer in time" in ended.sentence
+    assert "2 of its instances could not be renewed either" in ended.sentence
+    assert time.monotonic() - started < 15
+    assert_safe(ended)
+
+
+def test_a_closed_port_is_named(settled: Program) -> None:
+    """The address that nobody listens at is in the sentence, once."""
+    ended = settled.run("--eureka-url", "http://127.0.0.1:1/eureka")
+    assert ended.code == ExitCode.REGISTRY_UNAVAILABLE
+    assert "http://127.0.0.1:1/eureka/apps failed: the connection was refused" in ended.sentence
+    assert_safe(ended)
+
+
+def test_a_url_without_its_path_is_explained(settled: Program) -> None:
+    """Without /eureka the sentence asks for it."""
+    ended = settled.run("--eureka-url", settled.playground.eureka_url.removesuffix("/eureka"))
+    assert ended.code == ExitCode.REGISTRY_UNUSABLE
+    assert "does the URL end in /eureka?" in ended.sentences[0]
+    assert_safe(ended)
+
+
+@pytest.mark.parametrize("form", ["url", "username"])
+def test_a_wrong_password_is_one_sentence(settled: Program, form: str) -> None:
+    """401 names the login as the cause, and shows the password nowhere, whatever is logged."""
+    settled.playground.eureka.credentials = ("joe", "another")
+    url = settled.playground.eureka_url
+    if form == "url":
+        options, variables = ("--eureka-url", url.replace("://", f"://joe:{SECRET}@")), {}
+    else:
+        options, variables = ("--eureka-username", "joe"), {"EUREKUBE_SYNC_EUREKA_PASSWORD": SECRET}
+    ended = settled.run("-v", *options, **variables)
+    assert ended.code == ExitCode.REGISTRY_DENIED
+    assert "refuses this user or password" in ended.sentence
+    assert_safe(ended)
+    assert set(ended.eureka) <= {"GET", "PUT"}
+
+
+def test_the_right_password_works(settled: Program) -> None:
+    """The password comes from its variable."""
+    settled.playground.eureka.credentials = ("joe", SECRET)
+    ended = settled.run("--eureka-username", "joe", EUREKUBE_SYNC_EUREKA_PASSWORD=SECRET)
+    assert (ended.code, ended.eureka) == (ExitCode.OK, Counter(GET=1, PUT=2)), ended.out
+
+
+def test_refused_writes_are_told_once(settled: Program) -> None:
+    """CSRF protection is named as the likely cause, once for all instances."""
+    settled.playground.eureka.refuse_writes = True
+    ended = settled.run()
+    assert ended.code == ExitCode.REGISTRY_DENIED
+    assert "CSRF" in ended.sentence
+    assert ended.sentence.endswith("(and 1 more)")
+    assert_safe(ended)
+
+
+def test_everything_is_a_web_page(settled: Program) -> None:
+    """A login page that answers every call with 200 renews nothing, and is not believed to."""
+    with settled.eureka_behind(lambda request, registry: WEB_PAGE):
+        ended = settled.run()
+    assert ended.code == ExitCode.REGISTRY_UNUSABLE
+    assert "could not be renewed" in ended.sentence
+    assert "0 renewed" in ended.out
+    assert_safe(ended)
+
+
+def test_one_refused_instance_stops_no_other(program: Program) -> None:
+    """Eureka refuses one registration: the other is made, and the exit code says that something failed."""
+
+    def refuse_one(request: Request, registry: Handler) -> Response:
+        if request.method == "POST" and b"10.0.0.1:8080" in request.body:
+            return Response(status=400, body=b'{"error":"no"}')
+        return registry(request)
+
+    with program.eureka_behind(refuse_one):
+        ended = program.run()
+    assert ended.code == ExitCode.ACTIONS_FAILED, ended.out
+    assert "Eureka refuses the instance" in ended.sentence
+    assert "1 registered" in ended.out
+    assert program.status("demo:rating:rating:10.0.0.2:8080") == "UP"
+
+
+def test_another_cluster_with_our_owner_is_refused(settled: Program) -> None:
+    """An instance of our owner and another cluster stops all but renewals."""
+    body = (
+        b'{"instance":{"instanceId":"demo:x:x:10.9.9.9:1","hostName":"h","ipAddr":"10.9.9.9","app":"X",'
+        b'"vipAddress":"x","status":"UP","port":{"$":1,"@enabled":"true"},'
+        b'"metadata":{"eurekube.owner":"demo","eurekube.cluster":"elsewhere","eurekube.syncer":"x/x"},'
+        b'"dataCenterInfo":{"@class":"com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo","name":"MyOwn"}}}'
+    )
+    headers = {"content-type": "application/json"}
+    path = "/eureka/apps/X"
+    settled.playground.eureka.handle(Request(method="POST", path=path, headers=headers, body=body))
+    time.sleep(0.1)
+    ended = settled.run()
+    settled.playground.eureka.handle(Request(method="DELETE", path=f"{path}/demo:x:x:10.9.9.9:1"))
+    assert ended.code == ExitCode.OWNER_CLASH, ended.out
+    assert "owner clash: cluster elsewhere" in ended.sentence
+    assert ended.eureka == {"GET": 1, "PUT": 2}
