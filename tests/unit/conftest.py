@@ -63,6 +63,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 # The same examples each run, so that nobody meets another's failure; `--hypothesis-profile=explore` looks further.
 settings.register_profile("unit", deadline=None, derandomize=True, database=None, max_examples=100)
-settings.register_profile("explore", deadline=None, database=None, max_examples=5000)
+settings.register_profile("explore", deadline=None, database=None, max_examples=2000)
 if settings.get_current_profile_name() == "default":
     settings.load_profile("unit")
