@@ -98,9 +98,13 @@ class Applier:
         return dict(zip(wanted, self._workers.each(read, wanted), strict=True))
 
     def renew(self, renewals: Sequence[Renew]) -> list[Outcome]:
-        """Renews each lease. Begins somewhere else each time, so that passes cut short never starve the same ones."""
+        """Renews each lease that is due; the others have no outcome. Begins somewhere else each time, so that passes
+        cut short never starve the same ones."""
+        now = self._clock.monotonic()
+        self._renewals.keep(action.key for action in renewals)
+        due = [action for action in renewals if self._renewals.due(action.key, now)]
         return self._workers.each(
-            lambda action: self._guard(action, self._renew, action.status), _rotated(renewals, self._clock.now())
+            lambda action: self._guard(action, self._renew, action.status), _rotated(due, self._clock.now())
         )
 
     def change(self, actions: Sequence[Register | Update | Renew], barred: Mapping[SyncerRef, str]) -> list[Outcome]:

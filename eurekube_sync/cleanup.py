@@ -41,7 +41,7 @@ def waits_for(
         why = (outcome.detail or outcome.action.why) if outcome else "not tried"
         return f"{len(left)} instances are still to go, such as {left[0]}: {why}"
     if observed.listed.get(claim.syncer.ref):
-        return "Eureka's list, which may be 30 s old, still shows its instances"
+        return "Eureka's cached list still shows its instances"
     if now - deleted < cache_seconds:
         return f"it is taken off {cache_seconds:g} s after the deletion, when Eureka's list must show a late register"
     return None

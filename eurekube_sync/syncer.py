@@ -165,11 +165,15 @@ def parse(syncer: SyncerObject) -> Syncer:
         spec = msgspec.convert(syncer.spec, _Spec)
     except msgspec.ValidationError as error:
         raise InvalidSyncer("InvalidSpec", f"spec: {error}".replace("`$.", "`spec.")) from error
-    for field, harmless in _FIELDS_TO_COME.items():
-        value = syncer.spec.get(field)
-        if value is not None and value not in harmless:
-            message = f"spec.{field} is not supported by this version; nothing is registered until it is removed"
-            raise InvalidSyncer("NotSupportedYet", message)
+    to_come = [
+        f"spec.{field}"
+        for field, harmless in _FIELDS_TO_COME.items()
+        if (value := syncer.spec.get(field)) is not None and value not in harmless
+    ]
+    if to_come:
+        named = f"{', '.join(to_come)} {'are' if len(to_come) > 1 else 'is'}"
+        message = f"{named} not supported by this version; nothing is registered until removed"
+        raise InvalidSyncer("NotSupportedYet", message)
     if spec.selector.namespace not in (None, syncer.namespace):
         raise InvalidSyncer(
             "NotSupportedYet",

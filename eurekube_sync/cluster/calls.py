@@ -112,6 +112,8 @@ def refusal(call: Call, answer: Answer) -> ClusterError:
 def said(answer: Answer) -> str:
     """The message of a Status, else the beginning of the body, else nothing; never all of it."""
     status = _status(answer)
+    if status is None and answer.body[:120].lstrip().lower().startswith((b"<!doctype", b"<html")):
+        return "a web page: a login or a proxy answers in its place"
     text = status.message if status else " ".join(answer.body[:120].decode(errors="replace").split())
     text = text or "no message"
     return text if len(text) <= 300 else f"{text[:300]}..."

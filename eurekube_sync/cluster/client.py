@@ -46,7 +46,7 @@ _LONGEST_MESSAGE = 1024
 
 _CRD_MISSING = Unknown(
     cause=Cause.CRD_MISSING,
-    message="the CustomResourceDefinition eurekasyncers.eurekube.io is not installed: kubectl apply -f it first",
+    message="the CRD eurekasyncers.eurekube.io is not installed: eurekube-sync crd | kubectl apply -f -",
 )
 _NOT_SERVED = Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API does not serve this resource (404)")
 

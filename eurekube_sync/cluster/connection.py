@@ -168,6 +168,10 @@ class _ClientConnection:
             )
         except Exception as error:
             raise ConfigurationError(f"the kubeconfig {paths} cannot be used: {_reason(error)}") from error
+        if not configuration.host.startswith(("http://", "https://")):
+            raise ConfigurationError(
+                f"the kubeconfig {paths} names the server {configuration.host}, which lacks https:// before it"
+            )
 
 
 def _check_kubeconfig(paths: str, context: str) -> None:
@@ -184,6 +188,9 @@ def _check_kubeconfig(paths: str, context: str) -> None:
     for path in found:
         try:
             document = yaml.safe_load(path.read_text())
+        except yaml.MarkedYAMLError as error:
+            line = error.problem_mark.line + 1 if error.problem_mark else 0
+            raise ConfigurationError(f"the kubeconfig {path} is not YAML: line {line}: {error.problem}") from error
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise ConfigurationError(f"the kubeconfig {path} cannot be read: {_reason(error)}") from error
         if not isinstance(document, dict):

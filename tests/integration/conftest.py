@@ -29,7 +29,8 @@ def crd(kubernetes_world: KubernetesWorld) -> Iterator[None]:
 
 
 def create_crd(world: KubernetesWorld) -> None:
-    """Creates the CRD, and waits until its objects can be listed."""
+    """Creates the CRD anew, whatever another suite left, and waits until its objects can be listed."""
+    remove_crd(world)
     world.request("POST", CRD_PATH, dict(load_crd()))
     deadline = time.monotonic() + 20
     while True:

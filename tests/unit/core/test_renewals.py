@@ -1,0 +1,38 @@
+"""Each lease is renewed every 30 s, however often a daemon looks."""
+
+from __future__ import annotations
+
+import pytest
+
+from eurekube_sync.renewals import RenewalLedger
+
+from .build import key
+from .fakes import FakeWorld
+from .test_reconcile import article
+
+
+@pytest.mark.parametrize("interval", [2, 10, 15, 30])
+def test_a_daemon_renews_each_lease_every_30_s(interval: int) -> None:
+    """Polling more often renews no more often; statuses and counts stay as they are in the passes between."""
+    world: FakeWorld = article()
+    world.renewals = RenewalLedger(period=30, slack=interval / 2)
+    world.run()
+    world.later(interval)
+    world.run()
+    counts = []
+    for _ in range(60 // interval):
+        world.later(interval)
+        assert not world.run().statuses
+        assert world.wire.writes() == []
+        counts.append(world.wire.verbs().count("renew"))
+    assert sum(counts) == 4, "two leases, twice in a minute"
+
+
+def test_a_lease_that_is_gone_is_forgotten() -> None:
+    """The memory is no larger than what is renewed."""
+    ledger = RenewalLedger(period=30, slack=5)
+    ledger.note(key(1), 0)
+    ledger.note(key(2), 0)
+    assert [ledger.due(key(1), at) for at in (24.9, 25)] == [False, True]
+    ledger.keep([key(2)])
+    assert (ledger.due(key(1), 1), ledger.due(key(2), 1)) == (True, False)
