@@ -119,7 +119,7 @@ class Program:
 
     def run(self, *options: str | Path, **variables: str | None) -> Ended:
         """One `eurekube-sync run`."""
-        return self.command("run", *options, **variables)
+        return self.command("run", *options, stdin="", **variables)
 
     def kubeconfig(self, **changes: Any) -> Path:
         """A kubeconfig like the playground's, with other parts."""

@@ -1,0 +1,206 @@
+"""Whatever is wrong with the Kubernetes API: one sentence, its exit code, all renewed, none withdrawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from eurekube_sync.embedded.http import Handler, Request, Response
+from eurekube_sync.exit_codes import ExitCode
+from tests.command.program import WEB_PAGE, Ended, Program, rating
+
+TOKEN = "t0ken-of-mine"
+
+ODD_ANSWERS = {
+    "web page": ("/api", WEB_PAGE, ExitCode.CLUSTER_UNUSABLE, "web page"),
+    "cut list": (
+        "eurekasyncers",
+        Response(status=200, body=b'{"kind":"EurekaSyncerList","items":[{"metadata"'),
+        ExitCode.CLUSTER_UNUSABLE,
+        "answered no list",
+    ),
+    "410 for ever": (
+        "endpointslices",
+        Response(status=410, body=b'{"kind":"Status","reason":"Expired","message":"too old"}'),
+        ExitCode.CLUSTER_UNAVAILABLE,
+        "expired",
+    ),
+    "empty body": ("services", Response(status=200), ExitCode.CLUSTER_UNUSABLE, "answered no list"),
+    "another kind": (
+        "services",
+        Response(status=200, body=b'{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[]}'),
+        ExitCode.CLUSTER_UNUSABLE,
+        "a PodList",
+    ),
+    "redirect": (
+        "services",
+        Response(status=302, headers={"Location": "https://sso.example.com/"}),
+        ExitCode.CLUSTER_UNUSABLE,
+        "302",
+    ),
+    "500": ("services", Response(status=500, body=b"{}"), ExitCode.CLUSTER_UNAVAILABLE, "answered 500"),
+}
+
+
+def assert_only_renewed(ended: Ended) -> None:
+    """Both leases were renewed, and Eureka was told nothing else."""
+    assert ended.eureka == {"GET": 1, "PUT": 2}, ended.out + ended.err
+
+
+@pytest.mark.parametrize("name", ODD_ANSWERS)
+def test_an_odd_answer_withdraws_nothing(settled: Program, name: str) -> None:
+    """An answer that cannot be believed is told in one sentence, and all is renewed."""
+    where, answer, code, words = ODD_ANSWERS[name]
+
+    def proxy(request: Request, api: Handler) -> Response:
+        return answer if where in request.path and request.method == "GET" else api(request)
+
+    with settled.kubernetes_behind(proxy) as kubeconfig:
+        ended = settled.run("--kubeconfig", kubeconfig)
+    assert ended.code == code, ended.out
+    assert words in ended.sentence
+    assert_only_renewed(ended)
+
+
+def test_a_closed_port_is_one_sentence(settled: Program) -> None:
+    """Who cannot reach the API reads where it was looked for, once, and keeps the leases."""
+    ended = settled.run("--kubeconfig", settled.kubeconfig_of("http://127.0.0.1:1"))
+    assert ended.code == ExitCode.CLUSTER_UNAVAILABLE
+    assert "http://127.0.0.1:1" in ended.sentence
+    assert_only_renewed(ended)
+
+
+def test_a_bad_token_is_one_sentence(settled: Program) -> None:
+    """401 asks for a new login, does not show the token, and keeps the leases."""
+    settled.playground.kubernetes.access.tokens["good"] = "alice"
+    kubeconfig = settled.kubeconfig(users=[{"name": "embedded", "user": {"token": TOKEN}}])
+    ended = settled.run("-v", "--kubeconfig", kubeconfig)
+    assert ended.code == ExitCode.CLUSTER_DENIED
+    assert "log in again" in ended.sentence
+    assert TOKEN not in ended.out + ended.err
+    assert_only_renewed(ended)
+
+
+@pytest.mark.parametrize("resource", ["eurekasyncers", "services", "endpointslices"])
+def test_a_forbidden_list_is_one_sentence(settled: Program, resource: str) -> None:
+    """A missing right is named, and whatever hangs on it is renewed."""
+    settled.playground.kubernetes.deny(resource, "list")
+    ended = settled.run()
+    assert ended.code == ExitCode.CLUSTER_DENIED
+    assert f'cannot list resource "{resource}"' in ended.sentence
+    assert_only_renewed(ended)
+
+
+def test_a_cluster_that_hides_its_name_is_one_sentence(settled: Program) -> None:
+    """Without the UID of kube-system nobody can tell what is ours of this cluster: all of our owner's is renewed."""
+    settled.playground.kubernetes.deny("namespaces", "get")
+    ended = settled.run()
+    assert ended.code == ExitCode.CLUSTER_DENIED
+    assert "kube-system" in ended.sentence
+    assert_only_renewed(ended)
+
+
+def test_a_status_that_may_not_be_written_is_told_once(settled: Program) -> None:
+    """Eureka is served all the same."""
+    settled.playground.kubernetes.deny("eurekasyncers/status", "patch")
+    settled.playground.set_ready("rating", "rating-2", ready=False)
+    ended = settled.run()
+    settled.playground.kubernetes.access.denials.clear()
+    settled.playground.set_ready("rating", "rating-2", ready=True)
+    assert settled.run().code == ExitCode.OK
+    assert ended.code == ExitCode.CLUSTER_DENIED
+    assert "eurekasyncers/status" in ended.sentence
+    assert "1 turned DOWN" in ended.out
+
+
+@pytest.fixture
+def without_crd(program: Program) -> Iterator[Program]:
+    """Two instances are registered; then somebody deletes the CRD."""
+    assert program.run().code == ExitCode.OK
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
+    program.playground.kubernetes.call("DELETE", path)
+    yield program
+    assert program.status() == "UP"
+
+
+def test_a_crd_that_goes_and_is_gone_takes_nothing_with_it(without_crd: Program) -> None:
+    """While the CRD is deleted and after, each has its own exit code, and all is renewed."""
+    ended = without_crd.run()
+    assert ended.code == ExitCode.CRD_TERMINATING
+    assert "being deleted" in ended.sentence
+    assert_only_renewed(ended)
+    path = "/apis/eurekube.io/v1/namespaces/rating/eurekasyncers/rating"
+    without_crd.playground.kubernetes.call("PATCH", path, {"metadata": {"finalizers": None}})
+    ended = without_crd.run()
+    assert ended.code == ExitCode.CRD_MISSING
+    assert "kubectl apply" in ended.sentence
+    assert_only_renewed(ended)
+
+
+def test_everything_down_is_two_sentences(settled: Program) -> None:
+    """Kubernetes and Eureka both away: one sentence each."""
+    closed = "http://127.0.0.1:1"
+    ended = settled.run("--kubeconfig", settled.kubeconfig_of(closed), "--eureka-url", f"{closed}/eureka")
+    assert ended.code == ExitCode.CLUSTER_UNAVAILABLE
+    assert len(ended.sentences) == 2, ended.out
+
+
+KUBECONFIGS = {
+    "missing": (None, "there is no kubeconfig"),
+    "empty": ("", "no kubeconfig"),
+    "broken": ("a: [b\nc: {", "line 2"),
+    "no current context": (
+        "contexts: [{name: a, context: {cluster: a, user: a}}]",
+        "no current context: give --context",
+    ),
+    "dangling context": ("current-context: b\ncontexts: [{name: a}]", "does not exist; it has: a"),
+    "no cluster": ("current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]", "cannot be used"),
+    "no scheme": (
+        "current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\n"
+        "clusters: [{name: a, cluster: {server: 'api.example.com:6443'}}]",
+        "http",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KUBECONFIGS)
+def test_a_wrong_kubeconfig_is_one_sentence(settled: Program, name: str) -> None:
+    """A kubeconfig that cannot be used is named, and no server is called."""
+    text, words = KUBECONFIGS[name]
+    path = settled.folder / "given"
+    path.unlink(missing_ok=True)
+    if text is not None:
+        path.write_text(text)
+    ended = settled.run("--kubeconfig", path)
+    assert ended.code == ExitCode.CONFIGURATION, ended.out + ended.err
+    assert words in ended.sentence
+    assert str(path) in ended.sentence
+    assert not ended.out
+    assert not ended.eureka + ended.kubernetes
+
+
+def test_an_unknown_context_lists_those_there_are(settled: Program) -> None:
+    """The contexts of the kubeconfig are in the sentence."""
+    ended = settled.run("--context", "prod")
+    assert ended.code == ExitCode.CONFIGURATION
+    assert "no context 'prod'; it has: embedded" in ended.sentence
+
+
+def test_no_kubeconfig_at_all_asks_for_one(settled: Program) -> None:
+    """Outside a cluster and without a file, the sentence names the option."""
+    ended = settled.run(KUBECONFIG=None)
+    assert ended.code == ExitCode.CONFIGURATION
+    assert "give --kubeconfig FILE" in ended.sentence
+
+
+def test_a_slow_cluster_is_waited_for(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A 503 with Retry-After passes by itself."""
+    answers = [Response(status=503, headers={"Retry-After": "0"})]
+
+    def proxy(request: Request, api: Handler) -> Response:
+        return answers.pop() if answers else api(request)
+
+    with rating(tmp_path_factory.mktemp("slow")) as program, program.kubernetes_behind(proxy) as kubeconfig:
+        ended = program.run("--kubeconfig", kubeconfig)
+    assert (ended.code, ended.sentences) == (ExitCode.OK, []), ended.out
