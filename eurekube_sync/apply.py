@@ -198,6 +198,7 @@ class Applier:
     def _register(self, instance: Instance, *, stored: int) -> None:
         # The renewal right after makes the lease last twice its duration (Lease.renew), and proves that it is there.
         self._registry.register(instance, dirty_timestamp=max(int(self._clock.now() * 1000), stored + 1))
+        self._renewals.note(instance.key, self._clock.monotonic())
         if not self._registry.renew(instance.key):
             raise RegistryRejected("Eureka took the registration, but does not know the instance a moment later")
 

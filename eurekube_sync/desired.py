@@ -208,14 +208,16 @@ def _serve_pods(
 
 
 def _family(spec: Syncer, services: Sequence[Service]) -> str:
-    families = [family for service in services for family in service.ip_families]
-    if spec.address_family is None:
-        return families[0] if families else "IPv4"
-    if families and spec.address_family not in families:
-        raise InvalidSyncer(
-            "NoAddress", f"spec.addressFamily is {spec.address_family}, but the Services have {families[0]} only"
-        )
-    return spec.address_family
+    """The one address family of the syncer's instances: the spec's, else the first that all its Services share, so that
+    a Service of another family does not read as one without endpoints."""
+    known = [service.ip_families for service in services if service.ip_families]
+    shared = [family for family in known[0] if all(family in families for families in known)] if known else ["IPv4"]
+    if spec.address_family is None and shared:
+        return shared[0]
+    if spec.address_family is not None and (not known or any(spec.address_family in families for families in known)):
+        return spec.address_family
+    offers = "; ".join(f"{service.name}: {', '.join(service.ip_families)}" for service in services)
+    raise InvalidSyncer("NoAddress", f"the Services have no address family in common, {offers}: set spec.addressFamily")
 
 
 def _found(spec: Syncer, backend: Backend, app: str, builder: Builder) -> Found:
@@ -243,7 +245,7 @@ def _serve_services(
     # The same pods on another port are the app's metrics or admin Service, not a second address of the app.
     one_per_pod(backend for found in behind.values() for backend in found)
     for service, port in chosen:
-        address = _cluster_ip(service, spec.address_family)
+        address = _cluster_ip(service, spec)
         key = builder.key(builder.app_name(service), address, port.port)
         up = any(backend.ready for backend in behind[service.name])
         why = f"Service {service.name} has {'a' if up else 'no'} ready endpoint"
@@ -253,8 +255,9 @@ def _serve_services(
             yield key, builder.wanted(key, address, port.port, up=up, why=why, pod=None)
 
 
-def _cluster_ip(service: Service, family: str | None) -> str:
-    if service.type != "ClusterIP":
+def _cluster_ip(service: Service, spec: Syncer) -> str:
+    family = spec.address_family
+    if service.type != "ClusterIP" and not spec.cluster_ip:
         raise InvalidSyncer(
             "NotSupportedYet",
             f"Service {service.name} is of type {service.type}, which mode service does not support in this version; "

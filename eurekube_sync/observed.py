@@ -91,6 +91,15 @@ def _ours(instance: ObservedInstance, ownership: Ownership, scope: Scope) -> boo
     return syncer is not None and ownership.holds(instance) and scope.covers(syncer)
 
 
+def marked_syncers(registry: Complete[tuple[ObservedInstance, ...]], owner: str) -> frozenset[SyncerRef]:
+    """The syncers that the owner's instances name, whether they exist or not."""
+    return frozenset(
+        syncer
+        for instance in registry.data
+        if instance.metadata.get(OWNER) == owner and (syncer := syncer_of(instance)) is not None
+    )
+
+
 def held_by_owner(
     registry: Complete[tuple[ObservedInstance, ...]], owner: str, scope: Scope
 ) -> tuple[ObservedInstance, ...]:

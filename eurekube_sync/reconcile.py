@@ -17,7 +17,7 @@ from eurekube_sync.desired import Desired, claim_all
 from eurekube_sync.errors import ClusterError
 from eurekube_sync.instance import Naming
 from eurekube_sync.model import ClusterView, Complete, LeaseTimes, ObservedInstance, SyncerRef, SyncerStatus, Unknown
-from eurekube_sync.observed import Observed, Scope, held_by_owner, observe
+from eurekube_sync.observed import Observed, Scope, held_by_owner, marked_syncers, observe
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.ownership import Ownership
 from eurekube_sync.plan import Plan, make_plan, plan_blind, plan_renewals
@@ -76,7 +76,8 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     """Makes Eureka equal to what the cluster says, as far as both could be read."""
     deadline = Deadline(world.clock, settings.deadline)
     listed = world.registry.list_instances()
-    view = read_cluster(world.cluster, settings.scope)
+    marked = marked_syncers(listed, settings.owner) if isinstance(listed, Complete) else frozenset()
+    view = read_cluster(world.cluster, settings.scope, marked)
 
     if isinstance(view.identity, Unknown):
         return _renew_all(world, settings, deadline, listed, view, view.identity)

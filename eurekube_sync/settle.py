@@ -85,13 +85,21 @@ def settle(
         claim, status = change
         if deadline.passed:
             return ClusterUnavailable(f"the status of {claim.syncer.ref} was not written: the pass ended before")
+        # Events first: a status that is written already would hide the flip from the next pass. But one that may not be
+        # written at all must not keep the status from being true.
+        unsaid: ClusterError | None = None
         try:
-            cluster.write_status(claim.syncer, status)
             for event in flips(claim, status):
                 cluster.record_event(event, at=now)
+        except ClusterUnavailable as error:
+            return error
+        except ClusterError as error:
+            unsaid = error
+        try:
+            cluster.write_status(claim.syncer, status)
         except ClusterError as error:
             return error
-        return None
+        return unsaid
 
     errors = workers.each(let_go, finished)
     told = workers.each(tell, changed)

@@ -98,6 +98,8 @@ class Syncer:
     address_family: str | None
     cancel_not_ready: bool
     """`notReady: Cancel`; else a not-ready endpoint is DOWN."""
+    cluster_ip: bool
+    """`service.address: ClusterIP`: the cluster's own address, whatever the Service's type."""
     keep_while_serving: bool
     """`terminating: KeepWhileServing`; else an endpoint goes as soon as it terminates."""
 
@@ -191,6 +193,7 @@ def parse(syncer: SyncerObject) -> Syncer:
         metadata=_metadata(spec.metadata or {}),
         address_family=spec.address_family,
         cancel_not_ready=spec.not_ready == "Cancel",
+        cluster_ip=spec.service == {"address": "ClusterIP"},
         keep_while_serving=spec.terminating == "KeepWhileServing",
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from eurekube_sync.model import Cause, ClusterView, Complete, Listed, Source, SyncerObject, Unknown
+from eurekube_sync.model import Cause, ClusterView, Complete, Listed, Source, SyncerObject, SyncerRef, Unknown
 from eurekube_sync.observed import Scope
 from eurekube_sync.ports import Cluster
 
@@ -13,14 +13,22 @@ _FEW_NAMESPACES = 20
 _NOT_NEEDED = Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace")
 
 
-def read_cluster(cluster: Cluster, scope: Scope) -> ClusterView:
+def read_cluster(cluster: Cluster, scope: Scope, marked: frozenset[SyncerRef] = frozenset()) -> ClusterView:
     """The syncers in scope, and the Services and slices of their namespaces: namespace by namespace while these are
-    few, else the whole cluster in one walk. The CRD is asked for only when some syncer is being deleted."""
+    few, else the whole cluster in one walk.
+
+    `marked` are the syncers that Eureka's instances name. The CRD is asked for when one of them is missing, or some
+    syncer is being deleted: while a CRD goes, its objects are deleted, or gone, and nobody wished it.
+    """
     chosen = None if scope.namespaces is None else sorted(scope.namespaces)
     identity = cluster.identity()
     syncers = cluster.list_syncers(chosen)
     live: Source[bool] = Complete(data=True)
-    if any(syncer.deleted is not None for syncer in _all(syncers)):
+    there = {syncer.ref for syncer in _all(syncers)}
+    missing = any(
+        ref not in there and scope.covers(ref) and isinstance(syncers.of(ref.namespace), Complete) for ref in marked
+    )
+    if missing or any(syncer.deleted is not None for syncer in _all(syncers)):
         live = cluster.crd_live()
     used = sorted({syncer.namespace for syncer in _all(syncers)})
     if not used:

@@ -151,6 +151,23 @@ def test_one_family_of_a_dual_stack_service_is_registered(
     assert standing(claim(spec, (of,), DUAL_SLICES)) == expected
 
 
+def test_services_of_different_families_share_one_or_freeze() -> None:
+    """A Service of another family is not one without endpoints: its instances would be withdrawn."""
+    single = service("rating-b", ip_families=("IPv4",))
+    slices = (*DUAL_SLICES, piece(endpoint(2), service="rating-b"))
+    assert standing(claim({}, (DUAL, single), slices)) == {"10.0.0.1:8080": "UP", "10.0.0.2:8080": "UP"}
+    other = service("rating-c", ip_families=("IPv6",))
+    assert reason(claim({}, (single, other), slices)) == "NoAddress"
+    assert standing(claim({"addressFamily": "IPv4"}, (single, other), slices)) == {"10.0.0.2:8080": "UP"}
+
+
+def test_the_cluster_address_is_taken_of_any_type_when_it_is_asked_for() -> None:
+    """`ClusterIP` is an address, not a type."""
+    balanced = service(type="LoadBalancer")
+    asked = {"mode": "service", "service": {"address": "ClusterIP"}}
+    assert standing(claim(asked, (balanced,), TWO_PODS)) == {"10.96.0.1:80": "UP"}
+
+
 def test_a_family_that_no_service_has_freezes() -> None:
     """It is a mistake, not an empty Service."""
     assert reason(claim({"addressFamily": "IPv6"})) == "NoAddress"

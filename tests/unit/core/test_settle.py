@@ -9,7 +9,7 @@ import pytest
 from eurekube_sync.actions import Register
 from eurekube_sync.apply import Deadline
 from eurekube_sync.desired import Desired
-from eurekube_sync.errors import ClusterDenied, ClusterError
+from eurekube_sync.errors import ClusterDenied, ClusterError, ClusterUnavailable
 from eurekube_sync.model import Complete, SyncerRef, SyncerStatus
 from eurekube_sync.outcome import Outcomes
 from eurekube_sync.plan import Plan
@@ -136,7 +136,7 @@ def test_status_is_written_when_it_changed_and_events_when_it_flipped(bench: Ben
     """The second pass writes nothing."""
     bench.cluster.apply(syncer())
     written, errors = bench.settle()
-    assert (set(written), errors, bench.wire.verbs()) == ({REF}, (), ["write_status", "record_event"])
+    assert (set(written), errors, bench.wire.verbs()) == ({REF}, (), ["record_event", "write_status"])
     bench.wire.calls.clear()
     bench.clock.sleep(100)
     assert bench.settle() == ({}, ())
@@ -154,6 +154,17 @@ def test_a_write_that_fails_is_reported_and_the_others_go_on(bench: Bench, call:
     _, errors = bench.settle()
     assert len(errors) == (1 if call == "remove_finalizer" else 2)
     assert bench.wire.verbs().count("write_status") == 2
+
+
+def test_a_flip_whose_event_was_lost_on_the_way_is_told_again(bench: Bench) -> None:
+    """The status that would hide it from the next pass is not written before."""
+    bench.cluster.apply(syncer())
+    bench.cluster.refuse["record_event"] = ClusterUnavailable("no answer")
+    written, errors = bench.settle()
+    assert (written, len(errors), bench.wire.verbs()) == ({}, 1, ["record_event"])
+    bench.cluster.refuse.clear()
+    assert set(bench.settle()[0]) == {REF}
+    assert len(bench.cluster.events) == 1
 
 
 def test_a_deletion_waits_and_says_why_then_goes(bench: Bench) -> None:

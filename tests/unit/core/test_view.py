@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from eurekube_sync.model import Cause, ClusterView, Complete, Listed, Unknown
+from eurekube_sync.model import Cause, ClusterView, Complete, Listed, SyncerRef, Unknown
 from eurekube_sync.observed import Scope
 from eurekube_sync.view import read_cluster, unknown_sources
 
-from .build import CLUSTER, DENIED, NS, TERMINATING, endpoint, nowhere, piece, service, syncer, view
+from .build import CLUSTER, DENIED, NS, REF, TERMINATING, endpoint, nowhere, piece, service, syncer, view
 from .fakes import Clock, Cluster, Wire
 
 
@@ -39,6 +39,18 @@ def test_the_crd_is_asked_for_only_when_a_syncer_is_being_deleted(cluster: Clust
     cluster.apply(syncer("gone", deleted=1, finalizers=("x",)))
     cluster.crd = TERMINATING
     assert read(cluster).crd_live == TERMINATING
+
+
+def test_the_crd_is_asked_for_when_a_syncer_that_eureka_names_is_missing(cluster: Cluster) -> None:
+    """Finalizers stripped by hand let a CRD's objects vanish before it does; what cannot be known is no reason."""
+    cluster.apply(syncer())
+    cluster.crd = TERMINATING
+    gone = SyncerRef(NS, "gone")
+    scope = Scope(namespaces=frozenset({NS}))
+    assert read_cluster(cluster, scope, frozenset({REF, SyncerRef("elsewhere", "x")})).crd_live == Complete(data=True)
+    assert read_cluster(cluster, scope, frozenset({gone})).crd_live == TERMINATING
+    cluster.unknown["syncers", NS] = DENIED
+    assert read_cluster(cluster, scope, frozenset({gone})).crd_live == Complete(data=True)
 
 
 @pytest.mark.parametrize(("namespaces", "expected"), [(20, True), (21, False)])
