@@ -117,6 +117,7 @@ def command(
         context=context,
         concurrency=concurrency,
         call_timeout=call_timeout,
+        registry_cache=registry_cache,
         renewal_interval=renewal_interval,
         renewal_slack=interval / 2 if many else 0.0,
     )
@@ -125,7 +126,8 @@ def command(
         code = run_passes(world, settings, schedule, _teller(output))
     if not many and not dry_run and output == "table" and sys.stdout.isatty():
         minutes = 2 * lease_duration / 60
-        click.echo(f"leases lapse in {minutes:g} minutes unless something keeps running: run --daemon, or a CronJob")
+        hint = f"leases lapse in {minutes:g} minutes unless something keeps running: run --daemon, or a CronJob"
+        console_for(sys.stdout).print(hint, style="dim")
     return code
 
 
@@ -161,7 +163,7 @@ def _teller(output: str) -> Callable[[PassReport, ExitCode], None]:
     def tell(report: PassReport, code: ExitCode) -> None:
         try:
             write(report, code)
-        except BrokenPipeError:
+        except (BrokenPipeError, SystemExit):  # rich raises the latter for a closed pipe
             discard_output()
         except OSError as error:
             discard_output()

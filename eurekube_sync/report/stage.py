@@ -35,7 +35,7 @@ class Stage:
         """The report of a pass, as `run` prints it."""
         narrower = self._console.options.update(width=self._console.width - 3)
         for line in self._console.render_lines(pass_table(report), narrower, pad=False):
-            self._console.print(Segments([Segment("   "), *line]))
+            self._console.print(Segments([Segment("   "), *line, Segment.line()]))
 
     def listing(self, title: str, lines: Iterable[tuple[str, str]]) -> None:
         """What somebody sees: a name and a state a line; nothing is said to be nothing."""
