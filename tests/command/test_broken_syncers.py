@@ -1,0 +1,100 @@
+"""One broken syncer blocks no other, says what is wrong with it, and keeps what stands for it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from eurekube_sync.embedded.http import Request
+from eurekube_sync.exit_codes import ExitCode
+from tests.command.program import IDS, SYNCERS, Program, syncer
+
+PLAIN = {"selector": {"app": "rating"}, "port": "http"}
+BROKEN: dict[str, tuple[dict[str, Any], str]] = {
+    "ambiguous-port": ({"selector": {"app": "rating"}}, "AmbiguousService"),
+    "no-such-port": ({**PLAIN, "port": "grpc"}, "NoSuchPort"),
+    "no-match": ({"selector": {"app": "nothing"}}, "NoMatchingService"),
+    "long-name": ({**PLAIN, "appName": "x" * 129}, "InvalidName"),
+    "bad-key": ({**PLAIN, "appName": "a", "metadata": {"two words": "x"}}, "InvalidMetadata"),
+    "limit": ({**PLAIN, "appName": "b", "limit": 3}, "NotSupportedYet"),
+    "policy": ({**PLAIN, "appName": "c", "policy": "UpsertOnly"}, "NotSupportedYet"),
+    "gate": ({**PLAIN, "appName": "d", "readinessGate": True}, "NotSupportedYet"),
+    "elsewhere": ({"selector": {"app": "rating", "namespace": "other"}}, "NotSupportedYet"),
+    "nonsense": ({"selector": "rating"}, "InvalidSpec"),
+}
+
+
+def test_broken_syncers_block_no_other(program: Program) -> None:
+    """Beside ten broken syncers the good one registers; each of the ten has its reason, an event and a sentence."""
+    for name, (spec, _) in BROKEN.items():
+        program.playground.create(syncer(name, spec))
+    ended = program.run()
+    assert ended.code == ExitCode.OK, ended.out
+    assert [program.status(id_) for id_ in IDS] == ["UP", "UP"]
+    assert program.conditions("rating")["Ready"] == ("True", "InSync")
+    for name, (_, reason) in BROKEN.items():
+        assert program.conditions(name)["Ready"] == ("False", reason)
+        assert program.events(name) == {reason}
+        assert sum(f"syncer rating/{name}: {reason}: " in sentence for sentence in ended.sentences) == 1
+    assert "10 syncers frozen" in ended.out
+    assert ended.eureka["POST"] == 2
+
+    again = program.run()
+    assert again.sentences == ended.sentences, "it is told each time, but written once"
+    assert (again.eureka, set(again.kubernetes)) == ({"GET": 1, "PUT": 2}, {"GET"})
+
+
+@pytest.mark.parametrize("name", ["ambiguous-port", "no-such-port", "no-match", "long-name", "limit", "nonsense"])
+def test_what_stands_for_a_syncer_that_breaks_stays(settled: Program, name: str) -> None:
+    """A syncer that was in order and is edited into a broken one keeps its instances, renewed."""
+    spec, reason = BROKEN[name]
+    patch = {"spec": {"port": None, "limit": None, "appName": None, **spec}}
+    settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", patch)
+    ended = settled.run()
+    assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1, "PUT": 2}), ended.out
+    assert reason in ended.sentence
+    assert settled.conditions("rating")["Ready"] == ("False", reason)
+    back = {"spec": {"selector": None, "port": None, "appName": None, "limit": None}}
+    settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", back)
+    settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", {"spec": PLAIN})
+    assert settled.run().code == ExitCode.OK
+
+
+def test_a_replaced_pod_is_withdrawn_though_its_syncer_is_broken(program: Program) -> None:
+    """A frozen syncer adds nothing, and withdraws an instance only when another pod has its address and port."""
+    assert program.run().code == ExitCode.OK
+    program.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", {"spec": {"limit": 1}})
+    program.playground.delete("Pod", "rating", "rating-2", grace_seconds=0)
+    time.sleep(0.1)
+    assert program.run().eureka["DELETE"] == 0
+    program.playground.create_pod("rating", "rating-3", "10.0.0.2", {"app": "rating"})
+    ended = program.run()
+    assert (ended.code, ended.eureka["DELETE"], ended.eureka["POST"]) == (ExitCode.OK, 1, 0), ended.out
+    assert "another pod has its address and port" in ended.out
+    assert [program.status(id_) for id_ in IDS] == ["UP", None]
+
+
+def test_two_syncers_of_one_thing_share_it_peacefully(program: Program) -> None:
+    """Of two syncers that claim the same instances the older holds them, and the younger says so in one sentence."""
+    assert program.run().code == ExitCode.OK
+    program.playground.create(syncer("twin", PLAIN))
+    ended = program.run()
+    assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1, "PUT": 2}), ended.out
+    assert "syncer rating/twin" in ended.sentence
+    assert "held by the older rating/rating" in ended.sentence
+
+
+def test_a_strangers_instance_under_our_id_stays(program: Program) -> None:
+    """An instance that does not carry our owner's name is never changed; the syncer says Conflict."""
+    program.playground.register("RATING", IDS[0], "192.0.2.1", 80)
+    ended = program.run()
+    assert ended.code == ExitCode.OK, ended.out
+    assert IDS[0] in ended.sentence
+    assert "1 in conflict" in ended.out
+    answer = program.playground.eureka.handle(
+        Request(method="GET", path=f"/eureka/apps/RATING/{IDS[0]}", headers={"accept": "application/json"})
+    )
+    assert b"192.0.2.1" in answer.body
+    assert program.conditions("rating")["Conflict"][0] == "True"

@@ -1,0 +1,169 @@
+"""`demo`: the story in a minute, and both servers for others to play with."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eurekube_sync.exit_codes import ExitCode
+from tests.command.program import IDS, Program
+
+EXPORT = re.compile(r"^export (\w+)=(\S+)$", re.MULTILINE)
+
+
+def test_the_demo_tells_its_story_and_ends(settled: Program) -> None:
+    """From a dry run to an empty registry, in order, within a minute, whatever the environment names."""
+    begun = time.monotonic()
+    ended = settled.command("demo", stdin="", KUBECONFIG="/nowhere", EUREKUBE_SYNC_EUREKA_URL="nonsense")
+    assert not ended.eureka + ended.kubernetes
+    assert (ended.code, ended.err) == (ExitCode.OK, "")
+    assert time.monotonic() - begun < 60
+    told = [
+        "dry run: 2 to register",
+        "2 registered",
+        "in sync, 2 renewed",
+        "UP > DOWN",
+        "1 turned DOWN",
+        "1 registered, 1 cancelled, 1 renewed",
+        "kubectl delete esync rating",
+        "2 cancelled",
+        "nothing",
+        "BILLING, which is not ours, was never touched",
+        "demo --serve",
+    ]
+    rest = ended.out
+    for words in told:
+        assert words in rest, words
+        rest = rest.split(words, 1)[1]
+    assert all(len(line) <= 120 and line == line.rstrip() for line in ended.out.splitlines())
+
+
+def test_ctrl_c_leaves_the_demo(settled: Program) -> None:
+    """Whoever has seen enough gets exit 130 and no traceback."""
+    process = settled.start("demo")
+    time.sleep(1.2)
+    process.send_signal(signal.SIGINT)
+    ended = settled.end(process)
+    assert ended.code == ExitCode.INTERRUPTED, ended.out
+    assert "Traceback" not in ended.err
+
+
+@pytest.fixture(scope="module")
+def served(shared: Program) -> Iterator[dict[str, str]]:
+    """The environment that `demo --serve` prints, while it serves."""
+    process = shared.start("demo", "--serve")
+    assert process.stdout is not None
+    printed = ""
+    while "curl" not in printed:
+        line = process.stdout.readline()
+        assert line, printed
+        printed += line
+    yield dict(EXPORT.findall(printed)) | {"curl": printed.splitlines()[-1]}
+    process.send_signal(signal.SIGTERM)
+    ended = shared.end(process, seconds=5)
+    assert (ended.code, "Traceback" in ended.err) == (ExitCode.OK, False), ended.err
+
+
+def test_run_works_with_the_served_environment(settled: Program, served: dict[str, str]) -> None:
+    """The printed exports are all that `run` needs."""
+    variables = {name: value for name, value in served.items() if name != "curl"}
+    ended = settled.command("run", "-o", "json", stdin="", **variables)
+    assert ended.code == ExitCode.OK, ended.err
+    assert json.loads(ended.out)["summary"] == "2 registered, 0 renewed"
+
+
+def test_curl_works_as_printed(served: dict[str, str]) -> None:
+    """The address of the printed curl command answers JSON."""
+    found = re.search(r"curl -H '(\S+): (\S+)' (http\S+)$", served["curl"])
+    assert found is not None
+    with urllib.request.urlopen(urllib.request.Request(found[3], headers={found[1]: found[2]}), timeout=10) as answer:
+        assert "applications" in json.load(answer)
+
+
+def test_a_port_in_use_is_one_sentence(settled: Program) -> None:
+    """The sentence names the option to change."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        for option in ("--eureka-port", "--kubernetes-port"):
+            ended = settled.command("demo", option, str(port))
+            assert ended.code == ExitCode.CONFIGURATION
+            assert f"{option} {port}" in ended.sentence
+            assert "Address already in use" in ended.sentence
+
+
+GOOD = "apiVersion: eurekube.io/v1\nkind: EurekaSyncer\nmetadata: {name: a}\nspec: {selector: {app: b}}\n"
+UNKNOWN_FIELD = GOOD.replace("app: b}", "app: b}, limits: 1")
+VALIDATED = {
+    "good": (GOOD, ExitCode.OK, "valid: 1 syncer in 1 file"),
+    "stream": (f"{GOOD}---\n{GOOD}---\n", ExitCode.OK, "2 syncers"),
+    "others": (
+        f"{GOOD}---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\n",
+        ExitCode.OK,
+        "1 other object passed over",
+    ),
+    "nothing": ("", ExitCode.OK, "warning"),
+    "unknown field": (UNKNOWN_FIELD, ExitCode.INVALID_MANIFEST, ":4: error: document 1: $.spec.limits: unknown field"),
+    "second": (f"{GOOD}---\n{UNKNOWN_FIELD}", ExitCode.INVALID_MANIFEST, ":9: error: document 2: "),
+    "no yaml": ("a: [b", ExitCode.INVALID_MANIFEST, "not YAML"),
+    "binary": ("\x00\x01", ExitCode.INVALID_MANIFEST, "error"),
+}
+
+
+@pytest.mark.parametrize("name", VALIDATED)
+def test_validate_judges_standard_input(settled: Program, name: str) -> None:
+    """0 or 4, with file, line, document and path of what is wrong; no server is needed."""
+    text, code, words = VALIDATED[name]
+    ended = settled.command("validate", "-", stdin=text, KUBECONFIG=None)
+    assert ended.code == code, ended.out
+    assert words in ended.out
+    assert not ended.err
+
+
+def test_validate_judges_files_and_folders(settled: Program, tmp_path: Path) -> None:
+    """Each file is named with what is wrong in it; all are judged, the worst decides; JSON and YAML say the same."""
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "good.yaml").write_text(GOOD)
+    (tmp_path / "bad.yml").write_text(UNKNOWN_FIELD)
+    ended = settled.command("validate", tmp_path, tmp_path / "deep" / "good.yaml")
+    assert ended.code == ExitCode.INVALID_MANIFEST
+    assert ended.out.startswith(f"{tmp_path / 'bad.yml'}:4: error: ")
+    assert settled.command("validate", tmp_path / "deep").code == ExitCode.OK
+    as_json = settled.command("validate", "-o", "json", tmp_path)
+    assert as_json.code == ExitCode.INVALID_MANIFEST
+    assert json.loads(as_json.out)["ok"] is False
+
+
+def test_validate_of_a_file_that_is_not_there_is_a_wrong_command(settled: Program, tmp_path: Path) -> None:
+    """Exit 2, as for no file at all: a pipeline must not take a typing error for a verdict."""
+    for arguments in ((tmp_path / "typo.yaml",), ()):
+        ended = settled.command("validate", *arguments)
+        assert ended.code == ExitCode.USAGE
+        assert "FILES" in ended.sentence
+
+
+def test_validate_heeds_the_output_variable_of_run(settled: Program) -> None:
+    """One variable for both commands: each form that `run` knows, `validate` knows."""
+    ended = settled.command("validate", "-", stdin=GOOD, EUREKUBE_SYNC_OUTPUT="yaml")
+    assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "ok: true")
+
+
+def test_crd_prints_what_validate_judges_by(settled: Program) -> None:
+    """The printed CRD is one that the API server takes, and its fields are those that validate knows."""
+    ended = settled.command("crd")
+    assert ended.code == ExitCode.OK
+    assert "name: eurekasyncers.eurekube.io" in ended.out
+    for field in ("readinessGate", "maxRemovalPercent"):
+        assert f"{field}:" in ended.out
+    again = settled.command("validate", "-", stdin=ended.out)
+    assert "1 other object passed over" in again.out
+    assert settled.status(IDS[0]) == "UP"

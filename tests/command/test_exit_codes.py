@@ -1,0 +1,55 @@
+"""Each documented exit code has a meaning of its own, and a test here that reaches it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from eurekube_sync.exit_codes import ExitCode
+
+HERE = Path(__file__).parent
+REACHED_BY = {
+    ExitCode.OK: "test_passes.py::test_in_sync_a_run_sends_one_list_and_renewals",
+    ExitCode.INTERNAL_ERROR: "test_terminal.py::test_a_bug_is_a_sentence_and_a_traceback_on_demand",
+    ExitCode.USAGE: "test_options.py::test_a_wrong_command_line_is_refused_in_one_sentence",
+    ExitCode.CONFIGURATION: "test_kubernetes_trouble.py::test_a_wrong_kubeconfig_is_one_sentence",
+    ExitCode.INVALID_MANIFEST: "test_demo.py::test_validate_judges_files_and_folders",
+    ExitCode.CHANGES_PENDING: "test_passes.py::test_the_detailed_exit_code_tells_changes_from_none",
+    ExitCode.CLUSTER_UNAVAILABLE: "test_kubernetes_trouble.py::test_a_closed_port_is_one_sentence",
+    ExitCode.CLUSTER_DENIED: "test_kubernetes_trouble.py::test_a_forbidden_list_is_one_sentence",
+    ExitCode.CLUSTER_UNUSABLE: "test_kubernetes_trouble.py::ODD_ANSWERS",
+    ExitCode.CRD_MISSING: "test_kubernetes_trouble.py::test_a_crd_that_goes_and_is_gone_takes_nothing_with_it",
+    ExitCode.CRD_TERMINATING: "test_kubernetes_trouble.py::test_a_crd_that_goes_and_is_gone_takes_nothing_with_it",
+    ExitCode.REGISTRY_UNAVAILABLE: "test_eureka_trouble.py::test_a_closed_port_is_named",
+    ExitCode.REGISTRY_DENIED: "test_eureka_trouble.py::test_a_wrong_password_is_one_sentence",
+    ExitCode.REGISTRY_UNUSABLE: "test_eureka_trouble.py::test_a_url_without_its_path_is_explained",
+    ExitCode.ACTIONS_FAILED: "test_eureka_trouble.py::test_one_refused_instance_stops_no_other",
+    ExitCode.REMOVALS_HELD: "test_passes.py::test_a_held_pass_keeps_and_renews_all",
+    ExitCode.OWNER_CLASH: "test_eureka_trouble.py::test_another_cluster_with_our_owner_is_refused",
+    ExitCode.CUT_SHORT: "test_passes.py::test_sigterm_in_a_slow_pass_ends_between_two_calls",
+    ExitCode.INTERRUPTED: "test_passes.py::test_a_second_interrupt_ends_the_process_at_once",
+}
+
+
+def test_codes_and_meanings_are_distinct() -> None:
+    """No number and no sentence stands for two things."""
+    assert len({int(code) for code in ExitCode}) == len(ExitCode.__members__)
+    assert len({code.meaning for code in ExitCode}) == len(ExitCode)
+    assert all(0 <= code <= 255 for code in ExitCode)
+
+
+@pytest.mark.parametrize("code", ExitCode)
+def test_each_code_is_reached_by_a_test(code: ExitCode) -> None:
+    """The test that the table names exists, and speaks of the code."""
+    file, name = REACHED_BY[code].split("::")
+    source = (HERE / file).read_text()
+    for node in ast.parse(source).body:
+        named = node.name if isinstance(node, ast.FunctionDef) else ""
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            named = node.targets[0].id
+        if named == name:
+            assert f"ExitCode.{code.name}" in (ast.get_source_segment(source, node) or "")
+            return
+    pytest.fail(f"there is no {name} in {file}")

@@ -1,0 +1,180 @@
+"""Every option, from the command line and from its environment variable; and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import click
+import pytest
+
+from eurekube_sync.cli.main import cli
+from eurekube_sync.exit_codes import ExitCode
+from tests.command.program import Program
+
+CONTEXT = click.Context(cli)
+COMMANDS = {name: cli.get_command(CONTEXT, name) for name in cli.list_commands(CONTEXT)}
+OPTIONS = [
+    pytest.param(name, option, id=f"{name} {option.opts[-1]}")
+    for name, command in COMMANDS.items()
+    if command is not None
+    for option in command.params
+    if isinstance(option, click.Option)
+]
+NEEDED = {"run": ["--owner=a", "--eureka-url=http://e/eureka"], "validate": ["-"]}
+
+
+def long_name(option: click.Option) -> str:
+    """The first `--name` of an option."""
+    return next(name for name in option.opts if name.startswith("--"))
+
+
+def another_value(option: click.Option) -> str:
+    """A value, as text, that is not the default."""
+    match option.type:
+        case click.Choice() as choice:
+            return str(next(c for c in choice.choices if c != option.default))
+        case click.IntRange() | click.FloatRange():
+            return "7"
+        case click.types.BoolParamType():
+            return "true"
+    return {"duration": "99s", "namespace[,...]": "one,two", "name": "another"}.get(option.type.name, "some-text")
+
+
+@pytest.mark.parametrize(("name", "option"), OPTIONS)
+def test_each_option_is_read_from_its_variable(
+    name: str, option: click.Option, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variable is EUREKUBE_SYNC_ and the long name, and means what the option on the command line means."""
+    command = COMMANDS[name]
+    assert command is not None
+    flag, value = long_name(option), another_value(option)
+    needed = [given for given in NEEDED.get(name, []) if not given.startswith(flag)]
+    for variable in ("KUBECONFIG", "EUREKUBE_SYNC_KUBECONFIG"):
+        monkeypatch.delenv(variable, raising=False)
+    given = command.make_context(name, [*needed, flag] if option.is_flag else [*needed, flag, value])
+    monkeypatch.setenv("EUREKUBE_SYNC_" + flag.removeprefix("--").upper().replace("-", "_"), value)
+    read = command.make_context(name, list(needed))
+    assert read.params == given.params
+    assert given.params[str(option.name)] != option.default
+
+
+def test_all_of_run_works_from_the_environment_alone(program: Program) -> None:
+    """No argument but `run`: a pod's manifest may hold only variables."""
+    ended = program.run(
+        EUREKUBE_SYNC_DRY_RUN="1",
+        EUREKUBE_SYNC_DETAILED_EXITCODE="true",
+        EUREKUBE_SYNC_OUTPUT="json",
+        EUREKUBE_SYNC_NAMESPACE="rating,other",
+        EUREKUBE_SYNC_LOG_FORMAT="json",
+        EUREKUBE_SYNC_VERBOSE="yes",
+    )
+    assert ended.code == ExitCode.CHANGES_PENDING, ended.err
+    assert len(json.loads(ended.out)["actions"]) == 2
+
+
+def test_verbose_logs_each_call_on_stderr_as_json(program: Program) -> None:
+    """With -v and --log-format json each line of stderr is an object, and stdout holds the report alone."""
+    ended = program.run("-v", "--log-format", "json", "-o", "json")
+    json.loads(ended.out)
+    entries = [json.loads(line) for line in ended.err.splitlines()]
+    assert all(entry.keys() == {"time", "level", "logger", "message"} for entry in entries)
+    for call in ('"GET /eureka/apps HTTP/1.1" 200', '"POST /eureka/apps/RATING HTTP/1.1" 204'):
+        assert sum(call in entry["message"] for entry in entries) >= 1
+    assert not program.run().err, "without -v there is nothing to say"
+
+
+REFUSED = {
+    "no owner": (["run"], "Missing option '--owner'"),
+    "bad owner": (["run", "--owner", "Prod_1"], "'Prod_1': 1 to 32 of a-z, 0-9 and '-'"),
+    "no url": (["run"], "Missing option '--eureka-url'"),
+    "no number": (["run", "--passes", "many"], "--passes"),
+    "no pass": (["run", "--passes", "0"], "x>=1"),
+    "bad duration": (["run", "--interval", "soon"], "write 30s, 2m or 1h"),
+    "hot loop": (["run", "--interval", "0"], "too short; at least 1s"),
+    "no patience": (["run", "--call-timeout", "0"], "too short"),
+    "no time": (["run", "--pass-timeout", "0s"], "too short"),
+    "bad namespace": (["run", "-n", "Not_One"], "'Not_One' is no namespace"),
+    "both": (["run", "--daemon", "--passes", "2"], "give one of them"),
+    "rare renewals": (["run", "--renewal-interval", "101s"], "would let leases lapse"),
+    "rare passes": (["run", "--daemon", "--interval", "151s"], "more than half of --lease-duration"),
+    "half seconds": (["run", "--renewal-interval", "500ms"], "whole seconds"),
+    "unknown form": (["run", "-o", "xml"], "'table', 'json', 'yaml'"),
+    "unknown option": (["run", "--dryrun"], "--dry-run"),
+    "unknown command": (["sync"], "No such command 'sync'"),
+    "extra word": (["run", "now"], "unexpected extra argument"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_wrong_command_line_is_refused_in_one_sentence(settled: Program, name: str) -> None:
+    """Exit 2, one `Error:` that names the option, no call to anybody."""
+    arguments, words = REFUSED[name]
+    absent = {"no owner": "EUREKUBE_SYNC_OWNER", "no url": "EUREKUBE_SYNC_EUREKA_URL"}.get(name, "EUREKUBE_SYNC_NONE")
+    ended = settled.command(*arguments, stdin="", **{absent: None})
+    assert ended.code == ExitCode.USAGE
+    assert words in ended.sentence
+    assert not ended.out
+    assert not ended.eureka + ended.kubernetes
+
+
+WRONG_URLS = {
+    "ftp://eureka.example.com/eureka": "http or https",
+    "eureka.example.com:8761/eureka": "http or https",
+    "http://": "a host",
+    "http://a/eureka,http://b/eureka": "one address",
+    "http://a:port/eureka": "cannot be read",
+}
+
+
+@pytest.mark.parametrize("url", WRONG_URLS)
+def test_a_wrong_url_is_a_wrong_setting(settled: Program, url: str) -> None:
+    """Exit 3 before anything is called."""
+    ended = settled.run("--eureka-url", url)
+    assert ended.code == ExitCode.CONFIGURATION
+    assert WRONG_URLS[url] in ended.sentence
+    assert not ended.eureka + ended.kubernetes
+
+
+def test_a_user_without_a_password_is_a_wrong_setting(settled: Program) -> None:
+    """The sentence names the variable that is missing."""
+    ended = settled.run("--eureka-username", "joe")
+    assert ended.code == ExitCode.CONFIGURATION
+    assert "EUREKUBE_SYNC_EUREKA_PASSWORD" in ended.sentence
+
+
+def test_a_login_given_twice_is_refused(settled: Program) -> None:
+    """Which of the two is meant cannot be known; neither is printed."""
+    url = settled.playground.eureka_url.replace("://", "://ann:s3cr3t@")
+    ended = settled.run("--eureka-url", url, "--eureka-username", "joe", EUREKUBE_SYNC_EUREKA_PASSWORD="0ther")
+    assert ended.code == ExitCode.CONFIGURATION
+    assert "given twice" in ended.sentence
+    assert not re.search("s3cr3t|0ther", ended.err)
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_fits_and_names_each_option(settled: Program, name: str) -> None:
+    """--help of every command is whole at 80 columns, and says each option's variable."""
+    ended = settled.command(*name.split(), "--help", stdin="", COLUMNS="80")
+    assert ended.code == ExitCode.OK
+    assert all(len(line) <= 80 for line in ended.out.splitlines())
+    assert name or not re.search(r"\w\.\.\.$", ended.out, re.MULTILINE), "no command's summary is cut"
+    command = COMMANDS.get(name)
+    for option in command.params if command else ():
+        if isinstance(option, click.Option):
+            assert long_name(option) in ended.out
+            assert option.help
+            assert option.help.strip().endswith((".", "...", "/eureka", "]"))
+
+
+def test_no_argument_at_all_shows_the_commands(settled: Program) -> None:
+    """Whoever types the name alone learns what there is."""
+    ended = settled.command()
+    assert ended.code == ExitCode.USAGE
+    assert all(name in ended.err for name in COMMANDS)
+
+
+def test_the_version_is_the_packages(settled: Program) -> None:
+    """--version names program and version."""
+    ended = settled.command("--version")
+    assert (ended.code, bool(re.fullmatch(r"eurekube-sync, version \d+\.\d+\.\d+\S*\n", ended.out))) == (0, True)

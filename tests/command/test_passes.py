@@ -1,0 +1,219 @@
+"""How often, how long and how much: dry runs, several passes, daemons, signals, the brake."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from eurekube_sync.embedded.http import Handler, Request, Response
+from eurekube_sync.exit_codes import ExitCode
+from tests.command.program import IDS, SYNCERS, Program, rating
+
+
+def wait_for(reached: Callable[[], bool], *, seconds: float = 20) -> None:
+    """Waits until something is so."""
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline, "not reached in time"
+        time.sleep(0.02)
+
+
+def puts(program: Program) -> int:
+    """How many renewals came so far."""
+    return sum(call.method == "PUT" for call in program.playground.calls)
+
+
+def test_a_dry_run_writes_nothing_and_all_its_forms_agree(program: Program) -> None:
+    """Only GETs, to both servers; table, JSON and YAML tell the same plan."""
+    revision = program.playground.kubernetes.revision
+    table, json_, yaml_ = (program.run("--dry-run", "-o", form) for form in ("table", "json", "yaml"))
+    for ended in (table, json_, yaml_):
+        assert ended.code == ExitCode.OK
+        assert (set(ended.eureka), set(ended.kubernetes)) == ({"GET"}, {"GET"})
+    plan: dict[str, Any] = json.loads(json_.out)
+    assert plan == yaml.safe_load(yaml_.out)
+    assert (plan["dryRun"], plan["exitCode"], plan["planId"]) == (True, 0, None)
+    assert [(a["action"], a["app"], a["id"]) for a in plan["actions"]] == [("register", "RATING", i) for i in IDS]
+    lines = table.out.splitlines()
+    assert lines[-1] == plan["summary"] == "dry run: 2 to register, 0 to renew"
+    assert [line.split()[-8:] for line in lines[1:3]] == [
+        ["+", a["id"], a["status"], *a["why"].split(), a["syncer"]] for a in plan["actions"]
+    ]
+    assert program.playground.kubernetes.revision == revision
+    assert program.status() is None
+
+
+def test_the_detailed_exit_code_tells_changes_from_none(program: Program) -> None:
+    """5 while there is something to do, 0 when all is in sync; without the option a dry run is 0 either way."""
+    assert program.run("--dry-run", "--detailed-exitcode").code == ExitCode.CHANGES_PENDING
+    assert program.run("--dry-run").code == ExitCode.OK
+    assert program.run("--detailed-exitcode").code == ExitCode.OK, "it speaks of dry runs only"
+    assert program.run("--dry-run", "--detailed-exitcode").code == ExitCode.OK
+
+
+def test_in_sync_a_run_sends_one_list_and_renewals(program: Program) -> None:
+    """The second run writes nothing but its leases."""
+    assert program.run().code == ExitCode.OK
+    time.sleep(0.1)
+    ended = program.run()
+    assert (ended.code, ended.eureka, set(ended.kubernetes)) == (ExitCode.OK, {"GET": 1, "PUT": 2}, {"GET"})
+    assert ended.out == "in sync, 2 renewed\n"
+    assert not ended.err
+
+
+def test_a_namespace_that_is_not_ours_is_left_alone(program: Program) -> None:
+    """With --namespace nothing of other namespaces is read, renewed or withdrawn."""
+    assert program.run().code == ExitCode.OK
+    ended = program.run("-n", "other")
+    assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1}), ended.out
+
+
+def test_a_deleted_syncer_leaves_with_its_instances(program: Program) -> None:
+    """Deleted with kubectl, it waits for Eureka's cache, then it is gone, and the stranger stands."""
+    assert program.run().code == ExitCode.OK
+    program.playground.delete("EurekaSyncer", "rating", "rating")
+    ended = program.run("--passes", "2", "--interval", "1s", "--registry-cache", "500ms")
+    assert ended.code == ExitCode.OK, ended.out
+    assert "2 cancelled" in ended.out
+    assert program.playground.kubernetes.call("GET", f"{SYNCERS}/rating")[0] == 404
+    assert program.status("dc-17:billing:8080", "BILLING") == "UP"
+
+
+def test_several_passes_report_each_and_end(program: Program) -> None:
+    """Two passes a second apart: two reports, the last one's exit code."""
+    started = time.monotonic()
+    ended = program.run("--passes", "2", "--interval", "1s", "-o", "yaml")
+    assert ended.code == ExitCode.OK
+    assert time.monotonic() - started > 1
+    reports = [report["summary"] for report in yaml.safe_load_all(ended.out)]
+    assert reports == ["2 registered, 0 renewed", "in sync, 2 renewed"]
+
+
+def test_a_failed_pass_does_not_skip_the_next(program: Program) -> None:
+    """The first pass meets an outage, the second works: exit 0."""
+    lists: list[None] = []
+
+    def down_once(request: Request, registry: Handler) -> Response:
+        if request.method == "GET" and request.path == "/eureka/apps":
+            lists.append(None)
+            if len(lists) == 1:
+                return Response(status=500)
+        return registry(request)
+
+    with program.eureka_behind(down_once):
+        ended = program.run("--passes", "2", "--interval", "1s")
+    assert ended.code == ExitCode.OK, ended.out
+    assert "not readable" in ended.out
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_daemon_ends_at_once_and_well(settled: Program, number: signal.Signals) -> None:
+    """SIGTERM or Ctrl-C between two passes ends a daemon with 0, within a second or two."""
+    process = settled.start("run", "--daemon", "--interval", "30s")
+    wait_for(lambda: puts(settled) == 2)
+    time.sleep(0.3)
+    begun = time.monotonic()
+    process.send_signal(number)
+    ended = settled.end(process)
+    assert ended.code == ExitCode.OK, ended.err
+    assert time.monotonic() - begun < 3
+    assert ended.out == "in sync, 2 renewed\n"
+    assert f"stopping: {number.name}" in ended.err
+
+
+def test_sigterm_in_a_slow_pass_ends_between_two_calls(tmp_path: Path) -> None:
+    """What was begun is finished, nothing new is begun, and the report says how much is left."""
+
+    def slow(request: Request, registry: Handler) -> Response:
+        time.sleep(0.5 if request.method == "POST" else 0)
+        return registry(request)
+
+    with rating(tmp_path, pods=12) as program, program.eureka_behind(slow):
+        process = program.start("run", "--concurrency", "2")
+        wait_for(lambda: any(call.method == "POST" for call in program.playground.calls if "eureka" in call.path))
+        process.send_signal(signal.SIGTERM)
+        ended = program.end(process, seconds=10)
+    assert ended.code == ExitCode.CUT_SHORT, ended.out
+    assert 1 <= ended.eureka["POST"] <= 4
+    assert any("cut short by its deadline or a signal" in sentence for sentence in ended.sentences)
+    assert "not tried" in ended.out.splitlines()[-1]
+    assert "Traceback" not in ended.err
+
+
+def test_passes_that_a_signal_ends_early_say_so(settled: Program) -> None:
+    """A signal before the last of --passes is no success."""
+    process = settled.start("run", "--passes", "3", "--interval", "60s")
+    wait_for(lambda: puts(settled) == 2)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGTERM)
+    assert settled.end(process).code == ExitCode.CUT_SHORT
+
+
+def test_a_second_interrupt_ends_the_process_at_once(settled: Program) -> None:
+    """Whoever presses Ctrl-C twice does not wait for the pass."""
+
+    def slow(request: Request, registry: Handler) -> Response:
+        time.sleep(1)
+        return registry(request)
+
+    with settled.eureka_behind(slow):
+        process = settled.start("run", "--daemon")
+        wait_for(lambda: bool(settled.playground.calls))
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+        ended = settled.end(process, seconds=10)
+    assert ended.code == ExitCode.INTERRUPTED
+    assert "Traceback" not in ended.err
+
+
+@pytest.fixture(scope="module")
+def outage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """Of 14 pods 12 have turned unready at once: the brake holds."""
+    with rating(tmp_path_factory.mktemp("outage"), pods=14) as program:
+        assert program.run().code == ExitCode.OK
+        for number in range(3, 15):
+            program.playground.set_ready("rating", f"rating-{number}", ready=False)
+        time.sleep(0.1)
+        yield program
+
+
+HELD = "held: 12 removals wait"
+
+
+def test_a_held_pass_keeps_and_renews_all(outage: Program) -> None:
+    """One pass with held removals is exit 31, renews everything, and names the plan id to approve."""
+    ended = outage.run()
+    assert ended.code == ExitCode.REMOVALS_HELD
+    assert HELD in ended.sentence
+    assert (ended.eureka["PUT"], ended.eureka["POST"], ended.eureka["DELETE"]) == (14, 0, 0)
+    assert outage.conditions("rating")["RemovalHeld"][0] == "True"
+
+
+def test_several_passes_do_not_fail_on_held_unless_asked(outage: Program) -> None:
+    """--passes 2 is 0 with a held brake, 31 with --fail-on-held; one pass is 0 with --no-fail-on-held."""
+    two = ("--passes", "2", "--interval", "1s")
+    assert outage.run(*two).code == ExitCode.OK
+    assert outage.run(*two, "--fail-on-held").code == ExitCode.REMOVALS_HELD
+    assert outage.run("--no-fail-on-held").code == ExitCode.OK
+
+
+def test_only_the_right_approval_releases(outage: Program) -> None:
+    """A wrong plan id releases nothing; the id of the report does, and a dry run with it shows what it would do."""
+    plan = json.loads(outage.run("--dry-run", "-o", "json").out)
+    assert plan["planId"] == plan["held"]["planId"]
+    assert plan["planId"] in plan["messages"][0]
+    wrong = outage.run("--approve", "0123456789ab")
+    assert (wrong.code, wrong.eureka["POST"]) == (ExitCode.REMOVALS_HELD, 0)
+    dry = outage.run("--dry-run", "--detailed-exitcode", "--approve", plan["planId"])
+    assert (dry.code, set(dry.eureka)) == (ExitCode.CHANGES_PENDING, {"GET"})
+    done = outage.run("--approve", plan["planId"])
+    assert done.code == ExitCode.OK
+    assert "12 turned DOWN" in done.out

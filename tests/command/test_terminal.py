@@ -1,0 +1,169 @@
+"""What a person sees at a terminal, narrow or wide, and what a pipe gets."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import struct
+import subprocess
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eurekube_sync.embedded.http import Handler, Request, Response
+from eurekube_sync.exit_codes import ExitCode
+from tests.command.program import BINARY, IDS, Program, rating, syncer
+
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+LONG_URL_ERROR = Response(status=400, body=b"x" * 300)
+
+
+def at_terminal(program: Program, *arguments: str, columns: int, **variables: str) -> tuple[int, str]:
+    """Runs the command at a terminal of so many columns; its exit code and all that it showed."""
+    controller, terminal = os.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    process = subprocess.Popen(
+        [BINARY, *arguments],
+        cwd=program.folder,
+        env=program.environment(**{"TERM": "xterm-256color", "NO_COLOR": None, **variables}),
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        close_fds=True,
+    )
+    os.close(terminal)
+    shown = b"".join(iter(lambda: _read(controller), b""))
+    os.close(controller)
+    return process.wait(timeout=30), shown.decode().replace("\r\n", "\n")
+
+
+def _read(controller: int) -> bytes:
+    try:
+        return os.read(controller, 65536)
+    except OSError:  # Linux says so when the last process has closed the other end
+        return b""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """Eleven pods to register, and a broken syncer to tell of."""
+    with rating(tmp_path_factory.mktemp("terminal"), pods=11) as program:
+        program.playground.create(syncer("broken", {"selector": {"app": "nothing"}}))
+        yield program
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_a_table_fits_its_terminal_and_breaks_no_id(world: Program, columns: int) -> None:
+    """Nothing is wider than the terminal, and each id can be copied in one piece."""
+    code, shown = at_terminal(world, "run", "--dry-run", columns=columns)
+    plain = _ESCAPE.sub("", shown)
+    assert code == ExitCode.OK
+    assert all(len(line.rstrip()) <= columns for line in plain.splitlines())
+    assert all(id_ in plain for id_ in IDS)
+    assert plain.index("10.0.0.9:8080") < plain.index("10.0.0.10:8080"), "sorted as people count"
+    assert ("INSTANCE" in plain) == (columns == 200), "columns where they fit, else lines"
+    assert "dry run: 11 to register, 0 to renew; 1" in plain
+
+
+def test_colours_are_for_terminals_that_want_them(world: Program) -> None:
+    """A terminal gets colours, NO_COLOR takes them away, a pipe has none."""
+    _, coloured = at_terminal(world, "run", "--dry-run", columns=120)
+    _, asked_not_to = at_terminal(world, "run", "--dry-run", columns=120, NO_COLOR="1")
+    assert "\x1b[32m" in coloured, "what comes is green"
+    assert not re.search(r"\x1b\[(\d+;)*3[1-7]m", asked_not_to)
+    assert "\x1b" not in world.run("--dry-run").out
+
+
+def test_a_pipe_gets_whole_lines(world: Program) -> None:
+    """One line a row and a sentence, none wrapped, no blanks at the end, whatever COLUMNS says."""
+    ended = world.run("--dry-run", COLUMNS="40")
+    lines = ended.out.splitlines()
+    assert len(lines) == 1 + 11 + 1 + 1
+    assert lines == [line.rstrip() for line in lines]
+    assert lines[-2].startswith("! syncer rating/broken: NoMatchingService: ")
+
+
+def test_a_person_hears_that_leases_lapse(tmp_path: Path) -> None:
+    """By hand, one pass is not enough, and the program says so; a CronJob's log need not hear it."""
+    with rating(tmp_path) as program:
+        _, shown = at_terminal(program, "run", columns=100)
+        assert "leases lapse in 10 minutes" in shown
+        assert "leases lapse" not in program.run().out
+
+
+def test_a_long_refusal_stays_readable(tmp_path: Path) -> None:
+    """A server's long answer is cut, and wrapped below its mark."""
+
+    def refuse(request: Request, registry: Handler) -> Response:
+        return LONG_URL_ERROR if request.method == "POST" else registry(request)
+
+    with rating(tmp_path) as program, program.eureka_behind(refuse):
+        code, shown = at_terminal(program, "run", columns=60)
+    plain = _ESCAPE.sub("", shown)
+    assert code == ExitCode.ACTIONS_FAILED
+    assert all(len(line.rstrip()) <= 60 for line in plain.splitlines())
+    assert "x" * 200 not in "".join(plain.split())
+
+
+@pytest.mark.parametrize("arguments", ["run --passes 2 --interval 1s", "run -o json", "crd", "run --help", "demo"])
+def test_a_reader_who_goes_is_no_error(world: Program, arguments: str) -> None:
+    """`| true` closes the pipe at once: exit 0, not a word on stderr, and the passes go on."""
+    world.playground.calls.clear()
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = subprocess.run(
+        [BINARY, *arguments.split()],
+        cwd=world.folder,
+        env=world.environment(),
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    os.close(writer)
+    assert (process.returncode, process.stderr) == (ExitCode.OK, "")
+    lists = [call for call in world.playground.calls if (call.method, call.path) == ("GET", "/eureka/apps")]
+    assert len(lists) == {"run --passes 2 --interval 1s": 2, "run -o json": 1}.get(arguments, 0)
+
+
+def test_a_full_disk_spoils_no_pass(world: Program) -> None:
+    """The report cannot be written: a warning says so, and the exit code is still the pass's."""
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.run(
+            [BINARY, "run"], cwd=world.folder, env=world.environment(), stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert process.returncode == ExitCode.OK
+    assert b"the report cannot be written: No space left on device" in process.stderr
+
+
+def test_a_bug_is_a_sentence_and_a_traceback_on_demand(world: Program) -> None:
+    """What nobody foresaw is exit 1 and one sentence, which says how to see more."""
+    for variables, shows in (({}, False), ({"EUREKUBE_SYNC_DEBUG": "1"}, True)):
+        with Path("/dev/full").open("w") as full:
+            process = subprocess.run(
+                [BINARY, "crd"],
+                cwd=world.folder,
+                env=world.environment(**variables),
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert process.returncode == ExitCode.INTERNAL_ERROR
+        assert "EUREKUBE_SYNC_DEBUG=1" in process.stderr
+        assert ("Traceback" in process.stderr) is shows
+
+
+def test_a_narrow_character_set_is_no_error(tmp_path: Path) -> None:
+    """Text that the terminal's character set lacks is escaped."""
+    with rating(tmp_path) as program:
+        program.playground.create(
+            syncer("bad", {"selector": {"app": "rating"}, "port": "http", "metadata": {"ключ": "1"}})
+        )
+        ended = program.run(PYTHONIOENCODING="ascii")
+    assert ended.code == ExitCode.OK, ended.err
+    assert "InvalidMetadata" in ended.sentence
