@@ -45,24 +45,27 @@ class Observed:
     """UIDs of other clusters under our owner name."""
     listed: Mapping[SyncerRef, int] = field(default_factory=dict)
     """How many of a syncer's instances the list itself showed, before any fresh read."""
-    fresh: frozenset[InstanceKey] = frozenset()
-    """Keys that were read uncached in this pass."""
     unread: Mapping[InstanceKey, Unread] = field(default_factory=dict)
     """Keys whose uncached read failed."""
 
     def refreshed(self, readings: Mapping[InstanceKey, ObservedInstance | Unread | None]) -> Observed:
         """The same with uncached reads laid over it; None is a 404: not there."""
-        ours, others, unread = dict(self.ours), dict(self.others), dict(self.unread)
-        for key, reading in readings.items():
-            if isinstance(reading, Unread):
-                unread[key] = reading
-                continue
+        known = {key: reading for key, reading in readings.items() if not isinstance(reading, Unread)}
+        unread = {key: reading for key, reading in readings.items() if isinstance(reading, Unread)}
+        laid_over = self.remembering(known)
+        return replace(laid_over, unread={**self.unread, **unread})
+
+    def remembering(self, written: Mapping[InstanceKey, ObservedInstance | None]) -> Observed:
+        """The same with these laid over it; None is an instance that is not there."""
+        if not written:
+            return self
+        ours, others = dict(self.ours), dict(self.others)
+        for key, instance in written.items():
             ours.pop(key, None)
             others.pop(key, None)
-            if reading is not None:
-                (ours if _ours(reading, self.ownership, self.scope) else others)[key] = reading
-        fresh = self.fresh | {key for key, reading in readings.items() if not isinstance(reading, Unread)}
-        return replace(self, ours=ours, others=others, fresh=fresh, unread=unread)
+            if instance is not None:
+                (ours if _ours(instance, self.ownership, self.scope) else others)[key] = instance
+        return replace(self, ours=ours, others=others)
 
 
 def observe(registry: Complete[tuple[ObservedInstance, ...]], ownership: Ownership, scope: Scope) -> Observed:

@@ -19,6 +19,7 @@ from eurekube_sync.instance import Naming
 from eurekube_sync.model import ClusterView, Complete, LeaseTimes, ObservedInstance, SyncerRef, SyncerStatus, Unknown
 from eurekube_sync.observed import Observed, Scope, held_by_owner, marked_syncers, observe
 from eurekube_sync.outcome import Outcome, Outcomes, Result
+from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ownership import Ownership
 from eurekube_sync.plan import Plan, make_plan, plan_blind, plan_renewals
 from eurekube_sync.ports import Clock, Cluster, Registry, Workers
@@ -36,6 +37,7 @@ class World:
     clock: Clock
     workers: Workers
     renewals: RenewalLedger
+    own_writes: OwnWrites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,8 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     if isinstance(registry, Complete) and registry.data.clashes:
         return _renew_ours(applier, settings, deadline, registry.data, view)
 
+    if isinstance(registry, Complete):
+        registry = Complete(data=registry.data.remembering(world.own_writes.recent(world.clock.monotonic())))
     desired = claim_all(view, Naming(ownership=ownership, lease=settings.lease))
     plan, registry, held = _decide(applier, settings, desired, registry)
     if settings.dry_run:
@@ -153,7 +157,9 @@ def _carry_out(
     withdrawals = [a for a in plan.actions if isinstance(a, Update | Cancel) and removes(a)]
     standing = registry.data.ours if isinstance(registry, Complete) else {}
     done += applier.withdraw(withdrawals, failed_adds(withdrawals, done, standing))
-    return Outcomes.of(done), errors
+    outcomes = Outcomes.of(done)
+    world.own_writes.note(outcomes, world.clock.monotonic())
+    return outcomes, errors
 
 
 def _renew_all(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from eurekube_sync.cli.options import ENVIRONMENT_PREFIX
 from eurekube_sync.errors import ConfigurationError
+from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ports import Clock
 from eurekube_sync.reconcile import World
 from eurekube_sync.renewals import RenewalLedger
@@ -33,6 +34,7 @@ class Connection:
     context: str | None = None
     concurrency: int = 16
     call_timeout: float = 10
+    registry_cache: float = 45
     renewal_interval: float = 30
     renewal_slack: float = 30
     """Equal to the interval: every pass renews."""
@@ -71,6 +73,7 @@ def connect(connection: Connection, clock: Clock) -> Iterator[World]:
             cluster=KubernetesCluster(to_cluster, clock=clock, random=chance),
             clock=clock,
             workers=workers,
+            own_writes=OwnWrites(seconds=connection.registry_cache),
             renewals=RenewalLedger(period=connection.renewal_interval, slack=connection.renewal_slack),
         )
 

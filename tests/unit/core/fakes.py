@@ -31,6 +31,7 @@ from eurekube_sync.model import (
     Unknown,
 )
 from eurekube_sync.observed import Scope
+from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.reconcile import PassReport, PassSettings, World, reconcile
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.syncer import CLEANUP_FINALIZER
@@ -382,6 +383,8 @@ class FakeWorld:
         self.brake = BrakeLimits()
         self.renewals = RenewalLedger(period=0, slack=0)
         """By default every lease is due in every pass."""
+        self.own_writes = OwnWrites(seconds=0)
+        """By default each pass is a process of its own."""
 
     def run(self, *, approved: str | None = None, dry_run: bool = False, deadline: float = 120) -> PassReport:
         """One pass; the wire then holds its calls alone."""
@@ -392,6 +395,7 @@ class FakeWorld:
             clock=self.clock,
             workers=InTurn(),
             renewals=self.renewals,
+            own_writes=self.own_writes,
         )
         settings = PassSettings(
             owner=OWNER,

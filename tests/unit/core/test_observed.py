@@ -53,7 +53,6 @@ def test_a_fresh_read_replaces_what_the_list_showed() -> None:
     assert after.ours[key(1)].status is DOWN
     assert set(after.ours) == {key(1), key(4), key(5)}
     assert after.others == {key(3): taken}
-    assert after.fresh == {key(1), key(2), key(3), key(4)}
     assert set(after.unread) == {key(5)}
     assert after.listed == {REF: 4}  # what the list said stays known
 
