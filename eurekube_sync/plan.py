@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TypeVar, assert_never
 
 from eurekube_sync.actions import (
@@ -34,6 +35,17 @@ from eurekube_sync.ownership import OWNER, our_keys, pod_uid_of, syncer_of
 A = TypeVar("A", bound=Action)
 
 
+class Obstacle(StrEnum):
+    """What keeps a wanted instance from being written."""
+
+    TAKEN = "Taken"
+    """Another's instance stands under our id."""
+    DUPLICATE = "Duplicate"
+    """The pod registers itself, under an id of its own: its image still has a Eureka client."""
+    UNREAD = "Unread"
+    """An uncached read failed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
     """A wanted instance that cannot be written now."""
@@ -41,8 +53,14 @@ class Blocked:
     key: InstanceKey
     syncer: SyncerRef
     why: str
-    conflict: bool
-    """True when another's instance stands under our id; False when an uncached read failed."""
+    obstacle: Obstacle
+    other: InstanceKey | None = None
+    """Another's instance that is in the way, under whatever key."""
+
+    @property
+    def conflict(self) -> bool:
+        """Whether another's instance is in the way, rather than a call that failed."""
+        return self.obstacle is not Obstacle.UNREAD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +87,7 @@ class Plan:
     @property
     def suspects(self) -> tuple[InstanceKey, ...]:
         """The keys to read uncached before anything is changed."""
-        return tuple(action.key for action in self.changes) + tuple(b.key for b in self.blocked if b.conflict)
+        return tuple(action.key for action in self.changes) + tuple(b.other for b in self.blocked if b.other)
 
 
 def sorted_plan(actions: Iterable[Action], blocked: Iterable[Blocked] = ()) -> Plan:
@@ -86,15 +104,20 @@ def make_plan(desired: Desired, observed: Observed) -> Plan:
     blocked: list[Blocked] = []
     for key in observed.ours:
         actions.append(_for_ours(key, desired, observed))
+    selves = _registered_by_themselves(observed)
     for key, syncer in desired.wanted_by.items():
         wanted = desired.wanted(key)
         if wanted is None or key in observed.ours:
             continue
         if key in observed.unread:
-            blocked.append(Blocked(key=key, syncer=syncer, why=observed.unread[key].why, conflict=False))
+            why = observed.unread[key].why
+            blocked.append(Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.UNREAD))
         elif key in observed.others:
-            holder = _holder(observed.others[key])
-            blocked.append(Blocked(key=key, syncer=syncer, why=f"{holder} stands under our id", conflict=True))
+            why = f"{_holder(observed.others[key])} stands under our id"
+            blocked.append(Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key))
+        elif other := selves.get((key.app, wanted.instance.ip_addr, wanted.instance.port.number)):
+            why = f"it registers itself as {other.id}: turn its Eureka client off, or delete the syncer"
+            blocked.append(Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.DUPLICATE, other=other))
         elif wanted.instance.status is InstanceStatus.UP:  # a never-ready endpoint is never registered
             actions.append(Register(instance=wanted.instance, syncer=syncer, why=wanted.why))
     actions.extend(_make_sure(desired, observed))
@@ -256,6 +279,16 @@ def _make_sure(desired: Desired, observed: Observed) -> Iterator[Cancel]:
                 grounds=Grounds.SYNCER_DELETED,
                 was=None,
             )
+
+
+def _registered_by_themselves(observed: Observed) -> Mapping[tuple[str, str, int], InstanceKey]:
+    """By app, address and port, the instances that no installation of this program wrote. With one of them, ours would
+    be a second one of the same process, and get twice the calls."""
+    return {
+        (key.app, instance.ip_addr, instance.port.number): key
+        for key, instance in sorted(observed.others.items())
+        if instance.port.enabled and OWNER not in instance.metadata
+    }
 
 
 def _replaced(instance: ObservedInstance, desired: Desired) -> bool:

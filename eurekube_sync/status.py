@@ -28,7 +28,7 @@ from eurekube_sync.model import (
 from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcomes, Result
 from eurekube_sync.ownership import syncer_of
-from eurekube_sync.plan import Plan
+from eurekube_sync.plan import Obstacle, Plan
 
 _MOST_APPS = 10
 _MOST_ERRORS = 5
@@ -41,6 +41,7 @@ class _Tally:
 
     standing: dict[InstanceKey, InstanceStatus] = field(default_factory=dict)
     conflicts: list[str] = field(default_factory=list)
+    duplicates: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     unreached: Counter[Cause] = field(default_factory=Counter)
     """Calls that failed with the whole server: counted, for their texts and their number differ from pass to pass."""
@@ -117,7 +118,9 @@ def _tallies(
         elif outcome.failed:
             tally.failures.append(f"{key}: {outcome.detail}")
     for blocked in plan.blocked:
-        if blocked.conflict:
+        if blocked.obstacle is Obstacle.DUPLICATE:
+            of(blocked.syncer).duplicates.append(f"{blocked.key}: {blocked.why}")
+        elif blocked.obstacle is Obstacle.TAKEN:
             of(blocked.syncer).conflicts.append(f"{blocked.key}: {blocked.why}")
         else:
             of(blocked.syncer).unread += 1
@@ -150,7 +153,7 @@ def _status(
     serving = isinstance(claim, Serving)
     desired = len(wanted) if serving else (0 if isinstance(claim, Deleting) else before.desired)
     apps = claim.apps if isinstance(claim, Serving) else before.apps
-    trouble = (*tally.conflicts, *tally.failures)
+    trouble = (*tally.conflicts, *tally.duplicates, *tally.failures)
     judged = _conditions(claim, tally, registry, held, waiting, desired=desired, up=ready_up if serving else up)
     return SyncerStatus(
         observed_generation=claim.syncer.generation,
@@ -188,6 +191,8 @@ def _conditions(
     synced = _synced(claim, tally, registry, waiting)
     if tally.conflicts:
         conflict = _Verdict("Conflict", True, "Conflict", _sample(tally.conflicts))
+    elif tally.duplicates:
+        conflict = _Verdict("Conflict", True, "DuplicateRegistration", _sample(tally.duplicates))
     else:
         conflict = _Verdict("Conflict", False, "NoConflict", "")
     if held is not None and tally.held:

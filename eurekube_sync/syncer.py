@@ -154,7 +154,7 @@ _FIELDS_TO_COME: Mapping[str, tuple[Any, ...]] = {
     "limit": (),
     "policy": ("Sync",),
     "suspend": (False,),
-    "onDuplicate": (),
+    "onDuplicate": ("Skip",),
     "maxRemovalPercent": (),
     "readinessGate": (False,),
 }

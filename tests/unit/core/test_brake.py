@@ -10,7 +10,7 @@ from eurekube_sync.actions import Action, Cancel, Grounds, Register, Renew, Upda
 from eurekube_sync.brake import BrakeLimits, Held, apply_brake
 from eurekube_sync.model import InstanceKey
 from eurekube_sync.observed import Unread
-from eurekube_sync.plan import Blocked, Plan, sorted_plan, withdrawal_id
+from eurekube_sync.plan import Blocked, Obstacle, Plan, sorted_plan, withdrawal_id
 
 from .build import DOWN, OUT, REF, UP, instance, observed, stored
 
@@ -189,7 +189,7 @@ def test_every_number_is_an_option() -> None:
 
 def test_a_blocked_instance_stays_blocked_while_the_brake_holds() -> None:
     """The plan keeps what else it says."""
-    blocked = Blocked(key=instance(1).key, syncer=REF, why="timeout", conflict=False)
+    blocked = Blocked(key=instance(1).key, syncer=REF, why="timeout", obstacle=Obstacle.UNREAD)
     plan, held = apply_brake(sorted_plan([cancel(0)], [blocked]), observed(stored(instance(0))), LIMITS)
     assert held is not None
     assert plan.blocked == (blocked,)

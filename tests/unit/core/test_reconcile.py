@@ -8,7 +8,7 @@ import pytest
 
 from eurekube_sync.actions import Renew
 from eurekube_sync.errors import RegistryUnavailable
-from eurekube_sync.model import Cause, Complete, ServicePort, SyncerRef, Unknown
+from eurekube_sync.model import Cause, Complete, Port, ServicePort, SyncerRef, Unknown
 from eurekube_sync.observed import Scope
 from eurekube_sync.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.syncer import ABANDON_ANNOTATION, CLEANUP_FINALIZER
@@ -465,3 +465,21 @@ def test_an_outage_of_eureka_is_told_once() -> None:
     for _ in range(6):
         world.later(10)
         assert world.run().statuses == {}
+
+
+def test_a_pod_that_registers_itself_gets_no_second_instance(world: FakeWorld) -> None:
+    """Its image still has a Eureka client: ours waits, the condition says so, and it comes when the other goes."""
+    itself = replace(foreign("rating-1.rating:8080"), ip_addr="10.0.0.1", port=Port(8080, True))
+    world.registry.put(itself)
+    world.later(60)
+    report = world.run()
+    assert [blocked.other for blocked in report.plan.blocked] == [itself.key]
+    assert ours(world)[A] == "UP"
+    assert set(world.registry.held) == {foreign().key, itself.key, key(2)}
+    conflict = report.statuses[REF].condition("Conflict")
+    assert conflict is not None
+    assert (conflict.reason, "turn its Eureka client off" in conflict.message) == ("DuplicateRegistration", True)
+    del world.registry.held[itself.key]
+    world.later(60)
+    world.run()
+    assert key(1) in world.registry.held

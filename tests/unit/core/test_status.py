@@ -13,7 +13,7 @@ from eurekube_sync.desired import Desired
 from eurekube_sync.model import Cause, Complete, ConditionStatus, ObservedInstance, SyncerRef, SyncerStatus, Unknown
 from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcome, Outcomes, Result
-from eurekube_sync.plan import Blocked, Plan
+from eurekube_sync.plan import Blocked, Obstacle, Plan
 from eurekube_sync.status import flips, statuses
 
 from .build import (
@@ -171,7 +171,9 @@ def test_a_single_failure_is_the_message() -> None:
 
 def test_a_conflict_is_its_own_condition() -> None:
     """From the plan, from a heal, or from an older syncer; it outweighs failures in the summary."""
-    blocked = Blocked(key=key(1), syncer=REF, why="an instance without our mark stands under our id", conflict=True)
+    blocked = Blocked(
+        key=key(1), syncer=REF, why="an instance without our mark stands under our id", obstacle=Obstacle.TAKEN
+    )
     renew = Renew(key=key(1), syncer=REF, why="")
     healed = Outcome(action=renew, result=Result.CONFLICT, detail="another's")
     for found in (
@@ -185,7 +187,7 @@ def test_a_conflict_is_its_own_condition() -> None:
 
 def test_an_instance_that_could_not_be_read_is_a_failure_not_a_conflict() -> None:
     """The next pass reads it again."""
-    blocked = Blocked(key=key(1), syncer=REF, why="timeout", conflict=False)
+    blocked = Blocked(key=key(1), syncer=REF, why="timeout", obstacle=Obstacle.UNREAD)
     found = conditions(status(claims(), plan=Plan(blocked=(blocked,))))
     assert (found["Synced"], found["Conflict"]) == (("False", "PartlyFailed"), ("False", "NoConflict"))
 
@@ -284,7 +286,7 @@ def test_events_are_written_on_flips_only() -> None:
 def test_trouble_that_comes_and_goes_is_an_event_each() -> None:
     """A warning when it comes, normal when it goes."""
     good = status(claims(), *BOTH)
-    blocked = Blocked(key=key(1), syncer=REF, why="another's", conflict=True)
+    blocked = Blocked(key=key(1), syncer=REF, why="another's", obstacle=Obstacle.TAKEN)
     bad = status(claims(), plan=Plan(blocked=(blocked,)))
     assert events(good, claims(), bad) == [("Conflict", True, "Ready=False"), ("Conflict", True, "Conflict=True")]
     assert events(bad, claims(), good) == [("InSync", False, "Ready=True"), ("NoConflict", False, "Conflict=False")]
@@ -323,5 +325,5 @@ def test_trouble_of_the_whole_server_is_counted_not_quoted(result: Result, cause
 
 def test_instances_that_could_not_be_read_are_counted() -> None:
     """For the same reason."""
-    blocked = tuple(Blocked(key=key(n), syncer=REF, why=f"timeout {n}", conflict=False) for n in (1, 2))
+    blocked = tuple(Blocked(key=key(n), syncer=REF, why=f"timeout {n}", obstacle=Obstacle.UNREAD) for n in (1, 2))
     assert status(claims(), plan=Plan(blocked=blocked)).errors == ("2 of its instances could not be read again",)

@@ -99,7 +99,7 @@ def test_an_error_names_the_field() -> None:
         {"limit": "20%"},
         {"policy": "UpsertOnly"},
         {"suspend": True},
-        {"onDuplicate": "Skip"},
+        {"onDuplicate": "Warn"},
         {"maxRemovalPercent": 10},
         {"readinessGate": True},
         {"selector": {"app": "rating", "namespace": "another"}},
