@@ -61,17 +61,21 @@ class _Row:
 
 
 class _Diff:
-    """The rows as columns where these fit, else each on lines of its own: an id is never broken without need."""
+    """The rows as columns where these fit, else under the app and syncer of each group, else each on two lines: an id
+    is never broken without need."""
 
     def __init__(self, rows: Sequence[_Row]) -> None:
         self._rows = rows
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        lines = list(_columns(self._rows))
-        yield from lines if max(line.cell_len for line in lines) <= options.max_width else _stacked(self._rows)
+        for lines in (_columns(self._rows), _by_group(self._rows)):
+            if max(line.cell_len for line in lines) <= options.max_width:
+                yield from lines
+                return
+        yield from _stacked(self._rows)
 
 
-def _columns(rows: Sequence[_Row]) -> Iterator[Text]:
+def _columns(rows: Sequence[_Row]) -> list[Text]:
     table = [tuple(Text(heading, style="bold dim") for heading in _HEADINGS)]
     for app, group in groupby(rows, key=lambda row: row.app):
         for index, row in enumerate(group):
@@ -85,16 +89,31 @@ def _columns(rows: Sequence[_Row]) -> Iterator[Text]:
                     Text(row.syncer, style="dim"),
                 )
             )
+    return _aligned(table)
+
+
+def _aligned(table: Sequence[tuple[Text, ...]]) -> list[Text]:
     widths = [max(cell.cell_len for cell in column) for column in zip(*table, strict=True)]
     for cells in table:
         for cell, width in zip(cells[:-1], widths, strict=False):
             cell.pad_right(width - cell.cell_len)
-        yield Text("  ").join(cells)
+    return [Text("  ").join(cells) for cells in table]
+
+
+def _groups(rows: Sequence[_Row]) -> Iterator[tuple[Text, list[_Row]]]:
+    for (app, syncer), group in groupby(rows, key=lambda row: (row.app, row.syncer)):
+        yield Text.assemble((app, "bold"), (f"  {syncer}", "dim")), list(group)
+
+
+def _by_group(rows: Sequence[_Row]) -> list[Text]:
+    cells = [(Text(r.sign, r.style), Text(r.id), Text(r.status, r.style), Text(r.why)) for r in rows]
+    lines = iter(_aligned(cells))
+    return [line for heading, group in _groups(rows) for line in (heading, *(next(lines) for _ in group))]
 
 
 def _stacked(rows: Sequence[_Row]) -> Iterator[RenderableType]:
-    for (app, syncer), group in groupby(rows, key=lambda row: (row.app, row.syncer)):
-        yield Text.assemble((app, "bold"), (f"  {syncer}", "dim"))
+    for heading, group in _groups(rows):
+        yield heading
         for row in group:
             yield Text.assemble((f"{row.sign} ", row.style), row.id, "  ", (row.status, row.style))
             yield _hanging(Text(" "), Text(row.why))
