@@ -1,5 +1,6 @@
 package secured;
 
+import org.springframework.beans.factory.annotation.Value;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
 import org.springframework.cloud.netflix.eureka.server.EnableEurekaServer;
@@ -8,7 +9,10 @@ import org.springframework.security.config.Customizer;
 import org.springframework.security.config.annotation.web.builders.HttpSecurity;
 import org.springframework.security.web.SecurityFilterChain;
 
-/** A Eureka server that asks for basic authentication; no CSRF token, as the Eureka documentation says. */
+/**
+ * A Eureka server that asks for basic authentication; no CSRF token, as the Eureka documentation says.
+ * With `eureka-under-test.csrf=on` it asks for one, which is what Spring Security does of itself.
+ */
 @SpringBootApplication
 @EnableEurekaServer
 public class SecuredEurekaServer {
@@ -17,9 +21,12 @@ public class SecuredEurekaServer {
     }
 
     @Bean
-    SecurityFilterChain basicAuthentication(HttpSecurity http) throws Exception {
-        return http.csrf(csrf -> csrf.disable())
-                .authorizeHttpRequests(requests -> requests.anyRequest().authenticated())
+    SecurityFilterChain basicAuthentication(
+            HttpSecurity http, @Value("${eureka-under-test.csrf:off}") String csrfProtection) throws Exception {
+        if (csrfProtection.equals("off")) {
+            http.csrf(csrf -> csrf.disable());
+        }
+        return http.authorizeHttpRequests(requests -> requests.anyRequest().authenticated())
                 .httpBasic(Customizer.withDefaults())
                 .build();
     }
