@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.reconcile import PassReport, PassSettings, World, reconcile
+from eurekube_sync.ports import Clock
+from eurekube_sync.reconcile import PassReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,19 +23,19 @@ class Schedule:
 
 
 def run_passes(
-    world: World, settings: PassSettings, schedule: Schedule, tell: Callable[[PassReport, ExitCode], None]
+    one_pass: Callable[[], PassReport], clock: Clock, schedule: Schedule, tell: Callable[[PassReport, ExitCode], None]
 ) -> ExitCode:
     """Runs the passes and gives the last one's exit code; `tell` hears of each. A signal ends it between two calls."""
     done = 0
     while True:
-        begun = world.clock.monotonic()
-        report = reconcile(world, settings)
+        begun = clock.monotonic()
+        report = one_pass()
         code = of_report(report, fail_on_held=schedule.fail_on_held, detailed=schedule.detailed_exitcode)
         done += 1
         tell(report, code)
         if schedule.passes is not None and done >= schedule.passes:
             return code
-        if not world.clock.stopping():
-            world.clock.sleep(max(0.0, begun + schedule.interval - world.clock.monotonic()))
-        if world.clock.stopping():
+        if not clock.stopping():
+            clock.sleep(max(0.0, begun + schedule.interval - clock.monotonic()))
+        if clock.stopping():
             return ExitCode.OK if schedule.passes is None else ExitCode.CUT_SHORT

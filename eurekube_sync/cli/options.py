@@ -23,8 +23,8 @@ def option(*names: str, **settings: Any) -> Callable[[F], F]:
     return click.option(*names, **settings)
 
 
-def connection_options(command: F) -> F:
-    """Where Eureka and the cluster are, and who we are."""
+def eureka_options(command: F) -> F:
+    """Who we are, and where Eureka is."""
     for decorate in reversed(
         (
             option(
@@ -42,6 +42,16 @@ def connection_options(command: F) -> F:
             option(
                 "--eureka-username", metavar="NAME", default=None, help="Login of Eureka; the password is a variable."
             ),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+def cluster_options(command: F) -> F:
+    """Where the cluster is, and what of it is ours."""
+    for decorate in reversed(
+        (
             option(
                 "--kubeconfig",
                 type=click.Path(),
@@ -58,6 +68,16 @@ def connection_options(command: F) -> F:
                 multiple=True,
                 help="Serve only syncers of this namespace; may be repeated. Default: all.",
             ),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+def call_options(command: F) -> F:
+    """How many calls at a time, and how long each may take."""
+    for decorate in reversed(
+        (
             option(
                 "--concurrency",
                 type=click.IntRange(1, 256),
@@ -65,6 +85,64 @@ def connection_options(command: F) -> F:
                 help="Calls to Eureka or the cluster at the same time.",
             ),
             option("--call-timeout", type=Duration(least=0.1), default="10s", help="The longest wait for one answer."),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+def pass_options(command: F) -> F:
+    """How many passes, how often, and whether they write."""
+    for decorate in reversed(
+        (
+            option(
+                "--passes", type=click.IntRange(1), default=1, help="How many passes; the exit code is the last one's."
+            ),
+            option("--daemon", is_flag=True, help="Pass after pass, until SIGTERM."),
+            option(
+                "--interval",
+                type=Duration(least=1),
+                default="30s",
+                help="From the start of a pass to the start of the next.",
+            ),
+            option(
+                "--pass-timeout",
+                type=Duration(least=1),
+                default="120s",
+                help="A pass begins nothing new after this long.",
+            ),
+            option("--dry-run", is_flag=True, help="Show what a pass would do; write nothing anywhere."),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+def renewal_option(command: F) -> F:
+    """How often a lease is renewed."""
+    return option("--renewal-interval", type=Duration(), default="30s", help="Time between two renewals of a lease.")(
+        command
+    )
+
+
+def report_options(command: F) -> F:
+    """The form of report and logs."""
+    for decorate in reversed(
+        (
+            option(
+                "--output",
+                "-o",
+                type=click.Choice(["table", "json", "yaml"]),
+                default="table",
+                help="Form of the report.",
+            ),
+            option(
+                "--log-format",
+                type=click.Choice(["text", "json"]),
+                default="text",
+                help="Form of the logs, on stderr.",
+            ),
+            option("--verbose", "-v", is_flag=True, help="Log each call."),
         )
     ):
         command = decorate(command)
@@ -81,7 +159,7 @@ def lease_options(command: F) -> F:
                 default="300s",
                 help="How long Eureka keeps an instance after its registration; twice that after a renewal.",
             ),
-            option("--renewal-interval", type=Duration(), default="30s", help="Time between two renewals of a lease."),
+            renewal_option,
             option(
                 "--registry-cache",
                 type=Duration(),
