@@ -1,10 +1,11 @@
 """Eureka over HTTP: the one package that imports `requests`. It hands over our own values and raises our own errors.
 
 `client` makes the calls, `answers` says what an answer means, `wire` reads and writes JSON, shaped as in `documents`;
-`address` holds where and how to connect, `in_process` replaces the socket by a function call.
+`address` holds where and how to connect, `login` as whom, `in_process` replaces the socket by a function call.
 """
 
 from eurekube_sync.eureka.address import ConnectionOptions, EurekaAddress
 from eurekube_sync.eureka.client import EurekaClient
+from eurekube_sync.eureka.login import Login, SecretFile, login
 
-__all__ = ["ConnectionOptions", "EurekaAddress", "EurekaClient"]
+__all__ = ["ConnectionOptions", "EurekaAddress", "EurekaClient", "Login", "SecretFile", "login"]

@@ -8,6 +8,7 @@ from typing import Self
 from urllib.parse import unquote, urlsplit
 
 from eurekube_sync.errors import ConfigurationError
+from eurekube_sync.eureka.login import Credentials, Login, check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +17,7 @@ class EurekaAddress:
 
     url: str
     """Without credentials and without a slash at the end: it may be printed."""
-    user: str = ""
+    user: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
 
     @classmethod
@@ -33,6 +34,11 @@ class EurekaAddress:
             raise ConfigurationError(
                 "The Eureka URL is one address, without `?`, `#` or a comma: http://host:8761/eureka."
             )
+        if "@" in parts.path:
+            raise ConfigurationError(
+                "The Eureka URL has an @ in its path: in a password write / as %2F, @ as %40, : as %3A and % as %25."
+            )
+        check(Credentials(user=unquote(parts.username or ""), password=unquote(parts.password or "")))
         bare = f"[{host}]" if ":" in host else host
         return cls(
             url=f"{parts.scheme}://{bare}{f':{port}' if port is not None else ''}{parts.path.rstrip('/')}",
@@ -46,6 +52,8 @@ class ConnectionOptions:
     """How to connect to one server. Times are seconds."""
 
     address: EurekaAddress
+    login: Login | None = field(default=None, repr=False)
+    """Who we are, where the address does not say it."""
     connect_timeout: float = 5.0
     read_timeout: float = 30.0
     """Silence on the connection; `answer_timeout` bounds the whole answer."""
@@ -62,6 +70,16 @@ class ConnectionOptions:
     proxies: Mapping[str, str] = field(default_factory=dict, repr=False)
     """By scheme; the environment's proxies and netrc are not read."""
     ca_file: str = ""
-    """PEM file of the authorities to trust; empty for those of `certifi`."""
+    """PEM file of the authorities to trust, read for each new connection; empty for those of `certifi`."""
+    verify: bool = True
+    """False: any certificate is taken, whoever shows it."""
     client_certificate: tuple[str, str] | None = None
-    """PEM files of certificate and key."""
+    """PEM files of certificate and key, read for each new connection; they may be one file."""
+
+    @property
+    def credentials(self) -> Login | None:
+        """Who we are: as the address says, else as `login` does."""
+        if self.address.user:
+            given = Credentials(user=self.address.user, password=self.address.password)
+            return lambda: given
+        return self.login

@@ -5,6 +5,8 @@ Knows status codes and bodies, not calls; a message holds the printable URL only
 
 from __future__ import annotations
 
+import http.client
+import re
 import socket
 import ssl
 from dataclasses import dataclass
@@ -20,6 +22,27 @@ from eurekube_sync.errors import (
 )
 
 TRANSIENT = frozenset({429, 502, 503, 504})
+CSRF_FIX = 'http.csrf(csrf -> csrf.ignoringRequestMatchers("/eureka/**"))'
+_WANTS_TLS = (b"requires TLS", b"to HTTPS port", b"to an HTTPS server", b"speaking plain HTTP to an SSL")
+"""What Tomcat, nginx, Go and Apache say to plain HTTP at a port for TLS."""
+_TLS_ALERT = "\\x15\\x03"
+"""How a TLS record of type alert begins (RFC 8446, 5.1), quoted: it stands where a status line should be."""
+_TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d+)")
+_UNKNOWN_AUTHORITY = "is of an authority that is not trusted: give that authority's certificate as CA file"
+_OTHER_HOST = "is for another host name: use a name in the URL that the certificate holds"
+_UNTRUSTED = {
+    2: _UNKNOWN_AUTHORITY,
+    9: "is not valid yet: check the clock of this machine, or wait",
+    10: "has expired: renew it at the server, or check the clock of this machine",
+    18: _UNKNOWN_AUTHORITY,
+    19: _UNKNOWN_AUTHORITY,
+    20: _UNKNOWN_AUTHORITY,
+    21: _UNKNOWN_AUTHORITY,
+    62: _OTHER_HOST,
+    64: _OTHER_HOST,
+}
+"""By `X509_V_ERR_`, see `openssl verify`."""
+_CERTIFICATE_REFUSED = ("HANDSHAKE_FAILURE", "CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")
 _LOGIN_WORDS = ("login", "signin", "sign-in", "oauth", "auth", "sso", "saml")
 
 
@@ -65,10 +88,9 @@ def refusal(answer: Answer, *, with_login: bool) -> RegistryError:
     if status == 403:
         if answer.method == "GET":
             return RegistryDenied(f"{call} was answered 403: this login may not read Eureka.")
-        return RegistryDenied(
-            f"{call} was answered 403: if reads work, the server's CSRF protection refuses writes; let it ignore "
-            "/eureka/** (Spring Security's csrf().ignoringRequestMatchers)."
-        )
+        return RegistryDenied(f"{call} was answered 403: this login may not use Eureka.")
+    if status == 400 and any(words in answer.body for words in _WANTS_TLS):
+        return RegistryUnusable(f"{call} was answered 400: this port speaks TLS; begin the URL with https://.")
     if status in TRANSIENT:
         return RegistryUnavailable(
             f"{call} was answered {status}: Eureka, or the proxy before it, is overloaded or down."
@@ -85,6 +107,17 @@ def refusal(answer: Answer, *, with_login: bool) -> RegistryError:
     if status >= 500:
         return RegistryUnavailable(f"{call} was answered {status}: see the log of the Eureka server.")
     return RegistryUnusable(f"{call} was answered {status}, which Eureka does not do here: is the URL that of Eureka?")
+
+
+def write_protection(answer: Answer) -> RegistryDenied:
+    """The error for a write that is refused although reads work.
+
+    Spring Security's `CsrfFilter` answers 403, which its error page turns into 401 where it asks for a login as well.
+    """
+    return RegistryDenied(
+        f"{answer.call} was answered {answer.status} although reads work: the server's CSRF protection refuses writes. "
+        f"Let the Eureka server ignore it: {CSRF_FIX} in its Spring Security. If it does, this login may only read."
+    )
 
 
 def warming_up(answer: Answer) -> RegistryUnavailable:
@@ -113,13 +146,19 @@ def unreadable(answer: Answer) -> RegistryUnusable | None:
     return None
 
 
-def failure(error: requests.RequestException, call: str) -> tuple[RegistryError, bool]:
+def failure(error: OSError, call: str) -> tuple[RegistryError, bool]:
     """The error for a call without an answer, and whether another try may help."""
+    causes = _causes(error)
+    for cause in causes:
+        if isinstance(cause, ssl.SSLError) and not isinstance(error, requests.exceptions.ProxyError):
+            return _tls_failure(cause, call), False
+        if isinstance(cause, http.client.BadStatusLine) and _TLS_ALERT in str(cause):
+            return RegistryUnusable(f"{call} failed: this port speaks TLS; begin the URL with https://."), False
     match error:
         case requests.exceptions.SSLError():
-            return RegistryUnavailable(f"{call} failed: {_tls_reason(error)}."), False
+            return RegistryUnavailable(f"{call} failed: TLS could not be agreed on."), False
         case requests.exceptions.ProxyError():
-            return RegistryUnavailable(f"{call} failed: the proxy could not be reached or refused the call."), True
+            return _proxy_failure(causes, call)
         case requests.exceptions.ConnectTimeout():
             return RegistryUnavailable(f"{call} failed: no connection in time; check the address and firewalls."), True
         case requests.exceptions.Timeout():
@@ -127,9 +166,12 @@ def failure(error: requests.RequestException, call: str) -> tuple[RegistryError,
         case requests.exceptions.ChunkedEncodingError() | requests.exceptions.ContentDecodingError():
             return RegistryUnavailable(f"{call} failed: the answer broke off."), True
         case requests.exceptions.ConnectionError():
-            reason = _system_reason(error)
+            reason = _system_reason(causes)
             return RegistryUnavailable(f"{call} failed: {reason}; check that Eureka runs at this address."), True
-    return RegistryUnusable(f"{call} failed: {type(error).__name__}; check the URL and the proxy settings."), False
+        case requests.RequestException():
+            reason = f"{type(error).__name__}; check the URL and the proxy settings"
+            return RegistryUnusable(f"{call} failed: {reason}."), False
+    return RegistryUnavailable(f"{call} failed: the CA file, client certificate or key cannot be read any more."), False
 
 
 def _redirect(answer: Answer) -> RegistryError:
@@ -166,8 +208,7 @@ def _causes(error: BaseException) -> list[BaseException]:
     return found
 
 
-def _system_reason(error: BaseException) -> str:
-    causes = _causes(error)
+def _system_reason(causes: list[BaseException]) -> str:
     if any(isinstance(cause, socket.gaierror) or type(cause).__name__ == "NameResolutionError" for cause in causes):
         return "the host name is not known"
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
@@ -177,8 +218,37 @@ def _system_reason(error: BaseException) -> str:
     return "the connection broke"
 
 
-def _tls_reason(error: BaseException) -> str:
-    for cause in _causes(error):
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"the server's certificate is not trusted ({cause.verify_message}); give its authority as CA file"
-    return "TLS could not be agreed on; does the server speak https at this port, and does it want a certificate?"
+def _proxy_failure(causes: list[BaseException], call: str) -> tuple[RegistryError, bool]:
+    """What a proxy says of a tunnel is `OSError("Tunnel connection failed: 407 ...")` of `http.client`."""
+    told = next((found for cause in causes if (found := _TUNNEL_REFUSED.search(str(cause)))), None)
+    if told is None:
+        return RegistryUnavailable(f"{call} failed: the proxy could not be reached."), True
+    if told[1] == "407":
+        return RegistryDenied(f"{call} failed: the proxy asks for a login; put it into the proxy's URL."), False
+    return RegistryUnavailable(f"{call} failed: the proxy refuses to pass it on ({told[1]})."), True
+
+
+def _tls_failure(error: ssl.SSLError, call: str) -> RegistryError:
+    """One sentence for each way in which TLS fails; the reasons are those of OpenSSL."""
+    reason = (error.reason or "").upper()
+    if isinstance(error, ssl.SSLCertVerificationError):
+        trouble = _UNTRUSTED.get(error.verify_code, f"is not trusted ({error.verify_message}): give its authority")
+        return RegistryUnavailable(f"{call} failed: the server's certificate {trouble}.")
+    if reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE"):
+        return RegistryUnusable(
+            f"{call} failed: no TLS is spoken at this port; begin the URL with http://, or correct it."
+        )
+    if "CERTIFICATE_REQUIRED" in reason or ("ALERT" in reason and any(part in reason for part in _CERTIFICATE_REFUSED)):
+        return RegistryDenied(
+            f"{call} failed: the server refuses us in TLS ({reason.lower().replace('_', ' ')}): it may ask for a "
+            "client certificate, of an authority that it trusts."
+        )
+    if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+        return RegistryUnavailable(
+            f"{call} failed: the connection ended within TLS; does the server speak TLS, and does it want a client "
+            "certificate?"
+        )
+    told = f" ({reason.lower().replace('_', ' ')})" if reason else ""
+    return RegistryUnavailable(
+        f"{call} failed: TLS could not be agreed on{told}; compare the protocol versions, certificates and the CA file."
+    )

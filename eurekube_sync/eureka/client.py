@@ -7,27 +7,36 @@ from __future__ import annotations
 
 import io
 import logging
+import re
+import threading
+import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
 from types import TracebackType
 from typing import Self
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import requests
 from requests.adapters import BaseAdapter, HTTPAdapter
-from requests.auth import HTTPBasicAuth
+from requests.auth import AuthBase, HTTPBasicAuth
+from urllib3.exceptions import InsecureRequestWarning
 
 from eurekube_sync.errors import RegistryDenied, RegistryError, RegistryUnavailable, RegistryUnusable
 from eurekube_sync.eureka import answers, wire
 from eurekube_sync.eureka.address import ConnectionOptions
 from eurekube_sync.eureka.answers import Answer
+from eurekube_sync.eureka.login import Login
 from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, ObservedInstance, Source, Unknown
 from eurekube_sync.ports import Clock, Random
 from eurekube_sync.version import __version__
 
 _CHUNK = 256 * 1024
+_PROBE = "/instances/eurekube-sync-probe"
+"""A read that every login may make that may read at all; nothing has this id."""
+_PROBE_SECONDS = 5.0
+"""How long what a probe has shown is believed."""
 _HEADERS = {
     "Accept": "application/json",
     "Accept-Encoding": "gzip",
@@ -60,7 +69,10 @@ class EurekaClient:
         self._clock = clock
         self._random = random
         self._on_malformed = on_malformed
+        self._login = options.credentials
         self._session = _session(options, adapter)
+        self._probing = threading.Lock()
+        self._probed: tuple[float, bool] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -112,7 +124,7 @@ class EurekaClient:
 
     def _list(self) -> wire.DecodedList:
         answer = self._call("GET", "/apps")
-        if answer.status == 403 and self._call("GET", "/instances/eurekube-sync-probe").is_eurekas_404:
+        if answer.status == 403 and self._call("GET", _PROBE).is_eurekas_404:
             raise answers.warming_up(answer)
         self._expect(answer, 200)
         return wire.decode_list(_json(answer))
@@ -127,10 +139,25 @@ class EurekaClient:
     def _expect(self, answer: Answer, *statuses: int) -> None:
         """Raise what the answer means, unless it has one of the statuses. A web page is never a success."""
         if answer.status not in statuses:
-            raise answers.refusal(answer, with_login=bool(self._options.address.user))
+            with_login = self._login is not None
+            if answer.method != "GET" and answer.status in ((401, 403) if with_login else (403,)) and self._may_read():
+                raise answers.write_protection(answer)
+            raise answers.refusal(answer, with_login=with_login)
         page = answers.unreadable(answer) if answer.is_page else None
         if page is not None:
             raise page
+
+    def _may_read(self) -> bool:
+        """Whether reads work now; asked of the server once in a while, however many writes it refuses."""
+        with self._probing:
+            now = self._clock.monotonic()
+            if self._probed is None or now - self._probed[0] >= _PROBE_SECONDS:
+                try:
+                    works = self._call("GET", _PROBE).is_eurekas_404
+                except RegistryError:
+                    works = False
+                self._probed = now, works
+            return self._probed[1]
 
     def _call(self, method: str, path: str, body: bytes | None = None) -> Answer:
         """Make one call, again while it fails in a way that may pass by itself; the last answer, or its error."""
@@ -143,7 +170,7 @@ class EurekaClient:
             )
             try:
                 answer = self._send(method, path, body)
-            except requests.RequestException as failed:
+            except OSError as failed:  # that of requests is one; a plain one says that a PEM file is gone
                 error, again = answers.failure(failed, f"{method} {self._options.address.url}{path}")
                 error.__cause__ = failed
             else:
@@ -205,6 +232,18 @@ class EurekaClient:
         return max(0.0, (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds())
 
 
+class _BasicLogin(AuthBase):
+    """Puts the login of the moment into a call; the password may have changed since the last one."""
+
+    def __init__(self, login: Login) -> None:
+        self._login = login
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        now = self._login()
+        HTTPBasicAuth(now.user.encode(), now.password.encode())(request)
+        return request
+
+
 def _session(options: ConnectionOptions, adapter: BaseAdapter | None) -> requests.Session:
     session = requests.Session()
     session.trust_env = False
@@ -212,10 +251,16 @@ def _session(options: ConnectionOptions, adapter: BaseAdapter | None) -> request
     session.headers.update(_HEADERS)
     session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
     session.proxies.update(options.proxies)
-    session.verify = options.ca_file or True
+    session.verify = (options.ca_file or True) if options.verify else False
     session.cert = options.client_certificate
-    if options.address.user:
-        session.auth = HTTPBasicAuth(options.address.user.encode(), options.address.password.encode())
+    if not options.verify:
+        # Said once, in our own words, when the program starts; urllib3 would say it at every call.
+        host = re.escape(urlsplit(options.address.url).hostname or "")
+        message = f"Unverified HTTPS request is being made to host '{host}'"
+        warnings.filterwarnings("ignore", message, InsecureRequestWarning)
+    login = options.credentials
+    if login is not None:
+        session.auth = _BasicLogin(login)
     pool = adapter or HTTPAdapter(pool_connections=1, pool_maxsize=options.concurrency, pool_block=True)
     session.mount("http://", pool)
     session.mount("https://", pool)

@@ -269,7 +269,7 @@ class TestNetwork:
         assert "the connection was refused" in source.message
 
     def test_https_to_a_plain_port_is_told(self) -> None:
-        """`https` where the server speaks `http` is told as TLS that could not be agreed on."""
+        """`https` where the server speaks `http` is told, with the way to write the URL."""
 
         def plain(connection: socket.socket) -> None:
             connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
@@ -277,4 +277,4 @@ class TestNetwork:
         with answering(plain) as url, connect(url.replace("http:", "https:"), retries=0) as client:
             source = client.list_instances()
         assert isinstance(source, Unknown)
-        assert "TLS could not be agreed on" in source.message
+        assert "no TLS is spoken at this port; begin the URL with http://" in source.message

@@ -99,12 +99,13 @@ class EmbeddedEureka:
         self._cache.catch_up(now)
 
     def _refusal(self, request: Request) -> Response | None:
+        if self.refuse_writes and request.method != "GET":
+            # `CsrfFilter` answers 403 before it looks at a login; the error page asks for one again, and that is a 401.
+            return self._error(request, 403) if self.credentials is None else _ask_for_login()
         if self.credentials is not None:
             expected = "Basic " + base64.b64encode(":".join(self.credentials).encode()).decode()
             if request.headers.get("authorization") != expected:
-                return Response(status=401, headers={"WWW-Authenticate": 'Basic realm="Realm"'})
-        if self.refuse_writes and request.method != "GET":
-            return self._error(request, 403)
+                return _ask_for_login()
         return None
 
     def _route(self, request: Request, now: int) -> Response:
@@ -290,6 +291,10 @@ class EmbeddedEureka:
         else:
             body, content_type = json.dumps(error, separators=(",", ":")).encode(), "application/json"
         return Response(status=status, body=body, content_type=content_type)
+
+
+def _ask_for_login() -> Response:
+    return Response(status=401, headers={"WWW-Authenticate": 'Basic realm="Realm"'})
 
 
 def _wants_json(request: Request) -> bool:

@@ -166,6 +166,8 @@ class TestSwitches:
         assert world.call("GET", "/apps").status == 200
         assert world.renew("A", "a") == 403
         assert world.call("POST", "/apps/A", b"{}").status == 403
+        world.eureka.credentials = ("sync", "secret")
+        assert world.renew("A", "a") == 401
 
     def test_warm_up_can_end(self) -> None:
         """After the warm-up lists are there."""

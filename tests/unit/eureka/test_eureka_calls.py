@@ -181,6 +181,14 @@ class TestAddress:
             EurekaAddress.parse("http://user:s3cret@eureka:port/eureka")
         assert "s3cret" not in str(caught.value)
 
+    @pytest.mark.parametrize("password", ["s3/cret@", "s3#cret@x", "s3?cret@x", "1/s3@cret", "s3%0Acret"])
+    def test_a_password_that_is_not_encoded_is_refused_and_not_shown(self, password: str) -> None:
+        """A URL that falls apart at a character of its password is refused without a word of it."""
+        with pytest.raises(ConfigurationError) as caught:
+            EurekaAddress.parse(f"http://user:{password}@eureka:8761/eureka")
+        assert "s3" not in str(caught.value)
+        assert "cret" not in str(caught.value)
+
     def test_an_ipv6_host_keeps_its_brackets(self) -> None:
         """An IPv6 address stays bracketed."""
         assert EurekaAddress.parse("http://[fd00::1]:8761/eureka").url == "http://[fd00::1]:8761/eureka"
@@ -322,11 +330,25 @@ class TestWrites:
         assert "Missing ip address" in str(error)
         assert len(str(error)) < 400
 
-    def test_a_403_to_a_write_speaks_of_csrf(self) -> None:
-        """A write that is 403 names CSRF protection and what to do."""
+    @pytest.mark.parametrize(
+        ("status", "url"), [(403, "http://eureka/eureka"), (401, "http://sync:s3cret@eureka/eureka")]
+    )
+    def test_a_refused_write_where_reads_work_speaks_of_csrf(self, status: int, url: str) -> None:
+        """A 403, or a 401 in spite of a login that reads, names CSRF protection and what to do; one read finds out."""
+        client, server = connect(Response(status=status), Response(status=404), Response(status=status), url=url)
+        for _ in range(3):
+            error = error_of(lambda: client.renew(KEY))
+            assert isinstance(error, RegistryDenied)
+            assert "CSRF protection refuses writes. Let the Eureka server ignore it" in str(error)
+            assert 'csrf.ignoringRequestMatchers("/eureka/**")' in str(error)
+        assert [request.method for request in server.requests] == ["PUT", "GET", "PUT", "PUT"]
+
+    def test_a_refused_write_where_reads_fail_too_is_the_login(self) -> None:
+        """A login that may not even read is not told as CSRF protection."""
+        error = error_of(lambda: connect(Response(status=401), url="http://sync:s3cret@eureka/eureka")[0].renew(KEY))
+        assert "refuses this user or password" in str(error)
         error = error_of(lambda: connect(Response(status=403, body=b"{}"))[0].renew(KEY))
-        assert isinstance(error, RegistryDenied)
-        assert "CSRF" in str(error)
+        assert "may not use Eureka" in str(error)
 
     def test_another_instance_than_asked_is_unusable(self) -> None:
         """A read that is answered with another instance is a broken cache."""
@@ -357,7 +379,7 @@ class TestRetries:
         client, server = connect(Response(status=status), clock=clock)
         with contextlib.suppress(RegistryError):
             client.renew(KEY)
-        assert (len(server.requests), clock.slept) == (1, [])
+        assert ([request.method for request in server.requests].count("PUT"), clock.slept) == (1, [])
 
     def test_after_the_last_try_it_is_unavailable(self) -> None:
         """When every try failed the call is unavailable, and says how."""
