@@ -6,6 +6,6 @@
 
 from eurekube_sync.eureka.address import ConnectionOptions, EurekaAddress
 from eurekube_sync.eureka.client import EurekaClient
-from eurekube_sync.eureka.login import Login, SecretFile, login
+from eurekube_sync.eureka.login import Login, SecretFile, make_login
 
-__all__ = ["ConnectionOptions", "EurekaAddress", "EurekaClient", "Login", "SecretFile", "login"]
+__all__ = ["ConnectionOptions", "EurekaAddress", "EurekaClient", "Login", "SecretFile", "make_login"]

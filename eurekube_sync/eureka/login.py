@@ -102,7 +102,7 @@ class SecretFile:
         return line
 
 
-def login(*, user: str | SecretFile, password: str | SecretFile) -> Login:
+def make_login(*, user: str | SecretFile, password: str | SecretFile) -> Login:
     """The login of these two, each fixed or a file. ConfigurationError for what basic authentication cannot carry."""
 
     def current() -> Credentials:

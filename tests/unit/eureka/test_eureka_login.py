@@ -11,7 +11,7 @@ import pytest
 
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.errors import ConfigurationError
-from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient, SecretFile, login
+from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient, SecretFile, make_login
 from eurekube_sync.eureka.in_process import InProcessAdapter
 from eurekube_sync.model import InstanceKey
 
@@ -170,7 +170,7 @@ def test_a_secret_that_kubernetes_swaps_is_seen(clock: FakeClock) -> None:
 def test_a_user_with_a_colon_is_refused(clock: FakeClock) -> None:
     """Basic authentication cannot carry it, and would take a part of the name for the password."""
     with pytest.raises(ConfigurationError, match="colon"):
-        login(user="a:b", password="c")
+        make_login(user="a:b", password="c")
 
 
 def test_each_call_carries_the_login_of_the_moment(clock: FakeClock) -> None:
@@ -181,7 +181,7 @@ def test_each_call_carries_the_login_of_the_moment(clock: FakeClock) -> None:
         seen.append(base64.b64decode(request.headers["authorization"].removeprefix("Basic ")).decode())
         return Response(status=200)
 
-    current = login(user="jöe", password=secret(clock, f"{ODD}1\n".encode()))
+    current = make_login(user="jöe", password=secret(clock, f"{ODD}1\n".encode()))
     options = ConnectionOptions(address=EurekaAddress.parse("http://eureka/eureka"), login=current)
     client = EurekaClient(options, clock=clock, random=_Never(), adapter=InProcessAdapter(handle))
     client.renew(KEY)
