@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar, assert_never
 
 from eurekube_sync.actions import Action, Cancel, Register, Renew, Update, brings_up, withdraws
+from eurekube_sync.deadline import Deadline
 from eurekube_sync.errors import RegistryError, RegistryRejected, RegistryUnavailable
 from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
 from eurekube_sync.observed import Unread
@@ -25,23 +26,6 @@ _FAILURES_IN_A_ROW = 20
 _GOLDEN_RATIO = 0.6180339887498949
 
 A = TypeVar("A", bound=Action)
-
-
-class Deadline:
-    """When to begin nothing new: the pass's time is over, or the program was asked to stop."""
-
-    def __init__(self, clock: Clock, seconds: float) -> None:
-        self._clock = clock
-        self._end = clock.monotonic() + seconds
-        self.cut_short = False
-        """Whether something was not begun because of it."""
-
-    @property
-    def passed(self) -> bool:
-        """Whether it has passed; to be asked only by who then leaves something undone."""
-        passed = self._clock.stopping() or self._clock.monotonic() >= self._end
-        self.cut_short = self.cut_short or passed
-        return passed
 
 
 @dataclass(slots=True)
@@ -203,7 +187,8 @@ class Applier:
             raise RegistryRejected("Eureka took the registration, but does not know the instance a moment later")
 
     def _cancel(self, action: Cancel) -> Outcome:
-        self._registry.cancel(action.key)  # a 404 is as good
+        assert self._ownership is not None  # a pass that does not know who it is plans renewals alone
+        self._registry.cancel(action.key, ours=self._ownership.holds)  # a 404 is as good
         return Outcome(action=action, result=Result.DONE)
 
 

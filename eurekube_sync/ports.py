@@ -56,6 +56,7 @@ class Registry(Protocol):
         """All of the registry in one read (`GET /apps`), up to 30 s old by the server's cache; never raises.
 
         Anything but a well-formed list is Unknown: a 403 of a warming server, HTML, an empty body, half an answer.
+        Of several servers it is one's list, and once in a while also what stands on another alone.
         """
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
@@ -67,8 +68,9 @@ class Registry(Protocol):
     def renew(self, key: InstanceKey) -> bool:
         """PUT the lease, without `lastDirtyTimestamp`; False when the server answers 404."""
 
-    def cancel(self, key: InstanceKey) -> bool:
-        """DELETE; False when the server answers 404, which is as good."""
+    def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
+        """DELETE; False when the server answers 404, which is as good. The caller has read the instance uncached; on
+        each other of several servers it is read before, and stays unless it is `ours`."""
 
 
 class Cluster(Protocol):

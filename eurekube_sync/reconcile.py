@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from eurekube_sync.actions import Cancel, Register, Renew, Update, removes
-from eurekube_sync.apply import Applier, Deadline, failed_adds
+from eurekube_sync.apply import Applier, failed_adds
 from eurekube_sync.brake import BrakeLimits, Held, apply_brake
+from eurekube_sync.deadline import Deadline
 from eurekube_sync.desired import Desired, claim_all
 from eurekube_sync.errors import ClusterError
 from eurekube_sync.instance import Naming
@@ -62,10 +63,13 @@ class PassReport:
     dry_run: bool
     plan: Plan
     registry: Complete[Observed] | Unknown
-    view: ClusterView
+    view: ClusterView | None
+    """None when no cluster was asked, by `keepalive`."""
     desired: Desired | None = None
     """None when the cluster did not tell who it is, or another cluster uses our name."""
     clashes: tuple[str, ...] = ()
+    snapshot_refused: str | None = None
+    """Why nothing is brought back from the snapshot, in a sentence."""
     held: Held | None = None
     outcomes: Outcomes = Outcomes(by_key={})  # noqa: RUF009 - immutable
     statuses: dict[SyncerRef, SyncerStatus] = field(default_factory=dict)

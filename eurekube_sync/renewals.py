@@ -7,6 +7,7 @@ all are due, which does no harm.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from zlib import crc32
 
 from eurekube_sync.model import InstanceKey
 
@@ -18,6 +19,7 @@ class RenewalLedger:
         """`period` between two renewals; `slack` is how much earlier one may come, half a poll interval, so that a
         lease that would fall due right after a pass is not left for the next."""
         self._wait = period - slack
+        self._spread = max(0.0, period - 2 * slack)
         self._last: dict[InstanceKey, float] = {}
 
     def due(self, key: InstanceKey, now: float) -> bool:
@@ -26,8 +28,13 @@ class RenewalLedger:
         return last is None or now - last >= self._wait
 
     def note(self, key: InstanceKey, now: float) -> None:
-        """Remember that the lease was renewed."""
-        self._last[key] = now
+        """Remember that the lease was renewed.
+
+        The first time counts as if it had been a while ago, for each key another while: what came in one pass then
+        falls due in all the passes of a period, and not 60,000 at once in every third.
+        """
+        first = key not in self._last
+        self._last[key] = now - (self._spread * crc32(key.id.encode()) / 2**32 if first else 0)
 
     def keep(self, keys: Iterable[InstanceKey]) -> None:
         """Forget all but these."""

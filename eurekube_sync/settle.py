@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from eurekube_sync.actions import Register, Renew, Update
-from eurekube_sync.apply import Deadline
 from eurekube_sync.brake import Held
 from eurekube_sync.cleanup import abandoned, waits_for
+from eurekube_sync.deadline import Deadline
 from eurekube_sync.desired import Claim, Deleting, Desired
 from eurekube_sync.errors import ClusterError, ClusterUnavailable
 from eurekube_sync.model import Complete, SyncerObject, SyncerRef, SyncerStatus, Unknown

@@ -118,8 +118,8 @@ class EurekaClient:
         """`InstanceResource.renewLease`."""
         return self._write("PUT", key)
 
-    def cancel(self, key: InstanceKey) -> bool:
-        """`InstanceResource.cancelLease`."""
+    def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool] | None = None) -> bool:
+        """`InstanceResource.cancelLease`; `ours` is for those that have several servers to ask."""
         return self._write("DELETE", key)
 
     def _list(self) -> wire.DecodedList:

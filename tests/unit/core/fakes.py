@@ -153,7 +153,7 @@ class Registry:
     def renew(self, key: InstanceKey) -> bool:
         return self.wire.send(f"renew {key}", lambda: self._renew(key), _registry_down)
 
-    def cancel(self, key: InstanceKey) -> bool:
+    def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool] | None = None) -> bool:
         return self.wire.send(f"cancel {key}", lambda: self._cancel(key), _registry_down)
 
     def put(self, *instances: ObservedInstance) -> None:

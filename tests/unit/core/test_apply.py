@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from eurekube_sync.actions import Cancel, Grounds, Register, Renew, Update
-from eurekube_sync.apply import Applier, Deadline, failed_adds
+from eurekube_sync.apply import Applier, failed_adds
+from eurekube_sync.deadline import Deadline
 from eurekube_sync.errors import RegistryRejected, RegistryUnavailable
 from eurekube_sync.model import Cause, InstanceStatus
 from eurekube_sync.observed import Unread

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from eurekube_sync.model import InstanceKey
 from eurekube_sync.renewals import RenewalLedger
 
 from .build import key
@@ -17,8 +18,9 @@ def test_a_daemon_renews_each_lease_every_30_s(interval: int) -> None:
     world: FakeWorld = article()
     world.renewals = RenewalLedger(period=30, slack=interval / 2)
     world.run()
-    world.later(interval)
-    world.run()
+    for _ in range(30 // interval):
+        world.later(interval)
+        world.run()
     counts = []
     for _ in range(60 // interval):
         world.later(interval)
@@ -28,11 +30,28 @@ def test_a_daemon_renews_each_lease_every_30_s(interval: int) -> None:
     assert sum(counts) == 4, "two leases, twice in a minute"
 
 
+def test_leases_that_came_in_one_pass_fall_due_in_all_the_passes_of_a_period() -> None:
+    """300 leases of one pass, polled every 10 s: about a third each time, and each every 30 s."""
+    ledger = RenewalLedger(period=30, slack=5)
+    keys = [key(number % 250, port=8080 + number // 250) for number in range(300)]
+    for one in keys:
+        ledger.note(one, 0)
+    renewed: dict[int, list[InstanceKey]] = {}
+    for now in range(10, 100, 10):
+        renewed[now] = [one for one in keys if ledger.due(one, now)]
+        for one in renewed[now]:
+            ledger.note(one, now)
+    assert sorted(key for now in (10, 20, 30) for key in renewed[now]) == sorted(keys)
+    assert all(renewed[now] == renewed[now + 30] == renewed[now + 60] for now in (10, 20, 30))
+    assert all(len(renewed[now]) > 40 for now in renewed)
+
+
 def test_a_lease_that_is_gone_is_forgotten() -> None:
     """The memory is no larger than what is renewed."""
     ledger = RenewalLedger(period=30, slack=5)
-    ledger.note(key(1), 0)
-    ledger.note(key(2), 0)
+    for _ in range(2):
+        ledger.note(key(1), 0)
+        ledger.note(key(2), 0)
     assert [ledger.due(key(1), at) for at in (24.9, 25)] == [False, True]
     ledger.keep([key(2)])
     assert (ledger.due(key(1), 1), ledger.due(key(2), 1)) == (True, False)

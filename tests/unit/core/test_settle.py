@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from eurekube_sync.actions import Register
-from eurekube_sync.apply import Deadline
+from eurekube_sync.deadline import Deadline
 from eurekube_sync.desired import Desired
 from eurekube_sync.errors import ClusterDenied, ClusterError, ClusterUnavailable
 from eurekube_sync.model import Complete, SyncerRef, SyncerStatus

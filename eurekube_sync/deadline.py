@@ -1,0 +1,51 @@
+"""How long a pass may go on, and each of its stages: so that a server that hangs takes no more than its stage.
+
+A `TimeLimit` is shared with the adapters, which bound every call and every new try by what is left of it.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from eurekube_sync.ports import Clock
+
+
+class TimeLimit:
+    """Until when what runs now may go on. Set by a pass, kept by the adapters; safe in several threads."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._end = inf
+
+    def left(self) -> float:
+        """Seconds; infinite while nothing is set, and never below zero."""
+        return max(0.0, self._end - self._clock.monotonic())
+
+    def end_at(self, moment: float) -> None:
+        """`moment` in monotonic seconds; infinity lifts the limit."""
+        self._end = moment
+
+
+class Deadline:
+    """When to begin nothing new: the stage's time is over, or the program was asked to stop."""
+
+    def __init__(self, clock: Clock, seconds: float, limit: TimeLimit | None = None) -> None:
+        self._clock = clock
+        self._begun = clock.monotonic()
+        self._seconds = seconds
+        self._limit = limit or TimeLimit(clock)
+        self.cut_short = False
+        """Whether something was not begun because of it."""
+        self.stage(1.0)
+
+    def stage(self, share: float) -> None:
+        """From now on, what is begun has to end before this share of the pass's time is over."""
+        self._end = self._begun + share * self._seconds
+        self._limit.end_at(self._end)
+
+    @property
+    def passed(self) -> bool:
+        """Whether it has passed; to be asked only by who then leaves something undone."""
+        passed = self._clock.stopping() or self._clock.monotonic() >= self._end
+        self.cut_short = self.cut_short or passed
+        return passed
