@@ -1,0 +1,184 @@
+"""No accepted spec breaks the XML of the registry: Prometheus and older clients read `/apps` in no other form.
+
+Random specs, hostile ones among them, go through the program's own parsing and claims; what these accept is registered,
+and a namespace-aware parser (`xml.etree`, which is expat) reads it back from the embedded and the real server alike.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from eurekube_sync.clock import SystemClock
+from eurekube_sync.desired import Serving
+from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.model import Instance, InstanceKey
+from tests.contract.eureka_subject import EurekaSubject, embedded, real
+from tests.unit.core import build
+
+SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.servers)]
+DIRTY_TIMESTAMP = 1_795_248_000_785
+
+_SEPARATORS = st.sampled_from(("", ".", "-", "_", "__", ":", "/", " ", "$", "@", "\u00e9", "\u0301", "\x00"))
+_WORDS = st.sampled_from(
+    ("a", "Z", "0", "zone", "class", "@class", "xml", "XML", "xmlns", "instance", "metadata", "entry", "null", "id")
+)
+KEYS = st.one_of(
+    st.lists(st.one_of(_WORDS, _SEPARATORS), min_size=1, max_size=5).map("".join),
+    st.from_regex(r"[A-Za-z][A-Za-z0-9.-]{0,12}", fullmatch=True),
+    st.text(max_size=6),
+)
+_TROUBLE = (
+    "<", ">", "&", "]]>", "<!--", "-->", "<![CDATA[", "&#0;", "&amp;", "&x;", "<?xml?>", "\"'", " ", "\t", "\n", "\r",
+    "\x00", "\x1b", "\x7f", "\x85", "\u00a0", "\u2028", "\u202e", "\ufeff", "\ufdd0", "\ufffd", "\ufffe", "\uffff",
+    "\ud800", "\U0001f642", "\U0001fffe", "\U0010ffff", "e\u0301", "\u4f60", "null", "true", "1e5", "{}", "\\u0000",
+)  # fmt: skip
+VALUES = st.one_of(
+    st.lists(st.sampled_from(_TROUBLE), max_size=8).map("".join),
+    st.text(st.characters(exclude_categories=()), max_size=30),
+    st.text(st.characters(exclude_categories=("Cc", "Cs", "Cn")), max_size=30),
+    st.integers(0, 1100).map("\u20ac".__mul__),
+)
+NAMES = st.one_of(
+    st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}[A-Za-z0-9]", fullmatch=True),
+    st.text(st.sampled_from("aZ0._-:/,%&<é\x00 "), max_size=8),
+)
+VIPS = st.one_of(NAMES, st.lists(NAMES, max_size=3).map(",".join))
+
+
+@st.composite
+def specs(draw: st.DrawFn) -> dict[str, Any]:
+    """What a syncer's spec may hold, as it comes from a cluster whose CRD checks nothing."""
+    optional = {
+        "metadata": st.dictionaries(KEYS, VALUES, max_size=4),
+        "appName": NAMES,
+        "vipAddress": VIPS,
+        "secureVipAddress": VIPS,
+        "notReady": st.just("Down"),
+    }
+    chosen = draw(st.sets(st.sampled_from(sorted(optional))))
+    return {field: draw(optional[field]) for field in sorted(chosen)}
+
+
+_numbers = itertools.count()
+
+
+def accepted(spec: Mapping[str, Any]) -> Instance | None:
+    """The instance that the program makes of it, at an address of its own; None when it refuses the spec."""
+    high, low = divmod(next(_numbers), 250)
+    endpoint = build.endpoint(1, address=f"10.1.{high}.{low + 1}", ready=True)
+    claims = build.desired([build.syncer(**spec)], [build.service()], [build.piece(endpoint)]).claims
+    (claim,) = claims.values()
+    if not isinstance(claim, Serving):
+        return None
+    (wanted,) = claim.wanted.values()
+    return wanted.instance
+
+
+def read_xml(body: bytes) -> dict[InstanceKey, dict[str, str]]:
+    """The metadata of each instance; every name in the document has to be a plain one, without a namespace."""
+    root = ElementTree.fromstring(body)
+    found = {}
+    for instance in root.iter("instance"):
+        app, id_ = (instance.findtext(name) for name in ("app", "instanceId"))
+        metadata = instance.find("metadata")
+        assert app is not None
+        assert id_ is not None
+        assert metadata is not None
+        assert not [child.tag for child in metadata if "{" in child.tag or len(child)]
+        assert len({child.tag for child in metadata}) == len(metadata)
+        found[InstanceKey(app, id_)] = {child.tag: child.text or "" for child in metadata}
+    return found
+
+
+def read_json(body: bytes) -> dict[InstanceKey, dict[str, str]]:
+    """The same from the JSON form."""
+    applications = json.loads(body)["applications"]["application"]
+    instances = [instance for application in applications for instance in application["instance"]]
+    return {InstanceKey(one["app"], one["instanceId"]): one["metadata"] for one in instances}
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def eureka(request: pytest.FixtureRequest) -> Iterator[EurekaSubject]:
+    """A server with fast timings."""
+    if request.param == "embedded":
+        with embedded(stock=False) as subject:
+            yield subject
+    else:
+        yield real(request.getfixturevalue("eureka_fast").url, stock=False)
+
+
+@pytest.fixture
+def client(eureka: EurekaSubject) -> Iterator[EurekaClient]:
+    """Our own client."""
+    address = EurekaAddress.parse(eureka.url(""))
+    with EurekaClient(ConnectionOptions(address=address), clock=SystemClock(), random=random.Random(0)) as connected:
+        yield connected
+
+
+def test_whatever_is_accepted_comes_back_in_xml(eureka: EurekaSubject, client: EurekaClient) -> None:
+    """Each accepted instance is read back alone at once, and at the end all of them in `/apps`, metadata and all."""
+    registered: dict[InstanceKey, Instance] = {}
+
+    @settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(specs())
+    @example({"metadata": {"a": " \u00a0 <&\"'>]]> \u4f60 \U0001f642 ", "b.c-D": "", "xml": "&#0;", "xmlns": "x"}})
+    @example({"metadata": {"Zone": "\u202e\u2028\ufeff\ufffd\ufdd0\U0010ffff", "zone": "e\u0301"}})
+    @example({"appName": "A_b.c-D", "vipAddress": "a_b,c:1", "secureVipAddress": "d"})
+    def feed(spec: dict[str, Any]) -> None:
+        instance = accepted(spec)
+        if instance is None:
+            return
+        client.register(instance, dirty_timestamp=DIRTY_TIMESTAMP)
+        registered[instance.key] = instance
+        answer = eureka.get(f"/apps/{instance.key.app}/{instance.key.id}", Accept="application/xml")
+        assert answer.headers["Content-Type"].startswith("application/xml")
+        assert read_xml(answer.content) == {instance.key: instance.metadata}
+
+    try:
+        feed()
+        eureka.to_next_tick()
+        expected = {key: dict(instance.metadata) for key, instance in registered.items()}
+        for accept, read in (("application/xml", read_xml), ("application/json", read_json)):
+            found = read(eureka.get("/apps", Accept=accept).content)
+            assert {key: metadata for key, metadata in found.items() if key in expected} == expected
+        assert len(expected) >= 20
+    finally:
+        for key in registered:
+            client.cancel(key)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"metadata": {"k:v": "x"}},
+        {"metadata": {"": "x"}},
+        {"metadata": {"a b": "x"}},
+        {"metadata": {"1a": "x"}},
+        {"metadata": {"a_b": "x"}},
+        {"metadata": {"\u00e9": "x"}},
+        {"metadata": {"class": "x"}},
+        {"metadata": {"a": "bell \x07"}},
+        {"metadata": {"a": "\ufffe"}},
+        {"metadata": {"a": "\ud800"}},
+        {"appName": "a:b"},
+        {"appName": "<a>"},
+        {"vipAddress": "a,,b"},
+        {"vipAddress": "a\x00"},
+    ],
+    ids=repr,
+)
+def test_what_would_break_or_change_is_refused_with_its_reason(spec: dict[str, Any]) -> None:
+    """Such a syncer is frozen, and its sentence names the field; nothing of it is sent."""
+    claims = build.desired([build.syncer(**spec)], [build.service()], [build.piece(build.endpoint())]).claims
+    (claim,) = claims.values()
+    assert not isinstance(claim, Serving)
+    assert next(iter(spec)) in getattr(claim, "message", "")
