@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from eurekube_sync.cli.options import ENVIRONMENT_PREFIX
 from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.own_writes import OwnWrites
-from eurekube_sync.ports import Clock
+from eurekube_sync.ports import Clock, Random, Registry
 from eurekube_sync.reconcile import World
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.workers import ThreadWorkers
@@ -29,6 +29,7 @@ class Connection:
     """Where both servers are, and how to call them. Times in seconds."""
 
     eureka_url: str
+    """One address, or several peers' with commas between."""
     eureka_username: str | None = None
     kubeconfig: str | None = None
     context: str | None = None
@@ -38,6 +39,8 @@ class Connection:
     renewal_interval: float = 30
     renewal_slack: float = 30
     """Equal to the interval: every pass renews."""
+    sweep_interval: float | None = None
+    """How often every peer of Eureka is listed; None for the default of `eureka.peers`."""
 
 
 @contextmanager
@@ -46,15 +49,8 @@ def connect(connection: Connection, clock: Clock) -> Iterator[World]:
     the commands need neither."""
     from eurekube_sync.cluster import ConnectionSettings, KubernetesCluster
     from eurekube_sync.cluster import connect as connect_cluster
-    from eurekube_sync.eureka import ConnectionOptions, EurekaClient
 
     chance = random.Random()
-    options = ConnectionOptions(
-        address=_address(connection),
-        connect_timeout=min(5.0, connection.call_timeout),
-        read_timeout=connection.call_timeout,
-        concurrency=connection.concurrency,
-    )
     to_cluster = connect_cluster(
         ConnectionSettings(
             kubeconfig=connection.kubeconfig or "",
@@ -65,7 +61,7 @@ def connect(connection: Connection, clock: Clock) -> Iterator[World]:
         )
     )
     with (
-        EurekaClient(options, clock=clock, random=chance) as registry,
+        _registry(connection, clock, chance) as registry,
         ThreadWorkers(connection.concurrency) as workers,
     ):
         yield World(
@@ -78,15 +74,46 @@ def connect(connection: Connection, clock: Clock) -> Iterator[World]:
         )
 
 
-def _address(connection: Connection) -> EurekaAddress:
-    from eurekube_sync.eureka import EurekaAddress
+@contextmanager
+def _registry(connection: Connection, clock: Clock, chance: Random) -> Iterator[Registry]:
+    from eurekube_sync.eureka import ConnectionOptions, EurekaClient
+    from eurekube_sync.eureka.peers import SWEEP_SECONDS, EurekaPeers
 
-    address = EurekaAddress.parse(connection.eureka_url)
+    addresses = _addresses(connection)
+    single = len(addresses) == 1
+    with ExitStack() as open_clients:
+        clients = {
+            address.url: open_clients.enter_context(
+                EurekaClient(
+                    ConnectionOptions(
+                        address=address,
+                        connect_timeout=min(5.0, connection.call_timeout),
+                        read_timeout=connection.call_timeout,
+                        concurrency=connection.concurrency,
+                        retries=2 if single else 1,  # the next peer is another try
+                    ),
+                    clock=clock,
+                    random=chance,
+                )
+            )
+            for address in addresses
+        }
+        if single:
+            yield clients[addresses[0].url]
+        else:
+            sweep = SWEEP_SECONDS if connection.sweep_interval is None else connection.sweep_interval
+            yield EurekaPeers(clients, clock=clock, sweep_seconds=sweep)
+
+
+def _addresses(connection: Connection) -> tuple[EurekaAddress, ...]:
+    from eurekube_sync.eureka.peers import parse_addresses
+
+    addresses = parse_addresses(connection.eureka_url)
     if connection.eureka_username is None:
-        return address
-    if address.user:
+        return addresses
+    if any(address.user for address in addresses):
         raise ConfigurationError("The login of Eureka is given twice, in --eureka-url and as --eureka-username.")
     password = os.environ.get(PASSWORD_VARIABLE)
     if password is None:
         raise ConfigurationError(f"--eureka-username needs the password in the variable {PASSWORD_VARIABLE}.")
-    return replace(address, user=connection.eureka_username, password=password)
+    return tuple(replace(address, user=connection.eureka_username, password=password) for address in addresses)
