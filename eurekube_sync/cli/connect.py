@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import os
+import logging
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
 
-from eurekube_sync.cli.options import ENVIRONMENT_PREFIX
-from eurekube_sync.errors import ConfigurationError
+from eurekube_sync.cli.eureka_access import EurekaAccess, with_access
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ports import Clock, Random, Registry
 from eurekube_sync.reconcile import World
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.workers import ThreadWorkers
 
-if TYPE_CHECKING:
-    from eurekube_sync.eureka import EurekaAddress
-
-PASSWORD_VARIABLE = f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"
-"""Not an option: a process list shows those."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +24,7 @@ class Connection:
 
     eureka_url: str
     """One address, or several peers' with commas between."""
-    eureka_username: str | None = None
+    eureka_access: EurekaAccess = field(default_factory=EurekaAccess)
     kubeconfig: str | None = None
     context: str | None = None
     concurrency: int = 16
@@ -77,24 +71,28 @@ def connect(connection: Connection, clock: Clock) -> Iterator[World]:
 @contextmanager
 def _registry(connection: Connection, clock: Clock, chance: Random) -> Iterator[Registry]:
     from eurekube_sync.eureka import ConnectionOptions, EurekaClient
-    from eurekube_sync.eureka.peers import SWEEP_SECONDS, EurekaPeers
+    from eurekube_sync.eureka.peers import SWEEP_SECONDS, EurekaPeers, parse_addresses
 
-    addresses = _addresses(connection)
+    addresses = parse_addresses(connection.eureka_url)
     single = len(addresses) == 1
+    options = with_access(
+        ConnectionOptions(
+            address=addresses[0],
+            connect_timeout=min(5.0, connection.call_timeout),
+            read_timeout=connection.call_timeout,
+            concurrency=connection.concurrency,
+            retries=2 if single else 1,  # the next peer is another try
+        ),
+        connection.eureka_access,
+        addresses,
+        clock,
+    )
+    for warning in connection.eureka_access.warnings:
+        _log.warning("%s", warning)
     with ExitStack() as open_clients:
         clients = {
             address.url: open_clients.enter_context(
-                EurekaClient(
-                    ConnectionOptions(
-                        address=address,
-                        connect_timeout=min(5.0, connection.call_timeout),
-                        read_timeout=connection.call_timeout,
-                        concurrency=connection.concurrency,
-                        retries=2 if single else 1,  # the next peer is another try
-                    ),
-                    clock=clock,
-                    random=chance,
-                )
+                EurekaClient(replace(options, address=address), clock=clock, random=chance)
             )
             for address in addresses
         }
@@ -103,17 +101,3 @@ def _registry(connection: Connection, clock: Clock, chance: Random) -> Iterator[
         else:
             sweep = SWEEP_SECONDS if connection.sweep_interval is None else connection.sweep_interval
             yield EurekaPeers(clients, clock=clock, sweep_seconds=sweep)
-
-
-def _addresses(connection: Connection) -> tuple[EurekaAddress, ...]:
-    from eurekube_sync.eureka.peers import parse_addresses
-
-    addresses = parse_addresses(connection.eureka_url)
-    if connection.eureka_username is None:
-        return addresses
-    if any(address.user for address in addresses):
-        raise ConfigurationError("The login of Eureka is given twice, in --eureka-url and as --eureka-username.")
-    password = os.environ.get(PASSWORD_VARIABLE)
-    if password is None:
-        raise ConfigurationError(f"--eureka-username needs the password in the variable {PASSWORD_VARIABLE}.")
-    return tuple(replace(address, user=connection.eureka_username, password=password) for address in addresses)

@@ -42,9 +42,6 @@ def eureka_options(command: F) -> F:
                 help="Eureka's address with its path, such as http://eureka.example.com:8761/eureka; of several peers "
                 "each one's, repeated or with commas between, the preferred one first.",
             ),
-            option(
-                "--eureka-username", metavar="NAME", default=None, help="Login of Eureka; the password is a variable."
-            ),
         )
     ):
         command = decorate(command)

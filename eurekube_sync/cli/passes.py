@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import click
 import yaml
@@ -26,18 +26,20 @@ def number_of_passes(*, passes: int, daemon: bool) -> int | None:
     return None if daemon else passes
 
 
-def teller(output: str) -> Callable[[PassReport, ExitCode], None]:
+def teller(output: str, notices: Sequence[str] = ()) -> Callable[[PassReport, ExitCode], None]:
     """Reports a pass. A report that cannot be written ends neither the passes nor changes their exit code."""
     console = console_for(sys.stdout)
 
     def write(report: PassReport, code: ExitCode) -> None:
         match output:
             case "json":
-                click.echo(json.dumps(as_data(report, code), indent=2, ensure_ascii=False))
+                click.echo(json.dumps(as_data(report, code, notices), indent=2, ensure_ascii=False))
             case "yaml":
-                click.echo(yaml.safe_dump(as_data(report, code), sort_keys=False, explicit_start=True), nl=False)
+                click.echo(
+                    yaml.safe_dump(as_data(report, code, notices), sort_keys=False, explicit_start=True), nl=False
+                )
             case _:
-                console.print(pass_table(report))
+                console.print(pass_table(report, notices))
         sys.stdout.flush()
 
     def tell(report: PassReport, code: ExitCode) -> None:

@@ -8,6 +8,7 @@ import click
 
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.eureka_access import EurekaAccess, eureka_access_options
 from eurekube_sync.cli.logs import set_up_logs
 from eurekube_sync.cli.options import (
     brake_options,
@@ -32,6 +33,7 @@ from eurekube_sync.report.table import console_for
 
 @click.command(short_help="Make Eureka equal to what the cluster says.")
 @eureka_options
+@eureka_access_options
 @cluster_options
 @call_options
 @pass_options
@@ -48,7 +50,7 @@ from eurekube_sync.report.table import console_for
 def command(
     owner: str,
     eureka_url: str,
-    eureka_username: str | None,
+    eureka_access: EurekaAccess,
     kubeconfig: str | None,
     context: str | None,
     namespaces: tuple[tuple[str, ...], ...],
@@ -76,8 +78,8 @@ def command(
 ) -> ExitCode:
     """Make Eureka equal to what the cluster says: one pass, --passes N, or --daemon.
 
-    The report goes to standard output, the logs go to standard error. A password for Eureka is read from the variable
-    EUREKUBE_SYNC_EUREKA_PASSWORD.
+    The report goes to standard output, the logs go to standard error. A password for Eureka is read from a file, or
+    from the variable EUREKUBE_SYNC_EUREKA_PASSWORD.
     """
     set_up_logs(as_json=log_format == "json", verbose=verbose)
     number = number_of_passes(passes=passes, daemon=daemon)
@@ -108,7 +110,7 @@ def command(
     )
     connection = Connection(
         eureka_url=eureka_url,
-        eureka_username=eureka_username,
+        eureka_access=eureka_access,
         kubeconfig=kubeconfig,
         context=context,
         concurrency=concurrency,
@@ -119,7 +121,7 @@ def command(
     )
     clock = SystemClock()
     with stopped_by_signals(clock), connect(connection, clock) as world:
-        code = run_passes(lambda: reconcile(world, settings), clock, schedule, teller(output))
+        code = run_passes(lambda: reconcile(world, settings), clock, schedule, teller(output, eureka_access.notices))
     if not many and not dry_run and output == "table" and sys.stdout.isatty():
         minutes = 2 * lease_duration / 60
         hint = f"leases lapse in {minutes:g} minutes unless something keeps running: run --daemon, or a CronJob"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from eurekube_sync.actions import Action, Cancel, Register, Renew, Update, withdraws
@@ -14,7 +15,7 @@ from eurekube_sync.report.words import sentences, summary
 from eurekube_sync.view import unknown_sources
 
 
-def as_data(report: PassReport, code: ExitCode) -> dict[str, Any]:
+def as_data(report: PassReport, code: ExitCode, notices: Sequence[str] = ()) -> dict[str, Any]:
     """The pass as dictionaries, lists, texts and numbers; keys are camelCase, as Kubernetes and Eureka write them."""
     return {
         "dryRun": report.dry_run,
@@ -38,7 +39,7 @@ def as_data(report: PassReport, code: ExitCode) -> dict[str, Any]:
             {"source": name, "cause": source.cause.value, "message": source.message}
             for name, source in _unknown(report)
         ],
-        "messages": sentences(report),
+        "messages": [*notices, *sentences(report)],
     }
 
 

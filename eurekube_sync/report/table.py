@@ -38,13 +38,13 @@ def console_for(stream: IO[str], *, width: int | None = None) -> Console:
     return console
 
 
-def pass_table(report: PassReport) -> RenderableType:
+def pass_table(report: PassReport, notices: Sequence[str] = ()) -> RenderableType:
     """The diff, when there is one; then what to see to; then the summary line."""
     rows = sorted(_rows(report), key=lambda row: (row.app, _natural(row.id)))
     parts: list[RenderableType] = [_Diff(rows[:_MOST_ROWS])] if rows else []
     if len(rows) > _MOST_ROWS:
         parts.append(Text(f"... and {len(rows) - _MOST_ROWS} more; -o json has them all", style="dim"))
-    parts += [_sentence(sentence) for sentence in sentences(report)]
+    parts += [_sentence(sentence) for sentence in (*notices, *sentences(report))]
     parts.append(Text(summary(report), style="bold"))
     return Group(*parts)
 

@@ -1,0 +1,238 @@
+"""Login, TLS and proxy of Eureka: their options, and the checks that are made before anything is sent."""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+import click
+from click.core import ParameterSource
+
+from eurekube_sync.cli.options import ENVIRONMENT_PREFIX, option
+from eurekube_sync.errors import ConfigurationError
+from eurekube_sync.ports import Clock
+
+if TYPE_CHECKING:
+    from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, Login, SecretFile
+
+PASSWORD_VARIABLE = f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"
+"""Not an option: a process list shows those."""
+_URL_WITH_PASSWORD = re.compile(r"//[^/,]*:[^/,]*@")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EurekaAccess:
+    """The options, as they were given."""
+
+    eureka_username: str | None = None
+    eureka_username_file: str | None = None
+    eureka_password_file: str | None = None
+    eureka_ca_file: str | None = None
+    eureka_client_cert: str | None = None
+    eureka_client_key: str | None = None
+    eureka_insecure_skip_tls_verify: bool = False
+    eureka_proxy: str | None = None
+    in_process_list: tuple[str, ...] = ()
+    """Options whose value holds a password and was given on the command line."""
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What every report should say."""
+        if not self.eureka_insecure_skip_tls_verify:
+            return ()
+        return (
+            "Eureka's certificate is not verified (--eureka-insecure-skip-tls-verify): whoever stands between can read "
+            "the login and change what is registered; give --eureka-ca-file instead.",
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to say once, at the start."""
+        return self.notices + tuple(
+            f"The password in --{name} is in the process list of this machine; set {_variable(name)} instead."
+            for name in self.in_process_list
+        )
+
+
+def eureka_access_options(command: F) -> F:
+    """Adds the options; the command gets them as one `EurekaAccess`, named `eureka_access`."""
+
+    @wraps(command)
+    def collected(**given: Any) -> Any:
+        found = {field.name: given.pop(field.name) for field in fields(EurekaAccess) if field.name in given}
+        shown = tuple(name for name in ("eureka-url", "eureka-proxy") if _shows_password(name))
+        return command(eureka_access=EurekaAccess(**found, in_process_list=shown), **given)
+
+    decorated: Any = collected
+    for decorate in reversed(
+        (
+            option(
+                "--eureka-username",
+                metavar="NAME",
+                default=None,
+                help=f"Login of Eureka; the password is a file or the variable {PASSWORD_VARIABLE}.",
+            ),
+            _file("--eureka-username-file", help="File that holds the user name; read again when it changes."),
+            _file("--eureka-password-file", help="File that holds the password; read again when it changes."),
+            _file(
+                "--eureka-ca-file", help="PEM file of the authorities to trust for Eureka, in place of the usual ones."
+            ),
+            _file("--eureka-client-cert", help="PEM file of our own certificate for Eureka."),
+            _file("--eureka-client-key", help="PEM file of its key.  [default: it is in the file of the certificate]"),
+            option(
+                "--eureka-insecure-skip-tls-verify",
+                is_flag=True,
+                help="Take any certificate of Eureka's, and so anybody for Eureka.",
+            ),
+            option(
+                "--eureka-proxy",
+                metavar="URL",
+                default=None,
+                help="HTTP proxy for Eureka. Those of the environment (HTTPS_PROXY and such) and netrc are not used.",
+            ),
+        )
+    ):
+        decorated = decorate(decorated)
+    result: F = decorated
+    return result
+
+
+def with_access(
+    options: ConnectionOptions, access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Clock
+) -> ConnectionOptions:
+    """The options with login, TLS and proxy, all files read once. Raises ConfigurationError; nothing was sent then."""
+    _check_tls(access, addresses)
+    own_key = access.eureka_client_key or access.eureka_client_cert
+    return replace(
+        options,
+        login=_login(access, addresses, clock),
+        ca_file=access.eureka_ca_file or "",
+        verify=not access.eureka_insecure_skip_tls_verify,
+        client_certificate=(access.eureka_client_cert, own_key) if access.eureka_client_cert and own_key else None,
+        proxies=_proxies(access.eureka_proxy),
+    )
+
+
+def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Clock) -> Login | None:
+    from eurekube_sync.eureka import SecretFile, make_login
+
+    def secret(name: str, path: str) -> SecretFile:
+        return SecretFile(Path(path), option=name, clock=clock)
+
+    password = os.environ.get(PASSWORD_VARIABLE)
+    name, name_file, password_file = access.eureka_username, access.eureka_username_file, access.eureka_password_file
+    _one_of({"--eureka-username": name, "--eureka-username-file": name_file}, "The user name of Eureka")
+    _one_of({PASSWORD_VARIABLE: password, "--eureka-password-file": password_file}, "The password of Eureka")
+    user_given, password_given = bool(name or name_file), bool(password or password_file)
+    if user_given and any(address.user for address in addresses):
+        named = "--eureka-username" if name else "--eureka-username-file"
+        raise ConfigurationError(f"The login of Eureka is given twice, in --eureka-url and as {named}.")
+    if password_given and not user_given:
+        given = "--eureka-password-file" if password_file else PASSWORD_VARIABLE
+        raise ConfigurationError(f"{given} needs --eureka-username or --eureka-username-file beside it.")
+    if user_given and not password_given:
+        given = "--eureka-username" if name else "--eureka-username-file"
+        raise ConfigurationError(f"{given} needs --eureka-password-file, or the password in {PASSWORD_VARIABLE}.")
+    if not user_given:
+        return None
+    return make_login(
+        user=secret("--eureka-username-file", name_file) if name_file else name or "",
+        password=secret("--eureka-password-file", password_file) if password_file else password or "",
+    )
+
+
+def _check_tls(access: EurekaAccess, addresses: Sequence[EurekaAddress]) -> None:
+    ca_file, certificate, key = access.eureka_ca_file, access.eureka_client_cert, access.eureka_client_key
+    skip = access.eureka_insecure_skip_tls_verify
+    given = {
+        "--eureka-ca-file": ca_file,
+        "--eureka-client-cert": certificate,
+        "--eureka-client-key": key,
+        "--eureka-insecure-skip-tls-verify": skip,
+    }
+    named = [name for name, value in given.items() if value]
+    if ca_file and skip:
+        raise ConfigurationError("--eureka-insecure-skip-tls-verify makes --eureka-ca-file useless: give one of them.")
+    if key and not certificate:
+        raise ConfigurationError("--eureka-client-key needs --eureka-client-cert.")
+    if named and not any(address.url.startswith("https:") for address in addresses):
+        raise ConfigurationError(f"{named[0]} is for https, and --eureka-url is http, where nothing is encrypted.")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if ca_file:
+        _check_readable("--eureka-ca-file", ca_file)
+        try:
+            context.load_verify_locations(ca_file)
+        except ssl.SSLError:
+            raise ConfigurationError(f"--eureka-ca-file: {ca_file} holds no certificate in PEM form.") from None
+    if certificate:
+        _check_readable("--eureka-client-cert", certificate)
+        if key:
+            _check_readable("--eureka-client-key", key)
+        _check_pair(context, certificate, key)
+
+
+def _check_pair(context: ssl.SSLContext, certificate: str, key: str | None) -> None:
+    try:
+        context.load_cert_chain(certificate, key, password=lambda: "")
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            trouble = "do not belong together"
+        else:
+            trouble = "are not a certificate and its key in PEM form, the key not encrypted"
+        files = f"{certificate} and {key}" if key else f"{certificate}, which has to hold both,"
+        raise ConfigurationError(f"--eureka-client-cert and --eureka-client-key: {files} {trouble}.") from None
+
+
+def _proxies(url: str | None) -> dict[str, str]:
+    if not url:
+        return {}
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ConfigurationError("--eureka-proxy is no URL of an HTTP proxy: write it as http://proxy:3128.")
+    return {"http": url, "https": url}
+
+
+def _check_readable(name: str, path: str) -> None:
+    try:
+        with open(path, "rb") as file:
+            file.read(1)
+    except OSError as error:
+        raise ConfigurationError(f"{name}: {path} cannot be read: {error.strerror}.") from None
+
+
+def _one_of(given: dict[str, str | None], what: str) -> None:
+    named = [name for name, value in given.items() if value]
+    if len(named) > 1:
+        raise ConfigurationError(f"{what} is given twice, as {' and as '.join(named)}.")
+
+
+def _file(name: str, *, help: str) -> Callable[[F], F]:
+    return option(name, metavar="FILE", type=click.Path(), default=None, help=help, show_default=False)
+
+
+def _variable(name: str) -> str:
+    return ENVIRONMENT_PREFIX + name.upper().replace("-", "_")
+
+
+def _shows_password(name: str) -> bool:
+    """Whether an option's value, given on the command line and not by its variable, holds a password."""
+    context = click.get_current_context()
+    parameter = name.replace("-", "_")
+    value = context.params.get(parameter)
+    texts = value if isinstance(value, tuple) else (value,)
+    return context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE and any(
+        isinstance(text, str) and _URL_WITH_PASSWORD.search(text) is not None for text in texts
+    )
