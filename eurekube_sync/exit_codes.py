@@ -54,7 +54,7 @@ _MEANINGS = {
     ExitCode.OK: "done; with `run`, Eureka holds what the cluster says, or what a broken syncer keeps frozen",
     ExitCode.INTERNAL_ERROR: "a bug; set `EUREKUBE_SYNC_DEBUG=1` to see the traceback",
     ExitCode.USAGE: "the command line is wrong",
-    ExitCode.CONFIGURATION: "a file, URL or kubeconfig that was given is wrong; nothing was read or written",
+    ExitCode.CONFIGURATION: "a file, URL or kubeconfig that was given is wrong; `keepalive` still renewed",
     ExitCode.INVALID_MANIFEST: "`validate` found a manifest that the API server would refuse",
     ExitCode.CHANGES_PENDING: "`run --dry-run --detailed-exitcode` found changes to make",
     ExitCode.CLUSTER_UNAVAILABLE: "the Kubernetes API did not answer; what is ours was renewed, nothing withdrawn",
@@ -82,6 +82,8 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool) -> Exit
         return _of_cluster(unknown[1].cause)
     if isinstance(report.registry, Unknown):
         return _of_registry(report.registry.cause)
+    if report.snapshot_refused is not None:
+        return ExitCode.CONFIGURATION
     if report.cut_short:
         return ExitCode.CUT_SHORT
     if report.outcomes.failures:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eurekube_sync.model import ObservedInstance, PodRef, SyncerRef
+from eurekube_sync.model import Instance, ObservedInstance, PodRef, SyncerRef
 
 OWNER = "eurekube.owner"
 CLUSTER = "eurekube.cluster"
@@ -29,7 +29,7 @@ class Ownership:
     owner: str
     cluster: str
 
-    def holds(self, instance: ObservedInstance) -> bool:
+    def holds(self, instance: ObservedInstance | Instance) -> bool:
         """Whether the instance is ours: owner **and** cluster match."""
         return instance.metadata.get(OWNER) == self.owner and instance.metadata.get(CLUSTER) == self.cluster
 
@@ -54,7 +54,7 @@ def instance_id(*, owner: str, namespace: str, app: str, address: str, port: int
     return f"{owner}:{namespace}:{app.lower()}:{address.replace(':', '-')}:{port}"
 
 
-def syncer_of(instance: ObservedInstance) -> SyncerRef | None:
+def syncer_of(instance: ObservedInstance | Instance) -> SyncerRef | None:
     """The syncer that its mark names, or None without a readable mark."""
     namespace, slash, name = instance.metadata.get(SYNCER, "").partition("/")
     return SyncerRef(namespace, name) if slash and namespace and name else None

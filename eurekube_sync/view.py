@@ -44,8 +44,10 @@ def read_cluster(cluster: Cluster, scope: Scope, marked: frozenset[SyncerRef] = 
     )
 
 
-def unknown_sources(view: ClusterView) -> Iterator[tuple[str, Unknown]]:
+def unknown_sources(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
     """What could not be read, by name; a source that was not needed is not among it."""
+    if view is None:
+        return
     if isinstance(view.identity, Unknown):
         yield "cluster identity", view.identity
     for name, listed in (

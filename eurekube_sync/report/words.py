@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from eurekube_sync.actions import Cancel, Register, Renew, Update, brings_up, withdraws
 from eurekube_sync.desired import Claim, Deleting, Frozen, Serving
-from eurekube_sync.model import Cause, SyncerRef, Unknown
+from eurekube_sync.model import Cause, Complete, SyncerRef, Unknown
 from eurekube_sync.outcome import Outcome, Result
 from eurekube_sync.reconcile import PassReport
 from eurekube_sync.view import unknown_sources
@@ -75,11 +75,12 @@ def sentences(report: PassReport) -> list[str]:
 
 
 def _sentences(report: PassReport) -> Iterator[str]:
-    for cluster in report.clashes:
+    for cluster in report.clashes if report.view else ():
         yield (
             f"owner clash: cluster {cluster} uses the same --owner; give each cluster its own. "
             "What is ours was renewed, nothing else was done."
         )
+    yield from _of_keepalive(report) if report.view is None else ()
     if isinstance(report.registry, Unknown):
         yield _of_registry(report, report.registry)
     yield from _of_sources(report)
@@ -96,6 +97,18 @@ def _sentences(report: PassReport) -> Iterator[str]:
     yield from _grouped((b.why, f"{b.key}: {b.why}") for b in report.plan.blocked if b.why != _ENDED)
     yield from _grouped((_kind(o), f"{o.action.key}: {o.detail}") for o in _failures(report))
     yield from _grouped((type(error).__name__, f"Kubernetes: {error}") for error in report.cluster_errors)
+
+
+def _of_keepalive(report: PassReport) -> Iterator[str]:
+    for cluster in report.clashes:
+        yield (
+            f"owner clash: instances of cluster {cluster} bear the same owner, and the snapshot is of another cluster. "
+            "All were renewed, nothing was brought back: say with --cluster which one is meant."
+        )
+    if report.snapshot_refused is not None:
+        yield f"{report.snapshot_refused}. What stands was renewed, nothing was brought back."
+    if isinstance(report.registry, Complete) and not (report.plan.actions or report.plan.blocked):
+        yield "nothing in Eureka bears this owner's name: is --owner right?"
 
 
 _ENDED = "the pass ended before"
@@ -124,7 +137,8 @@ def _kind(outcome: Outcome) -> Hashable:
 def _of_sources(report: PassReport) -> Iterator[str]:
     """What could not be read of Kubernetes; one sentence for all that failed for one cause."""
     found = list(unknown_sources(report.view))
-    whole = report.view.identity.cause if isinstance(report.view.identity, Unknown) else None
+    identity = report.view.identity if report.view else None
+    whole = identity.cause if isinstance(identity, Unknown) else None
     by_cause: dict[Hashable, list[tuple[str, Unknown]]] = {}
     for name, source in found:
         alone = source.cause is Cause.UNUSABLE and whole is not Cause.UNUSABLE
