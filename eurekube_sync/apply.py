@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar, assert_never
 
 from eurekube_sync.actions import Action, Cancel, Register, Renew, Update, brings_up, withdraws
@@ -19,6 +19,7 @@ from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, ObservedI
 from eurekube_sync.observed import Unread
 from eurekube_sync.outcome import Outcome, Result, cause_of
 from eurekube_sync.ownership import Ownership
+from eurekube_sync.plan import Plan
 from eurekube_sync.ports import Clock, Registry, Workers
 from eurekube_sync.renewals import RenewalLedger
 
@@ -62,20 +63,20 @@ class Applier:
         self._workers = workers
         self._ownership = ownership
         self._deadline = deadline
-        self._streak = _Streak()
+        self._reads, self._changes = _Streak(), _Streak()
 
     def read(self, keys: Iterable[InstanceKey]) -> dict[InstanceKey, ObservedInstance | Unread | None]:
         """Reads each key uncached; a failure is an `Unread`."""
 
         def read(key: InstanceKey) -> ObservedInstance | Unread | None:
-            if why := self._give_up():
+            if why := self._give_up(self._reads):
                 return Unread(why=why)
             try:
                 reading = self._registry.read_instance(key)
             except RegistryError as error:
-                self._streak.note(unreachable=isinstance(error, RegistryUnavailable))
+                self._reads.note(unreachable=isinstance(error, RegistryUnavailable))
                 return Unread(why=str(error))
-            self._streak.note(unreachable=False)
+            self._reads.note(unreachable=False)
             return reading
 
         wanted = list(dict.fromkeys(keys))
@@ -83,12 +84,12 @@ class Applier:
 
     def renew(self, renewals: Sequence[Renew]) -> list[Outcome]:
         """Renews each lease that is due; the others have no outcome. Begins somewhere else each time, so that passes
-        cut short never starve the same ones."""
+        cut short never starve the same ones, and goes on to the deadline whatever fails."""
         now = self._clock.monotonic()
-        self._renewals.keep(action.key for action in renewals)
+        self._renewals.forget(now)
         due = [action for action in renewals if self._renewals.due(action.key, now)]
         return self._workers.each(
-            lambda action: self._guard(action, self._renew, action.status), _rotated(due, self._clock.now())
+            lambda action: self._guard(action, self._renew, action.status, None), _rotated(due, self._clock.now())
         )
 
     def change(self, actions: Sequence[Register | Update | Renew], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
@@ -100,7 +101,7 @@ class Applier:
             if action.syncer is not None and action.syncer in barred:
                 result = Result.NOT_TRIED if self._deadline.passed else Result.FAILED
                 return Outcome(action=action, result=result, detail=barred[action.syncer], status=standing)
-            return self._guard(action, self._change, standing)
+            return self._guard(action, self._change, standing, self._changes)
 
         return self._workers.each(change, actions)
 
@@ -111,28 +112,27 @@ class Applier:
             if action.key in blocked:
                 return Outcome(action=action, result=Result.HELD_BACK, detail=blocked[action.key], status=action.was)
             if isinstance(action, Cancel):
-                return self._guard(action, self._cancel, action.was)
-            return self._guard(action, self._change, action.was)
+                return self._guard(action, self._cancel, action.was, self._changes)
+            return self._guard(action, self._change, action.was, self._changes)
 
         return self._workers.each(withdraw, actions)
 
-    @property
-    def unreachable(self) -> bool:
-        """Whether so many calls failed in a row that the rest was given up."""
-        return self._streak.broken
-
-    def _give_up(self) -> str | None:
+    def _give_up(self, streak: _Streak | None) -> str | None:
         if self._deadline.passed:
             return "the pass ended before"
-        return f"Eureka did not answer {_FAILURES_IN_A_ROW} calls in a row" if self._streak.broken else None
+        broken = streak is not None and streak.broken
+        return f"Eureka did not answer {_FAILURES_IN_A_ROW} calls in a row" if broken else None
 
-    def _guard(self, action: A, call: Callable[[A], Outcome], standing: InstanceStatus | None) -> Outcome:
-        if why := self._give_up():
+    def _guard(
+        self, action: A, call: Callable[[A], Outcome], standing: InstanceStatus | None, streak: _Streak | None
+    ) -> Outcome:
+        if why := self._give_up(streak):
             return Outcome(action=action, result=Result.NOT_TRIED, detail=why, status=standing)
         try:
             outcome = call(action)
         except RegistryError as error:
-            self._streak.note(unreachable=isinstance(error, RegistryUnavailable))
+            if streak is not None:
+                streak.note(unreachable=isinstance(error, RegistryUnavailable))
             return Outcome(
                 action=action,
                 result=Result.FAILED,
@@ -140,7 +140,8 @@ class Applier:
                 status=standing,
                 cause=cause_of(error),
             )
-        self._streak.note(unreachable=False)
+        if streak is not None:
+            streak.note(unreachable=False)
         return outcome
 
     def _renew(self, action: Renew) -> Outcome:
@@ -192,19 +193,31 @@ class Applier:
         return Outcome(action=action, result=Result.DONE)
 
 
+def achieved(plan: Plan, outcomes: Iterable[Outcome]) -> Plan:
+    """The plan without the adds and other changes that did not come about: what the brake is to weigh the withdrawals
+    against."""
+    failed = {o.action.key for o in outcomes if o.failed and isinstance(o.action, Register | Update)}
+    return replace(plan, actions=tuple(action for action in plan.actions if action.key not in failed))
+
+
 def failed_adds(
     withdrawals: Iterable[Update | Cancel],
     outcomes: Iterable[Outcome],
     standing: Mapping[InstanceKey, ObservedInstance],
+    blocked: Iterable[Instance] = (),
 ) -> dict[InstanceKey, str]:
-    """The withdrawals to hold back: an add of the same app or VIP failed, and no UP instance of it would be left.
+    """The withdrawals to hold back: an add of the same app or VIP failed or was blocked, and no UP instance of it would
+    be left.
 
-    `outcomes` are those of the renewals and changes so far, `standing` what stood before.
+    `outcomes` are those of the renewals and changes so far, `standing` what stood before, `blocked` the wanted
+    instances that could not even be tried.
     """
     taken = {action.key for action in withdrawals if withdraws(action)}
     failed: set[str] = set()
     left: Counter[str] = Counter()
     ended = {outcome.action.key: outcome for outcome in outcomes}
+    for instance in blocked:
+        failed.update(_names(instance.key, instance.vip_address))
     for key, outcome in ended.items():
         action = outcome.action
         if isinstance(action, Register | Update) and brings_up(action):
@@ -217,12 +230,12 @@ def failed_adds(
         gone = key in taken or (key in ended and ended[key].status is None)
         if observed.status is InstanceStatus.UP and not gone:
             left.update(_names(key, observed.vip_address))
-    blocked = {}
+    held_back = {}
     for key in taken:
         names = _names(key, standing[key].vip_address)
         if any(name in failed and not left[name] for name in names):
-            blocked[key] = "the instances that were to take its place could not be registered"
-    return blocked
+            held_back[key] = "the instances that were to take its place could not be registered"
+    return held_back
 
 
 def _names(key: InstanceKey, vip_address: str) -> tuple[str, ...]:

@@ -64,6 +64,13 @@ def apply_brake(
     return sorted_plan(kept, plan.blocked), held
 
 
+def _renamed(plan: Plan) -> bool:
+    """Whether every syncer that loses something gains something under another app: it changed its name."""
+    losing = {action.syncer for action in plan.withdrawals}
+    gaining = {action.syncer for action in plan.actions if brings_up(action)}
+    return losing <= gaining
+
+
 def _too_much(plan: Plan, observed: Observed, limits: BrakeLimits) -> str | None:
     now = Counter(key.app for key, i in observed.ours.items() if i.status is InstanceStatus.UP)
     gained = Counter(action.key.app for action in plan.actions if brings_up(action))
@@ -85,6 +92,6 @@ def _too_much(plan: Plan, observed: Observed, limits: BrakeLimits) -> str | None
         return f"{len(emptied)} of {apps} apps would lose their last UP instance"
     # One syncer that a person deletes may be all there is; nothing else may take the last instance of everything.
     asked_for = all(grounds_of(action) is Grounds.SYNCER_DELETED for action in plan.withdrawals)
-    if emptied and len(emptied) == apps and not gained.total() and not asked_for:
+    if emptied and len(emptied) == apps and not asked_for and not _renamed(plan):
         return f"all that we own would go: {total} UP {'instance' if total == 1 else 'instances'}"
     return None

@@ -26,8 +26,8 @@ class Catalog:
         candidates: Iterable[Service] = self._by_name.values()
         if selector.service is not None:
             candidates = [self._by_name[selector.service]] if selector.service in self._by_name else []
-        elif selector.labels:
-            candidates = self._by_label.get(selector.labels[0], [])
+        elif selector.labels:  # the rarest: `managed-by: Helm` is on all of them
+            candidates = min((self._by_label.get(label, []) for label in selector.labels), key=len)
         return tuple(sorted((s for s in candidates if selector.matches(s)), key=lambda s: s.name))
 
     def slices_of(self, service: Service) -> Sequence[EndpointSlice]:

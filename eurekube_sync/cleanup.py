@@ -24,18 +24,19 @@ def waits_for(
     registry: Complete[Observed] | Unknown,
     outcomes: Outcomes,
     wanted_by: Mapping[InstanceKey, SyncerRef],
+    marked: frozenset[InstanceKey],
     *,
     now: float,
     cache_seconds: float,
 ) -> str | None:
     """Why the finalizer has to stay, as a sentence; None when it may go. `wanted_by` are the keys that living syncers
-    claim; `now` in Unix seconds."""
+    claim, `marked` those of ours that bear this syncer's mark; `now` in Unix seconds."""
     deleted = claim.syncer.deleted
     assert deleted is not None  # a `Deleting` claim is made of a deletion
     if isinstance(registry, Unknown):
         return f"Eureka could not be read: {registry.message}"
     observed = registry.data
-    left = sorted(k for k in _keys(claim, observed) if not _gone(k, claim, observed, outcomes, k in wanted_by))
+    left = sorted(k for k in claim.keys | marked if not _gone(k, claim, observed, outcomes, k in wanted_by))
     if left:
         outcome = outcomes.by_key.get(left[0])
         why = (outcome.detail or outcome.action.why) if outcome else "not tried"
@@ -45,11 +46,6 @@ def waits_for(
     if now - deleted < cache_seconds:
         return f"it is taken off {cache_seconds:g} s after the deletion, when Eureka's list must show a late register"
     return None
-
-
-def _keys(claim: Deleting, observed: Observed) -> frozenset[InstanceKey]:
-    tagged = {key for key, instance in observed.ours.items() if syncer_of(instance) == claim.syncer.ref}
-    return claim.keys | tagged
 
 
 def _gone(key: InstanceKey, claim: Deleting, observed: Observed, outcomes: Outcomes, wanted: bool) -> bool:

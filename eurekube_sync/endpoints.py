@@ -28,7 +28,7 @@ class Backend:
     @property
     def identity(self) -> str:
         """What makes two endpoints the same: the pod's UID, or the bare address."""
-        return self.pod.uid if self.pod else self.address
+        return self.pod.uid if self.pod and self.pod.uid else self.address
 
     @property
     def label(self) -> str:
@@ -83,13 +83,14 @@ def backends(
     """The Service's endpoints of one address family (None: of any), one per pod, duplicates merged.
 
     A pod without the named port stands in a slice without it and is none of ours. But when no slice has the port and
-    there are endpoints, the slices are older than the Service, or the port does not exist: that is not "no endpoints".
+    there are endpoints, or one has none of the Service's ports, the slices are older than the Service, or the port does
+    not exist: that is not "no endpoints".
     Raises InvalidSyncer(NoSuchPort).
     """
     best: dict[str, Backend] = {}
     filled = [piece for piece in slices if piece.endpoints and family in (None, piece.address_type)]
     matched = [(piece, number) for piece in filled if (number := _number(piece, port)) is not None]
-    if filled and not matched:
+    if (filled and not matched) or any(_older(piece, service) for piece in filled):
         raise InvalidSyncer(
             "NoSuchPort", f"no EndpointSlice of Service {service.name} has the port {port.name or port.port} (yet)"
         )
@@ -126,6 +127,12 @@ def _merge(same: Sequence[Backend]) -> Backend:
             f"{same[0].label} is behind Services with different ports, {offers}: name one in spec.port",
         )
     return min(same, key=lambda b: b.preference)
+
+
+def _older(piece: EndpointSlice, service: Service) -> bool:
+    """Whether a slice was made for ports that the Service no longer has: it is about to be written anew."""
+    names = {port.name for port in service.ports}
+    return bool(piece.ports) and not any(port.name in names for port in piece.ports)
 
 
 def _number(piece: EndpointSlice, port: ServicePort) -> int | None:

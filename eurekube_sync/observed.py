@@ -94,6 +94,16 @@ def _ours(instance: ObservedInstance, ownership: Ownership, scope: Scope) -> boo
     return syncer is not None and ownership.holds(instance) and scope.covers(syncer)
 
 
+def keys_by_syncer(observed: Observed) -> Mapping[SyncerRef, frozenset[InstanceKey]]:
+    """The keys of ours by the syncer that their mark names, in one walk."""
+    found: dict[SyncerRef, set[InstanceKey]] = {}
+    for key, instance in observed.ours.items():
+        syncer = syncer_of(instance)
+        assert syncer is not None  # `ours` holds none without
+        found.setdefault(syncer, set()).add(key)
+    return {syncer: frozenset(keys) for syncer, keys in found.items()}
+
+
 def marked_syncers(registry: Complete[tuple[ObservedInstance, ...]], owner: str) -> frozenset[SyncerRef]:
     """The syncers that the owner's instances name, whether they exist or not."""
     return frozenset(

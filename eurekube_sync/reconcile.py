@@ -1,32 +1,44 @@
 """One pass, step by step. This file is the documentation of what a pass does; each step lives in a file of its name.
 
-    list Eureka -> list Kubernetes -> claims -> plan -> read again what would change -> plan -> brake -> apply -> settle
+    list Eureka -> renew -> list Kubernetes -> claims -> plan -> read again what would change -> plan -> brake -> apply
+    -> settle
 
-Eureka is listed first: what somebody registers in between must not look undesired. A source that cannot be read is
-Unknown, and what hangs on it is renewed and otherwise left as it is.
+Eureka is listed first: what somebody registers in between must not look undesired. What stands is renewed before
+anything else is asked, so that no slow server can let leases lapse. A source that cannot be read is Unknown, and what
+hangs on it is left as it is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from eurekube_sync.actions import Cancel, Register, Renew, Update, removes
-from eurekube_sync.apply import Applier, failed_adds
+from eurekube_sync.apply import Applier, achieved, failed_adds
 from eurekube_sync.brake import BrakeLimits, Held, apply_brake
-from eurekube_sync.deadline import Deadline
+from eurekube_sync.deadline import Deadline, TimeLimit
 from eurekube_sync.desired import Desired, claim_all
 from eurekube_sync.errors import ClusterError
 from eurekube_sync.instance import Naming
-from eurekube_sync.model import ClusterView, Complete, LeaseTimes, ObservedInstance, SyncerRef, SyncerStatus, Unknown
+from eurekube_sync.model import (
+    ClusterView,
+    Complete,
+    Instance,
+    InstanceStatus,
+    LeaseTimes,
+    ObservedInstance,
+    SyncerRef,
+    SyncerStatus,
+    Unknown,
+)
 from eurekube_sync.observed import Observed, Scope, held_by_owner, marked_syncers, observe
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ownership import Ownership
-from eurekube_sync.plan import Plan, make_plan, plan_blind, plan_renewals
+from eurekube_sync.plan import Obstacle, Plan, make_plan, plan_blind, plan_renewals
 from eurekube_sync.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.settle import put_finalizers_on, settle
-from eurekube_sync.view import read_cluster
+from eurekube_sync.view import read_cluster, unread_cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +51,8 @@ class World:
     workers: Workers
     renewals: RenewalLedger
     own_writes: OwnWrites
+    time_limit: TimeLimit
+    """The one that the adapters keep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,52 +88,64 @@ class PassReport:
     outcomes: Outcomes = Outcomes(by_key={})  # noqa: RUF009 - immutable
     statuses: dict[SyncerRef, SyncerStatus] = field(default_factory=dict)
     cluster_errors: tuple[ClusterError, ...] = ()
+    approved: str | None = None
+    """The plan id that a person released."""
     cut_short: bool = False
     """The pass's time was over, or it was asked to stop, before all was tried."""
 
 
+_LISTING, _RENEWING, _READING, _APPLYING, _SETTLING = 0.25, 0.55, 0.75, 0.9, 1.0
+"""When each stage has to end, as a share of the pass's time: one that hangs leaves the later ones theirs."""
+
+
 def reconcile(world: World, settings: PassSettings) -> PassReport:
     """Makes Eureka equal to what the cluster says, as far as both could be read."""
-    deadline = Deadline(world.clock, settings.deadline)
+    deadline = Deadline(world.clock, settings.deadline, world.time_limit)
+    deadline.stage(_LISTING)
+    identity = world.cluster.identity()
     listed = world.registry.list_instances()
-    marked = marked_syncers(listed, settings.owner) if isinstance(listed, Complete) else frozenset()
-    view = read_cluster(world.cluster, settings.scope, marked)
 
-    if isinstance(view.identity, Unknown):
-        return _renew_all(world, settings, deadline, listed, view, view.identity)
-    ownership = Ownership(owner=settings.owner, cluster=view.identity.data)
+    deadline.stage(_RENEWING)
+    if isinstance(identity, Unknown):
+        return _renew_all(world, settings, deadline, listed, identity)
+    ownership = Ownership(owner=settings.owner, cluster=identity.data)
     applier = _applier(world, ownership, deadline)
-
     registry = listed if isinstance(listed, Unknown) else Complete(data=observe(listed, ownership, settings.scope))
+    renewed = [] if settings.dry_run else _renew_ours(applier, registry)
     if isinstance(registry, Complete) and registry.data.clashes:
-        return _renew_ours(applier, settings, deadline, registry.data, view)
+        return _refuse(settings, deadline, registry, renewed, unread_cluster(identity))
 
+    deadline.stage(_READING)
+    marked = marked_syncers(listed, settings.owner) if isinstance(listed, Complete) else frozenset()
+    view = read_cluster(world.cluster, identity, settings.scope, marked)
     if isinstance(registry, Complete):
         registry = Complete(data=registry.data.remembering(world.own_writes.recent(world.clock.monotonic())))
     desired = claim_all(view, Naming(ownership=ownership, lease=settings.lease))
-    plan, registry, held = _decide(applier, settings, desired, registry)
-    if settings.dry_run:
-        return PassReport(
-            dry_run=True,
-            plan=plan,
-            registry=registry,
-            view=view,
-            desired=desired,
-            held=held,
-            cut_short=deadline.cut_short,
-        )
 
-    outcomes, errors = _carry_out(world, applier, deadline, plan, desired, registry)
-    written, more_errors = settle(
-        world.cluster, world.clock, world.workers, deadline, desired, registry, plan, held, outcomes,
-        cache_seconds=settings.registry_cache,
-    )  # fmt: skip
-    return PassReport(
-        dry_run=False,
+    deadline.stage(_APPLYING)
+    plan, registry, held = _decide(applier, settings, desired, registry)
+    report = PassReport(
+        dry_run=settings.dry_run,
         plan=plan,
         registry=registry,
         view=view,
         desired=desired,
+        held=held,
+        approved=settings.approved,
+        cut_short=deadline.cut_short,
+    )
+    if settings.dry_run:
+        return report
+    outcomes, held_late, errors = _carry_out(world, applier, deadline, settings, report, desired, renewed)
+    held = held or held_late
+
+    deadline.stage(_SETTLING)
+    written, more_errors = settle(
+        world.cluster, world.clock, world.workers, deadline, desired, registry, plan, held, outcomes,
+        cache_seconds=settings.registry_cache,
+    )  # fmt: skip
+    return replace(
+        report,
         held=held,
         outcomes=outcomes,
         statuses=written,
@@ -130,6 +156,13 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
 
 def _applier(world: World, ownership: Ownership | None, deadline: Deadline) -> Applier:
     return Applier(world.registry, world.clock, world.workers, world.renewals, ownership, deadline)
+
+
+def _renew_ours(applier: Applier, registry: Complete[Observed] | Unknown) -> list[Outcome]:
+    """Renews all of ours that stands, whatever the cluster will say of it: a lease costs nothing."""
+    if isinstance(registry, Unknown):
+        return []
+    return applier.renew(plan_renewals(registry.data.ours.values(), "it stands").of(Renew))
 
 
 def _decide(
@@ -148,22 +181,40 @@ def _carry_out(
     world: World,
     applier: Applier,
     deadline: Deadline,
-    plan: Plan,
+    settings: PassSettings,
+    report: PassReport,
     desired: Desired,
-    registry: Complete[Observed] | Unknown,
-) -> tuple[Outcomes, tuple[ClusterError, ...]]:
-    """Renewals; then finalizers, before anything is registered; then adds and other changes; then what takes away."""
-    done: list[Outcome] = applier.renew(plan.of(Renew))
+    renewed: list[Outcome],
+) -> tuple[Outcomes, Held | None, tuple[ClusterError, ...]]:
+    """The renewals that are left; finalizers, before anything is registered; adds and other changes; then, with what
+    the adds really gained, the brake once more; and what takes away."""
+    plan = report.plan
+    early = {outcome.action.key: outcome for outcome in renewed}
+    renewals = plan.of(Renew)
+    done = [replace(early[action.key], action=action) for action in renewals if action.key in early]
+    done += applier.renew([action for action in renewals if action.key not in early])
     lapsed = [o.action for o in done if o.result is Result.GONE and isinstance(o.action, Renew) and o.action.heal]
     adds = [*(a for a in plan.actions if isinstance(a, Register | Update) and not removes(a)), *lapsed]
-    barred, errors = put_finalizers_on(world.cluster, world.workers, deadline, desired, adds)
+    barred, errors = put_finalizers_on(world.cluster, world.workers, deadline, desired, [*adds, *renewals])
     done += applier.change(adds, barred)
+
+    held: Held | None = None
     withdrawals = [a for a in plan.actions if isinstance(a, Update | Cancel) and removes(a)]
-    standing = registry.data.ours if isinstance(registry, Complete) else {}
-    done += applier.withdraw(withdrawals, failed_adds(withdrawals, done, standing))
+    if withdrawals and isinstance(report.registry, Complete):
+        observed = report.registry.data
+        gained = achieved(plan, done)
+        kept, held = apply_brake(gained, observed, settings.brake, approved=settings.approved)
+        withdrawals = [a for a in kept.actions if isinstance(a, Update | Cancel) and removes(a)]
+        done += applier.withdraw(withdrawals, failed_adds(withdrawals, done, observed.ours, _blocked(plan, desired)))
     outcomes = Outcomes.of(done)
     world.own_writes.note(outcomes, world.clock.monotonic())
-    return outcomes, errors
+    return outcomes, held, errors
+
+
+def _blocked(plan: Plan, desired: Desired) -> list[Instance]:
+    """What could not be tried and UP instances wait for; a pod that registers itself serves all the same."""
+    blocked = [desired.wanted(one.key) for one in plan.blocked if one.obstacle is not Obstacle.DUPLICATE]
+    return [wanted.instance for wanted in blocked if wanted and wanted.instance.status is InstanceStatus.UP]
 
 
 def _renew_all(
@@ -171,10 +222,10 @@ def _renew_all(
     settings: PassSettings,
     deadline: Deadline,
     listed: Complete[tuple[ObservedInstance, ...]] | Unknown,
-    view: ClusterView,
     identity: Unknown,
 ) -> PassReport:
-    """The cluster does not tell who it is: renew whatever carries our owner's name, change nothing."""
+    """The cluster does not tell who it is: renew whatever carries our owner's name, ask and change nothing more."""
+    view = unread_cluster(identity)
     if isinstance(listed, Unknown):
         return PassReport(dry_run=settings.dry_run, plan=Plan(), registry=listed, view=view)
     applier = _applier(world, None, deadline)
@@ -192,18 +243,20 @@ def _renew_all(
     )
 
 
-def _renew_ours(
-    applier: Applier, settings: PassSettings, deadline: Deadline, observed: Observed, view: ClusterView
+def _refuse(
+    settings: PassSettings,
+    deadline: Deadline,
+    registry: Complete[Observed],
+    renewed: list[Outcome],
+    view: ClusterView,
 ) -> PassReport:
-    """Another cluster uses our owner's name: renew what is surely ours, so that refusing to work is no outage."""
-    plan = plan_renewals(observed.ours.values(), "another cluster uses our owner name")
-    outcomes = Outcomes.of([] if settings.dry_run else applier.renew(plan.of(Renew)))
+    """Another cluster uses our owner's name: what is surely ours is renewed, so that refusing to work is no outage."""
     return PassReport(
         dry_run=settings.dry_run,
-        plan=plan,
-        registry=Complete(data=observed),
+        plan=plan_renewals(registry.data.ours.values(), "another cluster uses our owner name"),
+        registry=registry,
         view=view,
-        clashes=observed.clashes,
-        outcomes=outcomes,
+        clashes=registry.data.clashes,
+        outcomes=Outcomes.of(renewed),
         cut_short=deadline.cut_short,
     )

@@ -6,10 +6,12 @@ all are due, which does no harm.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from zlib import crc32
 
 from eurekube_sync.model import InstanceKey
+
+_FORGOTTEN_AFTER = 4
+"""Periods."""
 
 
 class RenewalLedger:
@@ -18,6 +20,7 @@ class RenewalLedger:
     def __init__(self, *, period: float, slack: float) -> None:
         """`period` between two renewals; `slack` is how much earlier one may come, half a poll interval, so that a
         lease that would fall due right after a pass is not left for the next."""
+        self._period = period
         self._wait = period - slack
         self._spread = max(0.0, period - 2 * slack)
         self._last: dict[InstanceKey, float] = {}
@@ -36,7 +39,7 @@ class RenewalLedger:
         first = key not in self._last
         self._last[key] = now - (self._spread * crc32(key.id.encode()) / 2**32 if first else 0)
 
-    def keep(self, keys: Iterable[InstanceKey]) -> None:
-        """Forget all but these."""
-        kept = set(keys)
-        self._last = {key: at for key, at in self._last.items() if key in kept}
+    def forget(self, now: float) -> None:
+        """Forget what was not renewed for long: it is gone, or due anyway."""
+        oldest = now - _FORGOTTEN_AFTER * self._period
+        self._last = {key: at for key, at in self._last.items() if at >= oldest}

@@ -12,7 +12,7 @@ from eurekube_sync.deadline import Deadline
 from eurekube_sync.desired import Claim, Deleting, Desired
 from eurekube_sync.errors import ClusterError, ClusterUnavailable
 from eurekube_sync.model import Complete, SyncerObject, SyncerRef, SyncerStatus, Unknown
-from eurekube_sync.observed import Observed
+from eurekube_sync.observed import Observed, keys_by_syncer
 from eurekube_sync.outcome import Outcomes
 from eurekube_sync.plan import Plan
 from eurekube_sync.ports import Clock, Cluster, Workers
@@ -27,12 +27,15 @@ def put_finalizers_on(
     desired: Desired,
     adds: Iterable[Register | Update | Renew],
 ) -> tuple[dict[SyncerRef, str], tuple[ClusterError, ...]]:
-    """Puts our finalizer on every syncer that is about to register; those where it failed must not, with the reason."""
+    """Puts our finalizer on every syncer that is about to register, or whose instances stand without it; those where it
+    failed must not register, with the reason."""
     refs = sorted({action.syncer for action in adds if action.syncer is not None})
     without = [
         claim.syncer
         for ref in refs
-        if (claim := desired.claims.get(ref)) and CLEANUP_FINALIZER not in claim.syncer.finalizers
+        if (claim := desired.claims.get(ref))
+        and claim.syncer.deleted is None
+        and CLEANUP_FINALIZER not in claim.syncer.finalizers
     ]
 
     def put_on(syncer: SyncerObject) -> ClusterError | str | None:
@@ -115,6 +118,7 @@ def _deletions(
     now: float,
     cache_seconds: float,
 ) -> tuple[list[SyncerRef], Mapping[SyncerRef, str]]:
+    marked = keys_by_syncer(registry.data) if isinstance(registry, Complete) else {}
     finished: list[SyncerRef] = []
     waiting: dict[SyncerRef, str] = {}
     for ref, claim in sorted(desired.claims.items()):
@@ -123,7 +127,8 @@ def _deletions(
         if abandoned(claim.syncer):
             finished.append(ref)
         elif isinstance(claim, Deleting):
-            why = waits_for(claim, registry, outcomes, desired.wanted_by, now=now, cache_seconds=cache_seconds)
+            bearing = marked.get(ref, frozenset())
+            why = waits_for(claim, registry, outcomes, desired.wanted_by, bearing, now=now, cache_seconds=cache_seconds)
             if why is None:
                 finished.append(ref)
             else:

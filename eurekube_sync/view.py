@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.model import Cause, ClusterView, Complete, Listed, Source, SyncerObject, SyncerRef, Unknown
@@ -13,7 +14,16 @@ _FEW_NAMESPACES = 20
 _NOT_NEEDED = Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace")
 
 
-def read_cluster(cluster: Cluster, scope: Scope, marked: frozenset[SyncerRef] = frozenset()) -> ClusterView:
+def unread_cluster(identity: Source[str]) -> ClusterView:
+    """A cluster of which nothing else was asked."""
+    nothing: Listed[Any] = Listed(by_namespace={}, elsewhere=_NOT_NEEDED)
+    live: Source[bool] = Complete(data=True)
+    return ClusterView(identity=identity, syncers=nothing, services=nothing, slices=nothing, crd_live=live)
+
+
+def read_cluster(
+    cluster: Cluster, identity: Source[str], scope: Scope, marked: frozenset[SyncerRef] = frozenset()
+) -> ClusterView:
     """The syncers in scope, and the Services and slices of their namespaces: namespace by namespace while these are
     few, else the whole cluster in one walk.
 
@@ -21,7 +31,6 @@ def read_cluster(cluster: Cluster, scope: Scope, marked: frozenset[SyncerRef] = 
     syncer is being deleted: while a CRD goes, its objects are deleted, or gone, and nobody wished it.
     """
     chosen = None if scope.namespaces is None else sorted(scope.namespaces)
-    identity = cluster.identity()
     syncers = cluster.list_syncers(chosen)
     live: Source[bool] = Complete(data=True)
     there = {syncer.ref for syncer in _all(syncers)}
@@ -32,8 +41,7 @@ def read_cluster(cluster: Cluster, scope: Scope, marked: frozenset[SyncerRef] = 
         live = cluster.crd_live()
     used = sorted({syncer.namespace for syncer in _all(syncers)})
     if not used:
-        nothing: Listed[Any] = Listed(by_namespace={}, elsewhere=_NOT_NEEDED)
-        return ClusterView(identity=identity, syncers=syncers, services=nothing, slices=nothing, crd_live=live)
+        return replace(unread_cluster(identity), syncers=syncers, crd_live=live)
     needed = used if chosen is not None or len(used) <= _FEW_NAMESPACES else None
     return ClusterView(
         identity=identity,

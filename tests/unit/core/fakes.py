@@ -12,6 +12,7 @@ from enum import Enum
 from typing import NoReturn, TypeVar
 
 from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.errors import ClusterConflict, ClusterUnavailable, RegistryUnavailable
 from eurekube_sync.model import (
     Cause,
@@ -139,6 +140,7 @@ class Registry:
         self.unreadable: Unknown | None = None
         """What lists answer; single reads fail then, too."""
         self.refuse: dict[InstanceKey, Exception] = {}
+        self.refuse_read: dict[InstanceKey, Exception] = {}
         """Keys whose writes fail."""
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
@@ -182,6 +184,8 @@ class Registry:
         return Complete(data=self._snapshot[1])
 
     def _read(self, key: InstanceKey) -> ObservedInstance | None:
+        if key in self.refuse_read:
+            raise self.refuse_read[key]
         if self.unreadable:
             raise RegistryUnavailable(self.unreadable.message)
         return self.held.get(key)
@@ -396,6 +400,7 @@ class FakeWorld:
             workers=InTurn(),
             renewals=self.renewals,
             own_writes=self.own_writes,
+            time_limit=TimeLimit(self.clock),
         )
         settings = PassSettings(
             owner=OWNER,

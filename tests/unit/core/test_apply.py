@@ -276,17 +276,18 @@ def test_a_failed_call_is_an_outcome_and_the_others_go_on(bench: Bench, error: E
 
 
 def test_after_twenty_failures_in_a_row_the_rest_is_not_tried(bench: Bench) -> None:
-    """Eureka is away; hammering it helps nobody."""
+    """Eureka is away; hammering it helps nobody. Reads and changes are counted apart, and renewals never given up."""
     for number in range(30):
-        bench.registry.refuse[key(number)] = DOWN_AGAIN
-    outcomes = bench.applier.renew([renew(number) for number in range(30)])
+        bench.registry.refuse[key(number)] = bench.registry.refuse_read[key(number)] = DOWN_AGAIN
+    outcomes = bench.applier.withdraw([cancel(number) for number in range(30)], {})
     results = [outcome.result for outcome in outcomes]
     assert (results.count(Result.FAILED), results.count(Result.NOT_TRIED)) == (20, 10)
     assert {outcome.status for outcome in outcomes} == {UP}
-    assert bench.applier.unreachable
-    reading = bench.applier.read([key()])[key()]
-    assert isinstance(reading, Unread)
-    assert reading.why == "Eureka did not answer 20 calls in a row"
+    readings = bench.applier.read([key(number) for number in range(30)]).values()
+    whys = [reading.why for reading in readings if isinstance(reading, Unread)]
+    assert (len(whys), whys.count("Eureka did not answer 20 calls in a row")) == (30, 10)
+    renewals = bench.applier.renew([renew(number) for number in range(30)])
+    assert {outcome.result for outcome in renewals} == {Result.FAILED}
 
 
 def test_a_success_or_a_refusal_between_failures_starts_the_count_anew(bench: Bench) -> None:
@@ -295,9 +296,8 @@ def test_a_success_or_a_refusal_between_failures_starts_the_count_anew(bench: Be
         bench.registry.refuse[key(number)] = DOWN_AGAIN
     bench.registry.refuse[key(50)] = RegistryRejected("400")
     for last in (50, 51):
-        outcomes = [only(bench.applier.renew([renew(number)])) for number in (*range(19), last)]
+        outcomes = [only(bench.applier.withdraw([cancel(number)], {})) for number in (*range(19), last)]
         assert Result.NOT_TRIED not in {outcome.result for outcome in outcomes}
-    assert not bench.applier.unreachable
 
 
 def test_after_the_deadline_nothing_is_begun(bench: Bench) -> None:

@@ -10,7 +10,7 @@ from eurekube_sync.actions import Cancel, Grounds, Register, Renew, Update
 from eurekube_sync.cleanup import abandoned, waits_for
 from eurekube_sync.desired import Deleting
 from eurekube_sync.model import Complete, InstanceKey, ObservedInstance, SyncerRef, Unknown
-from eurekube_sync.observed import Observed, Unread
+from eurekube_sync.observed import Observed, Unread, keys_by_syncer
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.syncer import ABANDON_ANNOTATION
 
@@ -39,6 +39,9 @@ def waits(
         registry or Complete(data=observed()),
         Outcomes.of(outcomes),
         wanted_by or {},
+        frozenset()
+        if isinstance(registry, Unknown) or registry is None
+        else keys_by_syncer(registry.data).get(REF, frozenset()),
         now=now,
         cache_seconds=45,
     )

@@ -106,8 +106,16 @@ def test_each_slice_has_its_own_number_for_a_named_port() -> None:
 
 def test_a_pod_without_the_named_port_is_none_of_ours() -> None:
     """It stands in a slice without the port, or with one that has no number."""
+    both = service("rating", HTTP, ServicePort(name="metrics", port=9090))
     slices = [piece(endpoint(1)), piece(endpoint(2), port_name="metrics"), piece(endpoint(3), port=None)]
-    assert [b.address for b in backends(service(), HTTP, slices, family="IPv4")] == ["10.0.0.1"]
+    assert [b.address for b in backends(both, HTTP, slices, family="IPv4")] == ["10.0.0.1"]
+
+
+def test_a_slice_for_ports_that_the_service_had_before_is_an_error_not_emptiness() -> None:
+    """While a port is renamed, one slice is written after the other."""
+    slices = [piece(endpoint(1)), piece(endpoint(2), port_name="web")]
+    with pytest.raises(InvalidSyncer, match="has the port http"):
+        backends(service(), HTTP, slices, family="IPv4")
 
 
 def test_endpoints_without_the_port_in_any_slice_are_an_error_not_emptiness() -> None:

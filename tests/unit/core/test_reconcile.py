@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.actions import Renew
-from eurekube_sync.errors import RegistryUnavailable
+from eurekube_sync.errors import RegistryRejected, RegistryUnavailable
 from eurekube_sync.model import Cause, Complete, Port, ServicePort, SyncerRef, Unknown
 from eurekube_sync.observed import Scope
 from eurekube_sync.ownership import CLUSTER, OWNER, SYNCER
@@ -120,9 +120,62 @@ def test_a_second_pass_right_after_the_first_sends_renewals_only(world: FakeWorl
 
 
 def test_eureka_is_listed_before_kubernetes(world: FakeWorld) -> None:
-    """What somebody registers in between must not look undesired."""
+    """What somebody registers in between must not look undesired; who the cluster is does not change."""
     world.run()
-    assert world.wire.calls[:5] == ["list_instances", "identity", "list_syncers", "list_services", "list_slices"]
+    assert world.wire.calls[:5] == ["identity", "list_instances", "list_syncers", "list_services", "list_slices"]
+
+
+def slow(world: FakeWorld, call: str, seconds: float) -> None:
+    """From now on that call takes so long."""
+    world.wire.then = lambda: world.later(seconds) if world.wire.calls[-1].startswith(call) else None
+
+
+@pytest.mark.parametrize("call", ["identity", "list_instances", "list_syncers", "list_slices", "read_instance"])
+def test_a_slow_server_takes_no_renewal_its_time(world: FakeWorld, call: str) -> None:
+    """Whatever else hangs, all that stands is renewed in every pass."""
+    world.run()
+    world.later(60)
+    pods(world, endpoint(3), endpoint(4))
+    slow(world, call, 40)
+    for _ in range(3):
+        world.run(deadline=160)
+        assert world.wire.verbs().count("renew") >= 2
+
+
+def test_no_instance_goes_while_its_successor_cannot_even_be_read(world: FakeWorld) -> None:
+    """A blocked add is a failed one."""
+    world.run()
+    world.later(60)
+    world.run()
+    add_app(world, "other", 9)
+    pods(world, endpoint(3))
+    world.registry.refuse_read[key(3)] = RegistryUnavailable("timeout")
+    world.run()
+    assert {A, B} <= set(ours(world))
+
+
+def test_adds_that_failed_do_not_loosen_the_brake() -> None:
+    """100 are replaced, and Eureka refuses 99 of the new ones."""
+    world = FakeWorld()
+    world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 101))), syncer())
+    world.run()
+    assert len(world.registry.held) == 100
+    world.cluster.apply(piece(*(endpoint(n) for n in range(101, 201))))
+    for number in range(102, 201):
+        world.registry.refuse[key(number)] = RegistryRejected("400")
+    report = world.run()
+    assert report.held is not None
+    assert len(report.held.withdrawals) == 100
+    assert all(key(number) in world.registry.held for number in range(1, 102))
+
+
+def test_a_finalizer_that_was_stripped_comes_back(world: FakeWorld) -> None:
+    """A replace without it, as by a careless client; a deletion would leave orphans."""
+    world.run()
+    world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], finalizers=())
+    world.later(60)
+    world.run()
+    assert world.cluster.syncers[REF].finalizers == (CLEANUP_FINALIZER,)
 
 
 def test_what_would_change_is_read_again_first(world: FakeWorld) -> None:

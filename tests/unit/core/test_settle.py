@@ -99,17 +99,19 @@ def test_a_pass_that_only_renews_says_that_it_was_cut_short() -> None:
 def test_a_deadline_that_passes_after_the_last_call_cuts_nothing() -> None:
     """All was tried, so nothing was cut short."""
     world = FakeWorld()
-    world.cluster.apply(syncer(), service(), piece(endpoint()))
+    world.cluster.apply(syncer(), service(), piece(endpoint(1), endpoint(2)))
 
-    def stop_at(last: int) -> None:
-        world.clock.stopped = len(world.wire.calls) == last
+    def stop_after(renewals: int, calls: int) -> None:
+        verbs = world.wire.verbs()
+        world.clock.stopped = verbs.count("renew") >= renewals and len(verbs) >= calls
 
     world.run()
     world.run()
     calls = len(world.wire.calls)
-    world.wire.then = lambda: stop_at(calls)
+    world.wire.then = lambda: stop_after(2, calls)
     assert not world.run().cut_short
-    world.wire.then = lambda: stop_at(calls - 1)
+    world.clock.stopped = False
+    world.wire.then = lambda: stop_after(1, 1)
     assert world.run().cut_short
 
 

@@ -17,9 +17,12 @@ def cluster() -> Cluster:
     return Cluster(Wire(), Clock())
 
 
+CLUSTER_IS = Complete(data=CLUSTER)
+
+
 def read(cluster: Cluster, *namespaces: str) -> ClusterView:
     """One read of the cluster."""
-    return read_cluster(cluster, Scope(namespaces=frozenset(namespaces) or None))
+    return read_cluster(cluster, cluster.identity(), Scope(namespaces=frozenset(namespaces) or None))
 
 
 def test_services_and_slices_are_spared_while_no_syncer_needs_them(cluster: Cluster) -> None:
@@ -47,10 +50,12 @@ def test_the_crd_is_asked_for_when_a_syncer_that_eureka_names_is_missing(cluster
     cluster.crd = TERMINATING
     gone = SyncerRef(NS, "gone")
     scope = Scope(namespaces=frozenset({NS}))
-    assert read_cluster(cluster, scope, frozenset({REF, SyncerRef("elsewhere", "x")})).crd_live == Complete(data=True)
-    assert read_cluster(cluster, scope, frozenset({gone})).crd_live == TERMINATING
+    assert read_cluster(cluster, CLUSTER_IS, scope, frozenset({REF, SyncerRef("elsewhere", "x")})).crd_live == Complete(
+        data=True
+    )
+    assert read_cluster(cluster, CLUSTER_IS, scope, frozenset({gone})).crd_live == TERMINATING
     cluster.unknown["syncers", NS] = DENIED
-    assert read_cluster(cluster, scope, frozenset({gone})).crd_live == Complete(data=True)
+    assert read_cluster(cluster, CLUSTER_IS, scope, frozenset({gone})).crd_live == Complete(data=True)
 
 
 @pytest.mark.parametrize(("namespaces", "expected"), [(20, True), (21, False)])
