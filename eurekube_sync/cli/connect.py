@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
 from eurekube_sync.cli.eureka_access import EurekaAccess, with_access
+from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ports import Clock, Random, Registry
 from eurekube_sync.reconcile import World
@@ -63,6 +64,7 @@ def connect(connection: Connection, clock: Clock) -> Iterator[World]:
             cluster=KubernetesCluster(to_cluster, clock=clock, random=chance),
             clock=clock,
             workers=workers,
+            time_limit=TimeLimit(clock),
             own_writes=OwnWrites(seconds=connection.registry_cache),
             renewals=RenewalLedger(period=connection.renewal_interval, slack=connection.renewal_slack),
         )
