@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 import requests
@@ -23,6 +23,8 @@ from requests.adapters import BaseAdapter, HTTPAdapter
 from requests.auth import AuthBase, HTTPBasicAuth
 from urllib3.exceptions import InsecureRequestWarning
 
+from eurekube_sync.answer_time import AnswerTime, bound_answers
+from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.errors import RegistryDenied, RegistryError, RegistryUnavailable, RegistryUnusable
 from eurekube_sync.eureka import answers, wire
 from eurekube_sync.eureka.address import ConnectionOptions
@@ -54,6 +56,7 @@ class EurekaClient:
     """One Eureka server. Safe in `options.concurrency` threads: they share connections and nothing else.
 
     `adapter` stands in for the network; `on_malformed` is told what a list held of others that could not be read whole.
+    `limit` bounds every call and every new try by what is left of it.
     """
 
     def __init__(
@@ -64,11 +67,13 @@ class EurekaClient:
         random: Random,
         adapter: BaseAdapter | None = None,
         on_malformed: Callable[[tuple[str, ...]], None] = _log_malformed,
+        limit: TimeLimit | None = None,
     ) -> None:
         self._options = options
         self._clock = clock
         self._random = random
         self._on_malformed = on_malformed
+        self._limit = limit or TimeLimit(clock)
         self._login = options.credentials
         self._session = _session(options, adapter)
         self._probing = threading.Lock()
@@ -161,42 +166,56 @@ class EurekaClient:
 
     def _call(self, method: str, path: str, body: bytes | None = None) -> Answer:
         """Make one call, again while it fails in a way that may pass by itself; the last answer, or its error."""
-        tries = self._options.retries + 1
-        for number in range(1, tries + 1):
-            error: RegistryError | None = None
-            answer: Answer | None = None
+        call = f"{method} {self._options.address.url}{path}"
+        answer: Answer | None = None
+        error: RegistryError = RegistryUnavailable(f"{call} was not tried: no time was left for it.")
+        for number in range(1, self._options.retries + 2):
+            if self._limit.left() <= 0 or (number > 1 and self._clock.stopping()):
+                break
+            answer = None
             delay = self._random.random() * min(
                 self._options.retry_limit, self._options.retry_base * 2.0 ** (number - 1)
             )
+            within = AnswerTime(self._clock, self._options.answer_timeout, self._limit)
             try:
-                answer = self._send(method, path, body)
+                answer = self._send(method, path, body, within)
             except OSError as failed:  # that of requests is one; a plain one says that a PEM file is gone
-                error, again = answers.failure(failed, f"{method} {self._options.address.url}{path}")
+                error, again = (self._too_late(call, within), False) if within.over else answers.failure(failed, call)
                 error.__cause__ = failed
             else:
                 again = answer.status in answers.TRANSIENT
                 asked = self._asked_delay(answer.retry_after) if again else 0.0
                 again, delay = again and asked <= self._options.retry_limit, max(delay, asked)
-            if not again or number == tries or self._clock.stopping():
+            if not again or number > self._options.retries or delay >= self._limit.left() or self._clock.stopping():
                 break
             self._clock.sleep(delay)
         if answer is not None:
             return answer
-        raise error if error is not None else RegistryUnavailable(f"{method} {path} was not tried.")
+        raise error
 
-    def _send(self, method: str, path: str, body: bytes | None) -> Answer:
+    def _too_late(self, call: str, within: AnswerTime) -> RegistryUnavailable:
+        if not within.within_limit:
+            return RegistryUnavailable(f"{call} was not answered in the time that was left.")
+        return RegistryUnavailable(
+            f"{call} was not answered whole in {self._options.answer_timeout:g} s: Eureka or the network is too slow."
+        )
+
+    def _send(self, method: str, path: str, body: bytes | None, within: AnswerTime) -> Answer:
         options = self._options
         url = options.address.url + path
-        started = self._clock.monotonic()
-        with self._session.request(
-            method,
-            url,
-            data=body,
-            headers={"Content-Type": "application/json"} if body is not None else None,
-            timeout=(options.connect_timeout, options.read_timeout),
-            allow_redirects=False,
-            stream=True,
-        ) as response:
+        timeout = (within.bounded(options.connect_timeout), within.bounded(options.read_timeout))
+        with (
+            within.running(),
+            self._session.request(
+                method,
+                url,
+                data=body,
+                headers={"Content-Type": "application/json"} if body is not None else None,
+                timeout=timeout,
+                allow_redirects=False,
+                stream=True,
+            ) as response,
+        ):
             received = io.BytesIO()  # gives its bytes away without a copy
             for chunk in response.iter_content(_CHUNK):
                 received.write(chunk)
@@ -204,11 +223,6 @@ class EurekaClient:
                     raise RegistryUnusable(
                         f"{method} {url} was answered with more than {options.max_answer_bytes // 2**20} MB, the limit "
                         "for one answer: is the URL that of Eureka?"
-                    )
-                if self._clock.monotonic() - started > options.answer_timeout:
-                    raise RegistryUnavailable(
-                        f"{method} {url} was not answered whole in {options.answer_timeout:g} s: Eureka or the network "
-                        "is too slow."
                     )
             return Answer(
                 method=method,
@@ -230,6 +244,23 @@ class EurekaClient:
             return 0.0
         now = datetime.fromtimestamp(self._clock.now(), UTC)
         return max(0.0, (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds())
+
+
+class _Pool(HTTPAdapter):
+    """Connections that end an answer with its time."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        """For those that go straight to the server."""
+        super().init_poolmanager(*args, **kwargs)
+        bound_answers(self.poolmanager)
+
+    def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
+        """Also those that go through a proxy."""
+        known = proxy in self.proxy_manager
+        manager = super().proxy_manager_for(proxy, **kwargs)
+        if not known:
+            bound_answers(manager)
+        return manager
 
 
 class _BasicLogin(AuthBase):
@@ -261,7 +292,7 @@ def _session(options: ConnectionOptions, adapter: BaseAdapter | None) -> request
     login = options.credentials
     if login is not None:
         session.auth = _BasicLogin(login)
-    pool = adapter or HTTPAdapter(pool_connections=1, pool_maxsize=options.concurrency, pool_block=True)
+    pool = adapter or _Pool(pool_connections=1, pool_maxsize=options.concurrency, pool_block=True)
     session.mount("http://", pool)
     session.mount("https://", pool)
     return session

@@ -1,0 +1,78 @@
+"""A server that answers a byte at a time, for ever: never silent for long, and never whole."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain, repeat
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"
+NEVER_ENDING_HEAD = b"HTTP/1.1 200 OK\r\nX-Filler: "
+
+
+@dataclass(slots=True)
+class TricklingServer:
+    """Where it is, and how many calls it was asked."""
+
+    port: int
+    calls: int = 0
+    threads: list[threading.Thread] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.port}"
+
+
+@contextmanager
+def trickling(at_once: bytes = HEAD, *, pause: float = 0.02) -> Iterator[TricklingServer]:
+    """Answers each call with `at_once`, and then a space every `pause` seconds."""
+    ended = threading.Event()
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = TricklingServer(port=listener.getsockname()[1])
+
+    def answer(connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            while b"\r\n\r\n" not in connection.recv(65536):
+                pass
+            server.calls += 1
+            for piece in chain((at_once,), repeat(b" ")):
+                if ended.wait(pause):
+                    return
+                connection.sendall(piece)
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                server.threads.append(threading.Thread(target=answer, args=(connection,), daemon=True))
+                server.threads[-1].start()
+
+    accepting = threading.Thread(target=accept, daemon=True)
+    accepting.start()
+    try:
+        yield server
+    finally:
+        ended.set()
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        accepting.join()
+        for thread in server.threads:
+            thread.join()
+
+
+class Stopwatch:
+    """Seconds since it was made."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """How many passed."""
+        return time.monotonic() - self._begun
