@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 import msgspec
 
+from eurekube_sync.answer_time import AnswerTime
 from eurekube_sync.cluster.connection import Answer, Call, Connection
+from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.errors import (
     ClusterDenied,
     ClusterError,
@@ -54,24 +56,40 @@ _STATUS = msgspec.json.Decoder(_Status)
 class Calls:
     """Sends calls through a connection. May be used from several threads."""
 
-    def __init__(self, connection: Connection, clock: Clock, random: Random, backoff: Backoff) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        clock: Clock,
+        random: Random,
+        backoff: Backoff,
+        limit: TimeLimit,
+        answer_seconds: float,
+    ) -> None:
         self._connection = connection
         self._clock = clock
         self._random = random
         self._backoff = backoff
+        self._limit = limit
+        self._answer_seconds = answer_seconds
 
     def send(self, call: Call) -> Answer:
         """The answer, whatever its status, but for 401 and the transient ones.
 
-        Raises ClusterUnavailable after the last try, ClusterDenied on a 401 that new credentials do not end.
+        Raises ClusterUnavailable after the last try or when no time is left, ClusterDenied on a 401 that new
+        credentials do not end.
         """
         renewed = False
         tried = 0
-        while True:
-            failure, wait = ClusterUnavailable(""), 0.0
+        failure = ClusterUnavailable(f"{call} was not tried: no time was left for it")
+        while self._limit.left() > 0:
+            wait = 0.0
+            within = AnswerTime(self._clock, self._answer_seconds, self._limit)
             try:
-                answer = self._connection.send(call)
+                answer = self._connection.send(call, within)
             except ClusterUnavailable as error:
+                if within.over:
+                    raise self._too_late(call, within) from error
                 failure = error
             else:
                 if answer.status == 401 and not renewed:
@@ -85,10 +103,20 @@ class Calls:
                 failure = ClusterUnavailable(f"the Kubernetes API answered {answer.status} to {call}: {said(answer)}")
                 wait = self._asked_for(answer)
             tried += 1
-            if tried >= self._backoff.tries or self._clock.stopping():
-                raise failure
             bound = min(self._backoff.longest_seconds, self._backoff.first_seconds * 2 ** (tried - 1))
-            self._clock.sleep(wait + self._random.random() * bound)
+            wait += self._random.random() * bound
+            if tried >= self._backoff.tries or wait >= self._limit.left() or self._clock.stopping():
+                break
+            self._clock.sleep(wait)
+            if self._clock.stopping():
+                break
+        raise failure
+
+    def _too_late(self, call: Call, within: AnswerTime) -> ClusterUnavailable:
+        if not within.within_limit:
+            return ClusterUnavailable(f"the Kubernetes API did not answer {call} in the time that was left")
+        seconds = f"{self._answer_seconds:g} s"
+        return ClusterUnavailable(f"the Kubernetes API did not answer {call} whole in {seconds}: it is too slow")
 
     def _renew(self) -> None:
         try:

@@ -16,6 +16,7 @@ from eurekube_sync.cluster import projection, wire
 from eurekube_sync.cluster.calls import Backoff, Calls, has_cause, refusal
 from eurekube_sync.cluster.connection import Answer, Call, Connection
 from eurekube_sync.cluster.walks import Kind, list_all, read_one
+from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.errors import ClusterConflict, ClusterRejected
 from eurekube_sync.model import (
     Cause,
@@ -79,12 +80,38 @@ _SLICES = Kind(
 class KubernetesCluster:
     """The `Cluster` port. May be used from several threads."""
 
-    def __init__(self, connection: Connection, *, clock: Clock, random: Random, backoff: Backoff | None = None) -> None:
-        self._calls = Calls(connection, clock, random, backoff or Backoff())
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        clock: Clock,
+        random: Random,
+        backoff: Backoff | None = None,
+        limit: TimeLimit | None = None,
+        answer_seconds: float = 60.0,
+    ) -> None:
+        """`answer_seconds` bounds each answer as a whole; `limit` every call and new try by what is left of it."""
+        self._calls = Calls(
+            connection,
+            clock=clock,
+            random=random,
+            backoff=backoff or Backoff(),
+            limit=limit or TimeLimit(clock),
+            answer_seconds=answer_seconds,
+        )
         self._counted: dict[str, float] = {}
+        self._identity: Complete[str] | None = None
 
     def identity(self) -> Source[str]:
-        """UID of the namespace kube-system."""
+        """UID of the namespace kube-system; asked for until it is known, since it never changes."""
+        if self._identity is None:
+            found = self._read_identity()
+            if isinstance(found, Unknown):
+                return found
+            self._identity = found
+        return self._identity
+
+    def _read_identity(self) -> Source[str]:
         call = Call(method="GET", path="/api/v1/namespaces/kube-system")
         answer = read_one(self._calls, call)
         if isinstance(answer, Unknown):

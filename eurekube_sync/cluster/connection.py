@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
+from eurekube_sync.answer_time import AnswerTime, bound_answers
 from eurekube_sync.errors import ClusterUnavailable, ConfigurationError
 from eurekube_sync.version import __version__
 
@@ -44,8 +45,8 @@ class Answer:
 class Connection(Protocol):
     """Sends single calls. May be used from several threads."""
 
-    def send(self, call: Call) -> Answer:
-        """One try. Raises ClusterUnavailable when no whole answer came."""
+    def send(self, call: Call, within: AnswerTime) -> Answer:
+        """One try. Raises ClusterUnavailable when no whole answer came, or not in time."""
 
     def renew(self) -> None:
         """Read the credentials anew, after a 401. Raises ConfigurationError."""
@@ -61,7 +62,8 @@ class ConnectionSettings:
     """A context of the kubeconfig; empty for its current one. Given, it rules out the in-cluster configuration."""
     connect_seconds: float = 5.0
     read_seconds: float = 30.0
-    """The longest silence within an answer. Without it the client waits for ever."""
+    """The longest silence within an answer. Without it the client waits for ever; `answer_seconds` of the
+    `KubernetesCluster` bounds the whole answer."""
     threads: int = 8
 
 
@@ -81,23 +83,27 @@ class _ClientConnection:
         with self._lock:
             self._configuration, self._pool = self._load()
 
-    def send(self, call: Call) -> Answer:
+    def send(self, call: Call, within: AnswerTime) -> Answer:
         import urllib3
 
         with self._lock:  # the token hook of the client is not made for several threads
             configuration, pool = self._configuration, self._pool
             headers = self._headers(configuration, call)
         query = f"?{urlencode(call.query)}" if call.query else ""
+        timeout = urllib3.Timeout(
+            connect=within.bounded(self._settings.connect_seconds), read=within.bounded(self._settings.read_seconds)
+        )
         try:
-            answer = pool.request(
-                call.method,
-                f"{configuration.host}{call.path}{query}",
-                body=call.body,
-                headers=headers,
-                timeout=urllib3.Timeout(connect=self._settings.connect_seconds, read=self._settings.read_seconds),
-                retries=False,
-                redirect=False,
-            )
+            with within.running():
+                answer = pool.request(
+                    call.method,
+                    f"{configuration.host}{call.path}{query}",
+                    body=call.body,
+                    headers=headers,
+                    timeout=timeout,
+                    retries=False,
+                    redirect=False,
+                )
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise ClusterUnavailable(
                 f"no answer from the Kubernetes API at {configuration.host} to {call}: {_reason(error)}"
@@ -135,6 +141,7 @@ class _ClientConnection:
         configuration.retries = False
         configuration.connection_pool_maxsize = self._settings.threads
         rest: Any = RESTClientObject(configuration)
+        bound_answers(rest.pool_manager)
         return configuration, rest.pool_manager
 
     def _in_cluster(self) -> bool:

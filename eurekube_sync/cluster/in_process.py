@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from eurekube_sync.answer_time import AnswerTime
 from eurekube_sync.cluster.connection import Answer, Call
 from eurekube_sync.embedded.http import Handler, Request
 from eurekube_sync.errors import ClusterUnavailable
@@ -14,7 +15,7 @@ class InProcessConnection:
         self._handle = handle
         self._headers = {"accept": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {})
 
-    def send(self, call: Call) -> Answer:
+    def send(self, call: Call, within: AnswerTime) -> Answer:
         headers = self._headers if call.body is None else {**self._headers, "content-type": call.content_type}
         request = Request(
             method=call.method, path=call.path, query=dict(call.query), headers=headers, body=call.body or b""

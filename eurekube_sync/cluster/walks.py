@@ -50,11 +50,12 @@ class _NotWhole(Exception):
 
 
 class _Failed(Exception):
-    """The walk ended; `unknown` says why."""
+    """The walk ended; `unknown` says why, `unanswered` whether it was for lack of an answer."""
 
-    def __init__(self, unknown: Unknown) -> None:
+    def __init__(self, unknown: Unknown, *, unanswered: bool = False) -> None:
         super().__init__(unknown.message)
         self.unknown = unknown
+        self.unanswered = unanswered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +70,7 @@ def list_all(calls: Calls, kind: Kind[I, T], namespaces: Sequence[str] | None) -
     """The whole cluster in one walk, or each of the namespaces by itself. Never raises."""
     if namespaces is not None:
         not_read = Unknown(cause=Cause.NOT_READ, message="this namespace is outside the scope of this pass")
-        one_by_one = {name: _one_namespace(calls, kind, name) for name in dict.fromkeys(namespaces)}
-        return Listed(by_namespace=one_by_one, elsewhere=not_read)
+        return Listed(by_namespace=_one_by_one(calls, kind, namespaces), elsewhere=not_read)
     try:
         found = _walk(calls, kind, None)
     except _Failed as failed:
@@ -81,11 +81,23 @@ def list_all(calls: Calls, kind: Kind[I, T], namespaces: Sequence[str] | None) -
     return Listed(by_namespace={**complete, **found.unreadable}, elsewhere=Complete(data=()))
 
 
+def _one_by_one(calls: Calls, kind: Kind[I, T], namespaces: Sequence[str]) -> Mapping[str, Source[tuple[T, ...]]]:
+    """A server that gives one of them no answer is not asked for the next: each would take all tries and timeouts."""
+    sources: dict[str, Source[tuple[T, ...]]] = {}
+    for name in dict.fromkeys(namespaces):
+        try:
+            sources[name] = _one_namespace(calls, kind, name)
+        except _Failed as failed:
+            sources[name] = failed.unknown
+            if failed.unanswered:
+                message = f"{kind.plural} were not listed here: the list of {name} before got no answer"
+                rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
+                return dict.fromkeys(namespaces, rest) | sources
+    return sources
+
+
 def _one_namespace(calls: Calls, kind: Kind[I, T], namespace: str) -> Source[tuple[T, ...]]:
-    try:
-        found = _walk(calls, kind, namespace)
-    except _Failed as failed:
-        return failed.unknown
+    found = _walk(calls, kind, namespace)
     for unknown in found.unreadable.values():
         return unknown
     return Complete(data=tuple(found.objects.get(namespace, ())))
@@ -138,7 +150,7 @@ def _page(calls: Calls, kind: Kind[I, T], call: Call, namespace: str | None) -> 
     try:
         answer = calls.send(call)
     except ClusterError as error:
-        raise _Failed(unknown(error)) from error
+        raise _Failed(unknown(error), unanswered=isinstance(error, ClusterUnavailable)) from error
     if answer.status == 410:
         raise _NotWhole
     if answer.status == 404:

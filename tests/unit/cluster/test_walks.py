@@ -240,13 +240,14 @@ def test_a_denied_crd_is_unknown(world: World) -> None:
 
 def test_identity_is_the_uid_of_kube_system(world: World) -> None:
     """Complete with the UID; Unknown when it is denied or makes no sense."""
-    status, namespace = world.server.call("GET", "/api/v1/namespaces/kube-system")
-    assert status == 200
-    assert world.cluster.identity() == Complete(data=namespace["metadata"]["uid"])
     scripted(world, answer(200, {"metadata": {"name": "kube-system"}}))
     assert cause(world.cluster.identity()) is Cause.UNUSABLE
     scripted(world, answer(403, {"kind": "Status", "message": "no"}))
     assert cause(world.cluster.identity()) is Cause.DENIED
+    world.fault = lambda request, number: None
+    status, namespace = world.server.call("GET", "/api/v1/namespaces/kube-system")
+    assert status == 200
+    assert world.cluster.identity() == Complete(data=namespace["metadata"]["uid"])
 
 
 def test_a_401_renews_the_credentials_once() -> None:
@@ -254,8 +255,8 @@ def test_a_401_renews_the_credentials_once() -> None:
     world = World(tokens={"secret": "admin"})
     rejections = iter([True, False])
     world.fault = lambda request, number: answer(401) if next(rejections) else None
-    assert isinstance(world.cluster.identity(), Complete)
+    assert isinstance(world.cluster.crd_live(), Complete)
     world.fault = lambda request, number: answer(401)
     before = len(world.requests)
-    assert cause(world.cluster.identity()) is Cause.DENIED
+    assert cause(world.cluster.crd_live()) is Cause.DENIED
     assert len(world.requests) - before == 2

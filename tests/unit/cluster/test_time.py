@@ -1,0 +1,150 @@
+"""Time is bounded: whatever the API server does, a call ends with the limit of its stage, or sooner."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eurekube_sync.clock import SystemClock
+from eurekube_sync.cluster import ConnectionSettings, KubernetesCluster, connect
+from eurekube_sync.deadline import TimeLimit
+from eurekube_sync.embedded.http import Request
+from eurekube_sync.errors import ClusterUnavailable
+from eurekube_sync.model import Cause, Complete, Source, SyncerStatus, Unknown
+from tests.trickling import HEAD, NEVER_ENDING_HEAD, Stopwatch, trickling
+from tests.unit.cluster.world import Half, World, answer
+
+
+def unavailable(source: Source[Any]) -> str:
+    """Its sentence."""
+    assert isinstance(source, Unknown)
+    assert source.cause is Cause.UNAVAILABLE
+    return source.message
+
+
+def client(url: str, directory: Path, clock: SystemClock, limit: TimeLimit, answer: float = 60) -> KubernetesCluster:
+    content = {
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "contexts": [{"name": "one", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "one",
+    }
+    path = directory / "config"
+    path.write_text(json.dumps(content))
+    connection = connect(ConnectionSettings(kubeconfig=str(path)), {})
+    return KubernetesCluster(connection, clock=clock, random=random.Random(0), limit=limit, answer_seconds=answer)
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("at_once", [HEAD, NEVER_ENDING_HEAD], ids=["body", "head"])
+def test_a_trickling_answer_ends_with_its_own_limit(at_once: bytes, tmp_path: Path) -> None:
+    """A byte every moment is never silent, and still ends: Unknown, after one try, with a sentence."""
+    clock = SystemClock()
+    with trickling(at_once) as server:
+        cluster = client(server.url, tmp_path, clock, TimeLimit(clock), answer=0.3)
+        watch = Stopwatch()
+        message = unavailable(cluster.list_services(None).elsewhere)
+        assert watch.seconds < 2
+    assert message == "the Kubernetes API did not answer GET /api/v1/services whole in 0.3 s: it is too slow"
+    assert server.calls == 1
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("at_once", [HEAD, NEVER_ENDING_HEAD], ids=["body", "head"])
+def test_trickling_lists_end_with_the_limit_of_the_stage(at_once: bytes, tmp_path: Path) -> None:
+    """Three lists of fifty namespaces, and what else is read, take no more than was left at the beginning."""
+    clock = SystemClock()
+    limit = TimeLimit(clock)
+    namespaces = [f"n-{number}" for number in range(50)]
+    with trickling(at_once) as server:
+        cluster = client(server.url, tmp_path, clock, limit)
+        limit.end_at(clock.monotonic() + 0.5)
+        watch = Stopwatch()
+        listed = cluster.list_services(namespaces)
+        assert "in the time that was left" in unavailable(listed.of("n-0"))
+        assert "not listed here" in unavailable(listed.of("n-49"))
+        assert "no time was left" in unavailable(cluster.list_slices(namespaces).of("n-0"))
+        assert "no time was left" in unavailable(cluster.list_syncers(None).elsewhere)
+        assert "no time was left" in unavailable(cluster.identity())
+        assert "no time was left" in unavailable(cluster.crd_live())
+        assert watch.seconds < 2
+    assert server.calls == 1
+
+
+@pytest.mark.loopback
+def test_a_stop_ends_a_trickling_answer(tmp_path: Path) -> None:
+    """After SIGTERM an answer that goes on for ever is given a moment more, and not asked for again."""
+    clock = SystemClock()
+    with trickling() as server:
+        cluster = client(server.url, tmp_path, clock, TimeLimit(clock))
+        threading.Timer(0.2, clock.stop).start()
+        watch = Stopwatch()
+        unavailable(cluster.identity())
+        assert watch.seconds < 3
+    assert server.calls == 1
+
+
+def limited(world: World) -> tuple[KubernetesCluster, TimeLimit]:
+    limit = TimeLimit(world.clock)
+    return KubernetesCluster(world.connection, clock=world.clock, random=Half(), limit=limit), limit
+
+
+def test_nothing_is_tried_when_nothing_is_left() -> None:
+    """Lists are Unknown and writes raise, without a call; when there is time again they work."""
+    world = World()
+    syncer = world.make_syncer()
+    cluster, limit = limited(world)
+    before = len(world.requests)
+    limit.end_at(world.clock.monotonic())
+    unavailable(cluster.list_syncers(["shop"]).of("shop"))
+    with pytest.raises(ClusterUnavailable, match="was not tried: no time was left for it"):
+        cluster.write_status(syncer, SyncerStatus(observed_generation=1))
+    assert len(world.requests) == before
+    limit.end_at(world.clock.monotonic() + 1)
+    assert isinstance(cluster.list_syncers(["shop"]).of("shop"), Complete)
+
+
+def test_no_retry_waits_beyond_the_limit() -> None:
+    """A wait that would take all that is left is not begun: the last failure stands."""
+    world = World()
+    cluster, limit = limited(world)
+    world.fault = lambda request, number: answer(503, {"kind": "Status", "message": "busy"})
+    limit.end_at(world.clock.monotonic() + 0.3)
+    assert unavailable(cluster.identity()).endswith("busy")
+    assert world.clock.slept == [0.125]
+
+
+def test_a_server_without_an_answer_is_asked_for_one_namespace_alone() -> None:
+    """The others of that list are Unknown without a call; those before it are Complete."""
+    world = World()
+    before = len(world.requests)
+
+    def fail_in_second(request: Request, number: int) -> None:
+        if number - before > 1:
+            raise TimeoutError("timed out")
+
+    world.fault = fail_in_second
+    listed = world.cluster.list_services(["shop", "b", "c", "d"])
+    assert listed.of("shop") == Complete(data=())
+    assert "timed out" in unavailable(listed.of("b"))
+    assert unavailable(listed.of("d")) == "services were not listed here: the list of b before got no answer"
+    assert len(world.requests) - before == 1 + 4
+
+
+def test_a_known_identity_is_not_asked_for_again() -> None:
+    """The UID of kube-system is remembered once it was read, and not before."""
+    world = World()
+    world.fault = lambda request, number: answer(403, {"kind": "Status", "message": "no"})
+    assert isinstance(world.cluster.identity(), Unknown)
+    world.fault = lambda request, number: None
+    known = world.cluster.identity()
+    assert isinstance(known, Complete)
+    before = len(world.requests)
+    world.fault = lambda request, number: answer(503)
+    assert world.cluster.identity() == known
+    assert len(world.requests) == before
