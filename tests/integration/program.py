@@ -90,10 +90,22 @@ class Program:
 
     def run(self, *options: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
         """One `run`; the calls are counted anew. Never raises on an exit code."""
+        process = self.start(*options)
+        try:
+            out, err = process.communicate(timeout=timeout)
+        finally:
+            process.kill()
+        done = subprocess.CompletedProcess(process.args, process.returncode, out, err)
+        self.seen.append(done.stdout + done.stderr)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    def start(self, *options: str) -> subprocess.Popen[str]:
+        """A `run` that goes on; the calls are counted anew."""
         kubeconfig = write_kubeconfig(self.folder / "kubeconfig", url=self.kubernetes.url, token=self.token)
         self.kubernetes.clear()
         self.eureka.clear()
-        done = subprocess.run(
+        return subprocess.Popen(
             [Path(sys.executable).with_name("eurekube-sync"), "run", *self.options, *options],
             env={
                 **{name: value for name, value in os.environ.items() if not name.startswith("EUREKUBE_SYNC_")},
@@ -102,14 +114,10 @@ class Program:
                 "EUREKUBE_SYNC_DEBUG": "1",
                 "KUBECONFIG": str(kubeconfig),
             },
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=timeout,
-            check=False,
         )
-        self.seen.append(done.stdout + done.stderr)
-        assert "Traceback" not in done.stderr, done.stderr
-        return done
 
     def good(self, *options: str) -> dict[str, Any]:
         """One `run` that has to end with exit code 0; gives its report."""
