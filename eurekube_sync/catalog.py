@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from eurekube_sync.model import ClusterView, Complete, EndpointSlice, Service, Unknown
 from eurekube_sync.syncer import Selector
@@ -23,11 +23,11 @@ class Catalog:
 
     def matching(self, selector: Selector) -> tuple[Service, ...]:
         """The Services that the selector means, by name; a label narrows the walk."""
-        candidates: Iterable[Service] = self._by_name.values()
+        candidates: Collection[Service] = self._by_name.values()
         if selector.service is not None:
             candidates = [self._by_name[selector.service]] if selector.service in self._by_name else []
         elif selector.labels:  # the rarest: `managed-by: Helm` is on all of them
-            candidates = min((self._by_label.get(label, []) for label in selector.labels), key=len)
+            candidates = min((self._by_label.get(label, []) for label in selector.labels), key=lambda found: len(found))
         return tuple(sorted((s for s in candidates if selector.matches(s)), key=lambda s: s.name))
 
     def slices_of(self, service: Service) -> Sequence[EndpointSlice]:

@@ -17,6 +17,7 @@ from eurekube_sync.errors import (
 )
 from eurekube_sync.model import Cause, Unknown
 from eurekube_sync.outcome import Outcomes
+from eurekube_sync.plan import withdrawal_id
 from eurekube_sync.reconcile import PassReport
 from eurekube_sync.view import unknown_sources
 
@@ -51,14 +52,14 @@ class ExitCode(IntEnum):
 
 
 _MEANINGS = {
-    ExitCode.OK: "done; with `run`, Eureka holds what the cluster says, or what a broken syncer keeps frozen",
+    ExitCode.OK: "done; Eureka holds what the cluster says, but for syncers that their condition says are in trouble",
     ExitCode.INTERNAL_ERROR: "a bug; set `EUREKUBE_SYNC_DEBUG=1` to see the traceback",
     ExitCode.USAGE: "the command line is wrong",
     ExitCode.CONFIGURATION: "a file, URL or kubeconfig that was given is wrong; `keepalive` still renewed",
     ExitCode.INVALID_MANIFEST: "`validate` found a manifest that the API server would refuse",
     ExitCode.CHANGES_PENDING: "`run --dry-run --detailed-exitcode` found changes to make",
     ExitCode.CLUSTER_UNAVAILABLE: "the Kubernetes API did not answer; what is ours was renewed, nothing withdrawn",
-    ExitCode.CLUSTER_DENIED: "the Kubernetes API refused (401, 403); what is ours was renewed, nothing withdrawn",
+    ExitCode.CLUSTER_DENIED: "the Kubernetes API refused (401, 403): what hangs on a list was renewed, not withdrawn",
     ExitCode.CLUSTER_UNUSABLE: "the Kubernetes API gave an answer that makes no sense; renewed, nothing withdrawn",
     ExitCode.CRD_MISSING: "the CRD is not installed; what is ours was renewed, nothing withdrawn",
     ExitCode.CRD_TERMINATING: "the CRD is being deleted; what is ours was renewed, nothing withdrawn",
@@ -66,7 +67,7 @@ _MEANINGS = {
     ExitCode.REGISTRY_DENIED: "Eureka refused the login, or its CSRF protection the writes; nothing withdrawn",
     ExitCode.REGISTRY_UNUSABLE: "no Eureka answers there: HTML, an empty or cut body, a wrong URL; nothing withdrawn",
     ExitCode.ACTIONS_FAILED: "some actions failed, the others were done; the next pass tries again",
-    ExitCode.REMOVALS_HELD: "the brake held the removals of this pass; the rest was done",
+    ExitCode.REMOVALS_HELD: "the brake held the removals of this pass, or `--approve` named others; the rest was done",
     ExitCode.OWNER_CLASH: "another cluster uses the same owner name; what is ours was renewed, nothing else done",
     ExitCode.CUT_SHORT: "the pass ended before all was tried: its deadline, or a signal",
     ExitCode.INTERRUPTED: "interrupted at the keyboard",
@@ -92,11 +93,17 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool) -> Exit
         return of_error(report.cluster_errors[0])
     if any(not blocked.conflict for blocked in report.plan.blocked):
         return ExitCode.ACTIONS_FAILED
-    if report.held is not None and fail_on_held:
+    if _unreleased(report) or (report.held is not None and fail_on_held):
         return ExitCode.REMOVALS_HELD
     if detailed and report.dry_run and report.plan.changes:
         return ExitCode.CHANGES_PENDING
     return ExitCode.OK
+
+
+def _unreleased(report: PassReport) -> bool:
+    """Whether a person released removals that were not made: the brake holds others, or they are not planned now."""
+    released = report.approved is not None and not report.dry_run
+    return released and (report.held is not None or withdrawal_id(report.plan.actions) != report.approved)
 
 
 def of_error(error: EurekubeError) -> ExitCode:

@@ -9,6 +9,7 @@ from eurekube_sync.actions import Cancel, Register, Renew, Update, brings_up, wi
 from eurekube_sync.desired import Claim, Deleting, Frozen, Serving
 from eurekube_sync.model import Cause, Complete, SyncerRef, Unknown
 from eurekube_sync.outcome import Outcome, Result
+from eurekube_sync.plan import withdrawal_id
 from eurekube_sync.reconcile import PassReport
 from eurekube_sync.view import unknown_sources
 
@@ -84,6 +85,8 @@ def _sentences(report: PassReport) -> Iterator[str]:
     if isinstance(report.registry, Unknown):
         yield _of_registry(report, report.registry)
     yield from _of_sources(report)
+    if report.approved and not report.dry_run and withdrawal_id(report.plan.actions) != report.approved:
+        yield f"--approve {report.approved}: no such set of removals is planned now; nothing was released"
     if report.held:
         yield (
             f"held: {len(report.held.withdrawals)} removals wait, {report.held.reason}. "

@@ -218,3 +218,10 @@ def test_only_the_right_approval_releases(outage: Program) -> None:
     done = outage.run("--approve", plan["planId"])
     assert done.code == ExitCode.OK
     assert "12 turned DOWN" in done.out
+
+
+def test_an_approval_that_releases_nothing_is_never_exit_0(outage: Program) -> None:
+    """Not in several passes, whose held removals are else no failure, nor when nothing is held any more."""
+    wrong = outage.run("--passes", "2", "--interval", "1s", "--approve", "0123456789ab")
+    assert (wrong.code, wrong.eureka["POST"]) == (ExitCode.REMOVALS_HELD, 0)
+    assert "--approve 0123456789ab: no such set of removals is planned now" in wrong.out

@@ -8,7 +8,7 @@ import pytest
 
 from eurekube_sync.actions import Action, Cancel, Grounds, Register, Renew, Update
 from eurekube_sync.brake import BrakeLimits, Held, apply_brake
-from eurekube_sync.model import InstanceKey
+from eurekube_sync.model import InstanceKey, SyncerRef
 from eurekube_sync.observed import Unread
 from eurekube_sync.plan import Blocked, Obstacle, Plan, sorted_plan, withdrawal_id
 
@@ -110,9 +110,11 @@ def test_the_last_syncer_may_be_deleted() -> None:
     assert brake(2, mixed) is not None
 
 
-def test_a_gain_anywhere_keeps_it_from_being_all() -> None:
-    """An app that moves to another name is no loss of everything."""
+def test_an_app_that_moves_to_another_name_is_no_loss_of_everything() -> None:
+    """Its syncer gains what it loses; another syncer's gain changes nothing for those that lose all."""
     assert brake(1, [cancel(0), register(0, app="renamed")]) is None
+    another = replace(register(0, app="new"), syncer=SyncerRef("elsewhere", "new"))
+    assert brake(1, [cancel(0), another]) is not None
 
 
 def test_loss_is_netted_within_an_app() -> None:
