@@ -46,6 +46,7 @@ def connect(connection: Connection, clock: Clock) -> Iterator[World]:
     from eurekube_sync.cluster import connect as connect_cluster
 
     chance = random.Random()
+    limit = TimeLimit(clock)
     to_cluster = connect_cluster(
         ConnectionSettings(
             kubeconfig=connection.kubeconfig or "",
@@ -56,22 +57,22 @@ def connect(connection: Connection, clock: Clock) -> Iterator[World]:
         )
     )
     with (
-        _registry(connection, clock, chance) as registry,
+        _registry(connection, clock, chance, limit) as registry,
         ThreadWorkers(connection.concurrency) as workers,
     ):
         yield World(
             registry=registry,
-            cluster=KubernetesCluster(to_cluster, clock=clock, random=chance),
+            cluster=KubernetesCluster(to_cluster, clock=clock, random=chance, limit=limit),
             clock=clock,
             workers=workers,
-            time_limit=TimeLimit(clock),
+            time_limit=limit,
             own_writes=OwnWrites(seconds=connection.registry_cache),
             renewals=RenewalLedger(period=connection.renewal_interval, slack=connection.renewal_slack),
         )
 
 
 @contextmanager
-def _registry(connection: Connection, clock: Clock, chance: Random) -> Iterator[Registry]:
+def _registry(connection: Connection, clock: Clock, chance: Random, limit: TimeLimit) -> Iterator[Registry]:
     from eurekube_sync.eureka import ConnectionOptions, EurekaClient
     from eurekube_sync.eureka.peers import SWEEP_SECONDS, EurekaPeers, parse_addresses
 
@@ -94,7 +95,7 @@ def _registry(connection: Connection, clock: Clock, chance: Random) -> Iterator[
     with ExitStack() as open_clients:
         clients = {
             address.url: open_clients.enter_context(
-                EurekaClient(replace(options, address=address), clock=clock, random=chance)
+                EurekaClient(replace(options, address=address), clock=clock, random=chance, limit=limit)
             )
             for address in addresses
         }
