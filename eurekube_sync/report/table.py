@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eurekube_sync.actions import Action, Cancel, Register, Update, brings_up, withdraws
-from eurekube_sync.model import InstanceStatus
+from eurekube_sync.model import Cause, InstanceStatus
 from eurekube_sync.outcome import Outcome, Result
 from eurekube_sync.reconcile import PassReport
 from eurekube_sync.report.words import sentences, summary
@@ -164,7 +164,7 @@ def _row(action: Action, outcome: Outcome | None, *, held: bool = False) -> _Row
     if held:
         sign, style, why = "=", "bold yellow", f"HELD: {why}"
     if outcome is not None and (outcome.failed or outcome.result is Result.CONFLICT):
-        sign, style, why = "!", "bold red", f"{_IN_WORDS[outcome.result]}: {outcome.detail}"
+        sign, style, why = "!", "bold red", _trouble(outcome)
     return _Row(
         app=action.key.app,
         sign=sign,
@@ -174,6 +174,13 @@ def _row(action: Action, outcome: Outcome | None, *, held: bool = False) -> _Row
         syncer=str(action.syncer or ""),
         style=style,
     )
+
+
+def _trouble(outcome: Outcome) -> str:
+    """What the server refuses to all alike is said once, in the sentence below the table."""
+    if outcome.cause is Cause.DENIED:
+        return f"{_IN_WORDS[outcome.result]}: see below"
+    return f"{_IN_WORDS[outcome.result]}: {outcome.detail}"
 
 
 def _sentence(sentence: str) -> RenderableType:

@@ -1,0 +1,322 @@
+"""Login, TLS and proxy of Eureka from the command line: what is refused, what is warned of, and no secret anywhere."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from eurekube_sync.cli import run as run_command
+from eurekube_sync.cli.main import exit_code
+from eurekube_sync.embedded.http import Handler, LoopbackServer, Request, Response
+from eurekube_sync.exit_codes import ExitCode
+from tests.certificates import Authority, server_context, serving_tls
+from tests.command.program import SYNCERS, Ended, Program
+
+USER = "joe-of-eureka"
+PASSWORD = 'p@:/%é "x\\w'
+FIX = 'csrf.ignoringRequestMatchers("/eureka/**")'
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """The authority of Eureka's certificate."""
+    return Authority(folder=tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def password_file(settled: Program) -> Iterator[Path]:
+    """A mounted secret."""
+    path = settled.folder / "password"
+    path.write_text(f"{PASSWORD}\n")
+    yield path
+    path.unlink(missing_ok=True)
+
+
+def assert_no_secret(*texts: str) -> None:
+    """Neither the password nor the whole login is in a text, however it may be written."""
+    login = f"{USER}:{PASSWORD}".encode()
+    forms = {
+        PASSWORD,
+        quote(PASSWORD, safe=""),
+        quote(PASSWORD),
+        quote_plus(PASSWORD),
+        json.dumps(PASSWORD)[1:-1],
+        json.dumps(PASSWORD, ensure_ascii=False)[1:-1],
+        repr(PASSWORD)[1:-1],
+        base64.b64encode(login).decode(),
+        base64.b64encode(PASSWORD.encode()).decode(),
+    }
+    for text in texts:
+        assert not [form for form in forms if form in text], text
+
+
+class TestSecrets:
+    @pytest.fixture(params=["variable", "file", "url"])
+    def login(self, request: pytest.FixtureRequest, settled: Program, password_file: Path) -> dict[str, str | None]:
+        """The three ways to give the password, as variables; the registry asks for it."""
+        settled.playground.eureka.credentials = (USER, PASSWORD)
+        url = settled.playground.eureka_url.replace("://", f"://{USER}:{quote(PASSWORD, safe='')}@")
+        ways: dict[str, dict[str, str | None]] = {
+            "variable": {"EUREKUBE_SYNC_EUREKA_USERNAME": USER, "EUREKUBE_SYNC_EUREKA_PASSWORD": PASSWORD},
+            "file": {"EUREKUBE_SYNC_EUREKA_USERNAME": USER, "EUREKUBE_SYNC_EUREKA_PASSWORD_FILE": str(password_file)},
+            "url": {"EUREKUBE_SYNC_EUREKA_URL": url},
+        }
+        return ways[request.param] | {"EUREKUBE_SYNC_DEBUG": "1"}
+
+    def test_whatever_is_said_holds_none(self, settled: Program, login: dict[str, str | None]) -> None:
+        """Reports in each form, logs of each call, refusals, outages, conditions and events: no secret in any."""
+        playground, said = settled.playground, []
+        for options in (
+            ["-v"],
+            ["-o", "json"],
+            ["-o", "yaml", "-v", "--log-format", "json"],
+            ["--dry-run", "-o", "json"],
+        ):
+            ended = settled.run(*options, **login)
+            assert ended.code == ExitCode.OK, ended.out + ended.err
+            said += [ended.out, ended.err]
+        playground.eureka.refuse_writes = True
+        ended = settled.run("-v", **login)
+        assert (ended.code, FIX in ended.out) == (ExitCode.REGISTRY_DENIED, True), ended.out
+        said += [ended.out, ended.err]
+        playground.eureka.refuse_writes = False
+        playground.eureka.credentials = (USER, "another")
+        ended = settled.run("-v", "-o", "json", **login)
+        assert ended.code == ExitCode.REGISTRY_DENIED
+        said += [ended.out, ended.err]
+        _, syncers = playground.kubernetes.call("GET", SYNCERS)
+        _, events = playground.kubernetes.call("GET", "/api/v1/namespaces/rating/events")
+        assert_no_secret(*said, json.dumps(syncers), json.dumps(syncers, ensure_ascii=False), json.dumps(events))
+
+    def test_an_outage_holds_none(self, settled: Program, login: dict[str, str | None]) -> None:
+        """A server, or a proxy, that cannot be reached is told without the login."""
+        url = f"http://{USER}:{quote(PASSWORD, safe='')}@127.0.0.1:1"
+        for variable in ("EUREKUBE_SYNC_EUREKA_URL", "EUREKUBE_SYNC_EUREKA_PROXY"):
+            down = login | {variable: f"{url}/eureka" if variable.endswith("URL") else url}
+            if variable.endswith("URL"):
+                down |= {"EUREKUBE_SYNC_EUREKA_USERNAME": None, "EUREKUBE_SYNC_EUREKA_PASSWORD": None}
+                down |= {"EUREKUBE_SYNC_EUREKA_PASSWORD_FILE": None}
+            ended = settled.run("-v", **down)
+            assert ended.code == ExitCode.REGISTRY_UNAVAILABLE, ended.out + ended.err
+            assert_no_secret(ended.out, ended.err)
+
+    def test_the_process_list_holds_none(self, settled: Program, login: dict[str, str | None]) -> None:
+        """A daemon's arguments are what they were given as, and no password was among them."""
+        daemon = settled.start("run", "--daemon", **login)
+        try:
+            time.sleep(1)
+            arguments = Path(f"/proc/{daemon.pid}/cmdline").read_bytes()
+        finally:
+            daemon.terminate()
+        ended = settled.end(daemon)
+        assert ended.code == ExitCode.OK
+        assert_no_secret(arguments.decode(), ended.out, ended.err)
+
+    def test_a_traceback_holds_none(
+        self,
+        settled: Program,
+        login: dict[str, str | None],
+        monkeypatch: pytest.MonkeyPatch,
+        capfd: pytest.CaptureFixture[str],
+    ) -> None:
+        """A bug that ends the program is told with EUREKUBE_SYNC_DEBUG=1 as lines of code, not as values."""
+
+        def fail(*arguments: object) -> None:
+            raise RuntimeError(f"a bug amid {arguments}")
+
+        for name, value in settled.environment(**login).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(run_command, "run_passes", fail)
+        assert exit_code(["run", "-v"]) == ExitCode.INTERNAL_ERROR
+        out, err = capfd.readouterr()
+        assert "Traceback" in err
+        assert_no_secret(out, err)
+
+
+def test_a_password_on_the_command_line_is_warned_of(settled: Program) -> None:
+    """It works, and the warning names the variable; the same URL in the variable is no matter."""
+    settled.playground.eureka.credentials = (USER, "s3cr3t")
+    url = settled.playground.eureka_url.replace("://", f"://{USER}:s3cr3t@")
+    ended = settled.run("--eureka-url", url)
+    assert ended.code == ExitCode.OK
+    assert "is in the process list of this machine; set EUREKUBE_SYNC_EUREKA_URL instead" in ended.err
+    assert "s3cr3t" not in ended.out + ended.err
+    assert not settled.run(EUREKUBE_SYNC_EUREKA_URL=url).err
+
+
+CONTRADICTIONS: dict[str, tuple[dict[str, str], str]] = {
+    "two users": (
+        {"USERNAME": "a", "USERNAME_FILE": "f"},
+        "given twice, as --eureka-username and as --eureka-username-f",
+    ),
+    "two passwords": (
+        {"USERNAME": "a", "PASSWORD": "b", "PASSWORD_FILE": "f"},
+        "The password of Eureka is given twice",
+    ),
+    "no password": ({"USERNAME": "a"}, "--eureka-username needs --eureka-password-file, or"),
+    "no user": ({"PASSWORD": "b"}, "EUREKUBE_SYNC_EUREKA_PASSWORD needs --eureka-username"),
+    "no user beside a file": ({"PASSWORD_FILE": "f"}, "--eureka-password-file needs --eureka-username"),
+    "user with a colon": ({"USERNAME": "a:b", "PASSWORD": "c"}, "holds a colon"),
+    "line's end": ({"USERNAME": "a", "PASSWORD": "c\n"}, "control characters"),
+    "absent password": ({"USERNAME": "a", "PASSWORD_FILE": "absent"}, "absent cannot be read: No such file"),
+    "empty password": ({"USERNAME": "a", "PASSWORD_FILE": "empty"}, "empty is empty"),
+    "absent user": ({"USERNAME_FILE": "absent", "PASSWORD": "c"}, "--eureka-username-file: absent cannot be read"),
+    "CA without TLS": ({"CA_FILE": "ca.pem"}, "--eureka-ca-file is for https"),
+    "skip without TLS": ({"INSECURE_SKIP_TLS_VERIFY": "1"}, "--eureka-insecure-skip-tls-verify is for https"),
+    "CA and skip": ({"URL": "https://a", "CA_FILE": "ca.pem", "INSECURE_SKIP_TLS_VERIFY": "1"}, "give one of them"),
+    "absent CA": ({"URL": "https://a", "CA_FILE": "absent"}, "--eureka-ca-file: absent cannot be read: No such file"),
+    "CA a folder": ({"URL": "https://a", "CA_FILE": "."}, "cannot be read: Is a directory"),
+    "no CA": ({"URL": "https://a", "CA_FILE": "empty"}, "holds no certificate in PEM form"),
+    "a key for a CA": ({"URL": "https://a", "CA_FILE": "own.key"}, "holds no certificate in PEM form"),
+    "key alone": ({"URL": "https://a", "CLIENT_KEY": "own.key"}, "--eureka-client-key needs --eureka-client-cert"),
+    "certificate alone": ({"URL": "https://a", "CLIENT_CERT": "own.pem"}, "which has to hold both"),
+    "another's key": (
+        {"URL": "https://a", "CLIENT_CERT": "own.pem", "CLIENT_KEY": "other.key"},
+        "do not belong together",
+    ),
+    "encrypted key": ({"URL": "https://a", "CLIENT_CERT": "own.pem", "CLIENT_KEY": "locked.key"}, "not encrypted"),
+    "absent key": (
+        {"URL": "https://a", "CLIENT_CERT": "own.pem", "CLIENT_KEY": "absent"},
+        "--eureka-client-key: absent",
+    ),
+    "no proxy": ({"PROXY": "proxy:3128"}, "write it as http://proxy:3128"),
+    "SOCKS": ({"PROXY": "socks5://joe:s3cr3t@proxy"}, "no URL of an HTTP proxy"),
+    "user in the URL too": (
+        {"URL": "http://a:b@c", "USERNAME": "d", "PASSWORD": "e"},
+        "given twice, in --eureka-url and",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def files(shared: Program, authority: Authority) -> Program:
+    """Good and bad files in the folder that the program runs in."""
+    from cryptography.hazmat.primitives import serialization
+
+    folder = shared.folder
+    (folder / "empty").write_text("")
+    (folder / "f").write_text("x\n")
+    (folder / "ca.pem").write_bytes(authority.ca_file.read_bytes())
+    for name in ("own", "other"):
+        certificate, key = authority.issue(f"{name}@example.test")
+        (folder / f"{name}.pem").write_bytes(certificate.read_bytes())
+        (folder / f"{name}.key").write_bytes(key.read_bytes())
+    private = serialization.load_pem_private_key((folder / "own.key").read_bytes(), password=None)
+    locked = private.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"locked"),
+    )
+    (folder / "locked.key").write_bytes(locked)
+    return shared
+
+
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_a_contradiction_or_a_bad_file_is_refused_before_anything_is_sent(files: Program, name: str) -> None:
+    """Exit 3 and one sentence, no call to anybody, and no secret in it."""
+    given, words = CONTRADICTIONS[name]
+    variables: dict[str, str | None] = {f"EUREKUBE_SYNC_EUREKA_{key}": value for key, value in given.items()}
+    ended = files.run(**variables)
+    assert ended.code == ExitCode.CONFIGURATION, ended.out + ended.err
+    assert words in ended.sentence
+    assert "s3cr3t" not in ended.err
+    assert not ended.eureka + ended.kubernetes
+
+
+def over_tls(program: Program, authority: Authority, *options: str, clients: bool = False) -> Ended:
+    """One pass against the embedded registry behind TLS."""
+
+    def handle(request: Request) -> Response:
+        program.playground.calls.append(request)
+        return program.playground.eureka.handle(request)
+
+    context = server_context(*authority.issue("localhost"), clients=authority.ca_file if clients else None)
+    with serving_tls(handle, context) as url:
+        return program.run("--eureka-url", f"{url}/eureka", *options)
+
+
+def test_a_private_authority_and_a_client_certificate_work(settled: Program, authority: Authority) -> None:
+    """Both from PEM files; certificate and key may be in one."""
+    certificate, key = authority.issue("sync@example.test")
+    both = settled.folder / "both.pem"
+    both.write_text(certificate.read_text() + key.read_text())
+    ca_file = f"--eureka-ca-file={authority.ca_file}"
+    for own in (
+        [f"--eureka-client-cert={certificate}", f"--eureka-client-key={key}"],
+        [f"--eureka-client-cert={both}"],
+    ):
+        ended = over_tls(settled, authority, ca_file, *own, clients=True)
+        assert (ended.code, ended.eureka, ended.err) == (ExitCode.OK, Counter(GET=1, PUT=2), ""), ended.out
+
+
+def test_skipped_verification_is_warned_of_and_reported(settled: Program, authority: Authority) -> None:
+    """It works without the authority; stderr says so once, and each report does."""
+    ended = over_tls(
+        settled, authority, "--eureka-insecure-skip-tls-verify", "--passes=2", "--interval=1s", "-o", "json"
+    )
+    assert ended.code == ExitCode.OK
+    assert ended.err.count("Eureka's certificate is not verified (--eureka-insecure-skip-tls-verify)") == 1
+    assert ended.out.count("Eureka's certificate is not verified") == 2
+    assert len(ended.err.splitlines()) == 1, "urllib3 does not warn beside us"
+    assert "certificate is not verified" in over_tls(settled, authority, "--eureka-insecure-skip-tls-verify").sentence
+
+
+def test_the_environments_proxy_and_netrc_are_not_used(settled: Program) -> None:
+    """A proxy in HTTP_PROXY, dead, and a login in .netrc change nothing."""
+    (settled.folder / ".netrc").write_text("machine 127.0.0.1 login joe password s3cr3t\n")
+    dead = "http://127.0.0.1:1"
+    seen: list[Request] = []
+
+    def watch(request: Request, registry: Handler) -> Response:
+        seen.append(request)
+        return registry(request)
+
+    with settled.eureka_behind(watch):
+        ended = settled.run(HTTP_PROXY=dead, http_proxy=dead, NO_PROXY="", no_proxy="127.0.0.1", ALL_PROXY=dead)
+    (settled.folder / ".netrc").unlink()
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    assert seen
+    assert not [request for request in seen if "authorization" in request.headers]
+
+
+def test_the_proxy_that_is_given_is_used(settled: Program) -> None:
+    """A name that only the proxy knows is reached through it, with the proxy's own login and Eureka's."""
+    seen: list[Request] = []
+
+    def proxy(request: Request) -> Response:
+        seen.append(request)
+        return settled.playground.eureka.handle(request)
+
+    settled.playground.eureka.credentials = (USER, PASSWORD)
+    with LoopbackServer(proxy) as server:
+        ended = settled.run(
+            EUREKUBE_SYNC_EUREKA_URL="http://eureka.test:8761/eureka",
+            EUREKUBE_SYNC_EUREKA_PROXY=server.url.replace("://", "://pat:pr0xy@"),
+            EUREKUBE_SYNC_EUREKA_USERNAME=USER,
+            EUREKUBE_SYNC_EUREKA_PASSWORD=PASSWORD,
+        )
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    logins = {request.headers["proxy-authorization"] for request in seen}
+    assert logins == {"Basic " + base64.b64encode(b"pat:pr0xy").decode()}
+    assert Counter(request.method for request in seen) == Counter(GET=1, PUT=2)
+
+
+def test_csrf_protection_is_told_once_for_many_instances(program: Program) -> None:
+    """With and without a login: the fix is in one sentence, and no row of the table repeats it."""
+    for number in range(3, 30):
+        program.playground.create_pod("rating", f"rating-{number}", f"10.0.0.{number}", {"app": "rating"})
+    for credentials in (None, (USER, PASSWORD)):
+        program.playground.eureka.credentials = credentials
+        program.playground.eureka.refuse_writes = True
+        variables = {"EUREKUBE_SYNC_EUREKA_USERNAME": USER, "EUREKUBE_SYNC_EUREKA_PASSWORD": PASSWORD}
+        ended = program.run(**(variables if credentials else {}))
+        assert ended.code == ExitCode.REGISTRY_DENIED, ended.out
+        assert (FIX in ended.sentence, ended.out.count("CSRF")) == (True, 1), ended.out
+        assert ended.eureka["GET"] < 35
