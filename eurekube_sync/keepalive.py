@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from eurekube_sync.actions import Action, Register, Renew
 from eurekube_sync.apply import Applier
-from eurekube_sync.deadline import Deadline
+from eurekube_sync.deadline import Deadline, TimeLimit
 from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.model import Complete, Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef, Unknown
 from eurekube_sync.observed import Observed, Scope, held_by_owner, observe
@@ -37,6 +37,8 @@ class RegistryWorld:
     clock: Clock
     workers: Workers
     renewals: RenewalLedger
+    time_limit: TimeLimit
+    """The one that the adapter keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,7 @@ class KeepaliveSettings:
 
 def keepalive(world: RegistryWorld, settings: KeepaliveSettings, load: LoadSnapshot | None = None) -> PassReport:
     """Renews all that is ours, and brings back what the snapshot holds and Eureka has lost."""
-    deadline = Deadline(world.clock, settings.deadline)
+    deadline = Deadline(world.clock, settings.deadline, world.time_limit)
     listed = world.registry.list_instances()
     snapshot, refused = _load(world, settings, load)
     ownership = snapshot.ownership if snapshot else Ownership(owner=settings.owner, cluster=settings.cluster or "")

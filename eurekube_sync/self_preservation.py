@@ -63,7 +63,7 @@ class Headroom:
     @property
     def masks_failures(self) -> bool:
         """Whether we renew so often that self-preservation would set in later than it should when others fail."""
-        return self.rate > 1 and self.ours > 0
+        return self.rate > 1 and self.ours > 0 and self.others > 0
 
     @property
     def stop_protects(self) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from eurekube_sync.cli.eureka_access import EurekaAccess, with_access
 from eurekube_sync.deadline import TimeLimit
+from eurekube_sync.keepalive import RegistryWorld
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ports import Clock, Random, Registry
 from eurekube_sync.reconcile import World
@@ -67,6 +68,23 @@ def connect(connection: Connection, clock: Clock) -> Iterator[World]:
             workers=workers,
             time_limit=limit,
             own_writes=OwnWrites(seconds=connection.registry_cache),
+            renewals=RenewalLedger(period=connection.renewal_interval, slack=connection.renewal_slack),
+        )
+
+
+@contextmanager
+def connect_registry(connection: Connection, clock: Clock) -> Iterator[RegistryWorld]:
+    """Connects to Eureka alone; raises ConfigurationError."""
+    limit = TimeLimit(clock)
+    with (
+        _registry(connection, clock, random.Random(), limit) as registry,
+        ThreadWorkers(connection.concurrency) as workers,
+    ):
+        yield RegistryWorld(
+            registry=registry,
+            clock=clock,
+            workers=workers,
+            time_limit=limit,
             renewals=RenewalLedger(period=connection.renewal_interval, slack=connection.renewal_slack),
         )
 

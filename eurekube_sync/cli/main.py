@@ -17,6 +17,7 @@ from eurekube_sync.version import __version__
 
 _COMMANDS = {
     "run": "eurekube_sync.cli.run",
+    "keepalive": "eurekube_sync.cli.keepalive",
     "validate": "eurekube_sync.cli.validate",
     "crd": "eurekube_sync.cli.crd",
     "demo": "eurekube_sync.cli.demo",

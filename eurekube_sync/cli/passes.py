@@ -12,9 +12,11 @@ import yaml
 
 from eurekube_sync.cli.streams import discard_output
 from eurekube_sync.exit_codes import ExitCode
+from eurekube_sync.model import Complete
 from eurekube_sync.reconcile import PassReport
 from eurekube_sync.report.machine import as_data
 from eurekube_sync.report.table import console_for, pass_table
+from eurekube_sync.self_preservation import Headroom, headroom, interval_of, sentences
 
 log = logging.getLogger(__name__)
 
@@ -26,18 +28,41 @@ def number_of_passes(*, passes: int, daemon: bool) -> int | None:
     return None if daemon else passes
 
 
-def teller(output: str, notices: Sequence[str] = ()) -> Callable[[PassReport, ExitCode], None]:
-    """Reports a pass. A report that cannot be written ends neither the passes nor changes their exit code."""
+def renewed_every(renewal_interval: float, pass_interval: float, *, many: bool) -> float:
+    """Seconds between two renewals of a lease, as far as this process has it in hand."""
+    if not many:
+        return renewal_interval
+    slack = pass_interval / 2
+    return interval_of(renewal_interval=renewal_interval, slack=slack, pass_interval=pass_interval)
+
+
+def teller(
+    output: str, renewal_interval: float, notices: Sequence[str] = (), *, many: bool = False
+) -> Callable[[PassReport, ExitCode], None]:
+    """Reports a pass, and in the first that could read Eureka logs what `renewal_interval` does to its
+    self-preservation. A report that cannot be written ends neither the passes nor changes their exit code."""
     console = console_for(sys.stdout)
+    said = False
+
+    def room(report: PassReport) -> Headroom | None:
+        nonlocal said
+        if not isinstance(report.registry, Complete):
+            return None
+        found = headroom(report.registry.data, renewal_interval)
+        if not said and (found.at_risk or many):  # a single pass would say the harmless part again and again
+            said = True
+            for sentence in sentences(found):
+                log.log(logging.WARNING if found.at_risk else logging.INFO, "%s", sentence)
+        return found
 
     def write(report: PassReport, code: ExitCode) -> None:
+        found = room(report)
         match output:
             case "json":
-                click.echo(json.dumps(as_data(report, code, notices), indent=2, ensure_ascii=False))
+                click.echo(json.dumps(as_data(report, code, notices, found), indent=2, ensure_ascii=False))
             case "yaml":
-                click.echo(
-                    yaml.safe_dump(as_data(report, code, notices), sort_keys=False, explicit_start=True), nl=False
-                )
+                data = as_data(report, code, notices, found)
+                click.echo(yaml.safe_dump(data, sort_keys=False, explicit_start=True), nl=False)
             case _:
                 console.print(pass_table(report, notices))
         sys.stdout.flush()

@@ -20,14 +20,15 @@ from eurekube_sync.cli.options import (
     pass_options,
     report_options,
 )
-from eurekube_sync.cli.passes import number_of_passes, teller
+from eurekube_sync.cli.passes import number_of_passes, renewed_every, teller
 from eurekube_sync.cli.signals import stopped_by_signals
+from eurekube_sync.cli.snapshot_file import SnapshotKeeper
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.loop import Schedule, run_passes
 from eurekube_sync.model import LeaseTimes
 from eurekube_sync.observed import Scope
-from eurekube_sync.reconcile import PassSettings, reconcile
+from eurekube_sync.reconcile import PassReport, PassSettings, reconcile
 from eurekube_sync.report.table import console_for
 
 
@@ -46,6 +47,13 @@ from eurekube_sync.report.table import console_for
 )
 @lease_options
 @brake_options
+@option(
+    "--snapshot",
+    metavar="FILE",
+    type=click.Path(),
+    default=None,
+    help="Keep here what stands after each good pass, for keepalive --snapshot.",
+)
 @report_options
 def command(
     owner: str,
@@ -72,6 +80,7 @@ def command(
     brake_apps_percent: float,
     brake_apps: int,
     approve: str | None,
+    snapshot: str | None,
     output: str,
     log_format: str,
     verbose: bool,
@@ -119,9 +128,18 @@ def command(
         renewal_interval=renewal_interval,
         renewal_slack=interval / 2 if many else 0.0,
     )
+    keeper = SnapshotKeeper(snapshot, settings.scope.namespaces) if snapshot else None
+    tell = teller(output, renewed_every(renewal_interval, interval, many=many), eureka_access.notices, many=many)
     clock = SystemClock()
     with stopped_by_signals(clock), connect(connection, clock) as world:
-        code = run_passes(lambda: reconcile(world, settings), clock, schedule, teller(output, eureka_access.notices))
+
+        def one_pass() -> PassReport:
+            report = reconcile(world, settings)
+            if keeper is not None:
+                keeper.keep(report, clock.now())
+            return report
+
+        code = run_passes(one_pass, clock, schedule, tell)
     if not many and not dry_run and output == "table" and sys.stdout.isatty():
         minutes = 2 * lease_duration / 60
         hint = f"leases lapse in {minutes:g} minutes unless something keeps running: run --daemon, or a CronJob"

@@ -12,10 +12,13 @@ from eurekube_sync.model import Unknown
 from eurekube_sync.plan import withdrawal_id
 from eurekube_sync.reconcile import PassReport
 from eurekube_sync.report.words import sentences, summary
+from eurekube_sync.self_preservation import Headroom
 from eurekube_sync.view import unknown_sources
 
 
-def as_data(report: PassReport, code: ExitCode, notices: Sequence[str] = ()) -> dict[str, Any]:
+def as_data(
+    report: PassReport, code: ExitCode, notices: Sequence[str] = (), headroom: Headroom | None = None
+) -> dict[str, Any]:
     """The pass as dictionaries, lists, texts and numbers; keys are camelCase, as Kubernetes and Eureka write them."""
     return {
         "dryRun": report.dry_run,
@@ -39,7 +42,23 @@ def as_data(report: PassReport, code: ExitCode, notices: Sequence[str] = ()) -> 
             {"source": name, "cause": source.cause.value, "message": source.message}
             for name, source in _unknown(report)
         ],
+        "selfPreservation": _headroom(headroom) if headroom else None,
         "messages": [*notices, *sentences(report)],
+    }
+
+
+def _headroom(found: Headroom) -> dict[str, Any]:
+    return {
+        "ours": found.ours,
+        "others": found.others,
+        "renewalIntervalSeconds": found.interval,
+        "renewalsPerMinute": found.renewals,
+        "expectedPerMinute": found.expected,
+        "threshold": found.threshold,
+        "rate": found.rate,
+        "blocksEviction": found.blocks_eviction,
+        "masksFailures": found.masks_failures,
+        "stopProtects": found.stop_protects,
     }
 
 

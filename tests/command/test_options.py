@@ -21,7 +21,8 @@ OPTIONS = [
     for option in command.params
     if isinstance(option, click.Option)
 ]
-NEEDED = {"run": ["--owner=a", "--eureka-url=http://e/eureka"], "validate": ["-"]}
+_WHERE = ["--owner=a", "--eureka-url=http://e/eureka"]
+NEEDED = {"run": _WHERE, "keepalive": _WHERE, "validate": ["-"]}
 
 
 def long_name(option: click.Option) -> str:
@@ -98,6 +99,8 @@ REFUSED = {
     "both": (["run", "--daemon", "--passes", "2"], "give one of them"),
     "rare renewals": (["run", "--renewal-interval", "101s"], "would let leases lapse"),
     "rare passes": (["run", "--daemon", "--interval", "151s"], "more than half of --lease-duration"),
+    "rare keepalive": (["keepalive", "--daemon", "--interval", "151s"], "at most 150s"),
+    "hot keepalive": (["keepalive", "--renewal-interval", "500ms"], "at least 1s"),
     "half seconds": (["run", "--renewal-interval", "500ms"], "whole seconds"),
     "unknown form": (["run", "-o", "xml"], "'table', 'json', 'yaml'"),
     "unknown option": (["run", "--dryrun"], "--dry-run"),

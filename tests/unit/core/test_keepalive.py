@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.actions import Cancel, Update
+from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.errors import ConfigurationError, RegistryUnavailable
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.keepalive import KeepaliveSettings, RegistryWorld, keepalive
@@ -45,7 +46,13 @@ def run(
 ) -> PassReport:
     """One pass; the wire then holds its calls alone. It never withdraws."""
     world.wire.calls.clear()
-    seen = RegistryWorld(registry=world.registry, clock=world.clock, workers=InTurn(), renewals=world.renewals)
+    seen = RegistryWorld(
+        registry=world.registry,
+        clock=world.clock,
+        workers=InTurn(),
+        renewals=world.renewals,
+        time_limit=TimeLimit(world.clock),
+    )
     settings = KeepaliveSettings(owner=OWNER, cluster=cluster, dry_run=dry_run, deadline=deadline)
     report = keepalive(seen, settings, load)
     assert not any(isinstance(action, Cancel | Update) for action in report.plan.actions)
