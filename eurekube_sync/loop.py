@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.ports import Clock
 from eurekube_sync.reconcile import PassReport
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,16 +28,26 @@ class Schedule:
 def run_passes(
     one_pass: Callable[[], PassReport], clock: Clock, schedule: Schedule, tell: Callable[[PassReport, ExitCode], None]
 ) -> ExitCode:
-    """Runs the passes and gives the last one's exit code; `tell` hears of each. A signal ends it between two calls."""
+    """Runs the passes and gives the last one's exit code; `tell` hears of each. A signal ends it between two calls.
+
+    A bug that ends a pass ends the process only if it was the last: leases must be renewed, and the next pass does it.
+    """
     done = 0
     while True:
         begun = clock.monotonic()
-        report = one_pass()
-        code = of_report(report, fail_on_held=schedule.fail_on_held, detailed=schedule.detailed_exitcode)
         done += 1
-        tell(report, code)
-        if schedule.passes is not None and done >= schedule.passes:
-            return code
+        last = schedule.passes is not None and done >= schedule.passes
+        try:
+            report = one_pass()
+        except Exception:
+            if last:
+                raise
+            log.exception("a bug ended this pass; the next one begins as if it had not been")
+        else:
+            code = of_report(report, fail_on_held=schedule.fail_on_held, detailed=schedule.detailed_exitcode)
+            tell(report, code)
+            if last:
+                return code
         if not clock.stopping():
             clock.sleep(max(0.0, begun + schedule.interval - clock.monotonic()))
         if clock.stopping():
