@@ -21,7 +21,7 @@ from urllib.parse import quote, urlsplit
 import requests
 from requests.adapters import BaseAdapter, HTTPAdapter
 from requests.auth import AuthBase, HTTPBasicAuth
-from urllib3.exceptions import InsecureRequestWarning
+from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
 from eurekube_sync.answer_time import AnswerTime, bound_answers
 from eurekube_sync.deadline import TimeLimit
@@ -179,8 +179,11 @@ class EurekaClient:
             within = AnswerTime(self._clock, self._options.answer_timeout, self._limit)
             try:
                 answer = self._send(method, path, body, within)
-            except OSError as failed:  # that of requests is one; a plain one says that a PEM file is gone
-                error, again = (self._too_late(call, within), False) if within.over else answers.failure(failed, call)
+            except (OSError, HTTPError, ValueError) as failed:
+                # An error of requests is an OSError; a plain one says that a PEM file is gone. The others leak through
+                # requests where an answer's head makes no sense.
+                known = failed if isinstance(failed, OSError) else requests.RequestException(failed)
+                error, again = (self._too_late(call, within), False) if within.over else answers.failure(known, call)
                 error.__cause__ = failed
             else:
                 again = answer.status in answers.TRANSIENT
@@ -236,14 +239,14 @@ class EurekaClient:
 
     def _asked_delay(self, retry_after: str) -> float:
         """`Retry-After` in seconds (RFC 9110 10.2.3: a number or a date); 0 for none or nonsense."""
-        if retry_after.strip().isdigit():
+        if retry_after.isascii() and retry_after.strip().isdigit():
             return float(retry_after)
+        now = datetime.fromtimestamp(self._clock.now(), UTC)
         try:
             when = parsedate_to_datetime(retry_after)
-        except (TypeError, ValueError):
+            return max(0.0, (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds())
+        except (TypeError, ValueError, OverflowError):
             return 0.0
-        now = datetime.fromtimestamp(self._clock.now(), UTC)
-        return max(0.0, (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds())
 
 
 class _Pool(HTTPAdapter):

@@ -78,6 +78,12 @@ class RawApplication(msgspec.Struct):
     name: str | None = None
 
 
+class NamelessApplication(msgspec.Struct):
+    """The same of one whose name is not even text."""
+
+    instance: msgspec.Raw
+
+
 class RawApplications(msgspec.Struct):
     """Applications that are not read yet."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from eurekube_sync.eureka.documents import (
     ONE,
     RAW_LIST,
     InstanceDocument,
+    NamelessApplication,
     PortDocument,
     RawApplication,
 )
@@ -26,6 +27,9 @@ _OUR_ID = re.compile(r"[a-z0-9-]+(:[^:]+){3}:\d+")
 _COUNTS = re.compile(r"[A-Z_]+?_(\d+)_")
 _METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_PLACE = re.compile(r" \(byte \d+\)")
+_UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
+"""All that decoding raises: a stray byte, deep nesting and a number of 5,000 digits are no `DecodeError`."""
 _STATUSES = {status.value: status for status in InstanceStatus}
 
 
@@ -45,14 +49,17 @@ def decode_list(body: bytes) -> DecodedList:
     """
     try:
         decoded, counts = _decode_well_formed(body)
-    except (msgspec.ValidationError, ValueError):
+    except _UNREADABLE:
         decoded, counts = _decode_with_care(body)
-    told = sum(int(count) for count in _COUNTS.findall(counts or ""))
+    try:
+        told = sum(int(count) for count in _COUNTS.findall(counts or ""))
+    except ValueError as error:
+        raise RegistryUnusable(f"Eureka's list has an apps__hashcode with {_reason(error)}.") from error
     read = len(decoded.instances) + sum(1 for label in decoded.malformed if label.startswith("?"))
     if read < told:
         raise RegistryUnusable(
-            f"Eureka's list holds {read} instances where its own apps__hashcode counts {told}: something between us "
-            "and the server shortens it."
+            "Eureka's list holds fewer instances than its own apps__hashcode counts: something between us and the "
+            "server shortens it."
         )
     return decoded
 
@@ -61,13 +68,14 @@ def decode_instance(body: bytes) -> ObservedInstance:
     """Read `GET /apps/{APP}/{id}`; RegistryUnusable if it is no instance."""
     try:
         instance = ONE.decode(body).instance
-        return _observed(instance, None)
     except msgspec.ValidationError as error:
-        raise RegistryUnusable(f"Eureka's answer is JSON but no instance ({error}).") from error
-    except msgspec.DecodeError as error:
-        raise _not_whole(body, error) from error
+        raise RegistryUnusable(f"Eureka's answer is JSON but no instance ({_reason(error)}).") from error
+    except _UNREADABLE as error:
+        raise _not_whole(error) from error
+    try:
+        return _observed(instance, None)
     except ValueError as error:
-        raise RegistryUnusable(f"Eureka's answer is an instance with {error}.") from error
+        raise RegistryUnusable(f"Eureka's answer is an instance with {_reason(error)}.") from error
 
 
 def encode_instance(instance: Instance, *, dirty_timestamp: int) -> bytes:
@@ -113,12 +121,7 @@ def _written_port(port: Port) -> dict[str, int | str]:
 
 
 def _decode_well_formed(body: bytes) -> tuple[DecodedList, str | None]:
-    try:
-        applications = LIST.decode(body).applications
-    except msgspec.ValidationError:
-        raise
-    except msgspec.DecodeError as error:
-        raise _not_whole(body, error) from error
+    applications = LIST.decode(body).applications
     found = tuple(
         _observed(instance, application.name)
         for application in _each(applications.application)
@@ -134,27 +137,33 @@ def _decode_with_care(body: bytes) -> tuple[DecodedList, str | None]:
         pairs = [
             (application.name, raw)
             for each in _raw_each(applications.application)
-            for application in [msgspec.json.decode(each, type=RawApplication)]
+            for application in [_raw_application(each)]
             for raw in _raw_each(application.instance)
         ]
     except msgspec.ValidationError as error:
         raise RegistryUnusable(
-            f"Eureka's answer is JSON but no registry ({error}): is the URL that of Eureka?"
+            f"Eureka's answer is JSON but no registry ({_reason(error)}): is the URL that of Eureka?"
         ) from error
-    except msgspec.DecodeError as error:
-        raise _not_whole(body, error) from error
+    except _UNREADABLE as error:
+        raise _not_whole(error) from error
     instances: list[ObservedInstance] = []
     malformed: list[str] = []
     for name, raw in pairs:
         try:
             instances.append(_observed(msgspec.json.decode(raw, type=InstanceDocument), name))
-        except (msgspec.ValidationError, ValueError) as error:
-            kept, label = _salvage(raw, name, str(error))
+        except _UNREADABLE as error:
+            kept, label = _salvage(raw, name, _reason(error))
             malformed.append(label)
             instances.extend(kept)
-        except msgspec.DecodeError as error:
-            raise _not_whole(body, error) from error
     return DecodedList(instances=tuple(instances), malformed=tuple(malformed)), applications.apps__hashcode
+
+
+def _raw_application(raw: msgspec.Raw) -> RawApplication:
+    """A name that is no text is as good as none: an instance has its own."""
+    try:
+        return msgspec.json.decode(raw, type=RawApplication)
+    except UnicodeDecodeError:
+        return RawApplication(instance=msgspec.json.decode(raw, type=NamelessApplication).instance)
 
 
 def _salvage(raw: msgspec.Raw, app: str | None, reason: str) -> tuple[list[ObservedInstance], str]:
@@ -162,29 +171,42 @@ def _salvage(raw: msgspec.Raw, app: str | None, reason: str) -> tuple[list[Obser
 
     Only of one that is surely another's: its metadata is absent or readable and not ours, and its id not like ours.
     Else the whole list is unusable: ours, taken for absent or for different, would be registered or withdrawn wrongly.
+    A byte that is no text becomes U+FFFD.
     """
-    document = msgspec.json.decode(raw)
-    metadata = document.get("metadata") if isinstance(document, dict) else ()
-    given_id = document.get("instanceId") or document.get("hostName") if isinstance(document, dict) else None
+    text = bytes(raw).decode(errors="replace").encode()
+    document = _alone(text, dict[str, msgspec.Raw])
+    fields: dict[str, msgspec.Raw] = document or {}
+    given_id = _alone(fields.get("instanceId"), Any) or _alone(fields.get("hostName"), Any)
     label = f"{app}/{given_id}"[:120]
-    is_ours = metadata is not None and (
-        not isinstance(metadata, dict) or any(key.startswith(_OUR_METADATA) for key in metadata)
-    )
+    metadata = fields.get("metadata", msgspec.Raw(b"null"))
+    keys = () if bytes(metadata).strip() == b"null" else _alone(metadata, dict[str, msgspec.Raw])
+    is_ours = document is None or keys is None or any(key.startswith(_OUR_METADATA) for key in keys)
     if is_ours or (isinstance(given_id, str) and _OUR_ID.fullmatch(given_id)):
         raise RegistryUnusable(f"Eureka lists an instance that could be ours and is malformed: {label} ({reason}).")
     kept: dict[str, Any] = {}
     for field in msgspec.structs.fields(InstanceDocument):
-        if field.encode_name in document:
-            try:
-                alone = {field.encode_name: document[field.encode_name]}
-                _observed(msgspec.convert({"app": "A", "instanceId": "i"} | alone, InstanceDocument), None)
-            except (msgspec.ValidationError, ValueError):
-                continue
-            kept |= alone
+        if field.encode_name in fields:
+            alone = {field.encode_name: fields[field.encode_name]}
+            if _salvaged({"app": "A", "instanceId": "i"} | alone, None) is not None:
+                kept |= alone
+    found = _salvaged(kept, app)
+    return ([], f"?{label}") if found is None else ([found], label)
+
+
+def _salvaged(fields: Mapping[str, Any], app: str | None) -> ObservedInstance | None:
+    document = _alone(msgspec.json.encode(fields), InstanceDocument)
     try:
-        return [_observed(msgspec.convert(kept, InstanceDocument), app)], label
-    except ValueError:
-        return [], f"?{label}"
+        return _observed(document, app) if document is not None else None
+    except _UNREADABLE:
+        return None
+
+
+def _alone(raw: bytes | msgspec.Raw | None, type: Any) -> Any:
+    """What this part is, read by itself; None when it is absent, null or unreadable."""
+    try:
+        return None if raw is None else msgspec.json.decode(raw, type=type)
+    except _UNREADABLE:
+        return None
 
 
 def _observed(instance: InstanceDocument, app: str | None) -> ObservedInstance:
@@ -250,8 +272,19 @@ def _raw_each(raw: msgspec.Raw) -> list[msgspec.Raw]:
     return msgspec.json.decode(raw, type=list[msgspec.Raw])
 
 
-def _not_whole(body: bytes, error: Exception) -> RegistryUnusable:
+def _not_whole(error: Exception) -> RegistryUnusable:
     return RegistryUnusable(
-        f"Eureka's answer of {len(body)} bytes is not whole JSON ({error}): it was cut on its way, or another program "
-        "answers at this URL."
+        f"Eureka's answer is not whole JSON ({_reason(error)}): it was cut on its way, or another program answers at "
+        "this URL."
     )
+
+
+def _reason(error: Exception) -> str:
+    """In words that stay the same from pass to pass: no place within an answer that grows and shrinks."""
+    match error:
+        case UnicodeDecodeError():
+            return "text that is not UTF-8"
+        case RecursionError():
+            return "it is nested too deeply"
+    text = str(error)
+    return "a number of too many digits" if "integer string conversion" in text else _PLACE.sub("", text)

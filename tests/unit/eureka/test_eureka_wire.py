@@ -158,7 +158,7 @@ class TestUnusable:
     def test_fewer_instances_than_counted_are_unusable(self) -> None:
         """A list that holds fewer instances than its hash code counts was shortened on its way."""
         assert len(wire.decode_list(listing(OURS, THEIRS, hash_code="OUT_OF_SERVICE_1_UP_1_")).instances) == 2
-        with pytest.raises(RegistryUnusable, match=r"holds 1 instances where .* counts 2"):
+        with pytest.raises(RegistryUnusable, match="holds fewer instances than its own apps__hashcode counts"):
             wire.decode_list(listing(OURS, hash_code="OUT_OF_SERVICE_1_UP_1_"))
 
     @pytest.mark.parametrize("hash_code", ["", "nonsense", "abc_7"])
