@@ -121,4 +121,4 @@ def _registry(connection: Connection, clock: Clock, chance: Random, limit: TimeL
             yield clients[addresses[0].url]
         else:
             sweep = SWEEP_SECONDS if connection.sweep_interval is None else connection.sweep_interval
-            yield EurekaPeers(clients, clock=clock, sweep_seconds=sweep)
+            yield EurekaPeers(clients, clock=clock, limit=limit, sweep_seconds=sweep)

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
+from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.errors import (
     ConfigurationError,
     RegistryDenied,
@@ -87,18 +88,21 @@ class EurekaPeers:
         peers: Mapping[str, Registry],
         *,
         clock: Clock,
+        limit: TimeLimit | None = None,
         rest_seconds: float = REST_SECONDS,
         sweep_seconds: float = SWEEP_SECONDS,
     ) -> None:
-        """`peers` by printable address, the preferred one first."""
+        """`peers` by printable address, the preferred one first; `limit` is the one that their clients keep."""
         self._peers = dict(peers)
         self._clock = clock
+        self._limit = limit or TimeLimit(clock)
         self._rest_seconds = rest_seconds
         self._sweep_seconds = sweep_seconds
         self._lock = threading.Lock()
         self._rests: dict[str, _Rest] = {}
         self._swept: int | None = None
         self._strays: Mapping[InstanceKey, tuple[str, ...]] = {}
+        self._lapsing: dict[InstanceKey, tuple[str, ...]] = {}
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
         """The list of the first peer that gives one; when a sweep is due, also what stands on another peer alone.
@@ -110,9 +114,12 @@ class EurekaPeers:
         self._end_rests()
         failed: dict[str, Unknown] = {}
         for name in self._order(to_list=True):
+            if self._limit.left() <= 0:
+                break
             listed = self._peers[name].list_instances()
             if isinstance(listed, Complete):
                 self._worked(name, listed=True)
+                self._renew_lapsing()
                 return self._with_strays(name, listed, without=failed) if self._sweep_due() else listed
             failed[name] = listed
             refusing = listed.cause is not Cause.UNAVAILABLE
@@ -142,21 +149,21 @@ class EurekaPeers:
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
         """On the first peer, which tells the others."""
         self._first(lambda peer: peer.register(instance, dirty_timestamp=dirty_timestamp))
+        self._lapsing.pop(instance.key, None)
 
     def renew(self, key: InstanceKey) -> bool:
-        """Whether the first peer holds the lease. One that it lacks is also renewed where the last list found it: what
-        is held or frozen must not lapse there."""
-        name, renewed = self._first(lambda peer: peer.renew(key))
-        for other in self._holders(key, without=name) if not renewed else ():
-            try:
-                self._peers[other].renew(key)
-            except RegistryError as error:
-                self._failed(other, error)
+        """Whether the first peer holds the lease. One that stands on another alone is renewed there with the next list,
+        unless it was registered or cancelled by then: what is held or frozen must not lapse. Not at once, for a peer
+        hands on a renewal, and a ghost would then come to stand on all (PeerEurekaNode.heartbeat)."""
+        _, renewed = self._first(lambda peer: peer.renew(key))
+        if not renewed and key in self._strays:
+            self._lapsing[key] = self._strays[key]
         return renewed
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
         """On the first peer, then on each other that can be reached and holds it: a 404 is not replicated, and a late
         heartbeat can bring a cancelled instance back (PeerAwareInstanceRegistryImpl.cancel). There it is read first."""
+        self._lapsing.pop(key, None)
         name, done = self._first(lambda peer: peer.cancel(key, ours=ours))
         refusal: RegistryError | None = None
         for other in self._reachable(without=name):
@@ -176,6 +183,8 @@ class EurekaPeers:
     def _first(self, call: Callable[[Registry], A]) -> tuple[str, A]:
         errors: list[RegistryError] = []
         for name in self._order():
+            if self._limit.left() <= 0:
+                break
             try:
                 answer = call(self._peers[name])
             except RegistryRejected:
@@ -186,7 +195,7 @@ class EurekaPeers:
             else:
                 self._worked(name)
                 return name, answer
-        raise _worst(errors)(_none_left([str(error) for error in errors])) from errors[-1]
+        raise _worst(errors)(_none_left([str(error) for error in errors]))
 
     def _order(self, *, to_list: bool = False) -> list[str]:
         """The resting ones last. A peer that refuses is asked for its list all the same."""
@@ -202,6 +211,17 @@ class EurekaPeers:
     def _holders(self, key: InstanceKey, *, without: str) -> list[str]:
         holders = self._strays.get(key, ())
         return [name for name in self._reachable(without=without) if name in holders] if holders else []
+
+    def _renew_lapsing(self) -> None:
+        lapsing, self._lapsing = self._lapsing, {}
+        for key, holders in lapsing.items():
+            for name in self._reachable(without=""):
+                if name not in holders or self._limit.left() <= 0:
+                    continue
+                try:
+                    self._peers[name].renew(key)
+                except RegistryError as error:
+                    self._failed(name, error)
 
     def _failed(self, name: str, error: RegistryError) -> None:
         self._let_rest(name, str(error), refusing=not isinstance(error, RegistryUnavailable))
@@ -269,4 +289,6 @@ def _worst(errors: list[RegistryError]) -> type[RegistryError]:
 
 
 def _none_left(messages: list[str]) -> str:
+    if not messages:
+        return "No Eureka peer was tried: no time was left for it."
     return f"No Eureka peer could be used: {'; and '.join(message.removesuffix('.') for message in messages)}."

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import pytest
 
+from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.errors import (
     ConfigurationError,
     RegistryDenied,
@@ -45,6 +46,8 @@ class Peer:
     """What every call meets ..."""
     write_trouble: RegistryError | None = None
     """... or every write."""
+    takes: float = 0
+    """Seconds of a call."""
     others: list[Peer] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
 
@@ -77,6 +80,7 @@ class Peer:
 
     def _answer(self, call: str, effect: Callable[[], T]) -> T:
         self.calls.append(call)
+        self.held._clock.sleep(self.takes)
         trouble = self.trouble or (self.write_trouble if call in ("register", "renew", "cancel") else None)
         if trouble is not None:
             raise trouble
@@ -234,6 +238,36 @@ class TestChoice:
         assert pair.run()[0] is ExitCode.OK
         assert pair.one.calls == []
 
+    def test_without_time_nothing_is_tried_and_no_peer_is_blamed(self, pair: Pair) -> None:
+        """When a pass's time is over, the next one begins with the first peer."""
+        limit = TimeLimit(pair.clock)
+        peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
+        pair.one.calls.clear()
+        limit.end_at(pair.clock.monotonic())
+        with pytest.raises(RegistryUnavailable, match="No Eureka peer was tried"):
+            peers.renew(key(1))
+        listed = peers.list_instances()
+        assert isinstance(listed, Unknown)
+        assert "No Eureka peer was tried" in listed.message
+        limit.end_at(pair.clock.monotonic() + 1)
+        assert peers.renew(key(1))
+        assert pair.one.calls == ["renew"]
+
+    def test_a_peer_that_uses_up_the_time_is_left_alone_afterwards(self, pair: Pair) -> None:
+        """The next peer is not begun without time, but has the calls that follow."""
+        limit = TimeLimit(pair.clock)
+        peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
+        limit.end_at(pair.clock.monotonic() + 1)
+        pair.one.trouble = DOWN
+        pair.one.takes = 2
+        pair.two.calls.clear()
+        with pytest.raises(RegistryUnavailable, match="GET one failed"):
+            peers.renew(key(1))
+        assert pair.two.calls == []
+        limit.end_at(pair.clock.monotonic() + 1)
+        assert peers.renew(key(1))
+        assert pair.two.calls == ["renew"]
+
     def test_a_refused_instance_is_not_carried_to_the_next_peer(self, pair: Pair) -> None:
         """It is the instance's fault, and the peer stays in use."""
         pair.one.write_trouble = RegistryRejected("Eureka refuses the instance")
@@ -330,6 +364,7 @@ class TestGhosts:
         pair.restart()
         assert pair.run()[0] is ExitCode.OK
         assert key(9) in pair.two.held.held
+        assert "register" not in pair.one.calls + pair.two.calls
         assert "cancel" not in pair.one.calls + pair.two.calls
 
     def test_a_cancel_leaves_anothers_instance_under_the_same_key(self, pair: Pair) -> None:
@@ -360,6 +395,7 @@ class TestGhosts:
         assert report.held is not None
         assert len(report.held.withdrawals) == 30
         assert len(pair.two.held.held) == 30
+        pair.run()
         assert pair.two.calls.count("renew") == 30, "what is held is renewed where it stands"
 
     def test_a_desired_instance_that_only_lags_is_left_alone(self, pair: Pair) -> None:
@@ -388,8 +424,9 @@ class TestGhosts:
         pair.two.others = []
         pair.world.cluster.services.clear()
         pair.restart()
-        assert pair.run()[0] is ExitCode.OK
-        assert pair.two.calls.count("renew") == 1
+        for renewals in (0, 1, 0):
+            assert pair.run()[0] is ExitCode.OK
+            assert pair.two.calls.count("renew") == renewals
         assert pair.standing() == ({key(2)}, OURS)
 
     def test_a_ghost_whose_peer_fails_between_list_and_read_waits(self, pair: Pair) -> None:
@@ -405,12 +442,14 @@ class TestGhosts:
         assert pair.one.calls == ["renew"]
 
     def test_a_stray_that_cannot_be_renewed_where_it_stands_is_no_error(self, pair: Pair) -> None:
-        """The answer is the first peer's."""
+        """The answer is the first peer's, and so is the next list."""
         pair.two.others = []
         pair.two.held.put(stored(instance(9)))
         pair.restart().list_instances()
-        pair.two.trouble = DOWN
         assert not pair.peers.renew(key(9))
+        pair.two.write_trouble = DOWN
+        assert isinstance(pair.peers.list_instances(), Complete)
+        assert pair.two.calls[-1] == "renew"
 
     def test_a_ghost_on_one_of_several_peers_is_found(self) -> None:
         """With three peers, an absent copy on one does not hide the one on the next."""

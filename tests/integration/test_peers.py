@@ -1,0 +1,220 @@
+"""Two real peers that replicate to each other: one dies, one comes back empty, both are down, one holds a ghost."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import requests
+
+from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.clock import SystemClock
+from eurekube_sync.exit_codes import ExitCode, of_report
+from eurekube_sync.reconcile import PassSettings, World, reconcile
+from tests.integration.program import CountingProxy, Program, Registry
+from tests.integration.test_safety import (
+    NAMESPACE,
+    SYNCERS,
+    create_syncer,
+    give_endpoints,
+    shop,  # noqa: F401 - a fixture
+)
+from tests.servers.eureka import EurekaServer, eureka_pair
+from tests.servers.kube import KubernetesServers
+from tests.servers.world import KubernetesWorld, write_kubeconfig
+
+pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("crd", "shop")]
+
+UNREPLICATED = {"x-netflix-discovery-replication": "true"}
+"""What peers send to each other: such a write is not handed on (PeerAwareInstanceRegistryImpl.replicateToPeers)."""
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[tuple[EurekaServer, EurekaServer]]:
+    """Two peers; every test leaves both running."""
+    with eureka_pair() as pair:
+        yield pair
+
+
+@dataclass(kw_only=True)
+class Pair:
+    """Both peers, and the program: as a process, or as one that lives on from pass to pass."""
+
+    first: EurekaServer
+    second: EurekaServer
+    program: Program
+    world: World
+    """That of the one that lives on; it lists every peer in every pass."""
+    cluster_uid: str
+
+    def run(self) -> ExitCode:
+        """One more pass of the one that lives on, a second after the last."""
+        time.sleep(1)
+        self.report = reconcile(self.world, PassSettings(owner=self.program.owner, registry_cache=3))
+        return of_report(self.report, fail_on_held=True, detailed=False)
+
+    def ids(self, addresses: list[str]) -> set[str]:
+        """The ids of our instances at these addresses."""
+        return {f"{self.program.owner}:{NAMESPACE}:shop:{address}:8080" for address in addresses}
+
+    def both_hold(self, addresses: list[str], *, seconds: float = 30) -> None:
+        """Waits until both lists show exactly ours at these addresses, all UP."""
+        wanted = dict.fromkeys(self.ids(addresses), "UP")
+        wait_until(lambda: self._listed() == (wanted, wanted), lambda: str(self._listed()), seconds=seconds)
+
+    def up_somewhere(self, addresses: list[str]) -> bool:
+        """Whether each is UP on one running peer at least, by uncached reads."""
+        running = [Registry(url=server.url) for server in (self.first, self.second) if server.pid is not None]
+        return all(any(peer.status("SHOP", id_) == "UP" for peer in running) for id_ in self.ids(addresses))
+
+    def _listed(self) -> tuple[dict[str, str], dict[str, str]]:
+        first, second = (Registry(url=s.url).listed(self.program.owner) for s in (self.first, self.second))
+        return first, second
+
+
+def wait_until(reached: Callable[[], bool], tell: Callable[[], str], *, seconds: float) -> None:
+    """Polls until the state is reached."""
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline, f"not reached within {seconds:g} s: {tell()}"
+        time.sleep(0.3)
+
+
+@pytest.fixture
+def pair(
+    servers: tuple[EurekaServer, EurekaServer],
+    kubernetes_servers: KubernetesServers,
+    kubernetes_world: KubernetesWorld,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> Iterator[Pair]:
+    """Both peers and the program, under an owner name of the test's own."""
+    first, second = servers
+    urls = f"{first.url},{second.url}/"
+    with (
+        CountingProxy(kubernetes_servers.url, ca_file=kubernetes_servers.ca_file) as kubernetes,
+        CountingProxy(first.url) as unused,
+    ):
+        program = Program(
+            kubernetes=kubernetes,
+            eureka=unused,
+            token=kubernetes_servers.admin_token,
+            folder=tmp_path,
+            owner=f"t{abs(hash(request.node.nodeid)) % 10**8}",
+            options=("--registry-cache=3s", f"--eureka-url={urls}"),
+        )
+        config = write_kubeconfig(tmp_path / "lives-on", url=kubernetes.url, token=program.token)
+        connection = Connection(eureka_url=urls, kubeconfig=str(config), sweep_interval=1)
+        with connect(connection, SystemClock()) as world:
+            uid = kubernetes_world.request("GET", "/api/v1/namespaces/kube-system")["metadata"]["uid"]
+            yield Pair(first=first, second=second, program=program, world=world, cluster_uid=uid)
+
+
+def test_a_peer_dies_and_comes_back_empty(pair: Pair, kubernetes_world: KubernetesWorld) -> None:
+    """Passes go on with the other one, and end with 0; once back, both hold exactly ours, and no UP one was missing."""
+    addresses = give_endpoints(kubernetes_world, 5)
+    create_syncer(kubernetes_world)
+    assert pair.run() is ExitCode.OK
+    pair.both_hold(addresses)
+
+    pair.first.kill()
+    for _ in range(2):
+        assert pair.run() is ExitCode.OK
+        assert pair.up_somewhere(addresses)
+    pair.program.good()  # a process that remembers nothing
+    addresses = give_endpoints(kubernetes_world, 6)
+    assert pair.run() is ExitCode.OK
+    assert pair.up_somewhere(addresses)
+
+    pair.first.start()
+    for _ in range(2):
+        assert pair.run() is ExitCode.OK
+        assert pair.up_somewhere(addresses)
+    pair.both_hold(addresses)
+    pair.program.good()  # it takes the first again
+    assert pair.up_somewhere(addresses)
+    pair.both_hold(addresses)
+
+    kubernetes_world.request("DELETE", f"{SYNCERS}/shop")
+    pair.program.run_until(lambda: not kubernetes_world.request("GET", SYNCERS)["items"], seconds=30)
+    pair.both_hold([])
+
+
+def test_both_peers_are_down(pair: Pair, kubernetes_world: KubernetesWorld) -> None:
+    """The exit code is 20 and each peer is named; when both are back, empty, both come to hold exactly ours."""
+    addresses = give_endpoints(kubernetes_world, 5)
+    create_syncer(kubernetes_world)
+    pair.program.good()
+    pair.both_hold(addresses)
+
+    pair.first.kill()
+    pair.second.kill()
+    done = pair.program.run("-o", "json")
+    assert done.returncode == 20, done.stdout + done.stderr
+    assert f"{pair.first.url}/apps" in done.stdout
+    assert f"{pair.second.url}/apps" in done.stdout
+    assert pair.run() is ExitCode.REGISTRY_UNAVAILABLE
+
+    with ThreadPoolExecutor(2) as pool:
+        for started in [pool.submit(server.start) for server in (pair.first, pair.second)]:
+            started.result()
+    for _ in range(2):
+        assert pair.run() is ExitCode.OK
+    pair.both_hold(addresses)
+
+
+def test_a_ghost_on_one_peer_goes(pair: Pair, kubernetes_world: KubernetesWorld) -> None:
+    """What is ours, not desired and on the second peer alone is cancelled there; another's beside it stays."""
+    addresses = give_endpoints(kubernetes_world, 2)
+    create_syncer(kubernetes_world)
+    assert pair.run() is ExitCode.OK
+    pair.both_hold(addresses)
+
+    marks = {
+        "eurekube.owner": pair.program.owner,
+        "eurekube.cluster": pair.cluster_uid,
+        "eurekube.syncer": f"{NAMESPACE}/shop",
+    }
+    second = Registry(url=pair.second.url)
+    ghost, stranger = f"{pair.program.owner}:{NAMESPACE}:shop:10.20.9.9:8080", "dc:shop:1"
+    register_on(pair.second, ghost, marks)
+    register_on(pair.second, stranger, {**marks, "eurekube.owner": "another"})
+    wait_until(lambda: ghost in second.listed(pair.program.owner), lambda: "the ghost is not listed", seconds=10)
+    assert Registry(url=pair.first.url).status("SHOP", ghost) is None
+
+    assert pair.run() is ExitCode.OK
+    cancelled = [str(action.key) for action in pair.report.plan.changes]
+    assert cancelled == [f"SHOP/{ghost}"]
+    assert second.status("SHOP", ghost) is None
+    assert Registry(url=pair.first.url).status("SHOP", ghost) is None
+    assert second.status("SHOP", stranger) == "UP"
+    pair.both_hold(addresses)
+    with contextlib.suppress(requests.HTTPError):
+        requests.delete(f"{pair.second.url}/apps/SHOP/{stranger}", timeout=10).raise_for_status()
+
+
+def register_on(server: EurekaServer, id_: str, metadata: dict[str, str]) -> None:
+    """Registers an instance on this peer alone, with a long lease."""
+    body = {
+        "instance": {
+            "instanceId": id_,
+            "hostName": "10.20.9.9",
+            "ipAddr": "10.20.9.9",
+            "app": "SHOP",
+            "vipAddress": "shop",
+            "status": "UP",
+            "port": {"$": 8080, "@enabled": "true"},
+            "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": 3600},
+            "dataCenterInfo": {
+                "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
+                "name": "MyOwn",
+            },
+            "metadata": metadata,
+        }
+    }
+    requests.post(f"{server.url}/apps/SHOP", json=body, headers=UNREPLICATED, timeout=10).raise_for_status()
