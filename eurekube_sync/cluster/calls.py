@@ -11,6 +11,7 @@ import msgspec
 
 from eurekube_sync.answer_time import AnswerTime
 from eurekube_sync.cluster.connection import Answer, Call, Connection
+from eurekube_sync.cluster.wire import UNREADABLE
 from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.errors import (
     ClusterDenied,
@@ -127,7 +128,8 @@ class Calls:
     def _asked_for(self, answer: Answer) -> float:
         """Seconds of Retry-After, which the API gives as a number."""
         text = answer.retry_after.strip()
-        return min(float(text), self._backoff.longest_retry_after) if text.isdigit() else 0.0
+        is_number = text.isascii() and text.isdigit()
+        return min(float(text), self._backoff.longest_retry_after) if is_number else 0.0
 
 
 def refusal(call: Call, answer: Answer) -> ClusterError:
@@ -140,11 +142,16 @@ def refusal(call: Call, answer: Answer) -> ClusterError:
 def said(answer: Answer) -> str:
     """The message of a Status, else the beginning of the body, else nothing; never all of it."""
     status = _status(answer)
-    if status is None and answer.body[:120].lstrip().lower().startswith((b"<!doctype", b"<html")):
+    if status is None and is_page(answer):
         return "a web page: a login or a proxy answers in its place"
     text = status.message if status else " ".join(answer.body[:120].decode(errors="replace").split())
     text = text or "no message"
     return text if len(text) <= 300 else f"{text[:300]}..."
+
+
+def is_page(answer: Answer) -> bool:
+    """Whether it is a web page."""
+    return answer.body[:120].lstrip().lower().startswith((b"<!doctype", b"<html"))
 
 
 def has_cause(answer: Answer, reason: str) -> bool:
@@ -157,6 +164,6 @@ def has_cause(answer: Answer, reason: str) -> bool:
 def _status(answer: Answer) -> _Status | None:
     try:
         status = _STATUS.decode(answer.body)
-    except ValueError:
+    except UNREADABLE:
         return None
     return status if status.kind == "Status" else None

@@ -118,7 +118,7 @@ class KubernetesCluster:
             return answer
         try:
             uid = msgspec.json.decode(answer.body, type=wire.DefinitionItem).metadata.uid
-        except ValueError:
+        except wire.UNREADABLE:
             uid = ""
         if answer.status == 404 or not uid:
             return Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API shows no namespace kube-system with a UID")
@@ -145,8 +145,10 @@ class KubernetesCluster:
             return _CRD_MISSING
         try:
             definition = msgspec.json.decode(answer.body, type=wire.DefinitionItem)
-        except ValueError as error:
-            return Unknown(cause=Cause.UNUSABLE, message=f"the CustomResourceDefinition cannot be read: {error}")
+        except wire.UNREADABLE as error:
+            return Unknown(
+                cause=Cause.UNUSABLE, message=f"the CustomResourceDefinition cannot be read: {wire.reason(error)}"
+            )
         if projection.is_terminating(definition):
             message = (
                 "the CustomResourceDefinition eurekasyncers.eurekube.io is being deleted, and every syncer with it"
@@ -243,8 +245,8 @@ class KubernetesCluster:
             raise refusal(read, answer)
         try:
             known = msgspec.json.decode(answer.body, type=wire.EventItem)
-        except ValueError as error:
-            raise ClusterRejected(f"the Event at {path} cannot be read: {error}") from error
+        except wire.UNREADABLE as error:
+            raise ClusterRejected(f"the Event at {path} cannot be read: {wire.reason(error)}") from error
         if known.last_timestamp and at - projection.seconds(known.last_timestamp) < _COUNT_SECONDS:
             return
         body = {
@@ -314,5 +316,5 @@ def _same_version(syncer: SyncerObject) -> Mapping[str, Any]:
 def _read(call: Call, answer: Answer) -> SyncerObject:
     try:
         return projection.read_syncer(answer.body)
-    except ValueError as error:
-        raise ClusterRejected(f"the answer to {call} is no EurekaSyncer: {error}") from error
+    except wire.UNREADABLE as error:
+        raise ClusterRejected(f"the answer to {call} is no EurekaSyncer: {wire.reason(error)}") from error

@@ -73,7 +73,7 @@ def _status(raw: msgspec.Raw) -> SyncerStatus | None:
         if item is None:
             return None
         conditions = tuple(_condition(condition) for condition in item.conditions or ())
-    except ValueError:
+    except wire.UNREADABLE:
         return None
     return SyncerStatus(
         observed_generation=item.observed_generation,
@@ -168,7 +168,10 @@ _NO_CONDITIONS = wire.EndpointConditions()
 
 
 def _endpoint(item: wire.EndpointItem) -> Endpoint:
-    """Nil is true for ready and serving, false for terminating (discovery/v1 EndpointConditions)."""
+    """Nil is true for ready and serving, false for terminating (discovery/v1 EndpointConditions).
+
+    A pod without a UID is legal, and none: all such would be one and the same.
+    """
     conditions = item.conditions or _NO_CONDITIONS
     target = item.target_ref
     return Endpoint(
@@ -176,7 +179,7 @@ def _endpoint(item: wire.EndpointItem) -> Endpoint:
         ready=conditions.ready is not False,
         serving=conditions.serving is not False,
         terminating=conditions.terminating is True,
-        pod=PodRef(target.name, target.uid) if target and target.kind == "Pod" else None,
+        pod=PodRef(target.name, target.uid) if target and target.kind == "Pod" and target.uid else None,
         node=item.node_name or "",
         zone=item.zone or "",
     )

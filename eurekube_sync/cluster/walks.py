@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from eurekube_sync.cluster import wire
-from eurekube_sync.cluster.calls import Calls, refusal, said
+from eurekube_sync.cluster.calls import Calls, is_page, refusal, said
 from eurekube_sync.cluster.connection import Answer, Call
 from eurekube_sync.errors import ClusterDenied, ClusterError, ClusterUnavailable
 from eurekube_sync.model import Cause, Complete, Listed, Source, Unknown
@@ -130,7 +130,7 @@ def _pages(calls: Calls, kind: Kind[I, T], namespace: str | None) -> _Found[T]:
                 item = decode(raw)
                 projected = kind.project(item)
                 where: str = item.metadata.namespace  # type: ignore[attr-defined]
-            except ValueError as error:
+            except wire.UNREADABLE as error:
                 where, unknown = _unreadable(kind, raw, error, namespace)
                 unreadable[where] = unknown
                 continue
@@ -159,8 +159,8 @@ def _page(calls: Calls, kind: Kind[I, T], call: Call, namespace: str | None) -> 
         raise _Failed(unknown(refusal(call, answer)))
     try:
         page = _PAGE.decode(answer.body)
-    except ValueError as error:
-        raise _Failed(_unusable(call, f"no list ({said(answer)})")) from error
+    except wire.UNREADABLE as error:
+        raise _Failed(_unusable(call, f"no list but {said(answer)}" if is_page(answer) else "no whole list")) from error
     if page.kind != kind.list_kind:
         raise _Failed(_unusable(call, f"a {page.kind}"))
     return page
@@ -170,14 +170,14 @@ _PAGE = msgspec.json.Decoder(wire.RawPage)
 _HEAD = msgspec.json.Decoder(wire.Head)
 
 
-def _unreadable(kind: Kind[I, T], raw: msgspec.Raw, error: ValueError, namespace: str | None) -> tuple[str, Unknown]:
+def _unreadable(kind: Kind[I, T], raw: msgspec.Raw, error: Exception, namespace: str | None) -> tuple[str, Unknown]:
     """One item that cannot be read hides something: its namespace is Unknown, or all when even that cannot be read."""
     try:
         head = _HEAD.decode(raw).metadata
-    except ValueError:
-        message = f"{kind.path(namespace)} holds an item that cannot be read: {error}"
+    except wire.UNREADABLE:
+        message = f"{kind.path(namespace)} holds an item that cannot be read: {wire.reason(error)}"
         raise _Failed(Unknown(cause=Cause.UNUSABLE, message=message)) from error
-    message = f"{kind.plural} {head.namespace}/{head.name} cannot be read: {error}"
+    message = f"{kind.plural} {head.namespace}/{head.name} cannot be read: {wire.reason(error)}"
     return head.namespace, Unknown(cause=Cause.UNUSABLE, message=message)
 
 

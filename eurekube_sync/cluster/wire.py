@@ -1,15 +1,30 @@
 """The JSON of the Kubernetes API, as small structs: only the fields somebody reads, every other one is skipped.
 
-Owns camelCase. Decoding raises `msgspec.MsgspecError` (a ValueError) on a type that the API never gives; whoever lists
-decides what that means. What the fields mean to us is in `projection`.
+Owns camelCase. Decoding raises one of `UNREADABLE` on what the API never gives; whoever lists decides what that means.
+What the fields mean to us is in `projection`.
 """
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Any
 
 import msgspec
+
+UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
+"""All that reading raises: a stray byte, deep nesting and a time before all times are no `MsgspecError`."""
+_PLACE = re.compile(r" \(byte \d+\)")
+
+
+def reason(error: Exception) -> str:
+    """Why something cannot be read, in words that stay the same from pass to pass: without a place in the answer."""
+    match error:
+        case UnicodeDecodeError():
+            return "text that is not UTF-8"
+        case RecursionError():
+            return "it is nested too deeply"
+    return _PLACE.sub("", str(error))
 
 
 class _Wire(msgspec.Struct, rename="camel", gc=False):

@@ -82,6 +82,15 @@ def test_a_target_that_is_no_pod_is_none() -> None:
     assert found.endpoints[0].pod is None
 
 
+@pytest.mark.parametrize("uid", [{}, {"uid": ""}])
+def test_a_pod_without_a_uid_is_none(uid: Any) -> None:
+    """Endpoints whose pods nobody can tell apart must not become one."""
+    targets = [{"addresses": [f"10.0.0.{n}"], "targetRef": {"kind": "Pod", "name": "p", **uid}} for n in (1, 2)]
+    found = endpoint_slice(endpoints=targets)
+    assert found is not None
+    assert [each.pod for each in found.endpoints] == [None, None]
+
+
 def test_a_slice_of_no_service_is_not_ours_to_see() -> None:
     """Without the label it belongs to nobody."""
     assert endpoint_slice(metadata={"name": "s", "namespace": "shop"}) is None
