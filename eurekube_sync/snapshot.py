@@ -226,16 +226,19 @@ def from_text(text: bytes) -> Snapshot:
 def check(snapshot: Snapshot, *, owner: str, cluster: str | None, now: float, max_age: float) -> None:
     """Raises ConfigurationError unless instances may be brought back from it."""
     if snapshot.source.owner != owner:
-        raise ConfigurationError(f"is of owner {snapshot.source.owner}, and this is {owner}")
+        raise ConfigurationError(f"the snapshot is of owner {snapshot.source.owner}, and this is {owner}")
     if cluster is not None and snapshot.source.cluster != cluster:
-        raise ConfigurationError(f"is of cluster {snapshot.source.cluster}, and --cluster is {cluster}")
+        raise ConfigurationError(f"the snapshot is of cluster {snapshot.source.cluster}, and --cluster is {cluster}")
     age = now - snapshot.taken
     if age > max_age:
         raise ConfigurationError(
-            f"is of {snapshot.time}, {age / 3600:.1f} hours old, and --snapshot-max-age is {max_age / 3600:g} hours"
+            f"the snapshot is of {snapshot.time}, {age / 3600:.1f} hours old, and --snapshot-max-age is "
+            f"{max_age / 3600:g} hours"
         )
     if age < -_CLOCKS_DIFFER:
-        raise ConfigurationError(f"is of {snapshot.time}, which is yet to come: set the clocks of both machines")
+        raise ConfigurationError(
+            f"the snapshot is of {snapshot.time}, which is yet to come: set the clocks of both machines"
+        )
 
 
 def _written(instance: Instance) -> _InstanceDocument:

@@ -7,6 +7,7 @@ import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISREG
 
 from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.reconcile import PassReport
@@ -47,10 +48,7 @@ class SnapshotFile:
     def before(self, source: Source) -> Snapshot | None:
         """What it holds of this source; None when it is not there yet, or empty. Raises ConfigurationError for a file
         that must not be written over."""
-        with suppress(OSError):
-            if self._path.is_file() and not self._path.stat().st_size:
-                return None
-        if not os.path.lexists(self._path):
+        if not os.path.lexists(self._path) or (self._path.is_file() and not self._path.stat().st_size):
             return None
         snapshot = self.load()
         if snapshot.source != source:
@@ -84,6 +82,8 @@ class SnapshotFile:
 
     def _identity(self) -> _Identity:
         stat = self._path.stat()
+        if not S_ISREG(stat.st_mode):  # a device or a pipe could be read for ever
+            raise ConfigurationError(f"the snapshot {self._name} is no regular file")
         return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 

@@ -110,8 +110,8 @@ def _of_keepalive(report: PassReport) -> Iterator[str]:
         )
     if report.snapshot_refused is not None:
         yield f"{report.snapshot_refused}. What stands was renewed, nothing was brought back."
-    if isinstance(report.registry, Complete) and not (report.plan.actions or report.plan.blocked):
-        yield "nothing in Eureka bears this owner's name: is --owner right?"
+    elif isinstance(report.registry, Complete) and not (report.plan.actions or report.plan.blocked):
+        yield "nothing in Eureka bears this owner and cluster: is --owner right?"
 
 
 _ENDED = "the pass ended before"

@@ -141,12 +141,13 @@ def test_what_cannot_be_written_is_a_warning(
 
 
 def test_a_missing_folder_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """And so is a folder in the file's place."""
+    """And so is a folder or a device in the file's place."""
     world = article()
-    keep(world, tmp_path / "missing" / "snapshot.json")
-    keep(world, tmp_path)
-    assert [record.levelno for record in caplog.records] == [logging.WARNING] * 2
+    for path in (tmp_path / "missing" / "snapshot.json", tmp_path, Path("/dev/zero")):
+        keep(world, path)
+    assert [record.levelno for record in caplog.records] == [logging.WARNING] * 3
     assert "No such file or directory" in caplog.text
+    assert caplog.text.count("is no regular file") == 2
 
 
 def test_a_symbolic_link_stays_one(file: Path, tmp_path: Path) -> None:

@@ -209,9 +209,12 @@ def test_a_snapshot_of_another_or_of_another_time_is_refused() -> None:
         return ""
 
     assert [refusal(), refusal(cluster=CLUSTER), refusal(later=7200), refusal(later=-300)] == [""] * 4
-    assert refusal(owner="test") == "is of owner prod, and this is test"
-    assert refusal(cluster="other") == f"is of cluster {CLUSTER}, and --cluster is other"
-    assert refusal(later=9000) == "is of 2027-01-15T08:00:00Z, 2.5 hours old, and --snapshot-max-age is 2 hours"
+    assert refusal(owner="test") == "the snapshot is of owner prod, and this is test"
+    assert refusal(cluster="other") == f"the snapshot is of cluster {CLUSTER}, and --cluster is other"
+    assert (
+        refusal(later=9000)
+        == "the snapshot is of 2027-01-15T08:00:00Z, 2.5 hours old, and --snapshot-max-age is 2 hours"
+    )
     assert "yet to come" in refusal(later=-301)
 
 
