@@ -97,6 +97,7 @@ class _Received(io.RawIOBase):
                     continue
                 silence -= wait
                 if silence <= 0:
+                    self._within.next_wait()  # a timeout that was cut to what is left is not the server's
                     raise
 
     def close(self) -> None:

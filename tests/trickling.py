@@ -30,8 +30,8 @@ class TricklingServer:
 
 
 @contextmanager
-def trickling(at_once: bytes = HEAD, *, pause: float = 0.02) -> Iterator[TricklingServer]:
-    """Answers each call with `at_once`, and then a space every `pause` seconds."""
+def trickling(at_once: bytes = HEAD, *, pause: float = 0.02, whole: bool = False) -> Iterator[TricklingServer]:
+    """Answers each call with `at_once`, and then a space every `pause` seconds; with `whole`, hangs up instead."""
     ended = threading.Event()
     listener = socket.create_server(("127.0.0.1", 0))
     server = TricklingServer(port=listener.getsockname()[1])
@@ -41,7 +41,7 @@ def trickling(at_once: bytes = HEAD, *, pause: float = 0.02) -> Iterator[Trickli
             while b"\r\n\r\n" not in connection.recv(65536):
                 pass
             server.calls += 1
-            for piece in chain((at_once,), repeat(b" ")):
+            for piece in chain((at_once,), () if whole else repeat(b" ")):
                 if ended.wait(pause):
                     return
                 connection.sendall(piece)

@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http.client import BadStatusLine, HTTPException, RemoteDisconnected
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode
@@ -106,7 +107,7 @@ class _ClientConnection:
                 )
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise ClusterUnavailable(
-                f"no answer from the Kubernetes API at {configuration.host} to {call}: {_reason(error)}"
+                f"no answer from the Kubernetes API at {configuration.host} to {call}: {_trouble(error)}"
             ) from error
         return Answer(
             status=int(answer.status), body=bytes(answer.data), retry_after=answer.headers.get("Retry-After") or ""
@@ -214,6 +215,26 @@ def _check_kubeconfig(paths: str, context: str) -> None:
         raise ConfigurationError(
             f"the current context {current!r} of the kubeconfig {paths} does not exist; it has: {known}"
         )
+
+
+def _trouble(error: BaseException) -> str:
+    """What went wrong with a call, in words that stay the same from call to call: no seconds, no bytes."""
+    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ProtocolError, ReadTimeoutError
+
+    match error:
+        case NewConnectionError():  # which is a ConnectTimeoutError, too
+            return _reason(error).partition("): ")[2] or _reason(error)
+        case ConnectTimeoutError():
+            return "no connection in time"
+        case ReadTimeoutError() | TimeoutError():
+            return "no answer in time"
+        case ProtocolError(args=[_, HTTPException() | ValueError() as cause]) if not isinstance(
+            cause, RemoteDisconnected | BadStatusLine
+        ):
+            return "the answer broke off"
+        case ProtocolError(args=[_, Exception() as cause]):
+            return _reason(cause)
+    return _reason(error)
 
 
 def _reason(error: BaseException) -> str:

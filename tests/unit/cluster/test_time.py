@@ -89,6 +89,42 @@ def test_a_stop_ends_a_trickling_answer(tmp_path: Path) -> None:
     assert server.calls == 1
 
 
+@pytest.mark.loopback
+@pytest.mark.parametrize(
+    ("at_once", "sentence"),
+    [
+        (HEAD + b"{", "the answer broke off"),
+        (HEAD + b"{}}}", "the answer broke off"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", "the answer broke off"),
+    ],
+)
+def test_a_sentence_holds_no_number_of_the_moment(at_once: bytes, sentence: str, tmp_path: Path) -> None:
+    """Neither how long was waited nor how much came: a condition stays the same while the trouble does."""
+    clock = SystemClock()
+    limit = TimeLimit(clock)
+    with trickling(at_once, pause=0, whole=True) as server:
+        cluster = client(server.url, tmp_path, clock, limit)
+        limit.end_at(clock.monotonic() + 0.234)
+        message = unavailable(cluster.crd_live())
+    call = "GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
+    assert message == f"no answer from the Kubernetes API at {server.url} to {call}: {sentence}"
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("left", [0.1, 0.25])
+def test_silence_ends_with_the_limit_of_the_stage(left: float, tmp_path: Path) -> None:
+    """A server that says nothing is waited for no longer than what is left, in the same words however long it was."""
+    clock = SystemClock()
+    limit = TimeLimit(clock)
+    with trickling(b"", pause=60) as server:
+        cluster = client(server.url, tmp_path, clock, limit)
+        limit.end_at(clock.monotonic() + left)
+        watch = Stopwatch()
+        message = unavailable(cluster.list_services(None).elsewhere)
+        assert watch.seconds < 2
+    assert message == "the Kubernetes API did not answer GET /api/v1/services in the time that was left"
+
+
 def limited(world: World) -> tuple[KubernetesCluster, TimeLimit]:
     limit = TimeLimit(world.clock)
     return KubernetesCluster(world.connection, clock=world.clock, random=Half(), limit=limit), limit

@@ -66,7 +66,7 @@ def test_silence_ends_with_the_limit_of_the_stage() -> None:
     with trickling(b"", pause=60) as server, client(server.url, clock, limit) as eureka:
         limit.end_at(clock.monotonic() + 0.3)
         watch = Stopwatch()
-        with pytest.raises(RegistryUnavailable):
+        with pytest.raises(RegistryUnavailable, match="was not answered in the time that was left"):
             eureka.renew(KEY)
         assert watch.seconds < 2
 
