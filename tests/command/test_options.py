@@ -125,7 +125,7 @@ WRONG_URLS = {
     "ftp://eureka.example.com/eureka": "http or https",
     "eureka.example.com:8761/eureka": "http or https",
     "http://": "a host",
-    "http://a/eureka,http://b/eureka": "one address",
+    "http://a/eureka,b:8761/eureka": "http or https",
     "http://a:port/eureka": "cannot be read",
 }
 
