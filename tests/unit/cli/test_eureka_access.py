@@ -1,0 +1,97 @@
+"""The options for Eureka's login, TLS and proxy, put together or refused, without a call to anybody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eurekube_sync.cli.eureka_access import PASSWORD_VARIABLE, EurekaAccess, with_access
+from eurekube_sync.clock import SystemClock
+from eurekube_sync.errors import ConfigurationError
+from eurekube_sync.eureka import ConnectionOptions, EurekaAddress
+from tests.certificates import Authority
+
+SECRET = "s3cr3t"
+
+
+def put_together(url: str = "https://eureka.test/eureka", **given: Any) -> ConnectionOptions:
+    """The options of a client, with what was given."""
+    address = EurekaAddress.parse(url)
+    return with_access(ConnectionOptions(address=address), EurekaAccess(**given), (address,), SystemClock())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the files of a test lie, as the working directory; no password in the environment."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(PASSWORD_VARIABLE, raising=False)
+    (tmp_path / "user").write_text("jöe\n")
+    (tmp_path / "password").write_text(f"{SECRET}\n")
+    return tmp_path
+
+
+def test_nothing_given_is_nothing_done(folder: Path) -> None:
+    """The usual authorities, no login, no proxy."""
+    options = put_together()
+    assert (options.login, options.ca_file, options.verify, dict(options.proxies)) == (None, "", True, {})
+    assert EurekaAccess().notices == EurekaAccess().warnings == ()
+
+
+def test_all_of_it_arrives_at_the_client(folder: Path) -> None:
+    """Login from two files, a CA, certificate and key, and a proxy for both schemes."""
+    authority = Authority(folder=folder)
+    certificate, key = map(str, authority.issue("sync@example.test"))
+    options = put_together(
+        eureka_username_file="user",
+        eureka_password_file="password",
+        eureka_ca_file=str(authority.ca_file),
+        eureka_client_cert=certificate,
+        eureka_client_key=key,
+        eureka_proxy="http://joe:pr0xy@proxy:3128",
+    )
+    assert options.credentials is not None
+    found = options.credentials()
+    assert (found.user, found.password) == ("jöe", SECRET)
+    assert options.client_certificate == (certificate, key)
+    assert set(options.proxies) == {"http", "https"}
+    assert not [secret for secret in (SECRET, "pr0xy") if secret in repr(options)]
+
+
+def test_the_variables_password_goes_with_the_options_user(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a URL's own login is taken as it is."""
+    monkeypatch.setenv(PASSWORD_VARIABLE, SECRET)
+    credentials = put_together(eureka_username="joe").credentials
+    assert credentials is not None
+    assert credentials().password == SECRET
+    monkeypatch.delenv(PASSWORD_VARIABLE)
+    credentials = put_together(f"https://ann:{SECRET}@eureka.test/eureka").credentials
+    assert credentials is not None
+    assert credentials().user == "ann"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"eureka_username": "a"}, "needs --eureka-password-file"),
+        ({"eureka_password_file": "password"}, "needs --eureka-username"),
+        ({"eureka_username": "a", "eureka_username_file": "user", "eureka_password_file": "password"}, "given twice"),
+        ({"eureka_username": "a:b", "eureka_password_file": "password"}, "a colon"),
+        ({"eureka_username": "a", "eureka_password_file": "absent"}, "cannot be read"),
+        ({"eureka_ca_file": "password"}, "holds no certificate"),
+        ({"eureka_ca_file": "password", "eureka_insecure_skip_tls_verify": True}, "give one of them"),
+        ({"eureka_client_key": "password"}, "needs --eureka-client-cert"),
+        ({"eureka_client_cert": "password"}, "has to hold both"),
+        ({"eureka_proxy": f"socks5://joe:{SECRET}@proxy"}, "no URL of an HTTP proxy"),
+        ({"eureka_proxy": f"http://joe:{SECRET}@proxy:port"}, "no URL of an HTTP proxy"),
+        ({"url": "http://eureka.test", "eureka_insecure_skip_tls_verify": True}, "is for https"),
+        ({"url": f"https://a:{SECRET}@b", "eureka_username": "c", "eureka_password_file": "password"}, "given twice"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(folder: Path, given: dict[str, Any], words: str) -> None:
+    """One sentence, and no secret in it."""
+    with pytest.raises(ConfigurationError) as caught:
+        put_together(**given)
+    assert words in str(caught.value)
+    assert SECRET not in str(caught.value)
