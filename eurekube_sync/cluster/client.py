@@ -24,6 +24,7 @@ from eurekube_sync.model import (
     EndpointSlice,
     EventRecord,
     Listed,
+    PodRef,
     Service,
     Source,
     SyncerObject,
@@ -74,6 +75,15 @@ _SLICES = Kind(
     item=wire.SliceItem,
     project=projection.endpoint_slice,
     when_absent=_NOT_SERVED,
+)
+_PODS = Kind(
+    prefix="/api/v1",
+    plural="pods",
+    list_kind="PartialObjectMetadataList",
+    item=wire.PodItem,
+    project=projection.pod,
+    when_absent=_NOT_SERVED,
+    accept="application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
 )
 
 
@@ -135,6 +145,10 @@ class KubernetesCluster:
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[EndpointSlice]:
         """All EndpointSlices that belong to a Service."""
         return list_all(self._calls, _SLICES, namespaces)
+
+    def list_pods(self, namespaces: Sequence[str] | None) -> Listed[PodRef]:
+        """Names and UIDs of all Pods; neither their specs nor their statuses are sent."""
+        return list_all(self._calls, _PODS, namespaces)
 
     def crd_live(self) -> Source[bool]:
         """Whether deletions of syncers are people's."""

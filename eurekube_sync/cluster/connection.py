@@ -29,6 +29,7 @@ class Call:
     query: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
     content_type: str = "application/json"
+    accept: str = "application/json"
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -115,7 +116,7 @@ class _ClientConnection:
 
     def _headers(self, configuration: Any, call: Call) -> dict[str, str]:
         headers = {
-            "Accept": "application/json",
+            "Accept": call.accept,
             "Accept-Encoding": "gzip",
             "User-Agent": f"eurekube-sync/{__version__}",
         }

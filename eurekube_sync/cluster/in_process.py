@@ -13,10 +13,12 @@ class InProcessConnection:
 
     def __init__(self, handle: Handler, *, token: str = "") -> None:
         self._handle = handle
-        self._headers = {"accept": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {})
+        self._headers = {"authorization": f"Bearer {token}"} if token else {}
 
     def send(self, call: Call, within: AnswerTime) -> Answer:
-        headers = self._headers if call.body is None else {**self._headers, "content-type": call.content_type}
+        headers = {**self._headers, "accept": call.accept}
+        if call.body is not None:
+            headers["content-type"] = call.content_type
         request = Request(
             method=call.method, path=call.path, query=dict(call.query), headers=headers, body=call.body or b""
         )

@@ -164,6 +164,13 @@ def endpoint_slice(item: wire.SliceItem) -> EndpointSlice | None:
     )
 
 
+def pod(item: wire.PodItem) -> PodRef:
+    """Name and UID of a Pod; ValueError when the UID is empty."""
+    if not item.metadata.uid:
+        raise ValueError("a Pod without a UID")
+    return PodRef(item.metadata.name, item.metadata.uid)
+
+
 _NO_CONDITIONS = wire.EndpointConditions()
 
 

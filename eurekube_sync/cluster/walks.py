@@ -38,6 +38,7 @@ class Kind(Generic[I, T]):
     project: Callable[[I], T | None]
     when_absent: Unknown
     """What a 404 means."""
+    accept: str = "application/json"
 
     def path(self, namespace: str | None) -> str:
         """The path of the list; None for the whole cluster."""
@@ -120,7 +121,7 @@ def _pages(calls: Calls, kind: Kind[I, T], namespace: str | None) -> _Found[T]:
     token, revision = "", ""
     while True:
         query = {"limit": str(PAGE)} | ({"continue": token} if token else {})
-        call = Call(method="GET", path=kind.path(namespace), query=query)
+        call = Call(method="GET", path=kind.path(namespace), query=query, accept=kind.accept)
         page = _page(calls, kind, call, namespace)
         if revision and page.metadata.resource_version != revision:
             raise _NotWhole

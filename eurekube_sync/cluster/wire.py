@@ -144,6 +144,18 @@ class SliceItem(_Wire):
     ports: list[_EndpointPort] | None = None
 
 
+class _PodMeta(_Wire):
+    name: str
+    namespace: str
+    uid: str
+
+
+class PodItem(_Wire):
+    """A Pod's metadata, and nothing else of it. Without a UID it would be no evidence, so that one is required."""
+
+    metadata: _PodMeta
+
+
 class StatusCondition(_Wire):
     """One entry of `status.conditions`, of a syncer or of a CRD."""
 

@@ -27,6 +27,7 @@ from eurekube_sync.model import (
     Complete,
     EventRecord,
     Listed,
+    PodRef,
     Source,
     SyncerObject,
     SyncerRef,
@@ -154,6 +155,24 @@ def test_services_and_slices_are_listed(subject: Subject, namespace: str) -> Non
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert (slices[0].service, slices[0].address_type, slices[0].endpoints) == ("a", "IPv4", ())
+
+
+def test_pods_are_listed_by_name_and_uid(subject: Subject, namespace: str) -> None:
+    """Each Pod, whatever it is of; none where there are none."""
+    cluster = subject.cluster()
+    assert data(cluster.list_pods([namespace]).of(namespace)) == ()
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    subject.call("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}})
+    expected = []
+    for name in ("a", "b"):
+        body = {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "example.com/c"}]}}
+        deadline = time.monotonic() + 10
+        while (made := subject.call("POST", path, body))[0] != 201:
+            assert time.monotonic() < deadline, made
+            time.sleep(0.1)
+        expected.append(PodRef(name, made[1]["metadata"]["uid"]))
+    for namespaces in (None, [namespace]):
+        assert sorted(data(cluster.list_pods(namespaces).of(namespace))) == expected
 
 
 def test_more_than_a_page_is_listed_whole(subject: Subject, namespace: str) -> None:

@@ -27,6 +27,7 @@ MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 CORE, SLICES, SYNCERS = "/api/v1", "/apis/discovery.k8s.io/v1", "/apis/eurekube.io/v1"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 Json = dict[str, Any]
@@ -461,6 +462,25 @@ class TestLists:
         assert cells["Up"] is None
         assert cells["Age"].endswith("s")
         assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
+
+    def test_metadata_alone_comes_in_pages(self, server: KubernetesSubject, namespace: str) -> None:
+        """`as=PartialObjectMetadataList` gives kind and metadata of each object, also of built-in ones, and no spec."""
+        empty = server.call("GET", pods(namespace), accept=METADATA).json()
+        assert (empty["kind"], empty["apiVersion"]) == ("PartialObjectMetadataList", "meta.k8s.io/v1")
+        assert not empty["items"]
+        for name in ("p1", "p2"):
+            spec = {"containers": [{"name": "a", "image": "example.invalid/a"}]}
+            server.post(pods(namespace), {"metadata": {"name": name}, "spec": spec})
+        first = server.call("GET", pods(namespace), accept=METADATA, limit=1).json()
+        second = server.call("GET", pods(namespace), accept=METADATA, **{"continue": first["metadata"]["continue"]})
+        rest = second.json()
+        assert first["metadata"]["resourceVersion"] == rest["metadata"]["resourceVersion"]
+        for page, name in ((first, "p1"), (rest, "p2")):
+            (item,) = page["items"]
+            assert set(item) == {"kind", "apiVersion", "metadata"}
+            assert (item["kind"], item["apiVersion"]) == ("PartialObjectMetadata", "meta.k8s.io/v1")
+            assert item["metadata"]["name"] == name
+            assert item["metadata"]["uid"] == server.call("GET", pods(namespace, name)).json()["metadata"]["uid"]
 
 
 def transition() -> Json:

@@ -225,6 +225,8 @@ class EmbeddedKubernetes:
         found = lists.page(self._objects.store, resource, target.namespace, request.query)
         if _wants_table(request):
             return self._table(request, resource, found.items, found.metadata)
+        if _wants(request, "PartialObjectMetadataList"):
+            return _json(200, tables.metadata_list([stored.obj for stored in found.items], found.metadata))
         head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": found.metadata}
         items = b",".join(stored.item(typed=resource.custom) for stored in found.items)
         body = msgspec.json.encode(head)[:-1] + b',"items":[' + items + b"]}\n"
@@ -346,7 +348,13 @@ def _delete_options(request: Request) -> DeleteOptions:
 
 
 def _wants_table(request: Request) -> bool:
-    return "as=Table" in request.headers.get("accept", "").partition(",")[0].replace(" ", "")
+    return _wants(request, "Table")
+
+
+def _wants(request: Request, kind: str) -> bool:
+    """Whether the media type that is accepted first names this kind of `meta.k8s.io`."""
+    first = request.headers.get("accept", "").partition(",")[0].replace(" ", "")
+    return f"as={kind}" in first.split(";")
 
 
 def _version() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`as=Table`: the printer columns that `kubectl get` shows.
+"""`as=Table`, the printer columns that `kubectl get` shows, and `as=PartialObjectMetadataList`, metadata alone.
 
 Custom resources print their definition's columns; a few built-in kinds have theirs; the rest have Name and Age.
 """
@@ -96,8 +96,7 @@ def table(
         if include == "Object":
             row["object"] = obj
         elif include != "None":
-            head = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
-            row["object"] = {**head, "metadata": obj["metadata"]}
+            row["object"] = _metadata(obj)
         rows.append(row)
     definitions = [
         {
@@ -111,6 +110,16 @@ def table(
     ]
     head = {"kind": "Table", "apiVersion": "meta.k8s.io/v1"}
     return {**head, "metadata": dict(metadata), "columnDefinitions": definitions, "rows": rows}
+
+
+def metadata_list(objects: Iterable[Mapping[str, Any]], metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """A `meta.k8s.io/v1` PartialObjectMetadataList; its items say their kind, also those of built-in resources."""
+    head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+    return {**head, "metadata": dict(metadata), "items": [_metadata(obj) for obj in objects]}
+
+
+def _metadata(obj: Mapping[str, Any]) -> dict[str, Any]:
+    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
 
 
 def _cell(column: Column, obj: Mapping[str, Any], now: float) -> Any:

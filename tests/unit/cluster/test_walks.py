@@ -11,6 +11,7 @@ from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model import Cause, Complete, Source, Unknown
 from tests.unit.cluster.world import World, answer
 
+METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 EMPTY = {"kind": "ServiceList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": []}
 
 
@@ -53,6 +54,35 @@ def test_a_list_is_walked_in_pages_of_500(world: World) -> None:
     assert len(names(listed.of("shop"))) == 1001
     assert [query["limit"] for query in queries] == ["500"] * 3
     assert not any("resourceVersion" in query for query in queries)
+
+
+def test_pods_are_walked_in_pages_of_metadata(world: World) -> None:
+    """501 Pods come in two calls that accept metadata alone; a denied namespace is Unknown by itself."""
+    for number in range(501):
+        body = {"metadata": {"name": f"p-{number:03}"}, "spec": {"containers": [{"name": "c", "image": "c"}]}}
+        world.make("/api/v1/namespaces/shop/pods", body)
+    world.server.deny("pods", "list", "secret")
+    before = len(world.requests)
+    listed = world.cluster.list_pods(["shop", "secret"])
+    asked = world.requests[before:]
+    assert names(listed.of("shop")) == [f"p-{number:03}" for number in range(501)]
+    assert cause(listed.of("secret")) is Cause.DENIED
+    assert len(asked) == 3
+    assert {request.headers["accept"] for request in asked} == {METADATA}
+
+
+@pytest.mark.parametrize("uid", [{}, {"uid": ""}, {"uid": 7}])
+def test_a_pod_without_a_uid_makes_its_namespace_unknown(world: World, uid: dict[str, Any]) -> None:
+    """A list of Pods is evidence of who is gone: one that cannot be told apart spoils it."""
+    items = [{"metadata": {"name": "p", "namespace": "shop", **uid}}]
+    scripted(world, answer(200, {**page(items), "kind": "PartialObjectMetadataList"}))
+    assert cause(world.cluster.list_pods(["shop"]).of("shop")) is Cause.UNUSABLE
+
+
+def test_a_server_that_sends_whole_pods_is_not_understood(world: World) -> None:
+    """Another kind of list than the one that was asked for is none."""
+    scripted(world, answer(200, {**page([]), "kind": "PodList"}))
+    assert cause(world.cluster.list_pods(["shop"]).of("shop")) is Cause.UNUSABLE
 
 
 def test_a_namespace_without_objects_is_complete_and_empty(world: World) -> None:
