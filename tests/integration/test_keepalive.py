@@ -1,0 +1,131 @@
+"""Nothing but `keepalive` runs, and a real Eureka evicts, restarts empty, and holds strangers."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from eurekube_sync.exit_codes import ExitCode
+from tests.command.program import IDS, Program, rating
+from tests.command.test_passes import wait_for
+from tests.integration.program import Registry
+from tests.servers.eureka import EurekaServer
+
+pytestmark = pytest.mark.servers
+
+LEASE = 6
+SHORT = ("--lease-duration", f"{LEASE}s", "--renewal-interval", "2s", "--registry-cache", "2s")
+OFTEN = ("--interval", "1s", "--renewal-interval", "2s")
+
+
+@pytest.fixture(scope="module")
+def eureka() -> Iterator[EurekaServer]:
+    """A fast server of its own: it is restarted."""
+    with EurekaServer() as server:
+        yield server
+
+
+@pytest.fixture
+def registry(eureka: EurekaServer) -> Registry:
+    """What stands in it."""
+    return Registry(url=eureka.url)
+
+
+@pytest.fixture
+def program(eureka: EurekaServer, registry: Registry, tmp_path: Path) -> Iterator[Program]:
+    """Two instances with short leases, registered by `run`, which has left a snapshot and is gone, like its cluster."""
+    with rating(tmp_path) as found:
+        found.eureka_url = eureka.url
+        done = found.run(*SHORT, "--snapshot", tmp_path / "snapshot.json")
+        assert done.code == 0, done.out + done.err
+        found.kubeconfig()  # it points where nobody listens any more
+    assert [registry.status("RATING", id_) for id_ in IDS] == ["UP", "UP"]
+    yield found
+    for id_ in IDS:
+        requests.delete(f"{eureka.url}/apps/RATING/{id_}", timeout=10)
+
+
+def register(registry: Registry, app: str, id_: str, *, duration: int, owner: str) -> dict[str, Any]:
+    """An instance of another owner, with a lease of its own; gives what stands."""
+    body = {
+        "instanceId": id_,
+        "hostName": "192.0.2.7",
+        "ipAddr": "192.0.2.7",
+        "app": app,
+        "vipAddress": app.lower(),
+        "status": "UP",
+        "port": {"$": 8080, "@enabled": "true"},
+        "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": duration},
+        "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+        "metadata": {"eurekube.owner": owner, "eurekube.cluster": "elsewhere", "eurekube.syncer": "a/b"},
+    }
+    requests.post(f"{registry.url}/apps/{app}", json={"instance": body}, timeout=10).raise_for_status()
+    found = registry.instance(app, id_)
+    assert found is not None
+    return found
+
+
+def test_leases_outlive_cluster_and_operator(program: Program, registry: Registry) -> None:
+    """After more than three durations ours are UP; a stranger's lease has lapsed, another's was never renewed."""
+    stranger = register(registry, "BILLING", "other:billing:1", duration=3600, owner="other")
+    register(registry, "BILLING", "other:billing:2", duration=LEASE, owner="other")
+    kubeconfig = str(program.folder / "changed-kubeconfig")
+    assert program.run("--dry-run", KUBECONFIG=kubeconfig).code == ExitCode.CLUSTER_UNAVAILABLE
+    begun = time.monotonic()
+    process = program.start("keepalive", "--daemon", *OFTEN, KUBECONFIG=kubeconfig)
+    while time.monotonic() < begun + 3 * LEASE + 4:
+        assert [registry.status("RATING", id_) for id_ in IDS] == ["UP", "UP"]
+        time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    ended = program.end(process)
+    assert ended.code == 0, ended.out + ended.err
+    assert registry.status("BILLING", "other:billing:2") is None, "this server does evict"
+    assert registry.instance("BILLING", "other:billing:1") == stranger
+    wait_for(lambda: registry.status("RATING", IDS[0]) is None, seconds=2 * LEASE + 10)
+
+
+def test_a_restart_of_eureka_loses_nothing_of_ours(program: Program, registry: Registry, eureka: EurekaServer) -> None:
+    """The server comes back empty while a keepalive runs: both instances are registered again, as they were."""
+    before = [registry.instance("RATING", id_) for id_ in IDS]
+    process = program.start("keepalive", "--daemon", *OFTEN, "--snapshot", program.folder / "snapshot.json")
+    eureka.restart()
+    wait_for(lambda: [registry.status("RATING", id_) for id_ in IDS] == ["UP", "UP"], seconds=30)
+    process.send_signal(signal.SIGTERM)
+    ended = program.end(process)
+    assert ended.code == 0, ended.out + ended.err
+    assert [unchanging(registry.instance("RATING", id_)) for id_ in IDS] == [unchanging(one) for one in before]
+    wait_for(lambda: apps(registry) == ["RATING"])
+
+
+def test_only_ours_come_back_and_a_stranger_under_our_id_stays(program: Program, registry: Registry) -> None:
+    """One of our ids was taken by another owner meanwhile: a conflict, and it is left exactly as it is."""
+    for id_ in IDS:
+        requests.delete(f"{registry.url}/apps/RATING/{id_}", timeout=10).raise_for_status()
+    taken = register(registry, "RATING", IDS[0], duration=3600, owner="other")
+    time.sleep(2)  # the server's list shows it
+    ended = program.command("keepalive", "--snapshot", program.folder / "snapshot.json", stdin="")
+    assert ended.code == 0, ended.out + ended.err
+    assert ended.out.splitlines()[-1] == "1 registered, 0 renewed; 1 in conflict"
+    assert "an instance of owner other stands under our id" in ended.sentence
+    assert registry.instance("RATING", IDS[0]) == taken
+    assert registry.status("RATING", IDS[1]) == "UP"
+
+
+def apps(registry: Registry) -> list[str]:
+    """The names in the list of all, as old as the server's cache."""
+    answer = requests.get(f"{registry.url}/apps", headers={"Accept": "application/json"}, timeout=10)
+    return [app["name"] for app in answer.json()["applications"]["application"]]
+
+
+def unchanging(instance: dict[str, Any] | None) -> dict[str, Any] | None:
+    """An instance without its timestamps."""
+    if instance is None:
+        return None
+    times = {"leaseInfo", "lastUpdatedTimestamp", "lastDirtyTimestamp", "actionType"}
+    return {name: value for name, value in instance.items() if name not in times}
