@@ -109,7 +109,7 @@ def pair(
             options=("--registry-cache=3s", f"--eureka-url={urls}"),
         )
         config = write_kubeconfig(tmp_path / "lives-on", url=kubernetes.url, token=program.token)
-        connection = Connection(eureka_url=urls, kubeconfig=str(config), sweep_interval=1)
+        connection = Connection(eureka_url=urls, kubeconfig=str(config), call_timeout=2, sweep_interval=1)
         with connect(connection, SystemClock()) as world:
             uid = kubernetes_world.request("GET", "/api/v1/namespaces/kube-system")["metadata"]["uid"]
             yield Pair(first=first, second=second, program=program, world=world, cluster_uid=uid)
@@ -165,6 +165,28 @@ def test_both_peers_are_down(pair: Pair, kubernetes_world: KubernetesWorld) -> N
             started.result()
     for _ in range(2):
         assert pair.run() is ExitCode.OK
+    pair.both_hold(addresses)
+
+
+def test_a_peer_hangs(pair: Pair, kubernetes_world: KubernetesWorld) -> None:
+    """One that takes calls and answers none costs a pass two timeouts, when it is used as when it is swept."""
+    addresses = give_endpoints(kubernetes_world, 5)
+    create_syncer(kubernetes_world)
+    assert pair.run() is ExitCode.OK
+    pair.both_hold(addresses)
+
+    pair.first.pause()
+    try:
+        for _ in range(2):
+            addresses = give_endpoints(kubernetes_world, len(addresses) + 1)
+            begun = time.monotonic()
+            assert pair.run() is ExitCode.OK
+            assert time.monotonic() - begun < 2 * 2 + 3
+            held = Registry(url=pair.second.url)
+            assert {held.status("SHOP", id_) for id_ in pair.ids(addresses)} == {"UP"}
+    finally:
+        pair.first.resume()
+    assert pair.run() is ExitCode.OK
     pair.both_hold(addresses)
 
 
