@@ -82,7 +82,7 @@ class TestSecrets:
             ended = settled.run(*options, **login)
             assert ended.code == ExitCode.OK, ended.out + ended.err
             said += [ended.out, ended.err]
-        ended = settled.command("keepalive", "-v", **login)
+        ended = settled.command("keepalive", "-v", stdin="", **login)
         assert ended.code == ExitCode.OK, ended.out + ended.err
         said += [ended.out, ended.err]
         playground.eureka.refuse_writes = True
