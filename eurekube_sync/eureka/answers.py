@@ -11,6 +11,7 @@ import socket
 import ssl
 from dataclasses import dataclass
 
+import msgspec
 import requests
 
 from eurekube_sync.errors import (
@@ -188,7 +189,19 @@ def _redirect(answer: Answer) -> RegistryError:
     )
 
 
+class _SpringError(msgspec.Struct):
+    """What Spring Boot answers in place of Eureka's text; its `timestamp` would make every sentence another."""
+
+    error: str
+    message: str = ""
+
+
 def _excerpt(body: bytes) -> str:
+    try:
+        told = msgspec.json.decode(body, type=_SpringError)
+        body = (told.message or told.error).encode(errors="replace")
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        pass  # Eureka's own, which is text
     text = " ".join(body[:300].decode(errors="replace").split())
     return f"{text[:160]}..." if len(text) > 160 else text or "no reason given"
 

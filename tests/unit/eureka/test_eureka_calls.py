@@ -330,6 +330,14 @@ class TestWrites:
         assert "Missing ip address" in str(error)
         assert len(str(error)) < 400
 
+    @pytest.mark.parametrize(("message", "told"), [("", "Bad Request"), ("Missing ip address", "Missing ip address")])
+    def test_a_refusal_is_told_without_its_time(self, message: str, told: str) -> None:
+        """Spring's error bodies hold the moment: the same refusal twice is the same sentence."""
+        body = {"timestamp": "2026-11-21T08:00:06Z", "status": 400, "error": "Bad Request", "message": message}
+        client, _ = connect(Response(status=400, body=json.dumps(body).encode()))
+        error = error_of(lambda: client.register(INSTANCE, dirty_timestamp=1))
+        assert str(error).endswith(f"Eureka refuses the instance ({told}).")
+
     @pytest.mark.parametrize(
         ("status", "url"), [(403, "http://eureka/eureka"), (401, "http://sync:s3cret@eureka/eureka")]
     )
