@@ -20,6 +20,8 @@ class Grounds(StrEnum):
     """A person deletes the syncer."""
     REPLACED = "Replaced"
     """Another pod listens at its address and port."""
+    POD_GONE = "PodGone"
+    """Its pod is not in a complete list of its namespace's pods."""
     ORPHANED = "Orphaned"
     """Its namespace was listed completely and has no such syncer."""
 

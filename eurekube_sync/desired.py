@@ -85,6 +85,8 @@ class Desired:
     wanted_by: Mapping[InstanceKey, SyncerRef]
     syncers: Listed[SyncerObject]
     """Where a syncer's absence proves that it was deleted."""
+    living_pods: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """UIDs of all pods, for each namespace whose pods were listed completely."""
     pods_by_socket: Mapping[tuple[str, int], frozenset[str]] = field(default_factory=dict)
     """See `catalog.pods_by_socket`; empty while no syncer is frozen."""
 

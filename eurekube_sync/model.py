@@ -238,6 +238,8 @@ class ClusterView:
     syncers: Listed[SyncerObject]
     services: Listed[Service]
     slices: Listed[EndpointSlice]
+    pods: Listed[PodRef] | None = None
+    """None while nobody needs to know which pods live."""
     crd_live: Source[bool]
     """Complete(True) when deletions of syncers are people's; Unknown(CRD_TERMINATING) when the CRD itself goes."""
 

@@ -247,6 +247,8 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
         case Frozen():
             if not claim.unknown and _replaced(instance, desired):
                 return cancel("another pod has its address and port", Grounds.REPLACED)
+            if not claim.unknown and _pod_gone(instance, syncer, desired):
+                return cancel("its pod is gone", Grounds.POD_GONE)
             return renew(f"frozen: {claim.reason}")
         case Serving():
             leaving = claim.leaving.get(instance.key)
@@ -296,6 +298,12 @@ def _replaced(instance: ObservedInstance, desired: Desired) -> bool:
     there: Mapping[tuple[str, int], frozenset[str]] = desired.pods_by_socket
     uids = there.get((instance.ip_addr, instance.port.number), frozenset())
     return uid is not None and bool(uids) and uid not in uids
+
+
+def _pod_gone(instance: ObservedInstance, syncer: SyncerRef, desired: Desired) -> bool:
+    uid = pod_uid_of(instance)
+    living = desired.living_pods.get(syncer.namespace)
+    return uid is not None and living is not None and uid not in living
 
 
 def _holder(instance: ObservedInstance) -> str:

@@ -16,6 +16,7 @@ from eurekube_sync.model import (
     InstanceKey,
     Listed,
     ObservedInstance,
+    PodRef,
     Service,
     Source,
     SyncerObject,
@@ -91,6 +92,10 @@ class Cluster(Protocol):
 
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[EndpointSlice]:
         """All EndpointSlices that belong to a Service."""
+
+    def list_pods(self, namespaces: Sequence[str]) -> Listed[PodRef]:
+        """Names and UIDs of all Pods of these namespaces, as metadata-only lists. Asked for only while instances of a
+        frozen syncer stand: a pod that is gone is the evidence that takes one out."""
 
     def crd_live(self) -> Source[bool]:
         """Complete(True) when the CRD is there and not being deleted; Unknown(CRD_TERMINATING) when it is.

@@ -38,7 +38,7 @@ from eurekube_sync.plan import Obstacle, Plan, make_plan, plan_blind, plan_renew
 from eurekube_sync.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.settle import put_finalizers_on, settle
-from eurekube_sync.view import read_cluster, unread_cluster
+from eurekube_sync.view import living_pods, read_cluster, read_pods, unread_cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +121,9 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     if isinstance(registry, Complete):
         registry = Complete(data=registry.data.remembering(world.own_writes.recent(world.clock.monotonic())))
     desired = claim_all(view, Naming(ownership=ownership, lease=settings.lease))
+    if isinstance(registry, Complete):
+        view = read_pods(world.cluster, view, desired, registry.data)
+        desired = replace(desired, living_pods=living_pods(view))
 
     deadline.stage(_APPLYING)
     plan, registry, held = _decide(applier, settings, desired, registry)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from eurekube_sync.desired import Desired, Frozen
 from eurekube_sync.model import Cause, ClusterView, Complete, Listed, Source, SyncerObject, SyncerRef, Unknown
-from eurekube_sync.observed import Scope
+from eurekube_sync.observed import Observed, Scope, keys_by_syncer
 from eurekube_sync.ports import Cluster
 
 _FEW_NAMESPACES = 20
@@ -52,6 +53,28 @@ def read_cluster(
     )
 
 
+def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: Observed) -> ClusterView:
+    """The view with the pods of each namespace where instances of a frozen syncer stand: nothing else tells which of
+    them still live."""
+    standing = keys_by_syncer(observed)
+    namespaces = {
+        ref.namespace
+        for ref, claim in desired.claims.items()
+        if isinstance(claim, Frozen) and not claim.unknown and ref in standing
+    }
+    return replace(view, pods=cluster.list_pods(sorted(namespaces))) if namespaces else view
+
+
+def living_pods(view: ClusterView) -> Mapping[str, frozenset[str]]:
+    """UIDs of the pods of each namespace whose list is complete."""
+    listed = view.pods.by_namespace if view.pods else {}
+    return {
+        namespace: frozenset(pod.uid for pod in source.data)
+        for namespace, source in listed.items()
+        if isinstance(source, Complete)
+    }
+
+
 def unknown_sources(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
     """What could not be read, by name; a source that was not needed is not among it."""
     if view is None:
@@ -62,6 +85,7 @@ def unknown_sources(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
         ("EurekaSyncers", view.syncers),
         ("Services", view.services),
         ("EndpointSlices", view.slices),
+        *((("Pods", view.pods),) if view.pods else ()),
     ):
         sources = [("", listed.elsewhere), *((f" of {n}", s) for n, s in sorted(listed.by_namespace.items()))]
         for where, source in sources:

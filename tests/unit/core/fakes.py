@@ -24,6 +24,7 @@ from eurekube_sync.model import (
     InstanceStatus,
     Listed,
     ObservedInstance,
+    PodRef,
     Service,
     Source,
     SyncerObject,
@@ -46,7 +47,9 @@ Thing = TypeVar("Thing", bound=SyncerObject | Service | EndpointSlice)
 START = 1_800_000_000.0
 _NOT_READ = Unknown(cause=Cause.NOT_READ, message="not asked for")
 _FAILED = Unknown(cause=Cause.UNAVAILABLE, message="the wire failed")
-_READS = frozenset({"list_instances", "read_instance", "identity", "list_syncers", "list_services", "list_slices"})
+_READS = frozenset(
+    {"list_instances", "read_instance", "identity", "list_syncers", "list_services", "list_slices", "list_pods"}
+)
 
 
 class Killed(BaseException):
@@ -260,6 +263,8 @@ class Cluster:
         self.services: list[Service] = []
         self.slices: list[EndpointSlice] = []
         self.events: list[EventRecord] = []
+        self.pods: dict[str, tuple[PodRef, ...]] = {}
+        """Pods beside those that stand in a slice."""
         self.uid: Source[str] = Complete(data=CLUSTER)
         self.crd: Source[bool] = Complete(data=True)
         self.unknown: dict[tuple[str, str], Unknown] = {}
@@ -278,6 +283,21 @@ class Cluster:
 
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[EndpointSlice]:
         return self._list("slices", self.slices, namespaces)
+
+    def list_pods(self, namespaces: Sequence[str]) -> Listed[PodRef]:
+        def walk() -> Listed[PodRef]:
+            living = {
+                namespace: {*self.pods.get(namespace, ()), *self._pods_in_slices(namespace)} for namespace in namespaces
+            }
+            return Listed(
+                by_namespace={
+                    namespace: self.unknown.get(("pods", namespace)) or Complete(data=tuple(sorted(pods)))
+                    for namespace, pods in living.items()
+                },
+                elsewhere=_NOT_READ,
+            )
+
+        return self.wire.send("list_pods", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED))
 
     def crd_live(self) -> Source[bool]:
         return self.wire.send("crd_live", lambda: self.crd, lambda: _FAILED)
@@ -334,6 +354,10 @@ class Cluster:
             )
 
         return self.wire.send(f"list_{kind}", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED))
+
+    def _pods_in_slices(self, namespace: str) -> Iterable[PodRef]:
+        pieces = [piece for piece in self.slices if piece.namespace == namespace]
+        return (endpoint.pod for piece in pieces for endpoint in piece.endpoints if endpoint.pod)
 
     def _add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
         self._maybe_refuse("add_finalizer")

@@ -12,6 +12,7 @@ from eurekube_sync.model import Cause, Complete, Port, ServicePort, SyncerRef, U
 from eurekube_sync.observed import Scope
 from eurekube_sync.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.syncer import ABANDON_ANNOTATION, CLEANUP_FINALIZER
+from eurekube_sync.view import unknown_sources
 
 from .build import (
     DENIED,
@@ -536,3 +537,39 @@ def test_a_pod_that_registers_itself_gets_no_second_instance(world: FakeWorld) -
     world.later(60)
     world.run()
     assert key(1) in world.registry.held
+
+
+@pytest.mark.parametrize(
+    ("listed", "left"),
+    [
+        ("both", {A, B}),  # whatever happened to Services and slices
+        ("the first", {A}),
+        ("none known", {A, B}),
+    ],
+)
+def test_a_frozen_syncer_loses_an_instance_when_its_pod_is_gone(world: FakeWorld, listed: str, left: set[str]) -> None:
+    """A complete list of pods is evidence; one that could not be read is none."""
+    world.run()
+    world.later(60)
+    add_app(world, "other", 9)
+    world.run()
+    world.later(60)
+    alive = [one.pod for one in (endpoint(1), endpoint(2)) if one.pod]
+    world.cluster.pods[NS] = tuple(alive if listed == "both" else alive[:1])
+    if listed == "none known":
+        world.cluster.unknown["pods", NS] = DENIED
+    world.cluster.services = [one for one in world.cluster.services if one.name == "other"]
+    world.cluster.slices = [one for one in world.cluster.slices if one.service == "other"]
+    report = world.run()
+    assert {name for name in ours(world) if name.startswith("RATING")} == left
+    assert ("Pods of rating", DENIED) in unknown_sources(report.view) or listed != "none known"
+    assert world.wire.verbs().count("list_pods") == 1
+
+
+def test_pods_are_not_listed_while_no_syncer_is_frozen(world: FakeWorld) -> None:
+    """Nor for one without instances."""
+    world.cluster.apply(syncer("broken", selector={"app": "nobody"}))
+    world.run()
+    world.later(60)
+    world.run()
+    assert "list_pods" not in world.wire.verbs()
