@@ -107,6 +107,14 @@ def test_reports_hold_the_headroom(settled: Program) -> None:
     assert json.loads(settled.run("-o", "json").out)["selfPreservation"] == data
 
 
+def test_several_passes_say_once_that_we_would_be_missed(settled: Program) -> None:
+    """We hold two of three instances: said at INFO by whoever goes on, and not by each single pass."""
+    for command in ("run", "keepalive"):
+        ended = settled.command(command, "--passes", "2", "--interval", "1s", stdin="")
+        assert ended.err.count("INFO self-preservation: we hold 67% of Eureka's 3 instances") == 1
+    assert not settled.run().err
+
+
 def test_what_eureka_lost_is_brought_back(program: Program, snapshot: Path) -> None:
     """Registered and renewed; then all is in sync; the stranger stands as before."""
     forget(program, IDS[0])
