@@ -94,15 +94,16 @@ class PassReport:
     """The pass's time was over, or it was asked to stop, before all was tried."""
 
 
-_LISTING, _RENEWING, _READING, _APPLYING, _SETTLING = 0.25, 0.55, 0.75, 0.9, 1.0
+_IDENTIFYING, _LISTING, _RENEWING, _READING, _APPLYING, _SETTLING = 0.1, 0.3, 0.55, 0.75, 0.9, 1.0
 """When each stage has to end, as a share of the pass's time: one that hangs leaves the later ones theirs."""
 
 
 def reconcile(world: World, settings: PassSettings) -> PassReport:
     """Makes Eureka equal to what the cluster says, as far as both could be read."""
     deadline = Deadline(world.clock, settings.deadline, world.time_limit)
-    deadline.stage(_LISTING)
+    deadline.stage(_IDENTIFYING)
     identity = world.cluster.identity()
+    deadline.stage(_LISTING)
     listed = world.registry.list_instances()
 
     deadline.stage(_RENEWING)

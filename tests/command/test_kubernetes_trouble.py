@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -68,6 +69,23 @@ def test_a_closed_port_is_one_sentence(settled: Program) -> None:
     ended = settled.run("--kubeconfig", settled.kubeconfig_of("http://127.0.0.1:1"))
     assert ended.code == ExitCode.CLUSTER_UNAVAILABLE
     assert "http://127.0.0.1:1" in ended.sentence
+    assert_only_renewed(ended)
+
+
+@pytest.mark.parametrize("where", ["/api/v1/namespaces/kube-system", "eurekasyncers", "endpointslices"])
+def test_an_api_that_hangs_takes_no_lease_its_renewal(settled: Program, where: str) -> None:
+    """It gets a share of the pass's time, and Eureka the rest."""
+
+    def proxy(request: Request, api: Handler) -> Response:
+        if where in request.path:
+            time.sleep(8)
+        return api(request)
+
+    begun = time.monotonic()
+    with settled.kubernetes_behind(proxy) as kubeconfig:
+        ended = settled.run("--kubeconfig", kubeconfig, "--pass-timeout", "10s")
+        assert time.monotonic() - begun < 12
+    assert ended.code == ExitCode.CLUSTER_UNAVAILABLE, ended.out
     assert_only_renewed(ended)
 
 
