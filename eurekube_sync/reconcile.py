@@ -94,7 +94,7 @@ class PassReport:
     """The pass's time was over, or it was asked to stop, before all was tried."""
 
 
-_IDENTIFYING, _LISTING, _RENEWING, _READING, _APPLYING, _SETTLING = 0.1, 0.3, 0.55, 0.75, 0.9, 1.0
+_IDENTIFYING, _LISTING, _RENEWING, _READING, _APPLYING, _SETTLING = 0.1, 0.3, 0.7, 0.8, 0.92, 1.0
 """When each stage has to end, as a share of the pass's time: one that hangs leaves the later ones theirs."""
 
 
@@ -151,7 +151,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     return replace(
         report,
         held=held,
-        outcomes=outcomes,
+        outcomes=_renew_the_rest(applier, outcomes),
         statuses=written,
         cluster_errors=(*errors, *more_errors),
         cut_short=deadline.cut_short,
@@ -213,6 +213,13 @@ def _carry_out(
     outcomes = Outcomes.of(done)
     world.own_writes.note(outcomes, world.clock.monotonic())
     return outcomes, held, errors
+
+
+def _renew_the_rest(applier: Applier, outcomes: Outcomes) -> Outcomes:
+    """Renewals that their stage left over, in whatever time the later stages did not need."""
+    untried = [o.action for o in outcomes.by_key.values() if o.result is Result.NOT_TRIED]
+    rest = [action for action in untried if isinstance(action, Renew)]
+    return Outcomes.of([*outcomes.by_key.values(), *applier.renew(rest)]) if rest else outcomes
 
 
 def _blocked(plan: Plan, desired: Desired) -> list[Instance]:

@@ -143,6 +143,21 @@ def test_a_slow_server_takes_no_renewal_its_time(world: FakeWorld, call: str) ->
         assert world.wire.verbs().count("renew") >= 2
 
 
+def test_renewals_that_their_stage_left_over_get_the_time_that_is_left() -> None:
+    """A slow Eureka renews more than its stage holds when nothing else is to be done."""
+    world = FakeWorld()
+    world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 51))), syncer())
+    world.run()
+    world.later(60)
+    slow(world, "renew", 1)
+    report = world.run(deadline=100)
+    assert world.wire.verbs().count("renew") == 50
+    assert not report.outcomes.failures
+    world.later(30)
+    world.run(deadline=60)
+    assert world.wire.verbs().count("renew") > 50 * 0.8
+
+
 def test_no_instance_goes_while_its_successor_cannot_even_be_read(world: FakeWorld) -> None:
     """A blocked add is a failed one."""
     world.run()
