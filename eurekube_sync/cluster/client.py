@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from eurekube_sync.cluster import projection, wire
-from eurekube_sync.cluster.calls import Backoff, Calls, has_cause, refusal
+from eurekube_sync.cluster.calls import Backoff, Calls, has_cause, is_page, refusal
 from eurekube_sync.cluster.connection import Answer, Call, Connection
-from eurekube_sync.cluster.walks import Kind, list_all, read_one
+from eurekube_sync.cluster.walks import Kind, list_all, read_one, unknown
 from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.errors import ClusterConflict, ClusterRejected
 from eurekube_sync.model import (
@@ -130,6 +130,8 @@ class KubernetesCluster:
             uid = msgspec.json.decode(answer.body, type=wire.DefinitionItem).metadata.uid
         except wire.UNREADABLE:
             uid = ""
+        if is_page(answer):
+            return unknown(refusal(call, answer))
         if answer.status == 404 or not uid:
             return Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API shows no namespace kube-system with a UID")
         return Complete(data=uid)

@@ -19,7 +19,7 @@ ODD_ANSWERS = {
         "eurekasyncers",
         Response(status=200, body=b'{"kind":"EurekaSyncerList","items":[{"metadata"'),
         ExitCode.CLUSTER_UNUSABLE,
-        "answered no list",
+        "answered no whole list",
     ),
     "410 for ever": (
         "endpointslices",
@@ -27,7 +27,7 @@ ODD_ANSWERS = {
         ExitCode.CLUSTER_UNAVAILABLE,
         "expired",
     ),
-    "empty body": ("services", Response(status=200), ExitCode.CLUSTER_UNUSABLE, "answered no list"),
+    "empty body": ("services", Response(status=200), ExitCode.CLUSTER_UNUSABLE, "answered no whole list"),
     "another kind": (
         "services",
         Response(status=200, body=b'{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[]}'),
