@@ -18,7 +18,7 @@ from eurekube_sync.errors import RegistryError, RegistryRejected, RegistryUnavai
 from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
 from eurekube_sync.observed import Unread
 from eurekube_sync.outcome import Outcome, Result, cause_of
-from eurekube_sync.ownership import Ownership
+from eurekube_sync.ownership import Ownership, syncer_of
 from eurekube_sync.plan import Plan
 from eurekube_sync.ports import Clock, Registry, Workers
 from eurekube_sync.renewals import RenewalLedger
@@ -27,6 +27,7 @@ _FAILURES_IN_A_ROW = 20
 _GOLDEN_RATIO = 0.6180339887498949
 
 A = TypeVar("A", bound=Action)
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -66,7 +67,7 @@ class Applier:
         self._reads, self._changes = _Streak(), _Streak()
 
     def read(self, keys: Iterable[InstanceKey]) -> dict[InstanceKey, ObservedInstance | Unread | None]:
-        """Reads each key uncached; a failure is an `Unread`."""
+        """Reads each key uncached, beginning somewhere else each time; a failure is an `Unread`."""
 
         def read(key: InstanceKey) -> ObservedInstance | Unread | None:
             if why := self._give_up(self._reads):
@@ -79,7 +80,7 @@ class Applier:
             self._reads.note(unreachable=False)
             return reading
 
-        wanted = list(dict.fromkeys(keys))
+        wanted = _rotated(list(dict.fromkeys(keys)), self._clock.now())
         return dict(zip(wanted, self._workers.each(read, wanted), strict=True))
 
     def renew(self, renewals: Sequence[Renew]) -> list[Outcome]:
@@ -189,6 +190,7 @@ class Applier:
 
     def _cancel(self, action: Cancel) -> Outcome:
         assert self._ownership is not None  # a pass that does not know who it is plans renewals alone
+        self._renewals.drop(action.key)
         self._registry.cancel(action.key, ours=self._ownership.holds)  # a 404 is as good
         return Outcome(action=action, result=Result.DONE)
 
@@ -204,10 +206,10 @@ def failed_adds(
     withdrawals: Iterable[Update | Cancel],
     outcomes: Iterable[Outcome],
     standing: Mapping[InstanceKey, ObservedInstance],
-    blocked: Iterable[Instance] = (),
+    blocked: Iterable[tuple[SyncerRef, Instance]] = (),
 ) -> dict[InstanceKey, str]:
-    """The withdrawals to hold back: an add of the same app or VIP failed or was blocked, and no UP instance of it would
-    be left.
+    """The withdrawals to hold back: an add of the same app, VIP or syncer failed or was blocked, and no UP instance of
+    it would be left.
 
     `outcomes` are those of the renewals and changes so far, `standing` what stood before, `blocked` the wanted
     instances that could not even be tried.
@@ -216,32 +218,32 @@ def failed_adds(
     failed: set[str] = set()
     left: Counter[str] = Counter()
     ended = {outcome.action.key: outcome for outcome in outcomes}
-    for instance in blocked:
-        failed.update(_names(instance.key, instance.vip_address))
+    for syncer, instance in blocked:
+        failed.update(_names(instance.key, instance.vip_address, syncer))
     for key, outcome in ended.items():
         action = outcome.action
         if isinstance(action, Register | Update) and brings_up(action):
-            names = _names(key, action.instance.vip_address)
+            names = _names(key, action.instance.vip_address, action.syncer)
             failed.update(names if outcome.failed else ())
             left.update(() if outcome.failed else names)
         elif isinstance(action, Renew) and action.heal and outcome.status is None:  # lapsed, and not brought back
-            failed.update(_names(key, action.heal.vip_address))
+            failed.update(_names(key, action.heal.vip_address, action.syncer))
     for key, observed in standing.items():
         gone = key in taken or (key in ended and ended[key].status is None)
         if observed.status is InstanceStatus.UP and not gone:
-            left.update(_names(key, observed.vip_address))
+            left.update(_names(key, observed.vip_address, syncer_of(observed)))
     held_back = {}
     for key in taken:
-        names = _names(key, standing[key].vip_address)
+        names = _names(key, standing[key].vip_address, syncer_of(standing[key]))
         if any(name in failed and not left[name] for name in names):
             held_back[key] = "the instances that were to take its place could not be registered"
     return held_back
 
 
-def _names(key: InstanceKey, vip_address: str) -> tuple[str, ...]:
-    return (f"app {key.app}", *(f"vip {name}" for name in vip_address.split(",") if name))
+def _names(key: InstanceKey, vip_address: str, syncer: SyncerRef | None) -> tuple[str, ...]:
+    return (f"app {key.app}", f"syncer {syncer}", *(f"vip {name}" for name in vip_address.split(",") if name))
 
 
-def _rotated(renewals: Sequence[Renew], now: float) -> list[Renew]:
-    start = int(len(renewals) * ((now // 10) * _GOLDEN_RATIO % 1))
-    return [*renewals[start:], *renewals[:start]]
+def _rotated(items: Sequence[T], now: float) -> list[T]:
+    start = int(len(items) * ((now // 10) * _GOLDEN_RATIO % 1))
+    return [*items[start:], *items[:start]]

@@ -43,6 +43,12 @@ class Deadline:
         self._end = self._begun + share * self._seconds
         self._limit.end_at(self._end)
 
+    def stage_of_rest(self, part: float, share: float) -> None:
+        """The same, for a part of what is left until that share: a later stage of the same time gets the rest."""
+        now = self._clock.monotonic()
+        self._end = now + part * max(0.0, self._begun + share * self._seconds - now)
+        self._limit.end_at(self._end)
+
     @property
     def passed(self) -> bool:
         """Whether it has passed; to be asked only by who then leaves something undone."""

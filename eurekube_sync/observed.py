@@ -52,11 +52,14 @@ class Observed:
         """The same with uncached reads laid over it; None is a 404: not there."""
         known = {key: reading for key, reading in readings.items() if not isinstance(reading, Unread)}
         unread = {key: reading for key, reading in readings.items() if isinstance(reading, Unread)}
-        laid_over = self.remembering(known)
-        return replace(laid_over, unread={**self.unread, **unread})
+        return replace(self._laid_over(known), unread={**self.unread, **unread})
 
     def remembering(self, written: Mapping[InstanceKey, ObservedInstance | None]) -> Observed:
-        """The same with these laid over it; None is an instance that is not there."""
+        """The same with our own late writes laid over it. A stranger that the list shows under our id is younger than
+        our write; and what was cancelled and is still listed may have come back, so that it stays to be read again."""
+        return self._laid_over({key: wrote for key, wrote in written.items() if wrote and key not in self.others})
+
+    def _laid_over(self, written: Mapping[InstanceKey, ObservedInstance | None]) -> Observed:
         if not written:
             return self
         ours, others = dict(self.ours), dict(self.others)
@@ -102,15 +105,6 @@ def keys_by_syncer(observed: Observed) -> Mapping[SyncerRef, frozenset[InstanceK
         assert syncer is not None  # `ours` holds none without
         found.setdefault(syncer, set()).add(key)
     return {syncer: frozenset(keys) for syncer, keys in found.items()}
-
-
-def marked_syncers(registry: Complete[tuple[ObservedInstance, ...]], owner: str) -> frozenset[SyncerRef]:
-    """The syncers that the owner's instances name, whether they exist or not."""
-    return frozenset(
-        syncer
-        for instance in registry.data
-        if instance.metadata.get(OWNER) == owner and (syncer := syncer_of(instance)) is not None
-    )
 
 
 def held_by_owner(

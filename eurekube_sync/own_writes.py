@@ -24,7 +24,7 @@ class OwnWrites:
         """Remember what a pass wrote; a failed call may have had its effect or not, and is forgotten."""
         for key, outcome in outcomes.by_key.items():
             wrote = _wrote(outcome)
-            if outcome.failed:
+            if outcome.failed or outcome.result in (Result.GONE, Result.CONFLICT):
                 self._writes.pop(key, None)
             elif wrote is not _NOTHING:
                 self._writes[key] = (now, wrote)

@@ -87,7 +87,8 @@ class Plan:
     @property
     def suspects(self) -> tuple[InstanceKey, ...]:
         """The keys to read uncached before anything is changed."""
-        return tuple(action.key for action in self.changes) + tuple(b.other for b in self.blocked if b.other)
+        in_the_way = tuple(key for b in self.blocked if b.other for key in {b.key, b.other})
+        return tuple(action.key for action in self.changes) + in_the_way
 
 
 def sorted_plan(actions: Iterable[Action], blocked: Iterable[Blocked] = ()) -> Plan:

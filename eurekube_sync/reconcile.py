@@ -23,6 +23,7 @@ from eurekube_sync.model import (
     ClusterView,
     Complete,
     Instance,
+    InstanceKey,
     InstanceStatus,
     LeaseTimes,
     ObservedInstance,
@@ -30,11 +31,11 @@ from eurekube_sync.model import (
     SyncerStatus,
     Unknown,
 )
-from eurekube_sync.observed import Observed, Scope, held_by_owner, marked_syncers, observe
+from eurekube_sync.observed import Observed, Scope, held_by_owner, keys_by_syncer, observe
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ownership import Ownership
-from eurekube_sync.plan import Obstacle, Plan, make_plan, plan_blind, plan_renewals
+from eurekube_sync.plan import Blocked, Obstacle, Plan, make_plan, plan_blind, plan_renewals
 from eurekube_sync.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.settle import put_finalizers_on, settle
@@ -111,23 +112,28 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
         return _renew_all(world, settings, deadline, listed, identity)
     ownership = Ownership(owner=settings.owner, cluster=identity.data)
     applier = _applier(world, ownership, deadline)
-    registry = listed if isinstance(listed, Unknown) else Complete(data=observe(listed, ownership, settings.scope))
-    renewed = [] if settings.dry_run else _renew_ours(applier, registry)
+    remembered = world.own_writes.recent(world.clock.monotonic())
+    registry: Complete[Observed] | Unknown = (
+        listed
+        if isinstance(listed, Unknown)
+        else Complete(data=observe(listed, ownership, settings.scope).remembering(remembered))
+    )
+    cancelled = frozenset(key for key, wrote in remembered.items() if wrote is None)
+    renewed = [] if settings.dry_run else _renew_ours(world, applier, registry, cancelled)
     if isinstance(registry, Complete) and registry.data.clashes:
         return _refuse(settings, deadline, registry, renewed, unread_cluster(identity))
 
     deadline.stage(_READING)
-    marked = marked_syncers(listed, settings.owner) if isinstance(listed, Complete) else frozenset()
+    marked = frozenset(keys_by_syncer(registry.data)) if isinstance(registry, Complete) else frozenset()
     view = read_cluster(world.cluster, identity, settings.scope, marked)
-    if isinstance(registry, Complete):
-        registry = Complete(data=registry.data.remembering(world.own_writes.recent(world.clock.monotonic())))
     desired = claim_all(view, Naming(ownership=ownership, lease=settings.lease))
     if isinstance(registry, Complete):
         view = read_pods(world.cluster, view, desired, registry.data)
         desired = replace(desired, living_pods=living_pods(view))
 
-    deadline.stage(_APPLYING)
+    deadline.stage_of_rest(0.5, _APPLYING)
     plan, registry, held = _decide(applier, settings, desired, registry)
+    deadline.stage(_APPLYING)
     report = PassReport(
         dry_run=settings.dry_run,
         plan=plan,
@@ -151,7 +157,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     return replace(
         report,
         held=held,
-        outcomes=_renew_the_rest(applier, outcomes),
+        outcomes=outcomes,
         statuses=written,
         cluster_errors=(*errors, *more_errors),
         cut_short=deadline.cut_short,
@@ -162,11 +168,15 @@ def _applier(world: World, ownership: Ownership | None, deadline: Deadline) -> A
     return Applier(world.registry, world.clock, world.workers, world.renewals, ownership, deadline)
 
 
-def _renew_ours(applier: Applier, registry: Complete[Observed] | Unknown) -> list[Outcome]:
-    """Renews all of ours that stands, whatever the cluster will say of it: a lease costs nothing."""
+def _renew_ours(
+    world: World, applier: Applier, registry: Complete[Observed] | Unknown, cancelled: frozenset[InstanceKey]
+) -> list[Outcome]:
+    """Renews all of ours that stands, whatever the cluster will say of it: a lease costs nothing. While Eureka cannot
+    be read, what this process renewed before; never what it has `cancelled` a moment ago."""
     if isinstance(registry, Unknown):
-        return []
-    return applier.renew(plan_renewals(registry.data.ours.values(), "it stands").of(Renew))
+        return applier.renew([Renew(key=key, syncer=None, why="it stood") for key in world.renewals.renewed_lately()])
+    standing = [instance for key, instance in registry.data.ours.items() if key not in cancelled]
+    return applier.renew(plan_renewals(standing, "it stands").of(Renew))
 
 
 def _decide(
@@ -175,9 +185,14 @@ def _decide(
     """The plan: drafted from the list, made from uncached reads of all that the draft would change, then braked."""
     if isinstance(registry, Unknown):
         return plan_blind(desired), registry, None
-    draft = make_plan(desired, registry.data)
-    observed = registry.data.refreshed(applier.read(draft.suspects))
-    plan, held = apply_brake(make_plan(desired, observed), observed, settings.brake, approved=settings.approved)
+    observed = registry.data
+    plan = make_plan(desired, observed)
+    read: set[InstanceKey] = set()
+    while unread := [key for key in plan.suspects if key not in read]:  # an uncached read may bring up another suspect
+        observed = observed.refreshed(applier.read(unread))
+        read.update(unread)
+        plan = make_plan(desired, observed)
+    plan, held = apply_brake(plan, observed, settings.brake, approved=settings.approved)
     return plan, Complete(data=observed), held
 
 
@@ -206,11 +221,15 @@ def _carry_out(
     withdrawals = [a for a in plan.actions if isinstance(a, Update | Cancel) and removes(a)]
     if withdrawals and isinstance(report.registry, Complete):
         observed = report.registry.data
-        gained = achieved(plan, done)
-        kept, held = apply_brake(gained, observed, settings.brake, approved=settings.approved)
+        lapsed_keys = {o.action.key for o in done if isinstance(o.action, Renew) and o.status is None}
+        standing = {key: instance for key, instance in observed.ours.items() if key not in lapsed_keys}
+        kept, held = apply_brake(
+            achieved(plan, done), replace(observed, ours=standing), settings.brake, approved=settings.approved
+        )
         withdrawals = [a for a in kept.actions if isinstance(a, Update | Cancel) and removes(a)]
-        done += applier.withdraw(withdrawals, failed_adds(withdrawals, done, observed.ours, _blocked(plan, desired)))
-    outcomes = Outcomes.of(done)
+        blocked = _blocked(plan, desired, observed)
+        done += applier.withdraw(withdrawals, failed_adds(withdrawals, done, observed.ours, blocked))
+    outcomes = _renew_the_rest(applier, Outcomes.of(done))
     world.own_writes.note(outcomes, world.clock.monotonic())
     return outcomes, held, errors
 
@@ -222,10 +241,22 @@ def _renew_the_rest(applier: Applier, outcomes: Outcomes) -> Outcomes:
     return Outcomes.of([*outcomes.by_key.values(), *applier.renew(rest)]) if rest else outcomes
 
 
-def _blocked(plan: Plan, desired: Desired) -> list[Instance]:
-    """What could not be tried and UP instances wait for; a pod that registers itself serves all the same."""
-    blocked = [desired.wanted(one.key) for one in plan.blocked if one.obstacle is not Obstacle.DUPLICATE]
-    return [wanted.instance for wanted in blocked if wanted and wanted.instance.status is InstanceStatus.UP]
+def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[tuple[SyncerRef, Instance]]:
+    """What could not be tried and UP instances wait for."""
+    blocked = [(one, desired.wanted(one.key)) for one in plan.blocked]
+    return [
+        (one.syncer, wanted.instance)
+        for one, wanted in blocked
+        if wanted and wanted.instance.status is InstanceStatus.UP and not _serves_itself(one, wanted.instance, observed)
+    ]
+
+
+def _serves_itself(blocked: Blocked, wanted: Instance, observed: Observed) -> bool:
+    """Whether the pod's own registration does for its callers what ours would."""
+    other = observed.others.get(blocked.other) if blocked.other else None
+    if blocked.obstacle is not Obstacle.DUPLICATE or other is None or other.status is not InstanceStatus.UP:
+        return False
+    return set(wanted.vip_address.split(",")) <= set(other.vip_address.split(","))
 
 
 def _renew_all(

@@ -39,6 +39,14 @@ class RenewalLedger:
         first = key not in self._last
         self._last[key] = now - (self._spread * crc32(key.id.encode()) / 2**32 if first else 0)
 
+    def drop(self, key: InstanceKey) -> None:
+        """Forget a lease that is cancelled."""
+        self._last.pop(key, None)
+
+    def renewed_lately(self) -> tuple[InstanceKey, ...]:
+        """The leases that this process renewed lately: what stood when Eureka could last be read."""
+        return tuple(sorted(self._last))
+
     def forget(self, now: float) -> None:
         """Forget what was not renewed for long: it is gone, or due anyway."""
         oldest = now - _FORGOTTEN_AFTER * self._period

@@ -144,6 +144,7 @@ class Registry:
         """What lists answer; single reads fail then, too."""
         self.refuse: dict[InstanceKey, Exception] = {}
         self.refuse_read: dict[InstanceKey, Exception] = {}
+        self.refuse_register: dict[InstanceKey, Exception] = {}
         """Keys whose writes fail."""
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
@@ -195,6 +196,8 @@ class Registry:
 
     def _register(self, instance: Instance, timestamp: int) -> None:
         self._maybe_refuse(instance.key)
+        if instance.key in self.refuse_register:
+            raise self.refuse_register[instance.key]
         old = self.held.get(instance.key)
         if old is not None and old.last_dirty_timestamp > timestamp:
             return  # ignored, with a 204

@@ -11,14 +11,14 @@ from eurekube_sync.actions import Cancel, Grounds, Register, Renew, Update
 from eurekube_sync.apply import Applier, failed_adds
 from eurekube_sync.deadline import Deadline
 from eurekube_sync.errors import RegistryRejected, RegistryUnavailable
-from eurekube_sync.model import Cause, InstanceStatus
+from eurekube_sync.model import Cause, InstanceStatus, SyncerRef
 from eurekube_sync.observed import Unread
 from eurekube_sync.outcome import Outcome, Result
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.workers import InTurn, ThreadWorkers
 
 from .build import DENIED, DOWN, OUT, OWNERSHIP, REF, UP, instance, key, stored
-from .fakes import START, Clock, Registry, When, Wire
+from .fakes import START, Clock, Registry, Wire
 
 DOWN_AGAIN = RegistryUnavailable("Eureka did not answer")
 
@@ -251,7 +251,7 @@ def test_a_vip_counts_like_an_app() -> None:
     standing = {old.key: stored(instance(1, app="old", vip="shared,other"))}
     new = Register(instance=instance(1, app="new", vip="shared"), syncer=REF, why="")
     assert set(failed_adds([old], [refused(new)], standing)) == {old.key}
-    apart = Register(instance=instance(1, app="new", vip="apart"), syncer=REF, why="")
+    apart = Register(instance=instance(1, app="new", vip="apart"), syncer=SyncerRef("a", "b"), why="")
     assert failed_adds([old], [refused(apart)], standing) == {}
 
 
@@ -317,7 +317,7 @@ def test_after_the_deadline_nothing_is_begun(bench: Bench) -> None:
 def test_each_key_is_read_once(bench: Bench) -> None:
     """A found instance, a 404, and a failure."""
     bench.registry.put(stored(instance(1)))
-    bench.wire.fail = (2, When.BEFORE)
+    bench.registry.refuse_read[key(3)] = RegistryUnavailable("Eureka did not answer")
     readings = bench.applier.read([key(1), key(2), key(1), key(3)])
     assert readings == {key(1): stored(instance(1)), key(2): None, key(3): Unread(why="Eureka did not answer")}
     assert len(bench.wire.calls) == 3

@@ -120,7 +120,7 @@ def test_what_eureka_lost_is_brought_back() -> None:
     before = dict(world.registry.held)
     kept = snapshot(instance(1), instance(2), instance(3, status=DOWN))
     report = run(world, lambda: kept)
-    assert world.wire.calls == [
+    assert [*world.wire.calls[:1], *sorted(world.wire.calls[1:3]), *world.wire.calls[3:]] == [
         "list_instances",
         *(f"read_instance {key(number)}" for number in (1, 2)),
         *(call for number in (1, 2) for call in (f"register {key(number)}", f"renew {key(number)}")),

@@ -1,0 +1,149 @@
+"""Scenes in which a pass once went wrong, or nearly: stale lists, strangers, slow servers, adds that fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.errors import RegistryRejected
+from eurekube_sync.model import Cause, InstanceStatus, Port, Unknown
+from eurekube_sync.own_writes import OwnWrites
+from eurekube_sync.renewals import RenewalLedger
+
+from .build import DOWN, NS, REF, TERMINATING, UP, endpoint, foreign, key, piece, service, syncer
+from .fakes import FakeWorld
+from .test_reconcile import A, B, add_app, article, ours, pods, slow
+
+
+def itself(number: int, status: InstanceStatus = UP, vip: str = "rating") -> object:
+    """The registration that a pod makes for itself."""
+    found = replace(foreign(f"pod-{number}:8080"), ip_addr=f"10.0.0.{number}", port=Port(8080, True))
+    return replace(found, status=status, vip_address=vip)
+
+
+def test_a_stranger_under_our_id_stays_when_a_duplicate_goes() -> None:
+    """Whatever an uncached read brings up is read uncached itself before it is written."""
+    world = article(cache=30)
+    duplicate = itself(1)
+    world.registry.put(duplicate)  # type: ignore[arg-type]
+    world.later(30)
+    world.registry.list_instances()
+    del world.registry.held[duplicate.key]  # type: ignore[attr-defined]
+    stranger = replace(foreign(), key=key(1))
+    world.registry.held[key(1)] = stranger
+    world.run()
+    assert world.registry.held[key(1)] == stranger
+
+
+@pytest.mark.parametrize(
+    ("status", "vip", "goes"), [(UP, "rating", True), (DOWN, "rating", False), (UP, "another", False)]
+)
+def test_a_pod_that_registers_itself_replaces_ours_only_when_it_serves(
+    status: InstanceStatus, vip: str, goes: bool
+) -> None:
+    """The last UP instance waits for one that callers find under the same name."""
+    world = FakeWorld()
+    world.cluster.apply(service(), piece(endpoint(1)), syncer())
+    add_app(world, "other", 9)
+    world.run()
+    world.registry.put(itself(2, status, vip))  # type: ignore[arg-type]
+    world.cluster.apply(piece(endpoint(2)))
+    world.run()
+    assert (key(1) not in world.registry.held) is goes
+
+
+def test_slow_reads_leave_time_for_what_they_found() -> None:
+    """100 first registrations, each read in more than a second: every pass registers some."""
+    world = FakeWorld()
+    world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 101))), syncer())
+    slow(world, "read_instance", 1.2)
+    world.run(deadline=120)
+    assert len(world.registry.held) > 20
+    for _ in range(5):
+        world.later(30)
+        world.run(deadline=120)
+    assert len(world.registry.held) == 100
+
+
+def test_what_was_just_written_is_no_orphan_while_the_crd_goes() -> None:
+    """The memory of a daemon asks for the CRD as the list does."""
+    world = article(cache=30)
+    world.own_writes = OwnWrites(seconds=45)
+    world.run()
+    world.later(5)
+    del world.cluster.syncers[REF]
+    world.cluster.crd = TERMINATING
+    world.run()
+    assert ours(world) == {A: "UP", B: "UP"}
+
+
+def test_an_app_that_is_renamed_stays_until_the_new_name_stands() -> None:
+    """Eureka refuses the new instances; the old ones serve on."""
+    world = article()
+    add_app(world, "other", 9)
+    world.run()
+    world.cluster.apply(syncer(port="http", appName="fresh"))
+    for number in (1, 2):
+        world.registry.refuse[key(number, app="fresh")] = RegistryRejected("400")
+    world.later(60)
+    world.run()
+    assert {A, B} <= set(ours(world))
+
+
+def test_leases_live_while_eureka_cannot_be_read() -> None:
+    """A daemon renews what it renewed before, also what the brake holds or a syncer freezes."""
+    world = article()
+    world.renewals = RenewalLedger(period=30, slack=15)
+    world.run()
+    pods(world)
+    assert world.run().held is not None
+    world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="the wire failed")
+    for _ in range(25):
+        world.later(30)
+        world.run()
+        world.registry.evict()
+    assert set(world.statuses()) == {A, B}
+
+
+def test_an_instance_that_came_back_after_its_cancel_is_cancelled_again() -> None:
+    """A late heartbeat on another peer revives it; a memory of the cancel hides it not, nor is it renewed."""
+    world = article()
+    world.own_writes = OwnWrites(seconds=45)
+    world.run()
+    revived = world.registry.held[key(2)]
+    pods(world, endpoint(1))
+    world.run()
+    world.registry.held[key(2)] = revived
+    world.later(10)
+    world.run()
+    assert f"renew {key(2)}" not in world.wire.calls
+    assert ours(world) == {A: "UP"}
+
+
+def test_the_brake_counts_only_what_still_stands() -> None:
+    """70 of 100 lapsed and could not be brought back; the last 30 may not go as if they were few."""
+    world = FakeWorld(cache=30)
+    world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 101))), syncer())
+    world.run()
+    world.later(60)
+    world.run()
+    for number in range(1, 71):
+        del world.registry.held[key(number)]
+        world.registry.refuse_register[key(number)] = RegistryRejected("400")
+    ready = [endpoint(n) for n in range(1, 72)]
+    world.cluster.apply(piece(*ready, *(endpoint(n, ready=False) for n in range(72, 101))))
+    report = world.run()
+    assert report.held is not None
+    assert sum(one.status is UP for one in world.registry.held.values()) == 30
+
+
+def test_a_renewal_that_was_late_in_its_pass_is_no_trouble_of_its_syncer() -> None:
+    """What the left-over time brought is in the status."""
+    world = FakeWorld()
+    world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 51))), syncer())
+    world.run()
+    world.later(60)
+    slow(world, "renew", 1)
+    assert not world.run(deadline=100).statuses
+    assert NS in {ref.namespace for ref in world.cluster.syncers}
