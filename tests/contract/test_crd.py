@@ -154,7 +154,7 @@ def test_example(api: Api, file: Path) -> None:
         assert api.verdict(document.value).status_code == 201
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=250, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(spec=specs())
 def test_random_specs(api: Api, spec: Any) -> None:
     """A random spec, valid or mutated, gets the same verdict offline and from the API server."""
