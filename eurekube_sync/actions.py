@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias, assert_never
 
-from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, SyncerRef
+from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, Proof, SyncerRef
 
 
 class Grounds(StrEnum):
@@ -77,6 +77,8 @@ class Update:
     was: InstanceStatus
     stored_timestamp: int
     """Unix milliseconds: a register must be newer (AbstractInstanceRegistry.register)."""
+    proof: Proof
+    """Of the catalog that says how it should be: an UP to DOWN takes away."""
 
     @property
     def key(self) -> InstanceKey:
@@ -92,6 +94,8 @@ class Cancel:
     syncer: SyncerRef
     why: str
     grounds: Grounds
+    proof: Proof
+    """Of the source that shows that it should go."""
     was: InstanceStatus | None
     """None: an uncached read showed it absent; the DELETE makes sure of it before a finalizer goes."""
     vip_address: str = ""

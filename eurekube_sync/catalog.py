@@ -58,7 +58,7 @@ class Catalogs:
         return Complete(data=Catalog(services, slices))
 
 
-def pods_by_socket(view: ClusterView) -> Mapping[tuple[str, int], frozenset[str]]:
+def pods_by_socket(view: ClusterView) -> Mapping[tuple[str, int], Complete[frozenset[str]]]:
     """For each address and port in a complete list, the UIDs of the pods that listen there and do not terminate.
 
     Two pods never share an address **and** a port, so another UID there proves that the first pod is gone. The address
@@ -72,4 +72,4 @@ def pods_by_socket(view: ClusterView) -> Mapping[tuple[str, int], frozenset[str]
                 if endpoint.pod is not None and not endpoint.terminating:
                     for number in numbers:
                         found.setdefault((endpoint.address, number), set()).add(endpoint.pod.uid)
-    return {socket: frozenset(uids) for socket, uids in found.items()}
+    return {socket: Complete(data=frozenset(uids)) for socket, uids in found.items()}

@@ -20,6 +20,7 @@ from eurekube_sync.model import (
     Complete,
     InstanceKey,
     Listed,
+    Proof,
     Service,
     SyncerObject,
     SyncerRef,
@@ -46,6 +47,8 @@ class Serving:
     """A syncer in order."""
 
     syncer: SyncerObject
+    proof: Proof
+    """Of its Services and slices."""
     wanted: Mapping[InstanceKey, Wanted]
     leaving: Mapping[InstanceKey, Leaving] = field(default_factory=dict)
     lost: Mapping[InstanceKey, SyncerRef] = field(default_factory=dict)
@@ -71,6 +74,8 @@ class Deleting:
     """A syncer that a person deletes. `keys` are what its endpoints would have given, listed in Eureka or not."""
 
     syncer: SyncerObject
+    proof: Proof
+    """Of the CRD that lives: the deletion is a person's."""
     keys: frozenset[InstanceKey] = frozenset()
 
 
@@ -85,16 +90,21 @@ class Desired:
     wanted_by: Mapping[InstanceKey, SyncerRef]
     syncers: Listed[SyncerObject]
     """Where a syncer's absence proves that it was deleted."""
-    living_pods: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    living_pods: Mapping[str, Complete[frozenset[str]]] = field(default_factory=dict)
     """UIDs of all pods, for each namespace whose pods were listed completely."""
-    pods_by_socket: Mapping[tuple[str, int], frozenset[str]] = field(default_factory=dict)
+    pods_by_socket: Mapping[tuple[str, int], Complete[frozenset[str]]] = field(default_factory=dict)
     """See `catalog.pods_by_socket`; empty while no syncer is frozen."""
 
     def wanted(self, key: InstanceKey) -> Wanted | None:
         """What should stand under the key."""
+        claim = self.server_of(key)
+        return claim.wanted[key] if claim else None
+
+    def server_of(self, key: InstanceKey) -> Serving | None:
+        """The claim that wants something under the key."""
         syncer = self.wanted_by.get(key)
         claim = self.claims[syncer] if syncer else None
-        return claim.wanted[key] if isinstance(claim, Serving) else None
+        return claim if isinstance(claim, Serving) else None
 
 
 def claim_all(view: ClusterView, naming: Naming) -> Desired:
@@ -149,15 +159,15 @@ def _claim(syncer: SyncerObject, view: ClusterView, catalogs: Catalogs, naming: 
     if isinstance(view.crd_live, Unknown):
         cause = view.crd_live
         return Frozen(syncer=syncer, reason=cause.cause.value, message=cause.message, unknown=True)
-    return _delete(syncer, catalog, naming)
+    return _delete(syncer, catalog, view.crd_live, naming)
 
 
-def _delete(syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming) -> Deleting:
+def _delete(syncer: SyncerObject, catalog: Complete[Catalog], crd_live: Complete[bool], naming: Naming) -> Deleting:
     try:
         served = _serve(syncer, catalog, naming)
     except InvalidSyncer:
-        return Deleting(syncer=syncer)
-    return Deleting(syncer=syncer, keys=frozenset(served.wanted) | frozenset(served.leaving))
+        return Deleting(syncer=syncer, proof=crd_live.proof)
+    return Deleting(syncer=syncer, proof=crd_live.proof, keys=frozenset(served.wanted) | frozenset(served.leaving))
 
 
 def _serve(syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming) -> Serving:
@@ -179,6 +189,7 @@ def _serve(syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming) -> 
             leaving[key] = found
     return Serving(
         syncer=syncer,
+        proof=catalog.proof,
         wanted=wanted,
         leaving={key: found for key, found in leaving.items() if key not in wanted},
         apps=builder.apps,

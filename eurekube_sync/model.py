@@ -6,9 +6,9 @@ Owns no behaviour beyond reading itself. Knows nothing of the wire: names are ou
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from enum import StrEnum
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, final
 
 T = TypeVar("T")
 
@@ -31,6 +31,24 @@ class Complete(Generic[T]):
     """All of a source, as it was at one moment. The only thing a withdrawal may be built from."""
 
     data: T
+
+    @property
+    def proof(self) -> Proof:
+        """That it was read whole. `Unknown` has none to give."""
+        return Proof(self)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """That a source was read whole: what takes something away cannot be built without one, and only a `Complete` makes
+    one. The type checker refuses an `Unknown` here, and so does the program."""
+
+    source: InitVar[Complete[Any]]
+
+    def __post_init__(self, source: Complete[Any]) -> None:
+        if type(source) is not Complete:
+            raise TypeError(f"a withdrawal cannot rest on {source!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

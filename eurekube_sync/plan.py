@@ -4,7 +4,8 @@
     claims (desired), registry Unknown               ->  plan_blind     -> renew what is wanted, register on a 404
     a cluster that does not tell who it is           ->  plan_renewals  -> renew
 
-Only `make_plan` can withdraw, and it takes an `Observed`, which only a complete list can make.
+Only `make_plan` can withdraw. It takes an `Observed`, which only a complete list can make, and each withdrawal bears
+the `Proof` of the source that shows it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,16 @@ from eurekube_sync.actions import (
 )
 from eurekube_sync.desired import Deleting, Desired, Frozen, Serving
 from eurekube_sync.instance import Wanted
-from eurekube_sync.model import Complete, Instance, InstanceKey, InstanceStatus, ObservedInstance, Port, SyncerRef
+from eurekube_sync.model import (
+    Complete,
+    Instance,
+    InstanceKey,
+    InstanceStatus,
+    ObservedInstance,
+    Port,
+    Proof,
+    SyncerRef,
+)
 from eurekube_sync.observed import Observed
 from eurekube_sync.ownership import OWNER, our_keys, pod_uid_of, syncer_of
 
@@ -202,13 +212,14 @@ def _for_ours(key: InstanceKey, desired: Desired, observed: Observed) -> Action:
     if key in observed.unread:
         why = f"could not be read again: {observed.unread[key].why}"
         return Renew(key=key, syncer=syncer, why=why, status=instance.status)
-    wanted = desired.wanted(key)
-    if wanted is not None:
-        return _for_wanted(wanted, desired.wanted_by[key], instance)
+    claim = desired.server_of(key)
+    if claim is not None:
+        return _for_wanted(claim, claim.wanted[key], instance)
     return _for_unwanted(instance, desired)
 
 
-def _for_wanted(wanted: Wanted, syncer: SyncerRef, observed: ObservedInstance) -> Action:
+def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> Action:
+    syncer = claim.syncer.ref
     changes = differences(wanted.instance, observed)
     if not changes:
         # A not-ready endpoint that Eureka lost is not brought back: it would be a first registration.
@@ -221,6 +232,7 @@ def _for_wanted(wanted: Wanted, syncer: SyncerRef, observed: ObservedInstance) -
         changes=changes,
         was=observed.status,
         stored_timestamp=observed.last_dirty_timestamp,
+        proof=claim.proof,
     )
 
 
@@ -232,37 +244,41 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
     def renew(why: str) -> Renew:
         return Renew(key=instance.key, syncer=syncer, why=why, status=instance.status)
 
-    def cancel(why: str, grounds: Grounds) -> Cancel:
+    def cancel(why: str, grounds: Grounds, proof: Proof) -> Cancel:
         return Cancel(
             key=instance.key,
             syncer=syncer,
             why=why,
             grounds=grounds,
+            proof=proof,
             was=instance.status,
             vip_address=instance.vip_address,
         )
 
     match claim:
         case Deleting():
-            return cancel("its syncer is being deleted", Grounds.SYNCER_DELETED)
+            return cancel("its syncer is being deleted", Grounds.SYNCER_DELETED, claim.proof)
+        case Frozen() if claim.unknown:
+            return renew(f"frozen: {claim.reason}")
         case Frozen():
-            if not claim.unknown and _replaced(instance, desired):
-                return cancel("another pod has its address and port", Grounds.REPLACED)
-            if not claim.unknown and _pod_gone(instance, syncer, desired):
-                return cancel("its pod is gone", Grounds.POD_GONE)
+            if proof := _replaced(instance, desired):
+                return cancel("another pod has its address and port", Grounds.REPLACED, proof)
+            if proof := _pod_gone(instance, syncer, desired):
+                return cancel("its pod is gone", Grounds.POD_GONE, proof)
             return renew(f"frozen: {claim.reason}")
         case Serving():
             leaving = claim.leaving.get(instance.key)
             if leaving is None:
-                return cancel("it has no endpoint any more", Grounds.ABSENCE)
+                return cancel("it has no endpoint any more", Grounds.ABSENCE, claim.proof)
             if leaving.terminating:
-                return cancel(leaving.why, Grounds.TERMINATING)
+                return cancel(leaving.why, Grounds.TERMINATING, claim.proof)
             if instance.status is InstanceStatus.OUT_OF_SERVICE:
                 return renew(f"{leaving.why}, but a cancel would forget that a person put it out of service")
-            return cancel(leaving.why, Grounds.ABSENCE)
+            return cancel(leaving.why, Grounds.ABSENCE, claim.proof)
         case None:
-            if isinstance(desired.syncers.of(syncer.namespace), Complete):
-                return cancel(f"there is no syncer {syncer}", Grounds.ORPHANED)
+            listed = desired.syncers.of(syncer.namespace)
+            if isinstance(listed, Complete):
+                return cancel(f"there is no syncer {syncer}", Grounds.ORPHANED, listed.proof)
             return renew("its syncers could not be listed")
         case _:  # pragma: no cover
             assert_never(claim)
@@ -271,15 +287,16 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
 def _make_sure(desired: Desired, observed: Observed) -> Iterator[Cancel]:
     """A register may be younger than the list: what a deleting syncer could have written is deleted unseen, unless it
     is another's."""
-    written = {key: c.syncer.ref for c in desired.claims.values() if isinstance(c, Deleting) for key in c.keys}
-    for key, syncer in written.items():
+    written = {key: c for c in desired.claims.values() if isinstance(c, Deleting) for key in c.keys}
+    for key, claim in written.items():
         taken = key in desired.wanted_by or key in observed.ours or key in observed.others
         if not taken and key not in observed.unread:
             yield Cancel(
                 key=key,
-                syncer=syncer,
+                syncer=claim.syncer.ref,
                 why="its syncer is being deleted",
                 grounds=Grounds.SYNCER_DELETED,
+                proof=claim.proof,
                 was=None,
             )
 
@@ -294,17 +311,16 @@ def _registered_by_themselves(observed: Observed) -> Mapping[tuple[str, str, int
     }
 
 
-def _replaced(instance: ObservedInstance, desired: Desired) -> bool:
+def _replaced(instance: ObservedInstance, desired: Desired) -> Proof | None:
     uid = pod_uid_of(instance)
-    there: Mapping[tuple[str, int], frozenset[str]] = desired.pods_by_socket
-    uids = there.get((instance.ip_addr, instance.port.number), frozenset())
-    return uid is not None and bool(uids) and uid not in uids
+    there = desired.pods_by_socket.get((instance.ip_addr, instance.port.number))
+    return there.proof if uid is not None and there is not None and uid not in there.data else None
 
 
-def _pod_gone(instance: ObservedInstance, syncer: SyncerRef, desired: Desired) -> bool:
+def _pod_gone(instance: ObservedInstance, syncer: SyncerRef, desired: Desired) -> Proof | None:
     uid = pod_uid_of(instance)
     living = desired.living_pods.get(syncer.namespace)
-    return uid is not None and living is not None and uid not in living
+    return living.proof if uid is not None and living is not None and uid not in living.data else None
 
 
 def _holder(instance: ObservedInstance) -> str:

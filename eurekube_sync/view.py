@@ -65,11 +65,11 @@ def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: O
     return replace(view, pods=cluster.list_pods(sorted(namespaces))) if namespaces else view
 
 
-def living_pods(view: ClusterView) -> Mapping[str, frozenset[str]]:
+def living_pods(view: ClusterView) -> Mapping[str, Complete[frozenset[str]]]:
     """UIDs of the pods of each namespace whose list is complete."""
     listed = view.pods.by_namespace if view.pods else {}
     return {
-        namespace: frozenset(pod.uid for pod in source.data)
+        namespace: Complete(data=frozenset(pod.uid for pod in source.data))
         for namespace, source in listed.items()
         if isinstance(source, Complete)
     }

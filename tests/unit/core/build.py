@@ -43,6 +43,8 @@ NAMING = Naming(ownership=OWNERSHIP, lease=LEASE)
 NS = "rating"
 REF = SyncerRef(NS, "rating")
 DENIED = Unknown(cause=Cause.DENIED, message="403: grant list")
+PROOF = Complete(data=()).proof
+"""For an action that a test makes by hand."""
 TERMINATING = Unknown(cause=Cause.CRD_TERMINATING, message="the CRD is being deleted")
 
 T = TypeVar("T")

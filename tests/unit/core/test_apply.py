@@ -17,7 +17,7 @@ from eurekube_sync.outcome import Outcome, Result
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.workers import InTurn, ThreadWorkers
 
-from .build import DENIED, DOWN, OUT, OWNERSHIP, REF, UP, instance, key, stored
+from .build import DENIED, DOWN, OUT, OWNERSHIP, PROOF, REF, UP, instance, key, stored
 from .fakes import START, Clock, Registry, Wire
 
 DOWN_AGAIN = RegistryUnavailable("Eureka did not answer")
@@ -61,11 +61,13 @@ def register(number: int = 1) -> Register:
 
 def update(number: int = 1, *, was: InstanceStatus = UP, becomes: InstanceStatus = UP, timestamp: int = 1) -> Update:
     wanted = instance(number, status=becomes)
-    return Update(instance=wanted, syncer=REF, why="", changes=(), was=was, stored_timestamp=timestamp)
+    return Update(instance=wanted, syncer=REF, why="", changes=(), was=was, stored_timestamp=timestamp, proof=PROOF)
 
 
 def cancel(number: int = 1, *, was: InstanceStatus | None = UP) -> Cancel:
-    return Cancel(key=key(number), syncer=REF, why="", grounds=Grounds.ABSENCE, was=was, vip_address="rating")
+    return Cancel(
+        key=key(number), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=was, vip_address="rating"
+    )
 
 
 def only(outcomes: Sequence[Outcome]) -> Outcome:

@@ -12,7 +12,7 @@ from eurekube_sync.model import InstanceKey, SyncerRef
 from eurekube_sync.observed import Unread
 from eurekube_sync.plan import Blocked, Obstacle, Plan, sorted_plan, withdrawal_id
 
-from .build import DOWN, OUT, REF, UP, instance, observed, stored
+from .build import DOWN, OUT, PROOF, REF, UP, instance, observed, stored
 
 LIMITS = BrakeLimits()
 NO_APP_LIMIT = BrakeLimits(apps_percent=100, apps_floor=10_000)
@@ -20,18 +20,22 @@ NO_APP_LIMIT = BrakeLimits(apps_percent=100, apps_floor=10_000)
 
 def cancel(number: int, *, app: str = "rating", grounds: Grounds = Grounds.ABSENCE) -> Cancel:
     """A cancel of an UP instance."""
-    return Cancel(key=instance(number, app=app).key, syncer=REF, why="", grounds=grounds, was=UP, vip_address=app)
+    return Cancel(
+        key=instance(number, app=app).key, syncer=REF, why="", grounds=grounds, proof=PROOF, was=UP, vip_address=app
+    )
 
 
 def down(number: int, *, app: str = "rating") -> Update:
     """UP to DOWN."""
     wanted = instance(number, app=app, status=DOWN)
-    return Update(instance=wanted, syncer=REF, why="", changes=(), was=UP, stored_timestamp=1)
+    return Update(instance=wanted, syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF)
 
 
 def up(number: int, *, app: str = "rating") -> Update:
     """DOWN to UP."""
-    return Update(instance=instance(number, app=app), syncer=REF, why="", changes=(), was=DOWN, stored_timestamp=1)
+    return Update(
+        instance=instance(number, app=app), syncer=REF, why="", changes=(), was=DOWN, stored_timestamp=1, proof=PROOF
+    )
 
 
 def register(number: int, *, app: str = "rating") -> Register:
@@ -150,7 +154,7 @@ def test_a_plan_without_withdrawals_is_never_held() -> None:
 def test_held_withdrawals_are_renewed_with_their_status_and_the_rest_is_done() -> None:
     """All of them, also those that alone would have been few; adds and other cancels go on."""
     stands = observed(*(stored(instance(number)) for number in range(2)))
-    gone_down = Cancel(key=instance(5).key, syncer=REF, why="", grounds=Grounds.ABSENCE, was=DOWN)
+    gone_down = Cancel(key=instance(5).key, syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=DOWN)
     before = sorted_plan([cancel(0), down(1), gone_down])
     plan, held = apply_brake(before, stands, LIMITS)
     assert held is not None

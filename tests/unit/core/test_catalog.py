@@ -67,7 +67,8 @@ def test_the_pods_that_listen_at_an_address_and_port_prove_who_is_gone() -> None
         },
         elsewhere=Complete(data=()),
     )
-    assert pods_by_socket(view(slices=slices)) == {("10.0.0.1", 8080): {"uid-of-rating-1", "uid-of-host-network"}}
+    listening = Complete(data=frozenset({"uid-of-rating-1", "uid-of-host-network"}))
+    assert pods_by_socket(view(slices=slices)) == {("10.0.0.1", 8080): listening}
 
 
 def test_a_service_that_is_listed_twice_is_one() -> None:

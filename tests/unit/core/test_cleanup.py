@@ -14,13 +14,15 @@ from eurekube_sync.observed import Observed, Unread, keys_by_syncer
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.syncer import ABANDON_ANNOTATION
 
-from .build import DENIED, REF, UP, instance, key, observed, stored, syncer
+from .build import DENIED, PROOF, REF, UP, instance, key, observed, stored, syncer
 
 DELETED = 1000.0
 SUCCESSOR = SyncerRef("rating", "successor")
-CLAIM = Deleting(syncer=syncer(deleted=DELETED), keys=frozenset({key()}))
-CANCEL = Cancel(key=key(), syncer=REF, why="deleted", grounds=Grounds.SYNCER_DELETED, was=UP)
-UPDATE = Update(instance=instance(ref=SUCCESSOR), syncer=SUCCESSOR, why="", changes=(), was=UP, stored_timestamp=1)
+CLAIM = Deleting(syncer=syncer(deleted=DELETED), proof=PROOF, keys=frozenset({key()}))
+CANCEL = Cancel(key=key(), syncer=REF, why="deleted", grounds=Grounds.SYNCER_DELETED, proof=PROOF, was=UP)
+UPDATE = Update(
+    instance=instance(ref=SUCCESSOR), syncer=SUCCESSOR, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF
+)
 REGISTER = Register(instance=instance(ref=SUCCESSOR), syncer=SUCCESSOR, why="")
 OURS = stored(instance())
 THEIRS = stored(instance(ref=SUCCESSOR))

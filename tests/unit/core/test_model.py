@@ -23,6 +23,7 @@ from eurekube_sync.model import (
     ConditionStatus,
     InstanceKey,
     Listed,
+    Proof,
     SyncerRef,
     SyncerStatus,
 )
@@ -30,6 +31,14 @@ from eurekube_sync.outcome import Outcome, Outcomes, Result, cause_of
 
 from .build import DENIED, NS, REF, key, service, syncer
 from .test_apply import renew
+
+
+def test_only_a_complete_source_proves_anything() -> None:
+    """Where no type checker looked, an Unknown is refused all the same; two proofs are as good as one another."""
+    assert Complete(data=1).proof == Proof(Complete(data=()))
+    for nothing in (DENIED, None, ()):
+        with pytest.raises(TypeError, match="a withdrawal cannot rest on"):
+            Proof(nothing)  # type: ignore[arg-type]
 
 
 def test_a_namespace_without_an_entry_holds_what_the_whole_list_says() -> None:

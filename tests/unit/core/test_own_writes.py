@@ -8,7 +8,7 @@ from eurekube_sync.actions import Cancel, Grounds, Register, Renew
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.own_writes import OwnWrites
 
-from .build import REF, UP, endpoint, instance, key
+from .build import PROOF, REF, UP, endpoint, instance, key
 from .fakes import FakeWorld
 from .test_reconcile import A, B, article, ours, pods
 
@@ -75,7 +75,7 @@ def test_what_may_or_may_not_have_been_written_is_forgotten() -> None:
     """A call that failed proves nothing, nor does what was known before it."""
     writes = OwnWrites(seconds=45)
     writes.note(Outcomes.of([registered(1)]), 0)
-    cancel = Cancel(key=key(1), syncer=REF, why="", grounds=Grounds.ABSENCE, was=UP)
+    cancel = Cancel(key=key(1), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
     writes.note(Outcomes.of([Outcome(action=cancel, result=Result.FAILED)]), 1)
     assert writes.recent(2) == {}
     writes.note(Outcomes.of([Outcome(action=cancel, result=Result.DONE)]), 3)

@@ -30,6 +30,7 @@ from .build import (
     DOWN,
     NS,
     OUT,
+    PROOF,
     REF,
     TERMINATING,
     UP,
@@ -397,11 +398,13 @@ ACTIONS: dict[str, Action] = {
     "renew": Renew(key=key(), syncer=REF, why="", status=UP),
     "register": Register(instance=instance(), syncer=REF, why=""),
     "register down": Register(instance=instance(status=DOWN), syncer=REF, why=""),
-    "up again": Update(instance=instance(), syncer=REF, why="", changes=(), was=DOWN, stored_timestamp=1),
-    "still up": Update(instance=instance(), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1),
-    "down": Update(instance=instance(status=DOWN), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1),
-    "cancel up": Cancel(key=key(), syncer=REF, why="", grounds=Grounds.TERMINATING, was=UP),
-    "cancel down": Cancel(key=key(), syncer=REF, why="", grounds=Grounds.TERMINATING, was=DOWN),
+    "up again": Update(instance=instance(), syncer=REF, why="", changes=(), was=DOWN, stored_timestamp=1, proof=PROOF),
+    "still up": Update(instance=instance(), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF),
+    "down": Update(
+        instance=instance(status=DOWN), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF
+    ),
+    "cancel up": Cancel(key=key(), syncer=REF, why="", grounds=Grounds.TERMINATING, proof=PROOF, was=UP),
+    "cancel down": Cancel(key=key(), syncer=REF, why="", grounds=Grounds.TERMINATING, proof=PROOF, was=DOWN),
 }
 
 
@@ -451,7 +454,7 @@ def test_a_plan_is_in_the_order_of_its_work() -> None:
 
 def test_a_plan_id_is_a_checksum_over_the_withdrawals_alone() -> None:
     """The same set gives the same id, whatever else a pass does, and in any order."""
-    down, gone = ACTIONS["down"], Cancel(key=key(2), syncer=REF, why="", grounds=Grounds.ABSENCE, was=UP)
+    down, gone = ACTIONS["down"], Cancel(key=key(2), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
     id_ = withdrawal_id([down, gone])
     assert id_ == withdrawal_id([ACTIONS["renew"], gone, ACTIONS["register"], down, ACTIONS["cancel down"]])
     assert id_ == withdrawal_id([replace(gone, why="another", grounds=Grounds.ORPHANED), down])

@@ -21,6 +21,7 @@ from .build import (
     DOWN,
     NS,
     OUT,
+    PROOF,
     REF,
     UP,
     desired,
@@ -135,7 +136,7 @@ def test_a_warning_stands_in_the_message() -> None:
 
 def test_outcomes_count_over_what_was_listed() -> None:
     """A cancelled instance is gone, a failed registration never came, an unseen successor's is not ours."""
-    cancel = Cancel(key=key(2), syncer=REF, why="", grounds=Grounds.ABSENCE, was=UP)
+    cancel = Cancel(key=key(2), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
     renew = Renew(key=key(1), syncer=REF, why="")
     done = (
         Outcome(action=renew, result=Result.DONE, status=UP),
@@ -194,7 +195,7 @@ def test_an_instance_that_could_not_be_read_is_a_failure_not_a_conflict() -> Non
 
 def test_held_removals_are_told_with_their_numbers_and_how_to_release_them() -> None:
     """To the syncers that they concern, and to no other."""
-    withdrawal = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, was=UP)
+    withdrawal = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
     held = Held(plan_id="abc", withdrawals=(withdrawal,), reason="11 of 20 would go")
     found = status(claims(), *BOTH, held=held)
     assert conditions(found)["RemovalHeld"] == ("True", "TooManyRemovals")
