@@ -7,19 +7,17 @@ itself; after many failures in a row, or when the pass's time is over, the rest 
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar, assert_never
 
-from eurekube_sync.actions import Action, Cancel, Register, Renew, Update, brings_up, withdraws
+from eurekube_sync.actions import Action, Cancel, Register, Renew, Update
 from eurekube_sync.deadline import Deadline
 from eurekube_sync.errors import RegistryError, RegistryRejected, RegistryUnavailable
 from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
 from eurekube_sync.observed import Unread
 from eurekube_sync.outcome import Outcome, Result, cause_of
-from eurekube_sync.ownership import Ownership, syncer_of
-from eurekube_sync.plan import Plan
+from eurekube_sync.ownership import Ownership
 from eurekube_sync.ports import Clock, Registry, Workers
 from eurekube_sync.renewals import RenewalLedger
 
@@ -193,55 +191,6 @@ class Applier:
         self._renewals.drop(action.key)
         self._registry.cancel(action.key, ours=self._ownership.holds)  # a 404 is as good
         return Outcome(action=action, result=Result.DONE)
-
-
-def achieved(plan: Plan, outcomes: Iterable[Outcome]) -> Plan:
-    """The plan without the adds and other changes that did not come about: what the brake is to weigh the withdrawals
-    against."""
-    failed = {o.action.key for o in outcomes if o.failed and isinstance(o.action, Register | Update)}
-    return replace(plan, actions=tuple(action for action in plan.actions if action.key not in failed))
-
-
-def failed_adds(
-    withdrawals: Iterable[Update | Cancel],
-    outcomes: Iterable[Outcome],
-    standing: Mapping[InstanceKey, ObservedInstance],
-    blocked: Iterable[tuple[SyncerRef, Instance]] = (),
-) -> dict[InstanceKey, str]:
-    """The withdrawals to hold back: an add of the same app, VIP or syncer failed or was blocked, and no UP instance of
-    it would be left.
-
-    `outcomes` are those of the renewals and changes so far, `standing` what stood before, `blocked` the wanted
-    instances that could not even be tried.
-    """
-    taken = {action.key for action in withdrawals if withdraws(action)}
-    failed: set[str] = set()
-    left: Counter[str] = Counter()
-    ended = {outcome.action.key: outcome for outcome in outcomes}
-    for syncer, instance in blocked:
-        failed.update(_names(instance.key, instance.vip_address, syncer))
-    for key, outcome in ended.items():
-        action = outcome.action
-        if isinstance(action, Register | Update) and brings_up(action):
-            names = _names(key, action.instance.vip_address, action.syncer)
-            failed.update(names if outcome.failed else ())
-            left.update(() if outcome.failed else names)
-        elif isinstance(action, Renew) and action.heal and outcome.status is None:  # lapsed, and not brought back
-            failed.update(_names(key, action.heal.vip_address, action.syncer))
-    for key, observed in standing.items():
-        gone = key in taken or (key in ended and ended[key].status is None)
-        if observed.status is InstanceStatus.UP and not gone:
-            left.update(_names(key, observed.vip_address, syncer_of(observed)))
-    held_back = {}
-    for key in taken:
-        names = _names(key, standing[key].vip_address, syncer_of(standing[key]))
-        if any(name in failed and not left[name] for name in names):
-            held_back[key] = "the instances that were to take its place could not be registered"
-    return held_back
-
-
-def _names(key: InstanceKey, vip_address: str, syncer: SyncerRef | None) -> tuple[str, ...]:
-    return (f"app {key.app}", f"syncer {syncer}", *(f"vip {name}" for name in vip_address.split(",") if name))
 
 
 def _rotated(items: Sequence[T], now: float) -> list[T]:

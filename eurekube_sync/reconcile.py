@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from eurekube_sync.actions import Cancel, Register, Renew, Update, removes
-from eurekube_sync.apply import Applier, achieved, failed_adds
+from eurekube_sync.actions import Register, Renew, Update, removes
+from eurekube_sync.apply import Applier
 from eurekube_sync.brake import BrakeLimits, Held, apply_brake
 from eurekube_sync.deadline import Deadline, TimeLimit
 from eurekube_sync.desired import Desired, claim_all
@@ -22,9 +22,7 @@ from eurekube_sync.instance import Naming
 from eurekube_sync.model import (
     ClusterView,
     Complete,
-    Instance,
     InstanceKey,
-    InstanceStatus,
     LeaseTimes,
     ObservedInstance,
     SyncerRef,
@@ -35,8 +33,9 @@ from eurekube_sync.observed import Observed, Scope, held_by_owner, keys_by_synce
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ownership import Ownership
-from eurekube_sync.plan import Blocked, Obstacle, Plan, make_plan, plan_blind, plan_renewals
+from eurekube_sync.plan import Plan, make_plan, plan_blind, plan_renewals
 from eurekube_sync.ports import Clock, Cluster, Registry, Workers
+from eurekube_sync.removals import what_may_go
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.settle import put_finalizers_on, settle
 from eurekube_sync.view import living_pods, read_cluster, read_pods, unread_cluster
@@ -205,8 +204,8 @@ def _carry_out(
     desired: Desired,
     renewed: list[Outcome],
 ) -> tuple[Outcomes, Held | None, tuple[ClusterError, ...]]:
-    """The renewals that are left; finalizers, before anything is registered; adds and other changes; then, with what
-    the adds really gained, the brake once more; and what takes away."""
+    """The renewals that are left; finalizers, before anything is registered; adds and other changes; then, weighed
+    against what the adds really gained, what takes away."""
     plan = report.plan
     early = {outcome.action.key: outcome for outcome in renewed}
     renewals = plan.of(Renew)
@@ -218,17 +217,10 @@ def _carry_out(
     done += applier.change(adds, barred)
 
     held: Held | None = None
-    withdrawals = [a for a in plan.actions if isinstance(a, Update | Cancel) and removes(a)]
-    if withdrawals and isinstance(report.registry, Complete):
-        observed = report.registry.data
-        lapsed_keys = {o.action.key for o in done if isinstance(o.action, Renew) and o.status is None}
-        standing = {key: instance for key, instance in observed.ours.items() if key not in lapsed_keys}
-        kept, held = apply_brake(
-            achieved(plan, done), replace(observed, ours=standing), settings.brake, approved=settings.approved
-        )
-        withdrawals = [a for a in kept.actions if isinstance(a, Update | Cancel) and removes(a)]
-        blocked = _blocked(plan, desired, observed)
-        done += applier.withdraw(withdrawals, failed_adds(withdrawals, done, observed.ours, blocked))
+    if isinstance(report.registry, Complete):
+        removals = what_may_go(plan, desired, report.registry.data, done, settings.brake, approved=settings.approved)
+        done += applier.withdraw(removals.actions, removals.kept_back)
+        held = removals.held
     outcomes = _renew_the_rest(applier, Outcomes.of(done))
     world.own_writes.note(outcomes, world.clock.monotonic())
     return outcomes, held, errors
@@ -239,24 +231,6 @@ def _renew_the_rest(applier: Applier, outcomes: Outcomes) -> Outcomes:
     untried = [o.action for o in outcomes.by_key.values() if o.result is Result.NOT_TRIED]
     rest = [action for action in untried if isinstance(action, Renew)]
     return Outcomes.of([*outcomes.by_key.values(), *applier.renew(rest)]) if rest else outcomes
-
-
-def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[tuple[SyncerRef, Instance]]:
-    """What could not be tried and UP instances wait for."""
-    blocked = [(one, desired.wanted(one.key)) for one in plan.blocked]
-    return [
-        (one.syncer, wanted.instance)
-        for one, wanted in blocked
-        if wanted and wanted.instance.status is InstanceStatus.UP and not _serves_itself(one, wanted.instance, observed)
-    ]
-
-
-def _serves_itself(blocked: Blocked, wanted: Instance, observed: Observed) -> bool:
-    """Whether the pod's own registration does for its callers what ours would."""
-    other = observed.others.get(blocked.other) if blocked.other else None
-    if blocked.obstacle is not Obstacle.DUPLICATE or other is None or other.status is not InstanceStatus.UP:
-        return False
-    return set(wanted.vip_address.split(",")) <= set(other.vip_address.split(","))
 
 
 def _renew_all(

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from eurekube_sync.actions import Cancel, Grounds, Register, Renew, Update
-from eurekube_sync.apply import Applier, failed_adds
+from eurekube_sync.apply import Applier
 from eurekube_sync.deadline import Deadline
 from eurekube_sync.errors import RegistryRejected, RegistryUnavailable
 from eurekube_sync.model import Cause, InstanceStatus, SyncerRef
 from eurekube_sync.observed import Unread
 from eurekube_sync.outcome import Outcome, Result
+from eurekube_sync.removals import failed_adds
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.workers import InTurn, ThreadWorkers
 

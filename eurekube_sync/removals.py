@@ -1,0 +1,126 @@
+"""The last stage of a pass: what may go, now that it is known what came.
+
+The plan was braked before anything was done. Adds may have failed since, and leases turned out to have lapsed, so what
+takes away is weighed once more, and waits where nothing took its place. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from eurekube_sync.actions import Cancel, Register, Renew, Update, Withdrawal, brings_up, removes, withdraws
+from eurekube_sync.brake import BrakeLimits, Held, apply_brake
+from eurekube_sync.desired import Desired
+from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
+from eurekube_sync.observed import Observed
+from eurekube_sync.outcome import Outcome
+from eurekube_sync.ownership import syncer_of
+from eurekube_sync.plan import Blocked, Obstacle, Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removals:
+    """What is left to do of a plan when its adds are done."""
+
+    actions: tuple[Withdrawal, ...] = ()
+    """Every cancel, and UP to DOWN."""
+    kept_back: Mapping[InstanceKey, str]
+    """Those of them that must wait for a successor, with the reason."""
+    held: Held | None = None
+
+
+def what_may_go(
+    plan: Plan,
+    desired: Desired,
+    observed: Observed,
+    done: Sequence[Outcome],
+    limits: BrakeLimits,
+    *,
+    approved: str | None,
+) -> Removals:
+    """The removals of the plan after its renewals and adds; `done` is what became of those."""
+    if not _removals(plan):
+        return Removals(kept_back={})
+    kept, held = apply_brake(_achieved(plan, done), _still_standing(observed, done), limits, approved=approved)
+    actions = _removals(kept)
+    blocked = _blocked(plan, desired, observed)
+    return Removals(actions=actions, kept_back=failed_adds(actions, done, observed.ours, blocked), held=held)
+
+
+def _removals(plan: Plan) -> tuple[Withdrawal, ...]:
+    return tuple(a for a in plan.actions if isinstance(a, Update | Cancel) and removes(a))
+
+
+def _still_standing(observed: Observed, done: Iterable[Outcome]) -> Observed:
+    """Without what lapsed, and could not be brought back: it is no UP instance that the losses are few of."""
+    lapsed = {outcome.action.key for outcome in done if isinstance(outcome.action, Renew) and outcome.status is None}
+    return replace(observed, ours={key: instance for key, instance in observed.ours.items() if key not in lapsed})
+
+
+def _achieved(plan: Plan, outcomes: Iterable[Outcome]) -> Plan:
+    """The plan without the adds and other changes that did not come about: what the brake is to weigh the withdrawals
+    against."""
+    failed = {o.action.key for o in outcomes if o.failed and isinstance(o.action, Register | Update)}
+    return replace(plan, actions=tuple(action for action in plan.actions if action.key not in failed))
+
+
+def failed_adds(
+    withdrawals: Iterable[Update | Cancel],
+    outcomes: Iterable[Outcome],
+    standing: Mapping[InstanceKey, ObservedInstance],
+    blocked: Iterable[tuple[SyncerRef, Instance]] = (),
+) -> dict[InstanceKey, str]:
+    """The withdrawals to hold back: an add of the same app, VIP or syncer failed or was blocked, and no UP instance of
+    it would be left.
+
+    `outcomes` are those of the renewals and changes so far, `standing` what stood before, `blocked` the wanted
+    instances that could not even be tried.
+    """
+    taken = {action.key for action in withdrawals if withdraws(action)}
+    failed: set[str] = set()
+    left: Counter[str] = Counter()
+    ended = {outcome.action.key: outcome for outcome in outcomes}
+    for syncer, instance in blocked:
+        failed.update(_names(instance.key, instance.vip_address, syncer))
+    for key, outcome in ended.items():
+        action = outcome.action
+        if isinstance(action, Register | Update) and brings_up(action):
+            names = _names(key, action.instance.vip_address, action.syncer)
+            failed.update(names if outcome.failed else ())
+            left.update(() if outcome.failed else names)
+        elif isinstance(action, Renew) and action.heal and outcome.status is None:  # lapsed, and not brought back
+            failed.update(_names(key, action.heal.vip_address, action.syncer))
+    for key, observed in standing.items():
+        gone = key in taken or (key in ended and ended[key].status is None)
+        if observed.status is InstanceStatus.UP and not gone:
+            left.update(_names(key, observed.vip_address, syncer_of(observed)))
+    held_back = {}
+    for key in taken:
+        names = _names(key, standing[key].vip_address, syncer_of(standing[key]))
+        if any(name in failed and not left[name] for name in names):
+            held_back[key] = "the instances that were to take its place could not be registered"
+    return held_back
+
+
+def _names(key: InstanceKey, vip_address: str, syncer: SyncerRef | None) -> tuple[str, ...]:
+    return (f"app {key.app}", f"syncer {syncer}", *(f"vip {name}" for name in vip_address.split(",") if name))
+
+
+def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[tuple[SyncerRef, Instance]]:
+    """What could not be tried and UP instances wait for."""
+    blocked = [(one, desired.wanted(one.key)) for one in plan.blocked]
+    return [
+        (one.syncer, wanted.instance)
+        for one, wanted in blocked
+        if wanted and wanted.instance.status is InstanceStatus.UP and not _serves_itself(one, wanted.instance, observed)
+    ]
+
+
+def _serves_itself(blocked: Blocked, wanted: Instance, observed: Observed) -> bool:
+    """Whether the pod's own registration does for its callers what ours would."""
+    other = observed.others.get(blocked.other) if blocked.other else None
+    if blocked.obstacle is not Obstacle.DUPLICATE or other is None or other.status is not InstanceStatus.UP:
+        return False
+    return set(wanted.vip_address.split(",")) <= set(other.vip_address.split(","))
