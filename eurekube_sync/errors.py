@@ -11,7 +11,8 @@
     └── RegistryError            a call to Eureka failed
         ├── RegistryUnavailable  transient: connection, timeout, 429, 5xx
         ├── RegistryDenied       401, or 403 (login, CSRF protection)
-        ├── RegistryRejected     the server refused this instance (400, 500 on a bad body)
+        ├── RegistryRejected     the server refused this instance (400)
+        │   └── RegistryStumbled it answered 500 to it: over a bad body, or because it is broken itself
         └── RegistryUnusable     an answer that is no Eureka answer: HTML, empty, cut, wrong URL
 
 A message is one sentence for a person and says what to do; it never holds a credential or a whole body.
@@ -70,6 +71,10 @@ class RegistryDenied(RegistryError):
 
 class RegistryRejected(RegistryError):
     """Eureka refused this one instance."""
+
+
+class RegistryStumbled(RegistryRejected):
+    """Eureka broke down over this one instance, or is broken itself: another peer may take it."""
 
 
 class RegistryUnusable(RegistryError):

@@ -18,6 +18,7 @@ from eurekube_sync.errors import (
     RegistryDenied,
     RegistryError,
     RegistryRejected,
+    RegistryStumbled,
     RegistryUnavailable,
     RegistryUnusable,
 )
@@ -104,7 +105,8 @@ def refusal(answer: Answer, *, with_login: bool) -> RegistryError:
             "is not that of Eureka."
         )
     if status == 400 or (status == 500 and answer.method == "POST"):
-        return RegistryRejected(f"{call} was answered {status}: Eureka refuses the instance ({_excerpt(answer.body)}).")
+        kind = RegistryStumbled if status == 500 else RegistryRejected
+        return kind(f"{call} was answered {status}: Eureka refuses the instance ({_excerpt(answer.body)}).")
     if status >= 500:
         return RegistryUnavailable(f"{call} was answered {status}: see the log of the Eureka server.")
     return RegistryUnusable(f"{call} was answered {status}, which Eureka does not do here: is the URL that of Eureka?")

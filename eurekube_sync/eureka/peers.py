@@ -7,9 +7,8 @@ own replication, so a peer is changed by itself only where it holds what the oth
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.errors import (
@@ -17,33 +16,27 @@ from eurekube_sync.errors import (
     RegistryDenied,
     RegistryError,
     RegistryRejected,
+    RegistryStumbled,
     RegistryUnavailable,
     RegistryUnusable,
 )
 from eurekube_sync.eureka.address import EurekaAddress
+from eurekube_sync.eureka.rests import Rests, alike
 from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, ObservedInstance, Source, Unknown
 from eurekube_sync.ownership import OWNER
 from eurekube_sync.ports import Clock, Registry
 
-REST_SECONDS = 300.0
-"""How long a peer that failed is left alone: as long as an empty server keeps its list to itself."""
 SWEEP_SECONDS = 480.0
 """All peers are listed once in each such stretch of the wall clock ..."""
 SWEEP_MARGIN_SECONDS = 90.0
 """... by every process that begins in its first part: a process of a CronJob remembers nothing, and one begins each
 minute. Two sweeps are thus never more than 10 minutes apart."""
+_STRAY_RENEWAL_SECONDS = 25.0
+"""What stands on one peer alone is renewed there in the first pass after this: about as often as all else."""
 
 _log = logging.getLogger(__name__)
 
 A = TypeVar("A")
-
-
-class _Rest(NamedTuple):
-    """Why and until when (monotonic seconds) a peer is left alone."""
-
-    until: float
-    refusing: bool
-    """It answered, but not as Eureka does to us: 401, 403, a web page."""
 
 
 def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:
@@ -80,7 +73,10 @@ class EurekaPeers:
     registry, and a password that was changed on one of them first must not let every lease lapse. A cancel that a peer
     refuses has failed, for callers may still find the instance there.
 
-    A refusal of one instance (RegistryRejected) is the instance's fault, and no other peer is asked.
+    A refusal of one instance (RegistryRejected) is the instance's fault, and no other peer is asked; but where it is a
+    500 (RegistryStumbled), the fault may be the peer's: the next one is asked, and none is left alone for it.
+
+    A peer that is used again after a rest is listed with the next list, for ghosts, and so is one whose list failed.
     """
 
     def __init__(
@@ -89,20 +85,24 @@ class EurekaPeers:
         *,
         clock: Clock,
         limit: TimeLimit | None = None,
-        rest_seconds: float = REST_SECONDS,
+        rests: Rests | None = None,
         sweep_seconds: float = SWEEP_SECONDS,
     ) -> None:
         """`peers` by printable address, the preferred one first; `limit` is the one that their clients keep."""
         self._peers = dict(peers)
         self._clock = clock
         self._limit = limit or TimeLimit(clock)
-        self._rest_seconds = rest_seconds
+        self._rests = rests or Rests(clock)
         self._sweep_seconds = sweep_seconds
-        self._lock = threading.Lock()
-        self._rests: dict[str, _Rest] = {}
         self._swept: int | None = None
-        self._strays: Mapping[InstanceKey, tuple[str, ...]] = {}
+        self._owed: set[str] = set()
+        """Peers to list with the next list, whenever the next sweep may be."""
+        self._unseen: dict[str, str] = {}
+        """Why a peer could not be listed in a sweep, so that it is said once."""
+        self._strays: dict[InstanceKey, dict[str, ObservedInstance]] = {}
+        """What stands on other peers than the first alone, by peer, as the last sweep showed it."""
         self._lapsing: dict[InstanceKey, tuple[str, ...]] = {}
+        self._lapsing_renewed: float | None = None
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
         """The list of the first peer that gives one; when a sweep is due, also what stands on another peer alone.
@@ -110,8 +110,7 @@ class EurekaPeers:
         Such strays bear an owner's mark and are not in that list. A desired one is healed like any other that the first
         peer lacks; one that is not desired is a ghost, which is read uncached, counted by the brake and cancelled.
         """
-        self._strays = {}
-        self._end_rests()
+        self._owed.update(self._rests.end())
         failed: dict[str, Unknown] = {}
         for name in self._order(to_list=True):
             if self._limit.left() <= 0:
@@ -120,16 +119,17 @@ class EurekaPeers:
             if isinstance(listed, Complete):
                 self._worked(name, listed=True)
                 self._renew_lapsing()
-                return self._with_strays(name, listed, without=failed) if self._sweep_due() else listed
+                self._sweep(name, listed, without=failed)
+                return self._with_strays(listed)
             failed[name] = listed
             refusing = listed.cause is not Cause.UNAVAILABLE
-            self._let_rest(name, listed.message, refusing=refusing)
+            self._rests.begin(name, listed.message, refusing=refusing)
             if refusing:
                 return Unknown(
                     cause=listed.cause,
                     message=f"{listed.message} No other peer's list is taken instead; renewals go to the next peer.",
                 )
-        return Unknown(cause=Cause.UNAVAILABLE, message=_none_left([one.message for one in failed.values()]))
+        return Unknown(cause=Cause.UNAVAILABLE, message=_none_left({name: one.message for name, one in failed.items()}))
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
         """The first peer's answer; what is absent there is read on the peers that the last list found it on.
@@ -137,19 +137,24 @@ class EurekaPeers:
         A peer that does not answer by now holds nothing that could be changed: the next sweep looks again.
         """
         name, found = self._first(lambda peer: peer.read_instance(key))
-        for other in self._holders(key, without=name) if found is None else ():
+        if found is not None or key not in self._strays:
+            return found
+        for other in self._holders(key, without=name):
             try:
                 found = self._peers[other].read_instance(key)
             except RegistryError as error:
-                self._failed(other, error)
+                self._rests.failed(other, error)
+                continue
             if found is not None:
-                break
-        return found
+                return found
+            self._no_stray(key, other)
+        return None
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
         """On the first peer, which tells the others."""
         self._first(lambda peer: peer.register(instance, dirty_timestamp=dirty_timestamp))
         self._lapsing.pop(instance.key, None)
+        self._strays.pop(instance.key, None)
 
     def renew(self, key: InstanceKey) -> bool:
         """Whether the first peer holds the lease. One that stands on another alone is renewed there with the next list,
@@ -157,13 +162,14 @@ class EurekaPeers:
         hands on a renewal, and a ghost would then come to stand on all (PeerEurekaNode.heartbeat)."""
         _, renewed = self._first(lambda peer: peer.renew(key))
         if not renewed and key in self._strays:
-            self._lapsing[key] = self._strays[key]
+            self._lapsing[key] = tuple(self._strays[key])
         return renewed
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
         """On the first peer, then on each other that can be reached and holds it: a 404 is not replicated, and a late
         heartbeat can bring a cancelled instance back (PeerAwareInstanceRegistryImpl.cancel). There it is read first."""
         self._lapsing.pop(key, None)
+        self._strays.pop(key, None)
         name, done = self._first(lambda peer: peer.cancel(key, ours=ours))
         refusal: RegistryError | None = None
         for other in self._reachable(without=name):
@@ -173,39 +179,45 @@ class EurekaPeers:
                 if stands is not None and ours(stands):
                     done = peer.cancel(key, ours=ours) or done
             except RegistryUnavailable as error:
-                self._failed(other, error)
+                self._rests.failed(other, error)
             except RegistryError as error:
                 refusal = error
         if refusal is not None:
             raise refusal
         return done
 
+    def batches(self) -> None:
+        """None: call by call, and Eureka's own replication."""
+
+    def batching(self) -> None:
+        """None: it was not asked."""
+
     def _first(self, call: Callable[[Registry], A]) -> tuple[str, A]:
-        errors: list[RegistryError] = []
+        errors: dict[str, RegistryError] = {}
         for name in self._order():
             if self._limit.left() <= 0:
                 break
             try:
                 answer = call(self._peers[name])
+            except RegistryStumbled as error:
+                errors[name] = error
             except RegistryRejected:
                 raise
             except RegistryError as error:
-                self._failed(name, error)
-                errors.append(error)
+                self._rests.failed(name, error)
+                errors[name] = error
             else:
                 self._worked(name)
                 return name, answer
-        raise _worst(errors)(_none_left([str(error) for error in errors]))
+        raise _worst(errors.values())(_none_left({name: str(error) for name, error in errors.items()}))
 
     def _order(self, *, to_list: bool = False) -> list[str]:
         """The resting ones last. A peer that refuses is asked for its list all the same."""
-        with self._lock:
-            resting = {name for name, rest in self._rests.items() if not (to_list and rest.refusing)}
+        resting = self._rests.down() if to_list else self._rests.resting()
         return sorted(self._peers, key=lambda name: name in resting)
 
     def _reachable(self, *, without: str) -> list[str]:
-        with self._lock:
-            down = {name for name, rest in self._rests.items() if not rest.refusing}
+        down = self._rests.down() - self._rests.back()
         return [name for name in self._peers if name != without and name not in down]
 
     def _holders(self, key: InstanceKey, *, without: str) -> list[str]:
@@ -213,43 +225,24 @@ class EurekaPeers:
         return [name for name in self._reachable(without=without) if name in holders] if holders else []
 
     def _renew_lapsing(self) -> None:
+        now = self._clock.monotonic()
         lapsing, self._lapsing = self._lapsing, {}
+        if self._lapsing_renewed is not None and now - self._lapsing_renewed < _STRAY_RENEWAL_SECONDS:
+            return
         for key, holders in lapsing.items():
+            self._lapsing_renewed = now
             for name in self._reachable(without=""):
                 if name not in holders or self._limit.left() <= 0:
                     continue
                 try:
-                    self._peers[name].renew(key)
+                    if not self._peers[name].renew(key):
+                        self._no_stray(key, name)
                 except RegistryError as error:
-                    self._failed(name, error)
-
-    def _failed(self, name: str, error: RegistryError) -> None:
-        self._let_rest(name, str(error), refusing=not isinstance(error, RegistryUnavailable))
-
-    def _let_rest(self, name: str, why: str, *, refusing: bool) -> None:
-        with self._lock:
-            before = self._rests.get(name)
-            self._rests[name] = _Rest(until=self._clock.monotonic() + self._rest_seconds, refusing=refusing)
-        if before is None or before.refusing is not refusing:
-            _log.warning("the Eureka peer %s is not used for %g s: %s", name, self._rest_seconds, why)
+                    self._rests.failed(name, error)
 
     def _worked(self, name: str, *, listed: bool = False) -> None:
-        """A list says nothing of writes, which may be refused all the same."""
-        with self._lock:
-            rest = self._rests.get(name)
-            if rest is None or (listed and rest.refusing):
-                return
-            del self._rests[name]
-        _log.warning("the Eureka peer %s is used again", name)
-
-    def _end_rests(self) -> None:
-        now = self._clock.monotonic()
-        with self._lock:
-            ended = [name for name, rest in self._rests.items() if rest.until <= now]
-            for name in ended:
-                del self._rests[name]
-        for name in ended:
-            _log.warning("the Eureka peer %s is tried again", name)
+        if self._rests.worked(name, listed=listed):
+            self._owed.add(name)
 
     def _sweep_due(self) -> bool:
         now = self._clock.now()
@@ -259,36 +252,73 @@ class EurekaPeers:
             return now % self._sweep_seconds < SWEEP_MARGIN_SECONDS
         return stretch != swept
 
-    def _with_strays(
+    def _sweep(
         self, first: str, listed: Complete[tuple[ObservedInstance, ...]], *, without: Mapping[str, Unknown]
-    ) -> Complete[tuple[ObservedInstance, ...]]:
+    ) -> None:
+        """List the other peers when a sweep is due, or those that are owed one, for what the first one lacks."""
+        due = self._sweep_due()
+        self._owed |= self._rests.back()
         known = {instance.key for instance in listed.data}
-        strays: dict[InstanceKey, ObservedInstance] = {}
-        holders: dict[InstanceKey, tuple[str, ...]] = {}
-        for name, peer in self._peers.items():
-            if name == first or name in without:
+        for name in self._reachable(without=first):
+            if name in without or not (due or name in self._owed):
                 continue
-            theirs = peer.list_instances()
+            theirs = self._peers[name].list_instances()
             if isinstance(theirs, Unknown):
-                _log.warning("what stands on the Eureka peer %s alone is not seen: %s", name, theirs.message)
+                self._not_seen(name, theirs)
                 continue
+            self._worked(name, listed=True)
+            self._owed.discard(name)
+            self._unseen.pop(name, None)
+            for key in list(self._strays):
+                self._no_stray(key, name)
             for instance in theirs.data:
                 if instance.key not in known and OWNER in instance.metadata:
-                    strays.setdefault(instance.key, instance)
-                    holders[instance.key] = (*holders.get(instance.key, ()), name)
-        self._strays = holders
-        return Complete(data=(*listed.data, *strays.values()))
+                    self._strays.setdefault(instance.key, {})[name] = instance
+        self._owed.discard(first)
+
+    def _not_seen(self, name: str, theirs: Unknown) -> None:
+        """What stood there alone is still taken to stand: it is renewed, and only an uncached read lets it go."""
+        if self._unseen.get(name) != theirs.message:
+            _log.warning("what stands on the Eureka peer %s alone is not seen: %s", name, theirs.message)
+        self._unseen[name] = theirs.message
+        self._owed.add(name)
+        if theirs.cause is Cause.UNAVAILABLE:  # it would cost the next passes a timeout each
+            self._rests.begin(name, theirs.message, refusing=False)
+
+    def _with_strays(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Complete[tuple[ObservedInstance, ...]]:
+        """Also between two sweeps, so that what is held or frozen is renewed in each pass where it stands."""
+        if not self._strays:
+            return listed
+        for instance in listed.data:
+            self._strays.pop(instance.key, None)
+        return Complete(data=(*listed.data, *(next(iter(found.values())) for found in self._strays.values())))
+
+    def _no_stray(self, key: InstanceKey, name: str) -> None:
+        found = self._strays.get(key, {})
+        found.pop(name, None)
+        if not found:
+            self._strays.pop(key, None)
 
 
-def _worst(errors: list[RegistryError]) -> type[RegistryError]:
-    """What a person has to see to first."""
-    for kind in (RegistryDenied, RegistryUnusable):
-        if any(isinstance(error, kind) for error in errors):
+def _worst(errors: Iterable[RegistryError]) -> type[RegistryError]:
+    """What a person has to see to first; then what a peer broke down over: one that is away says nothing of that."""
+    found = list(errors)
+    for kind in (RegistryDenied, RegistryUnusable, RegistryRejected):
+        if any(isinstance(error, kind) for error in found):
             return kind
     return RegistryUnavailable
 
 
-def _none_left(messages: list[str]) -> str:
+def _none_left(messages: Mapping[str, str]) -> str:
+    """What each peer said, by its address; what several say alike is said once."""
     if not messages:
         return "No Eureka peer was tried: no time was left for it."
-    return f"No Eureka peer could be used: {'; and '.join(message.removesuffix('.') for message in messages)}."
+    told: dict[str, list[str]] = {}
+    for name, message in messages.items():
+        same = next((first for first in told if alike(first, messages[first], name, message)), None)
+        told.setdefault(same or name, []).append(name)
+    sentences = []
+    for first, names in told.items():
+        others = f" (and the same of {', '.join(names[1:])})" if names[1:] else ""
+        sentences.append(messages[first].removesuffix(".") + others)
+    return f"No Eureka peer could be used: {'; and '.join(sentences)}."

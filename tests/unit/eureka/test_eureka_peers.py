@@ -17,10 +17,12 @@ from eurekube_sync.errors import (
     RegistryDenied,
     RegistryError,
     RegistryRejected,
+    RegistryStumbled,
     RegistryUnavailable,
     RegistryUnusable,
 )
-from eurekube_sync.eureka.peers import REST_SECONDS, SWEEP_MARGIN_SECONDS, SWEEP_SECONDS, EurekaPeers, parse_addresses
+from eurekube_sync.eureka.peers import SWEEP_MARGIN_SECONDS, SWEEP_SECONDS, EurekaPeers, parse_addresses
+from eurekube_sync.eureka.rests import REST_SECONDS
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, ObservedInstance, Source, Unknown
 from eurekube_sync.outcome import Result
@@ -77,6 +79,12 @@ class Peer:
         for other in self.others if done else ():
             other.held.cancel(key)
         return done
+
+    def batches(self) -> None:
+        """One server has none."""
+
+    def batching(self) -> None:
+        """Nor was it asked."""
 
     def _answer(self, call: str, effect: Callable[[], T]) -> T:
         self.calls.append(call)
@@ -278,6 +286,37 @@ class TestChoice:
         assert pair.peers.renew(key(1))
         assert pair.two.calls == []
 
+    def test_a_500_to_one_instance_goes_to_the_next_peer_and_blames_none(
+        self, pair: Pair, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """It may be broken, or stumble over the instance: another peer may take that, and the first stays in use."""
+        pair.one.write_trouble = RegistryStumbled("POST one was answered 500: Eureka refuses the instance.")
+        pair.two.calls.clear()
+        pair.peers.register(instance(1), dirty_timestamp=2_000_000_000_000)
+        assert pair.two.calls == ["register"]
+        pair.two.write_trouble = RegistryStumbled("POST two was answered 500: Eureka refuses the instance.")
+        with pytest.raises(RegistryRejected, match="500"):
+            pair.peers.register(instance(1), dirty_timestamp=2_000_000_000_001)
+        assert not caplog.messages
+        pair.one.write_trouble = None
+        assert pair.peers.renew(key(1))
+        assert pair.two.calls == ["register", "register"]
+
+    def test_what_all_peers_say_is_said_once(self, pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
+        """The fix for a login or CSRF protection is long, and the same on each."""
+        for peer, name in ((pair.one, ONE), (pair.two, TWO)):
+            peer.write_trouble = RegistryDenied(f"PUT {name}/apps/A/b was answered 403: ignore it in the server.")
+        with pytest.raises(RegistryDenied) as caught:
+            pair.peers.renew(key(1))
+        assert str(caught.value) == (
+            f"No Eureka peer could be used: PUT {ONE}/apps/A/b was answered 403: ignore it in the server "
+            f"(and the same of {TWO})."
+        )
+        assert [message.split(": ", 1)[1] for message in caplog.messages] == [
+            f"PUT {ONE}/apps/A/b was answered 403: ignore it in the server.",
+            f"for the same reason as {ONE}.",
+        ]
+
     def test_many_threads_that_meet_a_dead_peer_all_get_their_answer(self, pair: Pair) -> None:
         """The peer is left alone once, whoever noticed."""
         pair.one.trouble = DOWN
@@ -429,6 +468,25 @@ class TestGhosts:
             assert pair.two.calls.count("renew") == renewals
         assert pair.standing() == ({key(2)}, OURS)
 
+    def test_it_is_renewed_there_every_30_s_and_not_once_a_sweep(self, pair: Pair) -> None:
+        """However often a daemon looks: more often would bend the server's self-preservation."""
+        pair.one.held.cancel(key(1))
+        pair.two.others = []
+        pair.world.cluster.services.clear()
+        pair.restart()
+        renewed = []
+        for _ in range(30):
+            pair.run()
+            renewed += [pair.clock.now()] * pair.two.calls.count("renew")
+            pair.clock.sleep(10)
+        assert len(renewed) == 10
+        assert gaps(renewed) <= 30
+        pair.two.held.cancel(key(1))
+        for _ in range(8):
+            pair.run()
+            pair.clock.sleep(10)
+        assert "renew" not in pair.two.calls, "what is gone there is forgotten"
+
     def test_a_ghost_whose_peer_fails_between_list_and_read_waits(self, pair: Pair) -> None:
         """The pass goes on without it, and the first peer stays in use."""
         pair.two.others = []
@@ -493,6 +551,38 @@ class TestSweeps:
         pair.restart()
         assert pair.run()[0] is ExitCode.OK
         assert caplog.messages == [f"what stands on the Eureka peer {TWO} alone is not seen: {DENIED}"]
+
+    def test_a_sweep_that_failed_is_owed_and_made_with_the_next_list(
+        self, pair: Pair, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Not eight minutes later; and as long as it fails alike it is said once."""
+        pair.two.trouble = DENIED
+        pair.restart()
+        for _ in range(3):
+            pair.run()
+            assert pair.two.calls == ["list"]
+            pair.clock.sleep(30)
+        assert len(caplog.messages) == 1
+        pair.two.trouble = None
+        pair.two.others = []
+        pair.two.held.put(stored(instance(9)))
+        pair.run()
+        assert key(9) not in pair.two.held.held
+        pair.run()
+        assert "list" not in pair.two.calls
+
+    def test_a_peer_that_is_used_again_is_swept_with_the_next_list(self, pair: Pair) -> None:
+        """Whatever was cancelled while it was away goes there, too, though no sweep is due."""
+        pair.one.trouble = DOWN
+        pair.one.others = pair.two.others = []
+        pair.world.cluster.apply(piece(endpoint(1)))
+        pair.run()
+        assert key(2) in pair.one.held.held
+        pair.one.trouble = None
+        pair.clock.sleep(REST_SECONDS)
+        pair.run()
+        pair.run()
+        assert pair.standing() == ({key(1)}, {key(1)})
 
     def test_a_peer_that_has_just_failed_is_not_listed_again(self, pair: Pair) -> None:
         """One try in a pass is enough."""
