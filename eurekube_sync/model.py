@@ -64,6 +64,15 @@ Source: TypeAlias = Complete[T] | Unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Batching:
+    """Whether renewals, first registrations and cancels go to Eureka in batches."""
+
+    on: bool
+    why: str
+    """One sentence for a person; where it could be otherwise, it says how."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Listed(Generic[T]):
     """What was listed, namespace by namespace: each is Complete or Unknown by itself."""
 

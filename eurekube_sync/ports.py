@@ -7,9 +7,11 @@ program goes through here, so that it can be counted, delayed, failed or cut bef
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeVar
+from enum import Enum
+from typing import NamedTuple, Protocol, TypeVar
 
 from eurekube_sync.model import (
+    Batching,
     EndpointSlice,
     EventRecord,
     Instance,
@@ -50,6 +52,53 @@ class Random(Protocol):
         """A number in [0, 1)."""
 
 
+class Batched(Enum):
+    """What became of one item of a batch."""
+
+    DONE = "Done"
+    """On every server that could be reached. Of a cancel also: it was not there."""
+    PARTLY = "Partly"
+    """Of a renewal: some servers hold the lease, and some that could be reached do not."""
+    ABSENT = "Absent"
+    """Of a renewal: no server that could be reached holds the lease."""
+    CONFLICT = "Conflict"
+    """Another's instance stands there."""
+    UNSETTLED = "Unsettled"
+    """The batch does not tell: the single call has to be made."""
+
+
+class Dated(NamedTuple):
+    """An instance to register, and the `lastDirtyTimestamp` that decides which of two writes wins (Unix ms)."""
+
+    instance: Instance
+    dirty_timestamp: int
+
+
+class Batches(Protocol):
+    """Many writes in one call to every Eureka server. A shortcut only: the single calls of `Registry` are the truth,
+    and are made for each item that a batch leaves UNSETTLED.
+
+    Each method gives one answer per item, in the order of the items, never raises, and is safe to repeat and to call
+    from several threads.
+    """
+
+    size: int
+    """The most items of a call."""
+
+    def renew(self, keys: Sequence[InstanceKey]) -> list[Batched]:
+        """Renew each lease on every server that holds it: DONE, PARTLY, ABSENT or UNSETTLED."""
+
+    def register(self, items: Sequence[Dated]) -> list[Batched]:
+        """Register each on every server, and renew it there, which verifies it: DONE or UNSETTLED."""
+
+    def level(self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
+        """Bring each to the servers alone that lacked it when it was renewed PARTLY: DONE, CONFLICT or UNSETTLED. It
+        is read there first, uncached; what is not `ours` stays."""
+
+    def cancel(self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
+        """Cancel each on every server, read as for `Registry.cancel`: DONE or UNSETTLED."""
+
+
 class Registry(Protocol):
     """Eureka. Calls are safe to repeat, may be made from several threads, and raise a `RegistryError` of `errors`."""
 
@@ -72,6 +121,12 @@ class Registry(Protocol):
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
         """DELETE; False when the server answers 404, which is as good. The caller has read the instance uncached; on
         each other of several servers it is read before, and stays unless it is `ours`."""
+
+    def batches(self) -> Batches | None:
+        """The way to write many at a time, while it is safe; None: call by call. To be asked again for each batch."""
+
+    def batching(self) -> Batching | None:
+        """Whether writes go out in batches, as found with the last list, and why; None where they are off."""
 
 
 class Cluster(Protocol):

@@ -26,7 +26,7 @@ from urllib3.exceptions import HTTPError, InsecureRequestWarning
 from eurekube_sync.answer_time import AnswerTime, bound_answers
 from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.errors import RegistryDenied, RegistryError, RegistryUnavailable, RegistryUnusable
-from eurekube_sync.eureka import answers, wire
+from eurekube_sync.eureka import answers, replication, wire
 from eurekube_sync.eureka.address import ConnectionOptions
 from eurekube_sync.eureka.answers import Answer
 from eurekube_sync.eureka.login import Login
@@ -127,6 +127,27 @@ class EurekaClient:
         """`InstanceResource.cancelLease`; `ours` is for those that have several servers to ask."""
         return self._write("DELETE", key)
 
+    def batches(self) -> None:
+        """None: one server knows nothing of the others. `eureka.batches` puts batches together."""
+
+    def batching(self) -> None:
+        """None: it was not asked."""
+
+    def replicate(self, body: bytes, *, items: int) -> tuple[int, ...]:
+        """`PeerReplicationResource.batchReplication` with a body of `replication`: one status code for each item.
+
+        This server alone has it: what comes this way is not handed on. Safe to repeat like the calls it stands for.
+        """
+        answer = self._call("POST", "/peerreplication/batch/", body)
+        self._expect(answer, 200)
+        return replication.decode_answers(_json(answer), items=items)
+
+    def server_status(self) -> replication.ServerStatus:
+        """`StatusResource.getStatusInfo`: who the server is, and which replicas it has. As XML: its JSON is a 500."""
+        answer = self._call("GET", "/status", accept="application/xml")
+        self._expect(answer, 200)
+        return replication.decode_status(answer.body)
+
     def _list(self) -> wire.DecodedList:
         answer = self._call("GET", "/apps")
         if answer.status == 403 and self._call("GET", _PROBE).is_eurekas_404:
@@ -164,7 +185,7 @@ class EurekaClient:
                 self._probed = now, works
             return self._probed[1]
 
-    def _call(self, method: str, path: str, body: bytes | None = None) -> Answer:
+    def _call(self, method: str, path: str, body: bytes | None = None, *, accept: str = "") -> Answer:
         """Make one call, again while it fails in a way that may pass by itself; the last answer, or its error."""
         call = f"{method} {self._options.address.url}{path}"
         answer: Answer | None = None
@@ -178,7 +199,7 @@ class EurekaClient:
             )
             within = AnswerTime(self._clock, self._options.answer_timeout, self._limit)
             try:
-                answer = self._send(method, path, body, within)
+                answer = self._send(method, path, body, within, accept)
             except (OSError, HTTPError, ValueError) as failed:
                 # An error of requests is an OSError; a plain one says that a PEM file is gone. The others leak through
                 # requests where an answer's head makes no sense.
@@ -203,17 +224,19 @@ class EurekaClient:
             f"{call} was not answered whole in {self._options.answer_timeout:g} s: Eureka or the network is too slow."
         )
 
-    def _send(self, method: str, path: str, body: bytes | None, within: AnswerTime) -> Answer:
+    def _send(self, method: str, path: str, body: bytes | None, within: AnswerTime, accept: str) -> Answer:
         options = self._options
         url = options.address.url + path
         timeout = (within.bounded(options.connect_timeout), within.bounded(options.read_timeout))
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        headers |= {"Accept": accept} if accept else {}
         with (
             within.running(),
             self._session.request(
                 method,
                 url,
                 data=body,
-                headers={"Content-Type": "application/json"} if body is not None else None,
+                headers=headers,
                 timeout=timeout,
                 allow_redirects=False,
                 stream=True,

@@ -79,7 +79,12 @@ def decode_instance(body: bytes) -> ObservedInstance:
 
 
 def encode_instance(instance: Instance, *, dirty_timestamp: int) -> bytes:
-    """Write a register body. `overriddenstatus` is UNKNOWN always: an echoed one would become an override.
+    """Write a register body; see `instance_document`."""
+    return msgspec.json.encode({"instance": instance_document(instance, dirty_timestamp=dirty_timestamp)})
+
+
+def instance_document(instance: Instance, *, dirty_timestamp: int) -> dict[str, Any]:
+    """An instance as it is registered. `overriddenstatus` is UNKNOWN always: an echoed one would become an override.
 
     RegistryRejected for metadata that would break the XML `/apps` for every reader (`k:v` is an unbound prefix there).
     """
@@ -113,7 +118,7 @@ def encode_instance(instance: Instance, *, dirty_timestamp: int) -> bytes:
         "statusPageUrl": instance.status_page_url,
         "healthCheckUrl": instance.health_check_url,
     }
-    return msgspec.json.encode({"instance": body | {name: url for name, url in urls.items() if url}})
+    return body | {name: url for name, url in urls.items() if url}
 
 
 def _written_port(port: Port) -> dict[str, int | str]:

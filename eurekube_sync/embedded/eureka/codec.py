@@ -53,7 +53,12 @@ def parse_registration(body: bytes, *, now_ms: int) -> InstanceInfo:
         raise TypeError("no instance at all")  # ApplicationResource.addInstance does not check: a 500
     if not isinstance(root, dict) or list(root) != ["instance"] or not isinstance(root["instance"], dict):
         raise ValueError("the root is not an instance")
-    fields: Document = {name: value for name, value in root["instance"].items() if value is not None}
+    return parse_instance(root["instance"], now_ms=now_ms)
+
+
+def parse_instance(given: Document, *, now_ms: int) -> InstanceInfo:
+    """Read an instance without its root name, as it stands in a batch; a `ValueError` where Jackson throws."""
+    fields: Document = {name: value for name, value in given.items() if value is not None}
     for number, (name, value) in enumerate(fields.items(), start=1):
         if name not in _KNOWN_OBJECTS and not _skippable(value, last=number == len(fields)):
             raise ValueError(f"unknown structure {name}")

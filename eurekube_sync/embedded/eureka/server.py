@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from urllib.parse import unquote
 
-from eurekube_sync.embedded.eureka import codec
+from eurekube_sync.embedded.eureka import codec, replication
 from eurekube_sync.embedded.eureka.cache import Entity, Key, Payload, ResponseCache
 from eurekube_sync.embedded.eureka.instance import Applications, InstanceInfo, Status
 from eurekube_sync.embedded.eureka.registry import LeaseRegistry
@@ -30,7 +30,7 @@ class EmbeddedEureka:
     """A Eureka server in one object, for one thread or many. `now` is seconds since the epoch.
 
     `credentials`, `refuse_writes` (what Spring Security's CSRF protection does to a client) and `warming_up` may be
-    changed while it runs.
+    changed while it runs, and so may `replicas`, the URLs that its status names: it sends them nothing.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class EmbeddedEureka:
         self.credentials = credentials
         self.refuse_writes = refuse_writes
         self.warming_up = warming_up
+        self.replicas: tuple[str, ...] = ()
         self._now = now
         self._lock = threading.Lock()
         start = self._milliseconds()
@@ -129,6 +130,10 @@ class EmbeddedEureka:
                 return self._list(request, Entity.SECURE_VIP, vip, now)
             case "GET", ["eureka", "instances", instance_id]:
                 return self._instance(request, None, instance_id, now)
+            case "GET", ["eureka", "status"]:
+                return self._status(request)
+            case "POST", ["eureka", "peerreplication", "batch"]:
+                return self._batch(request, now)
             case "POST", ["eureka", "apps", app] if app != "delta":
                 return self._register(request, app.upper(), now)
             case _, ["eureka", "apps", app, instance_id]:
@@ -139,7 +144,11 @@ class EmbeddedEureka:
                 return self._merge_metadata(request, app.upper(), instance_id, now)
             case _, ["eureka", "apps", _, _, "status" | "metadata"]:
                 return self._error(request, 405)
-            case _, [""] | ["eureka", "apps"] | ["eureka", "apps", "delta"] | [
+            case _, [""] | ["eureka", "apps" | "status"] | ["eureka", "apps", "delta"] | [
+                "eureka",
+                "peerreplication",
+                "batch",
+            ] | [
                 "eureka",
                 "apps" | "vips" | "svips" | "instances",
                 _,
@@ -169,19 +178,42 @@ class EmbeddedEureka:
             instance = codec.parse_registration(request.body, now_ms=now)
         except ValueError:
             return Response(status=400, body=b'{"error": "cannot parse request body"}')
-        checks = (
-            (instance.id, "Missing instanceId"),
-            (instance.host_name, "Missing hostname"),
-            (instance.ip_addr, "Missing ip address"),
-            (instance.app, "Missing appName"),
-            (instance.app == app, f"Mismatched appName, expecting {app} but was {instance.app}"),
-            (instance.data_center, "Missing dataCenterInfo Name"),
-        )
-        for given, complaint in checks:
-            if not given:
-                return Response(status=400, body=complaint.encode())
+        complaint = _complaint(instance, app)
+        if complaint:
+            return Response(status=400, body=complaint.encode())
         self._registry.register(instance, now=now)
         return Response(status=204)
+
+    def _status(self, request: Request) -> Response:
+        """`StatusResource.getStatusInfo`: XML alone; the JSON codec does not know its class."""
+        if "xml" not in request.headers.get("accept", "xml"):
+            return self._error(request, 500)
+        host = request.headers.get("host", "localhost")
+        body = codec.to_xml("com.netflix.eureka.util.StatusInfo", replication.status_document(self.replicas, host))
+        return Response(status=200, body=body, content_type="application/xml")
+
+    def _batch(self, request: Request, now: int) -> Response:
+        """`PeerReplicationResource.batchReplication`: each item by itself; a registration that is refused is a 200."""
+        if "json" not in request.headers.get("content-type", "").lower():
+            return self._error(request, 415)
+        try:
+            items = replication.parse_batch(request.body, now_ms=now)
+        except (ValueError, TypeError):
+            return Response(status=400, body=b'{"error": "cannot parse request body"}')
+        body = replication.write_answers([self._replicated(item, now) for item in items])
+        return Response(status=200, body=body)
+
+    def _replicated(self, item: replication.Item, now: int) -> int:
+        match item.action:
+            case "Heartbeat" if item.app and item.id:
+                return 200 if self._registry.renew(item.app, item.id, now=now) else 404
+            case "Cancel" if item.app and item.id:
+                return 200 if self._registry.cancel(item.app, item.id, now=now) else 404
+            case "Register" if item.instance is not None:
+                if not _complaint(item.instance, item.app or ""):
+                    self._registry.register(item.instance, now=now)
+                return 200
+        return 500
 
     def _renew(self, request: Request, app: str, instance_id: str, now: int) -> Response:
         """`InstanceResource.renewLease`: a newer `lastDirtyTimestamp` is a 404, with the lease renewed all the same."""
@@ -291,6 +323,19 @@ class EmbeddedEureka:
         else:
             body, content_type = json.dumps(error, separators=(",", ":")).encode(), "application/json"
         return Response(status=status, body=body, content_type=content_type)
+
+
+def _complaint(instance: InstanceInfo, app: str) -> str:
+    """What `ApplicationResource.addInstance` has against an instance; empty for nothing."""
+    checks = (
+        (instance.id, "Missing instanceId"),
+        (instance.host_name, "Missing hostname"),
+        (instance.ip_addr, "Missing ip address"),
+        (instance.app, "Missing appName"),
+        (instance.app == app, f"Mismatched appName, expecting {app} but was {instance.app}"),
+        (instance.data_center, "Missing dataCenterInfo Name"),
+    )
+    return next((complaint for given, complaint in checks if not given), "")
 
 
 def _ask_for_login() -> Response:

@@ -18,6 +18,7 @@ GROUPS = (
     "Leases and eviction",
     "Overrides and timestamps",
     "Login, TLS, CSRF",
+    "Batches",
     "Several peers",
     "XML",
 )
@@ -54,7 +55,7 @@ def test_every_test_that_is_named_exists() -> None:
 def test_every_test_of_the_eureka_suite_is_named() -> None:
     """Relied on, or one of the other facts; a test is in one of the two, not in both."""
     relied_on, other = ({name for _, name in _NAMED.findall(section(title))} for title in ("Relied on", "Other facts"))
-    assert functions_in("test_eureka.py") <= relied_on | other
+    assert functions_in("test_eureka.py") | functions_in("test_eureka_batches.py") <= relied_on | other
     assert not relied_on & other
 
 

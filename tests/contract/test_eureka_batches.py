@@ -1,0 +1,229 @@
+"""The calls that Eureka servers make to each other, made by a client: batches of writes, and the status page."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+
+from eurekube_sync.clock import SystemClock
+from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.eureka import replication as ours
+from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
+from eurekube_sync.ports import Dated
+from tests.contract.eureka_subject import (
+    JSON,
+    Document,
+    EurekaSubject,
+    embedded,
+    embedded_guarded,
+    instance_body,
+    real,
+    real_guarded,
+)
+
+SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.servers)]
+PATH = "/peerreplication/batch/"
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def eureka(request: pytest.FixtureRequest) -> Iterator[EurekaSubject]:
+    """A server with fast timings."""
+    if request.param == "embedded":
+        with embedded(stock=False) as subject:
+            yield subject
+    else:
+        yield real(request.getfixturevalue("eureka_fast").url, stock=False)
+
+
+@pytest.fixture
+def app(request: pytest.FixtureRequest) -> str:
+    """An app of the test's own."""
+    return f"BATCH{abs(hash(request.node.nodeid)) % 10**8}"
+
+
+def item(action: str, app: str, id_: str, **more: Any) -> Document:
+    return {"appName": app, "id": id_, "action": action, **more}
+
+
+def registration(app: str, id_: str, **changes: object) -> Document:
+    body = instance_body(app, id_, **changes)
+    return item("Register", app, id_, lastDirtyTimestamp=int(body["lastDirtyTimestamp"]), instanceInfo=body)
+
+
+def send(eureka: EurekaSubject, *items: Document) -> requests.Response:
+    return requests.post(eureka.url(PATH), json={"replicationList": list(items)}, headers=JSON, timeout=10)
+
+
+def codes(eureka: EurekaSubject, *items: Document) -> list[int]:
+    answer = send(eureka, *items)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"] == "application/json"
+    document = answer.json()
+    assert list(document) == ["responseList"]
+    assert all(list(one) == ["statusCode"] for one in document["responseList"])
+    return [one["statusCode"] for one in document["responseList"]]
+
+
+def test_each_item_is_answered_in_its_place(eureka: EurekaSubject, app: str) -> None:
+    """They are carried out in order, too: an item sees what the one before it did."""
+    items = [
+        item("Heartbeat", app, "a:1"),
+        registration(app, "a:1"),
+        item("Heartbeat", app, "a:1"),
+        item("Cancel", app, "a:1"),
+        item("Cancel", app, "a:1"),
+        item("Heartbeat", app, "a:1"),
+    ]
+    assert codes(eureka, *items) == [404, 200, 200, 200, 404, 404]
+    assert codes(eureka) == []
+
+
+def test_a_heartbeat_of_an_unknown_status_is_a_404(eureka: EurekaSubject, app: str) -> None:
+    """Though the instance stands: somebody took an override off without a value."""
+    assert codes(eureka, registration(app, "a"), item("Heartbeat", app, "a")) == [200, 200]
+    eureka.put(f"/apps/{app}/a/status", value="OUT_OF_SERVICE")
+    assert codes(eureka, item("Heartbeat", app, "a")) == [200]
+    eureka.delete(f"/apps/{app}/a/status")
+    assert codes(eureka, item("Heartbeat", app, "a")) == [404]
+    assert eureka.get(f"/apps/{app}/a").status_code == 200
+
+
+def test_a_registration_that_is_refused_is_a_200(eureka: EurekaSubject, app: str) -> None:
+    """Only the heartbeat after it shows that it is not there; the others of the batch are."""
+    items = [
+        registration(app, "a", ipAddr=""),
+        registration(app, "b"),
+        item("Register", f"{app}X", "c", instanceInfo=instance_body(app, "c")),
+    ]
+    beats = [item("Heartbeat", app, id_) for id_ in "abc"]
+    assert codes(eureka, *items, *beats) == [200, 200, 200, 404, 200, 404]
+
+
+def test_an_instance_that_cannot_be_read_makes_a_400_of_the_whole(eureka: EurekaSubject, app: str) -> None:
+    """Nothing of the batch is carried out."""
+    assert send(eureka, registration(app, "a"), registration(app, "b", port=8080)).status_code == 400
+    assert codes(eureka, item("Heartbeat", app, "a")) == [404]
+    assert send(eureka, item("Rename", app, "a")).status_code == 400
+
+
+def test_an_item_that_makes_no_sense_is_a_500_of_its_own(eureka: EurekaSubject, app: str) -> None:
+    """The others are carried out."""
+    assert codes(eureka, registration(app, "a"), {"appName": app, "action": "Heartbeat"}) == [200, 500]
+    assert codes(eureka, {"appName": app, "id": "a"}, item("Heartbeat", app, "a")) == [500, 200]
+
+
+def test_an_older_registration_is_ignored_with_a_200(eureka: EurekaSubject, app: str) -> None:
+    """As by POST; and a heartbeat tells no difference."""
+    newer, older = registration(app, "a", vipAddress="new"), registration(app, "a", vipAddress="old")
+    older["instanceInfo"]["lastDirtyTimestamp"] = "1"
+    assert codes(eureka, newer, older, item("Heartbeat", app, "a")) == [200, 200, 200]
+    assert eureka.instance(app, "a")["vipAddress"] == "new"
+
+
+def test_a_heartbeat_makes_a_lease_last_twice_its_duration(eureka: EurekaSubject, app: str) -> None:
+    """A registration alone lasts once."""
+    lease = {"renewalIntervalInSecs": 1, "durationInSecs": 2}
+    items = [registration(app, id_, leaseInfo=lease) for id_ in "ab"]
+    assert codes(eureka, *items, item("Heartbeat", app, "b")) == [200, 200, 200]
+    eureka.elapse(3)
+    assert [eureka.get(f"/apps/{app}/{id_}").status_code for id_ in "ab"] == [404, 200]
+    eureka.elapse(2.5)
+    assert eureka.get(f"/apps/{app}/b").status_code == 404
+
+
+def test_a_heartbeat_changes_nothing_that_clients_follow(eureka: EurekaSubject, app: str) -> None:
+    """As a PUT does not."""
+    assert codes(eureka, registration(app, "a")) == [200]
+    before = eureka.instance(app, "a")
+    eureka.elapse(0.1)
+    assert codes(eureka, item("Heartbeat", app, "a")) == [200]
+    assert eureka.instance(app, "a")["lastUpdatedTimestamp"] == before["lastUpdatedTimestamp"]
+
+
+def test_a_body_has_to_be_json_and_the_method_post(eureka: EurekaSubject) -> None:
+    """What is no batch is a 400, 405 or 415; with or without a slash at the end it is the same call."""
+    url = eureka.url(PATH)
+    typed = JSON | {"Content-Type": "application/json"}
+    assert requests.post(url, data="xx", headers=typed, timeout=10).status_code == 400
+    assert requests.post(url, data="{}", headers=JSON | {"Content-Type": "text/plain"}, timeout=10).status_code == 415
+    assert requests.get(url, headers=JSON, timeout=10).status_code == 405
+    bare = requests.post(url.rstrip("/"), json={"replicationList": []}, headers=JSON, timeout=10)
+    assert (bare.status_code, bare.json()) == (200, {"responseList": []})
+
+
+def test_the_status_page_is_xml_alone_and_names_no_replica_of_a_single_server(eureka: EurekaSubject) -> None:
+    """As JSON it is a 500."""
+    answer = requests.get(eureka.url("/status"), headers={"Accept": "application/xml"}, timeout=10)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"].startswith("application/xml")
+    status = ours.decode_status(answer.content)
+    assert status.replicas == ()
+    assert status.instance_id.endswith(f":eureka-server:{eureka.root.rsplit(':', 1)[1]}")
+    assert eureka.get("/status").status_code == 500
+
+
+@pytest.fixture
+def client(eureka: EurekaSubject) -> Iterator[EurekaClient]:
+    with connect(f"{eureka.root}/eureka") as connected:
+        yield connected
+
+
+def connect(url: str) -> EurekaClient:
+    options = ConnectionOptions(address=EurekaAddress.parse(url))
+    return EurekaClient(options, clock=SystemClock(), random=random.Random(0))
+
+
+def wanted(app: str, id_: str) -> Instance:
+    return Instance(
+        key=InstanceKey(app, id_),
+        host_name="10.0.0.1",
+        ip_addr="10.0.0.1",
+        port=Port(8080, True),
+        secure_port=Port(443, False),
+        vip_address=app.lower(),
+        secure_vip_address=app.lower(),
+        status=InstanceStatus.UP,
+        lease=LeaseTimes(30, 300),
+        metadata={"eurekube.owner": "prod", "text": "ä <&\"' 你好 🙂"},
+    )
+
+
+def sent(client: EurekaClient, items: list[bytes]) -> list[int]:
+    """Our client's answers to items in our client's form."""
+    return [code for body, number in ours.bodies(items) for code in client.replicate(body, items=number)]
+
+
+def test_250_of_ours_are_registered_renewed_and_cancelled(client: EurekaClient, app: str) -> None:
+    """Each of them in one call, with every field that a POST writes."""
+    instances = [wanted(app, f"prod:shop:{app.lower()}:10.0.0.{number}:8080") for number in range(250)]
+    assert sent(client, [ours.register(Dated(one, 1_795_248_000_785)) for one in instances]) == [200] * 250
+    assert sent(client, [ours.heartbeat(one.key) for one in instances]) == [200] * 250
+    batched = client.read_instance(instances[7].key)
+    client.register(instances[7], dirty_timestamp=1_795_248_000_785)
+    assert client.read_instance(instances[7].key) == batched
+    assert sent(client, [ours.cancel(one.key) for one in instances]) == [200] * 250
+    assert sent(client, [ours.heartbeat(one.key) for one in instances]) == [404] * 250
+
+
+def test_ids_may_hold_what_a_path_may_not(client: EurekaClient, app: str) -> None:
+    """A batch has no path: such ids of others do no harm beside ours."""
+    keys = [InstanceKey(app, id_) for id_ in ("a/b", "x y%;é<", '"\\')]
+    assert sent(client, [ours.register(Dated(wanted(*key), 1)) for key in keys]) == [200] * 3
+    assert sent(client, [ours.heartbeat(key) for key in keys]) == [200] * 3
+    assert sent(client, [ours.cancel(key) for key in keys]) == [200] * 3
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_login_is_asked_for_and_a_warming_server_takes_batches(kind: str) -> None:
+    """Both calls are a 401 without it; in warm-up both work, while lists are a 403."""
+    with (embedded_guarded if kind == "embedded" else real_guarded)("ann", "s3cret") as url:
+        body = {"replicationList": [item("Heartbeat", "APP", "nothing")]}
+        for login, expected in ((None, 401), (("ann", "s3cret"), 200)):
+            batch = requests.post(f"{url}{PATH}", json=body, headers=JSON, auth=login, timeout=10)
+            status = requests.get(f"{url}/status", headers={"Accept": "application/xml"}, auth=login, timeout=10)
+            assert (batch.status_code, status.status_code) == (expected, expected)
+        assert requests.get(f"{url}/apps", headers=JSON, auth=("ann", "s3cret"), timeout=10).status_code == 403
