@@ -1,7 +1,8 @@
 """Carries a plan out against Eureka: renewals, then adds and other changes, then what takes away.
 
 Safe to repeat and safe to cut: between any two calls the registry is no worse than before. Each call may fail by
-itself; after many failures in a row, or when the pass's time is over, the rest is not tried.
+itself; after many failures in a row, or when the pass's time is over, the rest is not tried. Where the registry takes
+batches, renewals, first registrations and cancels go in these first, and singly where a batch does not tell.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, ObservedI
 from eurekube_sync.observed import Unread
 from eurekube_sync.outcome import Outcome, Result, cause_of
 from eurekube_sync.ownership import Ownership
-from eurekube_sync.ports import Clock, Registry, Workers
+from eurekube_sync.ports import Batched, Batches, Clock, Dated, Registry, Workers
 from eurekube_sync.renewals import RenewalLedger
 
 _FAILURES_IN_A_ROW = 20
 _GOLDEN_RATIO = 0.6180339887498949
+_ANOTHERS = "another's instance stands under our id"
 
 A = TypeVar("A", bound=Action)
 T = TypeVar("T")
@@ -87,8 +89,11 @@ class Applier:
         now = self._clock.monotonic()
         self._renewals.forget(now)
         due = [action for action in renewals if self._renewals.due(action.key, now)]
-        return self._workers.each(
-            lambda action: self._guard(action, self._renew, action.status, None), _rotated(due, self._clock.now())
+        return self._shortened(
+            _rotated(due, self._clock.now()),
+            self._renew_many,
+            lambda action: self._guard(action, self._renew, action.status, None),
+            None,
         )
 
     def change(self, actions: Sequence[Register | Update | Renew], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
@@ -102,7 +107,52 @@ class Applier:
                 return Outcome(action=action, result=result, detail=barred[action.syncer], status=standing)
             return self._guard(action, self._change, standing, self._changes)
 
-        return self._workers.each(change, actions)
+        many: list[Register | Renew] = []
+        if self._registry.batches() is not None:
+            free = [action for action in actions if not (action.syncer is not None and action.syncer in barred)]
+            lapsed = [action for action in free if isinstance(action, Renew)]
+            readings = self.read([action.key for action in lapsed])
+            many += [action for action in free if isinstance(action, Register)]
+            many += [action for action in lapsed if readings[action.key] is None]
+        chosen = {action.key for action in many}
+        rest = [action for action in actions if action.key not in chosen]
+        return [
+            *self._shortened(many, self._register_many, change, self._changes),
+            *self._workers.each(change, rest),
+        ]
+
+    def level(self, renewed: Sequence[Outcome], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
+        """Brings what was renewed on some Eureka servers to those that lack it, as far as this pass desires it. What
+        cannot be brought there is left for the next renewal; an outcome that another's instance changes is given.
+
+        A person's OUT_OF_SERVICE is not carried over, and its instance therefore neither: it would come up UP there.
+        """
+        batches = self._registry.batches()
+        lacking = [
+            (outcome, outcome.action.heal)
+            for outcome in renewed
+            if outcome.lacking
+            and isinstance(outcome.action, Renew)
+            and outcome.action.heal is not None
+            and outcome.status is outcome.action.heal.status
+            and not (outcome.action.syncer is not None and outcome.action.syncer in barred)
+        ]
+        if batches is None or self._ownership is None or not lacking:
+            return []
+        holds = self._ownership.holds
+
+        def level(chunk: Sequence[tuple[Outcome, Instance]]) -> list[Outcome]:
+            if self._give_up(self._changes):
+                return []
+            answers = batches.level([self._dated(wanted) for _, wanted in chunk], ours=holds)
+            return [
+                replace(outcome, result=Result.CONFLICT, detail=_ANOTHERS, lacking=False)
+                for (outcome, _), answer in zip(chunk, answers, strict=True)
+                if answer is Batched.CONFLICT
+            ]
+
+        chunks = self._workers.each(level, _chunks(lacking, batches.size))
+        return [outcome for chunk in chunks for outcome in chunk]
 
     def withdraw(self, actions: Sequence[Update | Cancel], blocked: Mapping[InstanceKey, str]) -> list[Outcome]:
         """Cancels, and updates from UP to DOWN. `blocked` are keys that must stay, with the reason."""
@@ -114,7 +164,72 @@ class Applier:
                 return self._guard(action, self._cancel, action.was, self._changes)
             return self._guard(action, self._change, action.was, self._changes)
 
-        return self._workers.each(withdraw, actions)
+        cancels = [action for action in actions if isinstance(action, Cancel) and action.key not in blocked]
+        chosen = {action.key for action in cancels}
+        rest = [action for action in actions if action.key not in chosen]
+        return [
+            *self._shortened(cancels, self._cancel_many, withdraw, self._changes),
+            *self._workers.each(withdraw, rest),
+        ]
+
+    def _shortened(
+        self,
+        actions: Sequence[A],
+        many: Callable[[Batches, Sequence[A]], list[Outcome | None]],
+        single: Callable[[A], Outcome],
+        streak: _Streak | None,
+    ) -> list[Outcome]:
+        """The outcome of each: by batches, while the registry takes them; and by a single call where that is None."""
+
+        def batch(chunk: Sequence[A]) -> list[Outcome | None]:
+            batches = self._registry.batches()
+            if batches is None or self._give_up(streak):
+                return [None] * len(chunk)
+            return many(batches, chunk)
+
+        batches = self._registry.batches()
+        if batches is None:
+            return self._workers.each(single, actions)
+        chunks = self._workers.each(batch, _chunks(actions, batches.size))
+        ended = [outcome for chunk in chunks for outcome in chunk]
+        left = [action for action, outcome in zip(actions, ended, strict=True) if outcome is None]
+        return [*(outcome for outcome in ended if outcome), *self._workers.each(single, left)]
+
+    def _renew_many(self, batches: Batches, chunk: Sequence[Renew]) -> list[Outcome | None]:
+        def outcome(action: Renew, answer: Batched) -> Outcome | None:
+            match answer:
+                case Batched.DONE | Batched.PARTLY:
+                    return replace(self._renewed(action), lacking=answer is Batched.PARTLY)
+                case Batched.ABSENT:
+                    return _gone(action)
+            return None
+
+        return [outcome(*pair) for pair in zip(chunk, batches.renew([a.key for a in chunk]), strict=True)]
+
+    def _register_many(self, batches: Batches, chunk: Sequence[Register | Renew]) -> list[Outcome | None]:
+        wanted = [action.instance if isinstance(action, Register) else action.heal for action in chunk]
+        answers = batches.register([self._dated(instance) for instance in wanted if instance is not None])
+        ended: list[Outcome | None] = []
+        for action, answer in zip(chunk, answers, strict=True):
+            if answer is not Batched.DONE:
+                ended.append(None)
+                continue
+            self._renewals.note(action.key, self._clock.monotonic())
+            ended.append(_registered(action))
+        return ended
+
+    def _cancel_many(self, batches: Batches, chunk: Sequence[Cancel]) -> list[Outcome | None]:
+        assert self._ownership is not None  # a pass that does not know who it is plans renewals alone
+        for action in chunk:
+            self._renewals.drop(action.key)
+        answers = batches.cancel([action.key for action in chunk], ours=self._ownership.holds)
+        return [
+            Outcome(action=action, result=Result.DONE) if answer is Batched.DONE else None
+            for action, answer in zip(chunk, answers, strict=True)
+        ]
+
+    def _dated(self, instance: Instance, *, stored: int = 0) -> Dated:
+        return Dated(instance, max(int(self._clock.now() * 1000), stored + 1))
 
     def _give_up(self, streak: _Streak | None) -> str | None:
         if self._deadline.passed:
@@ -144,17 +259,18 @@ class Applier:
         return outcome
 
     def _renew(self, action: Renew) -> Outcome:
-        if self._registry.renew(action.key):
-            self._renewals.note(action.key, self._clock.monotonic())
-            status = action.status or (action.heal.status if action.heal else None)
-            return Outcome(action=action, result=Result.DONE, status=status)
-        return Outcome(action=action, result=Result.GONE, detail="Eureka holds no such lease")
+        return self._renewed(action) if self._registry.renew(action.key) else _gone(action)
+
+    def _renewed(self, action: Renew) -> Outcome:
+        self._renewals.note(action.key, self._clock.monotonic())
+        status = action.status or (action.heal.status if action.heal else None)
+        return Outcome(action=action, result=Result.DONE, status=status)
 
     def _change(self, action: Register | Update | Renew) -> Outcome:
         match action:
             case Register():
                 self._register(action.instance, stored=0)
-                return Outcome(action=action, result=Result.DONE, status=action.instance.status)
+                return _registered(action)
             case Update():
                 self._register(action.instance, stored=action.stored_timestamp)
                 status = action.instance.status
@@ -175,13 +291,13 @@ class Applier:
                 raise
             stands = None  # the registry cannot be read at all; the 404 of the renewal is an uncached answer too
         if stands is not None and not (self._ownership and self._ownership.holds(stands)):
-            return Outcome(action=action, result=Result.CONFLICT, detail="another's instance stands under our id")
+            return Outcome(action=action, result=Result.CONFLICT, detail=_ANOTHERS)
         self._register(action.heal, stored=stands.last_dirty_timestamp if stands else 0)
-        return Outcome(action=action, result=Result.HEALED, status=action.heal.status)
+        return _registered(action)
 
     def _register(self, instance: Instance, *, stored: int) -> None:
         # The renewal right after makes the lease last twice its duration (Lease.renew), and proves that it is there.
-        self._registry.register(instance, dirty_timestamp=max(int(self._clock.now() * 1000), stored + 1))
+        self._registry.register(instance, dirty_timestamp=self._dated(instance, stored=stored).dirty_timestamp)
         self._renewals.note(instance.key, self._clock.monotonic())
         if not self._registry.renew(instance.key):
             raise RegistryRejected("Eureka took the registration, but does not know the instance a moment later")
@@ -191,6 +307,22 @@ class Applier:
         self._renewals.drop(action.key)
         self._registry.cancel(action.key, ours=self._ownership.holds)  # a 404 is as good
         return Outcome(action=action, result=Result.DONE)
+
+
+def _gone(action: Renew) -> Outcome:
+    return Outcome(action=action, result=Result.GONE, detail="Eureka holds no such lease")
+
+
+def _registered(action: Register | Renew) -> Outcome:
+    """Of a Renew: it was lapsed, and is healed."""
+    if isinstance(action, Register):
+        return Outcome(action=action, result=Result.DONE, status=action.instance.status)
+    assert action.heal is not None  # only such renewals are handed back
+    return Outcome(action=action, result=Result.HEALED, status=action.heal.status)
+
+
+def _chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def _rotated(items: Sequence[T], now: float) -> list[T]:

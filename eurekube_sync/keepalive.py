@@ -86,6 +86,7 @@ def keepalive(world: RegistryWorld, settings: KeepaliveSettings, load: LoadSnaps
         clashes=clashes,
         snapshot_refused=refused,
         outcomes=outcomes,
+        batching=world.registry.batching(),
         cut_short=deadline.cut_short,
     )
 
@@ -174,7 +175,7 @@ def _carry_out(applier: Applier, plan: Plan) -> Outcomes:
     """Renewals first, then what is to be brought back."""
     done: list[Outcome] = applier.renew(plan.of(Renew))
     applied = applier.change([*plan.of(Register), *_lapsed(done)], {})
-    return Outcomes.of([*done, *applied])
+    return Outcomes.of([*done, *applied, *applier.level(done, {})])
 
 
 def _lapsed(done: list[Outcome]) -> Iterator[Renew]:

@@ -46,6 +46,8 @@ class Outcome:
     """What stands now, as far as we know; None: nothing."""
     cause: Cause | None = None
     """Of a failure, where it has one of these."""
+    lacking: bool = False
+    """It was renewed, and some Eureka servers lack it."""
 
     @property
     def failed(self) -> bool:

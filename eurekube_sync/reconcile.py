@@ -20,6 +20,7 @@ from eurekube_sync.desired import Desired, claim_all
 from eurekube_sync.errors import ClusterError
 from eurekube_sync.instance import Naming
 from eurekube_sync.model import (
+    Batching,
     ClusterView,
     Complete,
     InstanceKey,
@@ -90,6 +91,8 @@ class PassReport:
     cluster_errors: tuple[ClusterError, ...] = ()
     approved: str | None = None
     """The plan id that a person released."""
+    batching: Batching | None = None
+    """Whether writes go to Eureka in batches, as its servers say; None where it was not asked."""
     cut_short: bool = False
     """The pass's time was over, or it was asked to stop, before all was tried."""
 
@@ -141,6 +144,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
         desired=desired,
         held=held,
         approved=settings.approved,
+        batching=world.registry.batching(),
         cut_short=deadline.cut_short,
     )
     if settings.dry_run:
@@ -215,6 +219,7 @@ def _carry_out(
     adds = [*(a for a in plan.actions if isinstance(a, Register | Update) and not removes(a)), *lapsed]
     barred, errors = put_finalizers_on(world.cluster, world.workers, deadline, desired, [*adds, *renewals])
     done += applier.change(adds, barred)
+    done += applier.level(done, barred)
 
     held: Held | None = None
     if isinstance(report.registry, Complete):
@@ -255,6 +260,7 @@ def _renew_all(
         registry=Complete(data=observed),
         view=view,
         outcomes=outcomes,
+        batching=world.registry.batching(),
         cut_short=deadline.cut_short,
     )
 

@@ -13,8 +13,9 @@ from typing import NoReturn, TypeVar
 
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.deadline import TimeLimit
-from eurekube_sync.errors import ClusterConflict, ClusterUnavailable, RegistryUnavailable
+from eurekube_sync.errors import ClusterConflict, ClusterUnavailable, RegistryError, RegistryUnavailable
 from eurekube_sync.model import (
+    Batching,
     Cause,
     Complete,
     EndpointSlice,
@@ -34,6 +35,7 @@ from eurekube_sync.model import (
 )
 from eurekube_sync.observed import Scope
 from eurekube_sync.own_writes import OwnWrites
+from eurekube_sync.ports import Batched, Dated
 from eurekube_sync.reconcile import PassReport, PassSettings, World, reconcile
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.syncer import CLEANUP_FINALIZER
@@ -113,7 +115,8 @@ class Wire:
 
     def writes(self) -> list[str]:
         """The calls that are neither reads nor renewals."""
-        return [call for call in self.calls if call.split()[0] not in _READS | {"crd_live", "renew"}]
+        no_writes = _READS | {"crd_live", "renew", "renew_batch"}
+        return [call for call in self.calls if call.split()[0] not in no_writes]
 
     def _maybe_kill(self, number: int, when: When) -> None:
         if self.kill == (number, when):
@@ -146,6 +149,19 @@ class Registry:
         self.refuse_read: dict[InstanceKey, Exception] = {}
         self.refuse_register: dict[InstanceKey, Exception] = {}
         """Keys whose writes fail."""
+        self.batch_size: int | None = type(self).batch_size_of_all
+        """How many items a batch takes; None: it takes none."""
+        self.lacking: set[InstanceKey] = set()
+        """Keys that a second server lacks, as far as batches tell."""
+
+    batch_size_of_all: int | None = None
+    """For every registry that is made from now on."""
+
+    def batches(self) -> FakeBatches | None:
+        return None if self.batch_size is None else FakeBatches(self, self.batch_size)
+
+    def batching(self) -> Batching | None:
+        return None if self.batch_size is None else Batching(on=True, why="as the test says")
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
         return self.wire.send("list_instances", self._list, lambda: _FAILED)
@@ -254,6 +270,55 @@ class Registry:
     def _maybe_refuse(self, key: InstanceKey) -> None:
         if key in self.refuse:
             raise self.refuse[key]
+
+
+class FakeBatches:
+    """Batches to the fake registry: each is one call on the wire, and leaves undecided what the registry refuses."""
+
+    def __init__(self, registry: Registry, size: int) -> None:
+        self._registry = registry
+        self.size = size
+
+    def renew(self, keys: Sequence[InstanceKey]) -> list[Batched]:
+        def one(key: InstanceKey) -> Batched:
+            if not self._registry._renew(key):
+                return Batched.ABSENT
+            return Batched.PARTLY if key in self._registry.lacking else Batched.DONE
+
+        return self._send("renew_batch", keys, one)
+
+    def register(self, items: Sequence[Dated]) -> list[Batched]:
+        def one(item: Dated) -> Batched:
+            self._registry._register(*item)
+            return Batched.DONE if self._registry._renew(item.instance.key) else Batched.UNSETTLED
+
+        return self._send("register_batch", items, one)
+
+    def level(self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
+        def one(item: Dated) -> Batched:
+            self._registry.lacking.discard(item.instance.key)
+            return Batched.DONE
+
+        return self._send("level_batch", items, one)
+
+    def cancel(self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
+        def one(key: InstanceKey) -> Batched:
+            self._registry._cancel(key)
+            return Batched.DONE
+
+        return self._send("cancel_batch", keys, one)
+
+    def _send(self, name: str, items: Sequence[T], one: Callable[[T], Batched]) -> list[Batched]:
+        def effect() -> list[Batched]:
+            return [settled(item) for item in items]
+
+        def settled(item: T) -> Batched:
+            try:
+                return one(item)
+            except RegistryError:
+                return Batched.UNSETTLED
+
+        return self._registry.wire.send(f"{name} {len(items)}", effect, lambda: [Batched.UNSETTLED] * len(items))
 
 
 class Cluster:

@@ -15,6 +15,8 @@ from .build import DOWN, NS, REF, TERMINATING, UP, endpoint, foreign, key, piece
 from .fakes import FakeWorld
 from .test_reconcile import A, B, add_app, article, ours, pods, slow
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 
 def itself(number: int, status: InstanceStatus = UP, vip: str = "rating") -> object:
     """The registration that a pod makes for itself."""

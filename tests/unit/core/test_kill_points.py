@@ -14,6 +14,8 @@ from eurekube_sync.model import SyncerRef
 from .build import DENIED, NS, OUT, REF, endpoint, foreign, instance, key, piece, service, stored, syncer
 from .fakes import FakeWorld, Killed, When
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 
 def base(*, cache: float = 30) -> FakeWorld:
     """Two syncers of three pods, settled, beside the data centre's own instance."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,8 @@ from eurekube_sync.plan import make_plan, plan_blind
 from .build import DENIED, OWNERSHIP, TERMINATING, desired, listed, observed
 from .fakes import FakeWorld
 from .strategies import NAMESPACES, REGISTRIES, STATUSES, Scenery, sceneries
+
+pytestmark = pytest.mark.usefixtures("both_ways")
 
 NO_BRAKE = BrakeLimits(loss_percent=100, loss_ceiling=10**6, apps_floor=10**6)
 
