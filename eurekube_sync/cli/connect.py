@@ -17,6 +17,8 @@ from eurekube_sync.reconcile import World
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.workers import ThreadWorkers
 
+_ASK_TIMEOUT = 2.0
+"""Seconds for the question whether batches are safe: a server that hangs is asked again in each pass."""
 _log = logging.getLogger(__name__)
 
 
@@ -35,6 +37,10 @@ class Connection:
     renewal_interval: float = 30
     renewal_slack: float = 30
     """Equal to the interval: every pass renews."""
+    eureka_batch: str = "off"
+    """`auto`, `on` or `off`."""
+    dry_run: bool = False
+    """Nothing is asked that is a write in form."""
     sweep_interval: float | None = None
     """How often every peer of Eureka is listed; None for the default of `eureka.peers`."""
 
@@ -92,7 +98,9 @@ def connect_registry(connection: Connection, clock: Clock) -> Iterator[RegistryW
 @contextmanager
 def _registry(connection: Connection, clock: Clock, chance: Random, limit: TimeLimit) -> Iterator[Registry]:
     from eurekube_sync.eureka import ConnectionOptions, EurekaClient
+    from eurekube_sync.eureka.batches import BatchingRegistry, BatchMode
     from eurekube_sync.eureka.peers import SWEEP_SECONDS, EurekaPeers, parse_addresses
+    from eurekube_sync.eureka.rests import Rests
 
     addresses = parse_addresses(connection.eureka_url)
     single = len(addresses) == 1
@@ -110,15 +118,36 @@ def _registry(connection: Connection, clock: Clock, chance: Random, limit: TimeL
     )
     for warning in connection.eureka_access.warnings:
         _log.warning("%s", warning)
-    with ExitStack() as open_clients:
-        clients = {
-            address.url: open_clients.enter_context(
-                EurekaClient(replace(options, address=address), clock=clock, random=chance, limit=limit)
-            )
-            for address in addresses
-        }
-        if single:
-            yield clients[addresses[0].url]
-        else:
-            sweep = SWEEP_SECONDS if connection.sweep_interval is None else connection.sweep_interval
-            yield EurekaPeers(clients, clock=clock, limit=limit, sweep_seconds=sweep)
+    sweep = SWEEP_SECONDS if connection.sweep_interval is None else connection.sweep_interval
+    rests = None if single else Rests(clock)
+    with ExitStack() as opened:
+
+        def clients(of_them: ConnectionOptions) -> dict[str, EurekaClient]:
+            return {
+                address.url: opened.enter_context(
+                    EurekaClient(replace(of_them, address=address), clock=clock, random=chance, limit=limit)
+                )
+                for address in addresses
+            }
+
+        servers = clients(options)
+        registry: Registry = servers[addresses[0].url]
+        if not single:
+            registry = EurekaPeers(servers, clock=clock, limit=limit, rests=rests, sweep_seconds=sweep)
+        mode = BatchMode(connection.eureka_batch)
+        if mode is BatchMode.OFF:
+            yield registry
+            return
+        short = min(_ASK_TIMEOUT, connection.call_timeout)
+        yield BatchingRegistry(
+            registry,
+            servers,
+            asked=clients(replace(options, connect_timeout=short, read_timeout=short, retries=0)),
+            mode=mode,
+            clock=clock,
+            limit=limit,
+            workers=opened.enter_context(ThreadWorkers(connection.concurrency * len(servers))),
+            rests=rests,
+            dry_run=connection.dry_run,
+            ask_seconds=sweep,
+        )

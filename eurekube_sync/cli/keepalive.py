@@ -8,6 +8,7 @@ from eurekube_sync.cli.connect import Connection, connect_registry
 from eurekube_sync.cli.eureka_access import EurekaAccess, eureka_access_options
 from eurekube_sync.cli.logs import set_up_logs
 from eurekube_sync.cli.options import (
+    batch_option,
     call_options,
     eureka_options,
     option,
@@ -33,6 +34,7 @@ _LONGEST = 150
 @eureka_access_options
 @option("--cluster", metavar="UID", default=None, help="Only instances of this cluster. Default: all of the owner's.")
 @call_options
+@batch_option
 @pass_options
 @renewal_option
 @option(
@@ -51,6 +53,7 @@ def command(
     cluster: str | None,
     concurrency: int,
     call_timeout: float,
+    eureka_batch: str,
     passes: int,
     daemon: bool,
     interval: float,
@@ -86,6 +89,8 @@ def command(
         eureka_access=eureka_access,
         concurrency=concurrency,
         call_timeout=call_timeout,
+        eureka_batch=eureka_batch,
+        dry_run=dry_run,
         renewal_interval=renewal_interval,
         renewal_slack=interval / 2 if many else 0.0,
     )

@@ -74,6 +74,17 @@ def cluster_options(command: F) -> F:
     return command
 
 
+def batch_option(command: F) -> F:
+    """Whether Eureka is written to in batches."""
+    return option(
+        "--eureka-batch",
+        type=click.Choice(["auto", "on", "off"]),
+        default="auto",
+        help="Renew, register and cancel 250 instances in one call to each Eureka server: auto where the servers say "
+        "that they replicate to none that --eureka-url does not name; on without asking them that.",
+    )(command)
+
+
 def call_options(command: F) -> F:
     """How many calls at a time, and how long each may take."""
     for decorate in reversed(

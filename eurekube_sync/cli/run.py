@@ -11,6 +11,7 @@ from eurekube_sync.cli.connect import Connection, connect
 from eurekube_sync.cli.eureka_access import EurekaAccess, eureka_access_options
 from eurekube_sync.cli.logs import set_up_logs
 from eurekube_sync.cli.options import (
+    batch_option,
     brake_options,
     call_options,
     cluster_options,
@@ -37,6 +38,7 @@ from eurekube_sync.report.table import console_for
 @eureka_access_options
 @cluster_options
 @call_options
+@batch_option
 @pass_options
 @option("--detailed-exitcode", is_flag=True, help=f"With --dry-run: exit {ExitCode.CHANGES_PENDING} on changes.")
 @option(
@@ -64,6 +66,7 @@ def command(
     namespaces: tuple[tuple[str, ...], ...],
     concurrency: int,
     call_timeout: float,
+    eureka_batch: str,
     passes: int,
     daemon: bool,
     interval: float,
@@ -124,6 +127,8 @@ def command(
         context=context,
         concurrency=concurrency,
         call_timeout=call_timeout,
+        eureka_batch=eureka_batch,
+        dry_run=dry_run,
         registry_cache=registry_cache,
         renewal_interval=renewal_interval,
         renewal_slack=interval / 2 if many else 0.0,

@@ -42,6 +42,7 @@ def as_data(
             {"source": name, "cause": source.cause.value, "message": source.message}
             for name, source in _unknown(report)
         ],
+        "eurekaBatch": {"on": report.batching.on, "why": report.batching.why} if report.batching else None,
         "selfPreservation": _headroom(headroom) if headroom else None,
         "messages": [*notices, *sentences(report)],
     }

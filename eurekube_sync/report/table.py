@@ -45,6 +45,8 @@ def pass_table(report: PassReport, notices: Sequence[str] = ()) -> RenderableTyp
     if len(rows) > _MOST_ROWS:
         parts.append(Text(f"... and {len(rows) - _MOST_ROWS} more; -o json has them all", style="dim"))
     parts += [_sentence(sentence) for sentence in (*notices, *sentences(report))]
+    if report.dry_run and report.batching is not None:
+        parts.append(Text(report.batching.why, style="dim"))
     parts.append(Text(summary(report), style="bold"))
     return Group(*parts)
 
