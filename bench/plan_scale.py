@@ -30,9 +30,10 @@ from eurekube_sync.model import (
     ServicePort,
     SyncerObject,
 )
-from eurekube_sync.observed import Observed, Scope, observe
+from eurekube_sync.observed import Observed, observe
 from eurekube_sync.ownership import Ownership
 from eurekube_sync.plan import make_plan
+from eurekube_sync.scope import Scope
 
 PODS = 10
 T = TypeVar("T")
@@ -133,7 +134,7 @@ def main() -> None:
     print(f"{'instances':>10} {'claims s':>9} {'plan s':>8} {'brake s':>8} {'us each':>8} {'peak MB':>8}")
     for syncers in (60, 600, 6000):
         seen = view(syncers)
-        desired, claiming = timed(partial(claim_all, seen, naming))
+        desired, claiming = timed(partial(claim_all, seen, naming, Scope()))
         observed = registry(desired, ownership)
         plan, planning = timed(partial(make_plan, desired, observed))
         _, braking = timed(partial(apply_brake, plan, observed, BrakeLimits()))

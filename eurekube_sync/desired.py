@@ -22,11 +22,13 @@ from eurekube_sync.model import (
     Listed,
     Proof,
     Service,
+    Source,
     SyncerObject,
     SyncerRef,
     Unknown,
 )
-from eurekube_sync.syncer import Mode, Syncer, parse
+from eurekube_sync.scope import Scope
+from eurekube_sync.syncer import Mode, Syncer, parse, selected_namespace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,19 +109,26 @@ class Desired:
         return claim if isinstance(claim, Serving) else None
 
 
-def claim_all(view: ClusterView, naming: Naming) -> Desired:
-    """One claim per syncer that was listed. One that is broken freezes alone; of two that claim one key the older
-    holds it (equal age: by name)."""
+def claim_all(view: ClusterView, naming: Naming, scope: Scope) -> Desired:
+    """One claim per syncer that was listed and is in scope. One that is broken freezes alone; of two that claim one
+    address and port for one app the older holds it (equal age: by name), also across namespaces."""
     catalogs = Catalogs(view)
-    claims = {syncer.ref: _claim(syncer, view, catalogs, naming) for syncer in _listed(view.syncers)}
+    claims = {
+        syncer.ref: _claim(syncer, view, catalogs, naming, scope)
+        for syncer in _listed(view.syncers)
+        if scope.takes(syncer)
+    }
     wanted_by: dict[InstanceKey, SyncerRef] = {}
+    holders: dict[_Socket, SyncerRef] = {}
     for claim in sorted((c for c in claims.values() if isinstance(c, Serving)), key=_seniority):
-        lost = {key: wanted_by[key] for key in claim.wanted if key in wanted_by}
+        sockets = {key: _socket(wanted) for key, wanted in claim.wanted.items()}
+        lost = {key: holders[socket] for key, socket in sockets.items() if socket in holders}
         if lost:
             kept = {key: wanted for key, wanted in claim.wanted.items() if key not in lost}
             claims[claim.syncer.ref] = replace(claim, wanted=kept, lost=lost)
-        for key in claim.wanted:
-            wanted_by.setdefault(key, claim.syncer.ref)
+        for key, socket in sockets.items():
+            if key not in lost:
+                wanted_by[key] = holders[socket] = claim.syncer.ref
     frozen = any(isinstance(claim, Frozen) for claim in claims.values())
     return Desired(
         claims=claims,
@@ -143,31 +152,61 @@ def _proven(view: ClusterView) -> Listed[SyncerObject]:
     return view.syncers
 
 
+_Socket: TypeAlias = tuple[str, str, int]
+
+
+def _socket(wanted: Wanted) -> _Socket:
+    instance = wanted.instance
+    return (instance.key.app, instance.ip_addr, instance.port.number)
+
+
 def _seniority(claim: Serving) -> tuple[float, SyncerRef]:
     return (claim.syncer.created, claim.syncer.ref)
 
 
-def _claim(syncer: SyncerObject, view: ClusterView, catalogs: Catalogs, naming: Naming) -> Claim:
-    catalog = catalogs.of(syncer.namespace)
+def _claim(syncer: SyncerObject, view: ClusterView, catalogs: Catalogs, naming: Naming, scope: Scope) -> Claim:
+    catalog = catalogs.of(selected_namespace(syncer)) if scope.may_select(syncer) else None
+    if syncer.deleted is not None:
+        return _delete(syncer, catalog, view.crd_live, naming)
+    if catalog is None:
+        return _forbidden(syncer)
     if isinstance(catalog, Unknown):
-        return Frozen(syncer=syncer, reason="SourceUnknown", message=catalog.message, unknown=True)
-    if syncer.deleted is None:
-        try:
-            return _serve(syncer, catalog, naming)
-        except InvalidSyncer as error:
-            return Frozen(syncer=syncer, reason=error.reason, message=str(error))
-    if isinstance(view.crd_live, Unknown):
-        cause = view.crd_live
-        return Frozen(syncer=syncer, reason=cause.cause.value, message=cause.message, unknown=True)
-    return _delete(syncer, catalog, view.crd_live, naming)
-
-
-def _delete(syncer: SyncerObject, catalog: Complete[Catalog], crd_live: Complete[bool], naming: Naming) -> Deleting:
+        return _unknown(syncer, "SourceUnknown", catalog)
     try:
-        served = _serve(syncer, catalog, naming)
+        return _serve(syncer, catalog, naming)
+    except InvalidSyncer as error:
+        return Frozen(syncer=syncer, reason=error.reason, message=str(error))
+
+
+def _unknown(syncer: SyncerObject, reason: str, source: Unknown) -> Frozen:
+    return Frozen(syncer=syncer, reason=reason, message=source.message, unknown=True)
+
+
+def _forbidden(syncer: SyncerObject) -> Frozen:
+    """Its Services must not be looked at."""
+    pair = f"{syncer.namespace}:{selected_namespace(syncer)}"
+    return Frozen(
+        syncer=syncer,
+        reason="NamespaceNotAllowed",
+        message=f"spec.selector.namespace: Services of namespace {selected_namespace(syncer)} are not for this "
+        f"namespace's syncers; whoever runs eurekube-sync may allow it with --allow-namespace {pair}",
+    )
+
+
+def _delete(
+    syncer: SyncerObject, catalog: Complete[Catalog] | Unknown | None, crd_live: Source[bool], naming: Naming
+) -> Deleting | Frozen:
+    """`catalog` None: its Services must not be looked at any more, and what stands tells all that is known."""
+    if isinstance(crd_live, Unknown):
+        return _unknown(syncer, crd_live.cause.value, crd_live)
+    if isinstance(catalog, Unknown):
+        return _unknown(syncer, "SourceUnknown", catalog)
+    try:
+        served = _serve(syncer, catalog, naming) if catalog else None
     except InvalidSyncer:
-        return Deleting(syncer=syncer, proof=crd_live.proof)
-    return Deleting(syncer=syncer, proof=crd_live.proof, keys=frozenset(served.wanted) | frozenset(served.leaving))
+        served = None
+    keys = frozenset(served.wanted) | frozenset(served.leaving) if served else frozenset()
+    return Deleting(syncer=syncer, proof=crd_live.proof, keys=keys)
 
 
 def _serve(syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming) -> Serving:
@@ -176,7 +215,7 @@ def _serve(syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming) -> 
     if not services:
         raise InvalidSyncer(
             "NoMatchingService",
-            f"no Service in namespace {syncer.namespace} matches {spec.selector}: create it, or mend spec.selector",
+            f"no Service in namespace {spec.namespace} matches {spec.selector}: create it, or mend spec.selector",
         )
     builder = Builder(spec, naming)
     serve = _serve_pods if spec.mode is Mode.POD else _serve_services

@@ -62,7 +62,13 @@ class Builder:
                 secure_vip_address=self._spec.secure_vip_address or vip,
                 status=InstanceStatus.UP if up else InstanceStatus.DOWN,
                 lease=self._naming.lease,
-                metadata=self._naming.ownership.marked(self._spec.metadata, self._spec.ref, pod),
+                metadata=self._naming.ownership.marked(
+                    self._spec.metadata,
+                    self._spec.ref,
+                    pod,
+                    pod_namespace=self._spec.namespace,
+                    syncer_class=self._spec.syncer_class,
+                ),
             ),
         )
 

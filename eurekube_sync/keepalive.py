@@ -9,20 +9,21 @@ stops no renewal.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from eurekube_sync.actions import Action, Register, Renew
 from eurekube_sync.apply import Applier
 from eurekube_sync.deadline import Deadline, TimeLimit
 from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.model import Complete, Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef, Unknown
-from eurekube_sync.observed import Observed, Scope, held_by_owner, observe
+from eurekube_sync.observed import Observed, held_by_owner, observe
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.ownership import CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.plan import Blocked, Obstacle, Plan, plan_renewals, sorted_plan
 from eurekube_sync.ports import Clock, Registry, Workers
 from eurekube_sync.reconcile import PassReport
 from eurekube_sync.renewals import RenewalLedger
+from eurekube_sync.scope import Scope
 from eurekube_sync.snapshot import Snapshot, check
 
 LoadSnapshot = Callable[[], Snapshot]
@@ -48,6 +49,8 @@ class KeepaliveSettings:
     owner: str
     cluster: str | None = None
     """None: of every cluster that has the owner's name."""
+    scope: Scope = field(default_factory=Scope)
+    """Namespaces and shard; labels and classes are the cluster's to tell."""
     snapshot_max_age: float = 86400
     dry_run: bool = False
     deadline: float = 120
@@ -61,13 +64,13 @@ def keepalive(world: RegistryWorld, settings: KeepaliveSettings, load: LoadSnaps
     ownership = snapshot.ownership if snapshot else Ownership(owner=settings.owner, cluster=settings.cluster or "")
     applier = Applier(world.registry, world.clock, world.workers, world.renewals, ownership, deadline)
 
-    registry = listed if isinstance(listed, Unknown) else Complete(data=observe(listed, ownership, Scope()))
+    registry = listed if isinstance(listed, Unknown) else Complete(data=observe(listed, ownership, settings.scope))
     clashes: tuple[str, ...] = ()
     if isinstance(registry, Unknown):
         plan = _plan_blind(snapshot)
     else:
         assert isinstance(listed, Complete)
-        ours = [one for one in held_by_owner(listed, settings.owner, Scope()) if _chosen(one, settings)]
+        ours = [one for one in held_by_owner(listed, settings.owner, settings.scope) if _chosen(one, settings)]
         if snapshot is not None and settings.cluster is None:
             clashes = registry.data.clashes  # whose snapshot is it? Until --cluster says so, nothing is brought back
         lost = {} if snapshot is None or clashes else _missing(snapshot, registry.data)
@@ -108,7 +111,8 @@ def _load(
         )
     except ConfigurationError as error:
         return None, str(error)
-    return snapshot, None
+    covered = {key: one for key, one in snapshot.instances.items() if settings.scope.covers(_syncer(one))}
+    return replace(snapshot, instances=covered), None
 
 
 def _chosen(instance: ObservedInstance, settings: KeepaliveSettings) -> bool:

@@ -11,17 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from eurekube_sync.model import Complete, InstanceKey, ObservedInstance, SyncerRef
 from eurekube_sync.ownership import CLUSTER, OWNER, Ownership, syncer_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
-    """What this pass may change: instances whose syncer lies in one of the namespaces; None means every one."""
-
-    namespaces: frozenset[str] | None = None
-
-    def covers(self, syncer: SyncerRef) -> bool:
-        """Whether the syncer is ours to serve."""
-        return self.namespaces is None or syncer.namespace in self.namespaces
+from eurekube_sync.scope import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +48,12 @@ class Observed:
         """The same with our own late writes laid over it. A stranger that the list shows under our id is younger than
         our write; and what was cancelled and is still listed may have come back, so that it stays to be read again."""
         return self._laid_over({key: wrote for key, wrote in written.items() if wrote and key not in self.others})
+
+    def narrowed(self, scope: Scope) -> Observed:
+        """The same in a scope that knows more by now: what turned out to be somebody else's is `others`."""
+        theirs = {key: i for key, i in self.ours.items() if not _ours(i, self.ownership, scope)}
+        ours = {key: i for key, i in self.ours.items() if key not in theirs}
+        return replace(self, scope=scope, ours=ours, others={**self.others, **theirs})
 
     def _laid_over(self, written: Mapping[InstanceKey, ObservedInstance | None]) -> Observed:
         if not written:

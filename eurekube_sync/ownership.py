@@ -14,6 +14,9 @@ from eurekube_sync.model import Instance, ObservedInstance, PodRef, SyncerRef
 OWNER = "eurekube.owner"
 CLUSTER = "eurekube.cluster"
 SYNCER = "eurekube.syncer"
+CLASS = "eurekube.class"
+"""The class that the syncer named when it was written: it tells two installations of one owner whose lease it is before
+either has asked its cluster."""
 POD = "eurekube.pod"
 KEYS = "eurekube.keys"
 """Names of the user's metadata keys that we wrote, so that one taken out of the spec is taken out of Eureka, while a
@@ -38,11 +41,22 @@ class Ownership:
         cluster = instance.metadata.get(CLUSTER)
         return instance.metadata.get(OWNER) == self.owner and bool(cluster) and cluster != self.cluster
 
-    def marked(self, metadata: Mapping[str, str], syncer: SyncerRef, pod: PodRef | None) -> dict[str, str]:
-        """The user's metadata with our marks beside it."""
+    def marked(
+        self,
+        metadata: Mapping[str, str],
+        syncer: SyncerRef,
+        pod: PodRef | None,
+        *,
+        pod_namespace: str = "",
+        syncer_class: str | None = None,
+    ) -> dict[str, str]:
+        """The user's metadata with our marks beside it. The pod's namespace is written where it is not the syncer's."""
         marks = {OWNER: self.owner, CLUSTER: self.cluster, SYNCER: str(syncer)}
+        if syncer_class is not None:
+            marks[CLASS] = syncer_class
         if pod is not None:
-            marks[POD] = f"{pod.name}/{pod.uid}"
+            elsewhere = f"{pod_namespace}/" if pod_namespace not in ("", syncer.namespace) else ""
+            marks[POD] = f"{elsewhere}{pod.name}/{pod.uid}"
         if metadata:
             marks[KEYS] = ",".join(sorted(metadata))
         return {**metadata, **marks}
@@ -50,7 +64,11 @@ class Ownership:
 
 def instance_id(*, owner: str, namespace: str, app: str, address: str, port: int) -> str:
     """`owner:namespace:app:address:port` in `[A-Za-z0-9._:-]`: unique where clusters reuse pod networks, and the same
-    after the syncer was renamed. The colons of an IPv6 address become `-`."""
+    after the syncer was renamed. The colons of an IPv6 address become `-`.
+
+    The namespace is the syncer's, also where its Services are in another: so nobody but the syncers of a namespace can
+    claim its ids, and an id alone tells which installation's scope it falls into.
+    """
     return f"{owner}:{namespace}:{app.lower()}:{address.replace(':', '-')}:{port}"
 
 
@@ -64,6 +82,14 @@ def pod_uid_of(instance: ObservedInstance) -> str | None:
     """UID of the pod that its mark names, or None."""
     _, slash, uid = instance.metadata.get(POD, "").rpartition("/")
     return uid if slash and uid else None
+
+
+def pod_namespace_of(instance: ObservedInstance) -> str | None:
+    """The namespace of the pod that its mark names: the syncer's, unless the mark has its own; None without a mark."""
+    syncer, parts = syncer_of(instance), instance.metadata.get(POD, "").split("/")
+    if len(parts) == 3:
+        return parts[0]
+    return syncer.namespace if syncer and len(parts) == 2 else None
 
 
 def our_keys(metadata: Mapping[str, str]) -> frozenset[str]:

@@ -40,7 +40,7 @@ from eurekube_sync.model import (
     SyncerRef,
 )
 from eurekube_sync.observed import Observed
-from eurekube_sync.ownership import OWNER, our_keys, pod_uid_of, syncer_of
+from eurekube_sync.ownership import CLASS, OWNER, our_keys, pod_namespace_of, pod_uid_of, syncer_of
 
 A = TypeVar("A", bound=Action)
 
@@ -185,7 +185,7 @@ def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change,
             f"{instance.lease.renewal}/{instance.lease.duration} s",
         ),
     ]
-    keys = set(instance.metadata) | (our_keys(observed.metadata) - our_keys(instance.metadata))
+    keys = {*instance.metadata, CLASS} | (our_keys(observed.metadata) - our_keys(instance.metadata))
     pairs += [
         (f"metadata.{key}", observed.metadata.get(key, ""), instance.metadata.get(key, "")) for key in sorted(keys)
     ]
@@ -263,11 +263,14 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
         case Frozen():
             if proof := _replaced(instance, desired):
                 return cancel("another pod has its address and port", Grounds.REPLACED, proof)
-            if proof := _pod_gone(instance, syncer, desired):
+            if proof := _pod_gone(instance, desired):
                 return cancel("its pod is gone", Grounds.POD_GONE, proof)
             return renew(f"frozen: {claim.reason}")
         case Serving():
             leaving = claim.leaving.get(instance.key)
+            if instance.key in claim.lost:
+                why = f"syncer {claim.lost[instance.key]} is older and holds its address"
+                return cancel(why, Grounds.ABSENCE, claim.proof)
             if leaving is None:
                 return cancel("it has no endpoint any more", Grounds.ABSENCE, claim.proof)
             if leaving.terminating:
@@ -317,9 +320,9 @@ def _replaced(instance: ObservedInstance, desired: Desired) -> Proof | None:
     return there.proof if uid is not None and there is not None and uid not in there.data else None
 
 
-def _pod_gone(instance: ObservedInstance, syncer: SyncerRef, desired: Desired) -> Proof | None:
+def _pod_gone(instance: ObservedInstance, desired: Desired) -> Proof | None:
     uid = pod_uid_of(instance)
-    living = desired.living_pods.get(syncer.namespace)
+    living = desired.living_pods.get(pod_namespace_of(instance) or "")
     return living.proof if uid is not None and living is not None and uid not in living.data else None
 
 

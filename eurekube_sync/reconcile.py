@@ -25,21 +25,24 @@ from eurekube_sync.model import (
     Complete,
     InstanceKey,
     LeaseTimes,
+    Listed,
     ObservedInstance,
+    SyncerObject,
     SyncerRef,
     SyncerStatus,
     Unknown,
 )
-from eurekube_sync.observed import Observed, Scope, held_by_owner, keys_by_syncer, observe
+from eurekube_sync.observed import Observed, held_by_owner, keys_by_syncer, observe
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.own_writes import OwnWrites
-from eurekube_sync.ownership import Ownership
+from eurekube_sync.ownership import CLASS, Ownership
 from eurekube_sync.plan import Plan, make_plan, plan_blind, plan_renewals
 from eurekube_sync.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.removals import what_may_go
 from eurekube_sync.renewals import RenewalLedger
+from eurekube_sync.scope import Scope
 from eurekube_sync.settle import put_finalizers_on, settle
-from eurekube_sync.view import living_pods, read_cluster, read_pods, unread_cluster
+from eurekube_sync.view import living_pods, read_cluster, read_pods, read_syncers, unread_cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +100,7 @@ class PassReport:
     """The pass's time was over, or it was asked to stop, before all was tried."""
 
 
-_IDENTIFYING, _LISTING, _RENEWING, _READING, _APPLYING, _SETTLING = 0.1, 0.3, 0.7, 0.8, 0.92, 1.0
+_IDENTIFYING, _LISTING, _CHOOSING, _RENEWING, _READING, _APPLYING, _SETTLING = 0.1, 0.3, 0.4, 0.7, 0.8, 0.92, 1.0
 """When each stage has to end, as a share of the pass's time: one that hangs leaves the later ones theirs."""
 
 
@@ -109,16 +112,17 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     deadline.stage(_LISTING)
     listed = world.registry.list_instances()
 
-    deadline.stage(_RENEWING)
     if isinstance(identity, Unknown):
+        deadline.stage(_RENEWING)
         return _renew_all(world, settings, deadline, listed, identity)
     ownership = Ownership(owner=settings.owner, cluster=identity.data)
+    scope, syncers = _choose(world, settings, deadline)
     applier = _applier(world, ownership, deadline)
     remembered = world.own_writes.recent(world.clock.monotonic())
     registry: Complete[Observed] | Unknown = (
         listed
         if isinstance(listed, Unknown)
-        else Complete(data=observe(listed, ownership, settings.scope).remembering(remembered))
+        else Complete(data=observe(listed, ownership, scope).remembering(remembered))
     )
     cancelled = frozenset(key for key, wrote in remembered.items() if wrote is None)
     renewed = [] if settings.dry_run else _renew_ours(world, applier, registry, cancelled)
@@ -127,10 +131,12 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
 
     deadline.stage(_READING)
     marked = frozenset(keys_by_syncer(registry.data)) if isinstance(registry, Complete) else frozenset()
-    view = read_cluster(world.cluster, identity, settings.scope, marked)
-    desired = claim_all(view, Naming(ownership=ownership, lease=settings.lease))
+    view = read_cluster(world.cluster, identity, scope, marked, syncers)
+    scope = scope.knowing(view.syncers)
+    desired = claim_all(view, Naming(ownership=ownership, lease=settings.lease), scope)
     if isinstance(registry, Complete):
-        view = read_pods(world.cluster, view, desired, registry.data)
+        registry = Complete(data=registry.data.narrowed(scope))
+        view = read_pods(world.cluster, view, desired, registry.data, scope)
         desired = replace(desired, living_pods=living_pods(view))
 
     deadline.stage_of_rest(0.5, _APPLYING)
@@ -171,14 +177,28 @@ def _applier(world: World, ownership: Ownership | None, deadline: Deadline) -> A
     return Applier(world.registry, world.clock, world.workers, world.renewals, ownership, deadline)
 
 
+def _choose(world: World, settings: PassSettings, deadline: Deadline) -> tuple[Scope, Listed[SyncerObject] | None]:
+    """With a selector the syncers are listed before the first renewal, for nothing else tells whose an instance is.
+    While that fails, all that may be ours is renewed."""
+    if not settings.scope.selector:
+        deadline.stage(_RENEWING)
+        return settings.scope, None
+    deadline.stage(_CHOOSING)
+    syncers = read_syncers(world.cluster, settings.scope)
+    deadline.stage(_RENEWING)
+    return settings.scope.knowing(syncers), syncers
+
+
 def _renew_ours(
     world: World, applier: Applier, registry: Complete[Observed] | Unknown, cancelled: frozenset[InstanceKey]
 ) -> list[Outcome]:
     """Renews all of ours that stands, whatever the cluster will say of it: a lease costs nothing. While Eureka cannot
-    be read, what this process renewed before; never what it has `cancelled` a moment ago."""
+    be read, what this process renewed before; never what it has `cancelled` a moment ago. Another class's mark may be
+    out of date, so what bears one waits for the cluster."""
     if isinstance(registry, Unknown):
         return applier.renew([Renew(key=key, syncer=None, why="it stood") for key in world.renewals.renewed_lately()])
-    standing = [instance for key, instance in registry.data.ours.items() if key not in cancelled]
+    class_ = registry.data.scope.syncer_class
+    standing = [i for key, i in registry.data.ours.items() if key not in cancelled and i.metadata.get(CLASS) == class_]
     return applier.renew(plan_renewals(standing, "it stands").of(Renew))
 
 

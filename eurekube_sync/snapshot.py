@@ -19,14 +19,15 @@ from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.model import Complete, Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.outcome import Outcomes, Result
-from eurekube_sync.ownership import CLUSTER, KEYS, OWNER, POD, SYNCER, Ownership, our_keys, syncer_of
+from eurekube_sync.ownership import CLASS, CLUSTER, KEYS, OWNER, POD, SYNCER, Ownership, our_keys, syncer_of
 from eurekube_sync.reconcile import PassReport
+from eurekube_sync.scope import Scope
 
 KIND = "eurekube-sync/snapshot"
 VERSION = 1
 _CLOCKS_DIFFER = 300
 """Seconds that the clocks of two machines may lie apart."""
-_MARKS = frozenset({OWNER, CLUSTER, SYNCER, POD, KEYS})
+_MARKS = frozenset({OWNER, CLUSTER, SYNCER, CLASS, POD, KEYS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +37,14 @@ class Source:
     owner: str
     cluster: str
     namespaces: tuple[str, ...] | None
-    """The scope of the pass, sorted; None is the whole cluster."""
+    """Of the scope of the pass, sorted; None is the whole cluster."""
+    part: str = ""
+    """Of these: the scope's shard, selector and class, in words."""
 
     def __str__(self) -> str:
-        scope = "" if self.namespaces is None else f", namespaces {', '.join(self.namespaces)}"
-        return f"owner {self.owner}, cluster {self.cluster}{scope}"
+        namespaces = "" if self.namespaces is None else f", namespaces {', '.join(self.namespaces)}"
+        part = f", {self.part}" if self.part else ""
+        return f"owner {self.owner}, cluster {self.cluster}{namespaces}{part}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +75,13 @@ class Snapshot:
 # --- Taking one ----------------------------------------------------------------------------------------------------
 
 
-def source_of(report: PassReport, namespaces: frozenset[str] | None) -> Source | None:
+def source_of(report: PassReport, scope: Scope) -> Source | None:
     """Whose the report's instances are; None when the pass does not know."""
     if report.desired is None or not isinstance(report.registry, Complete):
         return None
     ownership = report.registry.data.ownership
-    chosen = None if namespaces is None else tuple(sorted(namespaces))
-    return Source(owner=ownership.owner, cluster=ownership.cluster, namespaces=chosen)
+    chosen = None if scope.namespaces is None else tuple(sorted(scope.namespaces))
+    return Source(owner=ownership.owner, cluster=ownership.cluster, namespaces=chosen, part=str(scope))
 
 
 def take(report: PassReport, source: Source, now: float) -> Snapshot | None:
@@ -185,6 +189,7 @@ class _SnapshotDocument(msgspec.Struct, rename="camel"):
     namespaces: list[str] | None
     time: datetime
     instances: list[_InstanceDocument]
+    part: str = ""
 
 
 def to_text(snapshot: Snapshot) -> bytes:
@@ -195,6 +200,7 @@ def to_text(snapshot: Snapshot) -> bytes:
         owner=snapshot.source.owner,
         cluster=snapshot.source.cluster,
         namespaces=None if snapshot.source.namespaces is None else list(snapshot.source.namespaces),
+        part=snapshot.source.part,
         time=datetime.fromtimestamp(snapshot.taken, UTC),
         instances=[_written(instance) for instance in snapshot.instances.values()],
     )
@@ -267,6 +273,7 @@ def _checked(document: _SnapshotDocument) -> Snapshot:
         owner=document.owner,
         cluster=document.cluster,
         namespaces=None if document.namespaces is None else tuple(document.namespaces),
+        part=document.part,
     )
     ownership = Ownership(owner=source.owner, cluster=source.cluster)
     instances = [_read(instance) for instance in document.instances]

@@ -59,10 +59,13 @@ class Expression:
             case _:  # pragma: no cover
                 assert_never(self.operator)
 
+    def __str__(self) -> str:
+        return f"{self.key} {self.operator} {sorted(self.values)}" if self.values else f"{self.key} {self.operator}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """Which Services of the syncer's namespace: all parts must hold; a Selector with no part does not exist."""
+    """Which Services of one namespace: all parts must hold; a Selector with no part does not exist."""
 
     service: str | None = None
     labels: tuple[tuple[str, str], ...] = ()
@@ -78,7 +81,7 @@ class Selector:
 
     def __str__(self) -> str:
         parts = [f"{key}={value}" for key, value in self.labels]
-        parts += [f"{e.key} {e.operator} {sorted(e.values)}" for e in self.expressions]
+        parts += [str(expression) for expression in self.expressions]
         parts += [f"name {self.service}"] if self.service else []
         return ", ".join(parts)
 
@@ -88,6 +91,10 @@ class Syncer:
     """A syncer's spec with its meaning; None where the Service decides."""
 
     ref: SyncerRef
+    syncer_class: str | None
+    """Which installation is to serve it; None: the one without a class."""
+    namespace: str
+    """Of its Services."""
     mode: Mode
     selector: Selector
     app_name: str | None
@@ -120,6 +127,7 @@ class _Selector(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 class _Spec(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     selector: _Selector
+    syncer_class: str | None = None
     mode: Mode = Mode.POD
     app_name: str | None = None
     vip_address: str | None = None
@@ -176,14 +184,10 @@ def parse(syncer: SyncerObject) -> Syncer:
         named = f"{', '.join(to_come)} {'are' if len(to_come) > 1 else 'is'}"
         message = f"{named} not supported by this version; nothing is registered until removed"
         raise InvalidSyncer("NotSupportedYet", message)
-    if spec.selector.namespace not in (None, syncer.namespace):
-        raise InvalidSyncer(
-            "NotSupportedYet",
-            f"spec.selector.namespace: {spec.selector.namespace} is another namespace than the syncer's own, "
-            "which this version does not support; put the syncer beside its Services",
-        )
     return Syncer(
         ref=syncer.ref,
+        syncer_class=class_of(syncer),
+        namespace=selected_namespace(syncer),
         mode=spec.mode,
         selector=_selector(spec.selector),
         app_name=_name("spec.appName" if spec.app_name else "spec.selector.app", spec.app_name or spec.selector.app),
@@ -196,6 +200,19 @@ def parse(syncer: SyncerObject) -> Syncer:
         cluster_ip=spec.service == {"address": "ClusterIP"},
         keep_while_serving=spec.terminating == "KeepWhileServing",
     )
+
+
+def class_of(syncer: SyncerObject) -> str | None:
+    """The class that its spec names, whether the rest of it can be served or not."""
+    named = syncer.spec.get("syncerClass")
+    return named if isinstance(named, str) and named else None
+
+
+def selected_namespace(syncer: SyncerObject) -> str:
+    """The namespace of its Services: its own, unless the spec names another."""
+    selector = syncer.spec.get("selector")
+    named = selector.get("namespace") if isinstance(selector, Mapping) else None
+    return named if isinstance(named, str) and named else syncer.namespace
 
 
 def host_name_warning(name: str) -> str | None:

@@ -8,8 +8,11 @@ from typing import Any
 
 from eurekube_sync.desired import Desired, Frozen
 from eurekube_sync.model import Cause, ClusterView, Complete, Listed, Source, SyncerObject, SyncerRef, Unknown
-from eurekube_sync.observed import Observed, Scope, keys_by_syncer
+from eurekube_sync.observed import Observed, keys_by_syncer
+from eurekube_sync.ownership import pod_namespace_of
 from eurekube_sync.ports import Cluster
+from eurekube_sync.scope import Scope
+from eurekube_sync.syncer import selected_namespace
 
 _FEW_NAMESPACES = 20
 _NOT_NEEDED = Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace")
@@ -22,28 +25,38 @@ def unread_cluster(identity: Source[str]) -> ClusterView:
     return ClusterView(identity=identity, syncers=nothing, services=nothing, slices=nothing, crd_live=live)
 
 
+def read_syncers(cluster: Cluster, scope: Scope) -> Listed[SyncerObject]:
+    """All syncers of the scope's namespaces, those of other labels and classes as well: one that is not in it is gone,
+    and not merely somebody else's."""
+    return cluster.list_syncers(None if scope.namespaces is None else sorted(scope.namespaces))
+
+
 def read_cluster(
-    cluster: Cluster, identity: Source[str], scope: Scope, marked: frozenset[SyncerRef] = frozenset()
+    cluster: Cluster,
+    identity: Source[str],
+    scope: Scope,
+    marked: frozenset[SyncerRef] = frozenset(),
+    syncers: Listed[SyncerObject] | None = None,
 ) -> ClusterView:
-    """The syncers in scope, and the Services and slices of their namespaces: namespace by namespace while these are
-    few, else the whole cluster in one walk.
+    """The syncers, unless they were listed before, and the Services and slices that those in scope select: namespace
+    by namespace while these are few, else the whole cluster in one walk.
 
     `marked` are the syncers that Eureka's instances name. The CRD is asked for when one of them is missing, or some
     syncer is being deleted: while a CRD goes, its objects are deleted, or gone, and nobody wished it.
     """
-    chosen = None if scope.namespaces is None else sorted(scope.namespaces)
-    syncers = cluster.list_syncers(chosen)
+    syncers = read_syncers(cluster, scope) if syncers is None else syncers
     live: Source[bool] = Complete(data=True)
     there = {syncer.ref for syncer in _all(syncers)}
     missing = any(
         ref not in there and scope.covers(ref) and isinstance(syncers.of(ref.namespace), Complete) for ref in marked
     )
-    if missing or any(syncer.deleted is not None for syncer in _all(syncers)):
+    taken = [syncer for syncer in _all(syncers) if scope.takes(syncer)]
+    if missing or any(syncer.deleted is not None for syncer in taken):
         live = cluster.crd_live()
-    used = sorted({syncer.namespace for syncer in _all(syncers)})
+    used = sorted({selected_namespace(syncer) for syncer in taken if scope.may_select(syncer)})
     if not used:
         return replace(unread_cluster(identity), syncers=syncers, crd_live=live)
-    needed = used if chosen is not None or len(used) <= _FEW_NAMESPACES else None
+    needed = used if scope.namespaces is not None or len(used) <= _FEW_NAMESPACES else None
     return ClusterView(
         identity=identity,
         syncers=syncers,
@@ -53,14 +66,16 @@ def read_cluster(
     )
 
 
-def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: Observed) -> ClusterView:
+def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: Observed, scope: Scope) -> ClusterView:
     """The view with the pods of each namespace where instances of a frozen syncer stand: nothing else tells which of
-    them still live."""
+    them still live. A namespace that the syncer may not select from is not looked into."""
     standing = keys_by_syncer(observed)
     namespaces = {
-        ref.namespace
+        namespace
         for ref, claim in desired.claims.items()
-        if isinstance(claim, Frozen) and not claim.unknown and ref in standing
+        if isinstance(claim, Frozen) and not claim.unknown
+        for key in standing.get(ref, ())
+        if (namespace := pod_namespace_of(observed.ours[key])) and scope.may_reach(ref.namespace, namespace)
     }
     return replace(view, pods=cluster.list_pods(sorted(namespaces))) if namespaces else view
 

@@ -11,6 +11,7 @@ from eurekube_sync.cli.options import (
     batch_option,
     call_options,
     eureka_options,
+    name_scope_options,
     option,
     pass_options,
     renewal_option,
@@ -24,6 +25,7 @@ from eurekube_sync.clock import SystemClock
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.keepalive import KeepaliveSettings, keepalive
 from eurekube_sync.loop import Schedule, run_passes
+from eurekube_sync.scope import Scope, Shard
 
 _LONGEST = 150
 """Seconds: half of the duration that `run` gives a lease by default."""
@@ -33,6 +35,7 @@ _LONGEST = 150
 @eureka_options
 @eureka_access_options
 @option("--cluster", metavar="UID", default=None, help="Only instances of this cluster. Default: all of the owner's.")
+@name_scope_options
 @call_options
 @batch_option
 @pass_options
@@ -51,6 +54,8 @@ def command(
     eureka_url: str,
     eureka_access: EurekaAccess,
     cluster: str | None,
+    namespaces: tuple[tuple[str, ...], ...],
+    shard: Shard | None,
     concurrency: int,
     call_timeout: float,
     eureka_batch: str,
@@ -82,7 +87,12 @@ def command(
             "lapse that run makes"
         )
     settings = KeepaliveSettings(
-        owner=owner, cluster=cluster, snapshot_max_age=snapshot_max_age, dry_run=dry_run, deadline=pass_timeout
+        owner=owner,
+        cluster=cluster,
+        scope=Scope(namespaces=frozenset(name for names in namespaces for name in names) or None, shard=shard),
+        snapshot_max_age=snapshot_max_age,
+        dry_run=dry_run,
+        deadline=pass_timeout,
     )
     connection = Connection(
         eureka_url=eureka_url,

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from eurekube_sync.cli.values import Duration, Namespaces, Owner
+from eurekube_sync.cli.values import Duration, NamespacePairs, Namespaces, Owner, Part, Selector, SyncerClass
 
 ENVIRONMENT_PREFIX = "EUREKUBE_SYNC_"
 
@@ -49,7 +49,7 @@ def eureka_options(command: F) -> F:
 
 
 def cluster_options(command: F) -> F:
-    """Where the cluster is, and what of it is ours."""
+    """Where the cluster is."""
     for decorate in reversed(
         (
             option(
@@ -60,6 +60,16 @@ def cluster_options(command: F) -> F:
                 help="Default: the pod's own service account, else ~/.kube/config.",
             ),
             option("--context", default=None, help="A context of the kubeconfig instead of its current one."),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+def name_scope_options(command: F) -> F:
+    """Which syncers are ours, as far as their names tell."""
+    for decorate in reversed(
+        (
             option(
                 "--namespace",
                 "-n",
@@ -67,6 +77,32 @@ def cluster_options(command: F) -> F:
                 type=Namespaces(),
                 multiple=True,
                 help="Serve only syncers of this namespace; may be repeated. Default: all.",
+            ),
+            option("--shard", type=Part(), default=None, help="Serve only this part of the syncers: 0/3, 1/3 or 2/3."),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+def scope_options(command: F) -> F:
+    """Which syncers are ours, and how far they may reach."""
+    for decorate in reversed(
+        (
+            name_scope_options,
+            option("--selector", "-l", type=Selector(), default=None, help="Serve only syncers with these labels."),
+            option(
+                "--syncer-class",
+                type=SyncerClass(),
+                default=None,
+                help="Serve only syncers with this spec.syncerClass. Default: only those without one.",
+            ),
+            option(
+                "--allow-namespace",
+                "allowed",
+                type=NamespacePairs(),
+                multiple=True,
+                help="Let syncers of namespace FROM select Services of namespace TO; * is any; may be repeated.",
             ),
         )
     ):

@@ -20,6 +20,7 @@ from eurekube_sync.cli.options import (
     option,
     pass_options,
     report_options,
+    scope_options,
 )
 from eurekube_sync.cli.passes import number_of_passes, renewed_every, teller
 from eurekube_sync.cli.signals import stopped_by_signals
@@ -28,15 +29,17 @@ from eurekube_sync.clock import SystemClock
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.loop import Schedule, run_passes
 from eurekube_sync.model import LeaseTimes
-from eurekube_sync.observed import Scope
 from eurekube_sync.reconcile import PassReport, PassSettings, reconcile
 from eurekube_sync.report.table import console_for
+from eurekube_sync.scope import Scope, Shard
+from eurekube_sync.syncer import Expression
 
 
 @click.command(short_help="Make Eureka equal to what the cluster says.")
 @eureka_options
 @eureka_access_options
 @cluster_options
+@scope_options
 @call_options
 @batch_option
 @pass_options
@@ -64,6 +67,10 @@ def command(
     kubeconfig: str | None,
     context: str | None,
     namespaces: tuple[tuple[str, ...], ...],
+    shard: Shard | None,
+    selector: tuple[Expression, ...] | None,
+    syncer_class: str | None,
+    allowed: tuple[tuple[tuple[str, str], ...], ...],
     concurrency: int,
     call_timeout: float,
     eureka_batch: str,
@@ -97,10 +104,16 @@ def command(
     number = number_of_passes(passes=passes, daemon=daemon)
     many = number != 1
     _check_leases(interval if many else 0.0, renewal_interval, lease_duration)
-    chosen = frozenset(name for names in namespaces for name in names)
+    scope = Scope(
+        namespaces=frozenset(name for names in namespaces for name in names) or None,
+        shard=shard,
+        selector=selector or (),
+        syncer_class=syncer_class,
+        allowed=frozenset(pair for pairs in allowed for pair in pairs),
+    )
     settings = PassSettings(
         owner=owner,
-        scope=Scope(namespaces=chosen or None),
+        scope=scope,
         lease=LeaseTimes(int(renewal_interval), int(lease_duration)),
         brake=BrakeLimits(
             loss_percent=brake_percent,
@@ -133,7 +146,7 @@ def command(
         renewal_interval=renewal_interval,
         renewal_slack=interval / 2 if many else 0.0,
     )
-    keeper = SnapshotKeeper(snapshot, settings.scope.namespaces) if snapshot else None
+    keeper = SnapshotKeeper(snapshot, scope) if snapshot else None
     tell = teller(output, renewed_every(renewal_interval, interval, many=many), eureka_access.notices, many=many)
     clock = SystemClock()
     with stopped_by_signals(clock), connect(connection, clock) as world:

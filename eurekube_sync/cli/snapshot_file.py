@@ -11,6 +11,7 @@ from stat import S_ISREG
 
 from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.reconcile import PassReport
+from eurekube_sync.scope import Scope
 from eurekube_sync.snapshot import Snapshot, Source, from_text, source_of, take, to_text, without_withdrawn
 
 log = logging.getLogger(__name__)
@@ -90,15 +91,15 @@ class SnapshotFile:
 class SnapshotKeeper:
     """Keeps the file after each pass of `run`. What goes wrong is a warning, said once: the pass has done its work."""
 
-    def __init__(self, name: str, namespaces: frozenset[str] | None) -> None:
+    def __init__(self, name: str, scope: Scope) -> None:
         self._name = name
         self._file = SnapshotFile(name)
-        self._namespaces = namespaces
+        self._scope = scope
         self._said = ""
 
     def keep(self, report: PassReport, now: float) -> None:
         """Writes a new snapshot after a good pass, and takes out of the old one what another pass has withdrawn."""
-        source = source_of(report, self._namespaces)
+        source = source_of(report, self._scope)
         if source is None or report.dry_run:
             return
         try:

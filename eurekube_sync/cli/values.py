@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from eurekube_sync.ownership import OWNER_PATTERN
+from eurekube_sync.scope import ANY, Shard, parse_selector
+from eurekube_sync.syncer import Expression
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
@@ -58,3 +60,59 @@ class Namespaces(click.ParamType["tuple[str, ...]"]):
             if not _NAMESPACE.fullmatch(name):
                 self.fail(f"{name!r} is no namespace", param, ctx)
         return names
+
+
+class Selector(click.ParamType["tuple[Expression, ...]"]):
+    """A label selector, as of `kubectl get --selector`."""
+
+    name = "selector"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Expression, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            return parse_selector(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class SyncerClass(click.ParamType[str]):
+    """The class of an installation."""
+
+    name = "class"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not _NAMESPACE.fullmatch(value):
+            self.fail(f"{value!r} is no class: 1 to 63 of a-z, 0-9 and '-', a letter or digit at both ends", param, ctx)
+        return str(value)
+
+
+class Part(click.ParamType[Shard]):
+    """`I/N`: the I-th of N shards, counted from 0."""
+
+    name = "i/n"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Shard:
+        if isinstance(value, Shard):
+            return value
+        found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", value)
+        if not found or int(found[1]) >= int(found[2]):
+            self.fail(f"{value!r} is no shard; of three they are 0/3, 1/3 and 2/3", param, ctx)
+        return Shard(index=int(found[1]), count=int(found[2]))
+
+
+class NamespacePairs(click.ParamType["tuple[tuple[str, str], ...]"]):
+    """`FROM:TO`, or several with commas between; `*` on either side is any namespace."""
+
+    name = "from:to[,...]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[tuple[str, str], ...]:
+        if isinstance(value, tuple):
+            return value
+        pairs = [tuple(side.strip() for side in pair.split(":")) for pair in value.split(",")]
+        for pair in pairs:
+            if len(pair) != 2 or not all(side == ANY or _NAMESPACE.fullmatch(side) for side in pair):
+                self.fail(f"{':'.join(pair)!r} is no pair of namespaces; write FROM:TO, with * for any", param, ctx)
+        return tuple((pair[0], pair[1]) for pair in pairs)

@@ -38,6 +38,7 @@ _FROM = st.builds(lambda key, source, name: {"key": key, source: name}, _METADAT
 _VALID = st.fixed_dictionaries(
     {"selector": _SELECTOR},
     optional={
+        "syncerClass": _LABEL,
         "mode": st.sampled_from(["pod", "service"]),
         "appName": _NAME,
         "vipAddress": st.lists(_NAME, min_size=1, max_size=3).map(",".join),

@@ -39,7 +39,8 @@ def another_value(option: click.Option) -> str:
             return "7"
         case click.types.BoolParamType():
             return "true"
-    return {"duration": "99s", "namespace[,...]": "one,two", "name": "another"}.get(option.type.name, "some-text")
+    values = {"duration": "99s", "namespace[,...]": "one,two", "name": "another", "i/n": "1/3", "from:to[,...]": "a:*"}
+    return values.get(option.type.name, "some-text")
 
 
 @pytest.mark.parametrize(("name", "option"), OPTIONS)
@@ -96,6 +97,15 @@ REFUSED = {
     "no patience": (["run", "--call-timeout", "0"], "too short"),
     "no time": (["run", "--pass-timeout", "0s"], "too short"),
     "bad namespace": (["run", "-n", "Not_One"], "'Not_One' is no namespace"),
+    "empty namespace": (["run", "--namespace", ""], "'' is no namespace"),
+    "shard from one": (["run", "--shard", "3/3"], "'3/3' is no shard; of three they are 0/3, 1/3 and 2/3"),
+    "no shards": (["run", "--shard", "0/0"], "'0/0' is no shard"),
+    "shard in words": (["keepalive", "--shard", "first"], "'first' is no shard"),
+    "bad selector": (["run", "--selector", "team in a"], "'team in a' is no part of a label selector"),
+    "empty selector": (["run", "-l", ""], "'' is no part of a label selector"),
+    "bad class": (["run", "--syncer-class", "Edge"], "'Edge' is no class"),
+    "no pair": (["run", "--allow-namespace", "shop"], "'shop' is no pair of namespaces; write FROM:TO"),
+    "half a pair": (["run", "--allow-namespace", "a:b,a:"], "'a:' is no pair of namespaces"),
     "both": (["run", "--daemon", "--passes", "2"], "give one of them"),
     "rare renewals": (["run", "--renewal-interval", "101s"], "would let leases lapse"),
     "rare passes": (["run", "--daemon", "--interval", "151s"], "more than half of --lease-duration"),

@@ -11,6 +11,7 @@ import pytest
 
 from eurekube_sync.cli.snapshot_file import SnapshotFile, SnapshotKeeper
 from eurekube_sync.errors import ConfigurationError, RegistryRejected
+from eurekube_sync.scope import Scope
 from tests.unit.core.build import endpoint, key
 from tests.unit.core.fakes import FakeWorld
 from tests.unit.core.test_reconcile import article, pods
@@ -24,7 +25,7 @@ def file(tmp_path: Path) -> Path:
 
 def keep(world: FakeWorld, path: Path, *, keeper: SnapshotKeeper | None = None) -> None:
     """One pass, and its snapshot."""
-    (keeper or SnapshotKeeper(str(path), None)).keep(world.run(), world.clock.now())
+    (keeper or SnapshotKeeper(str(path), Scope())).keep(world.run(), world.clock.now())
 
 
 def only(path: Path) -> None:
@@ -42,7 +43,7 @@ def test_a_good_pass_writes_a_private_file(file: Path) -> None:
 
 def test_it_is_written_when_something_changed_or_it_grows_old(file: Path) -> None:
     """Passes in sync leave the file as it is, for ten minutes; a file that is gone is written again."""
-    world, keeper = article(), SnapshotKeeper(str(file), None)
+    world, keeper = article(), SnapshotKeeper(str(file), Scope())
     keep(world, file, keeper=keeper)
     first = file.stat().st_ino, file.stat().st_mtime_ns
     world.later(599)
@@ -105,7 +106,7 @@ def test_two_installations_do_not_write_one_file(file: Path, caplog: pytest.LogC
     world = article()
     keep(world, file)
     text = file.read_bytes()
-    second = SnapshotKeeper(str(file), frozenset({"rating"}))
+    second = SnapshotKeeper(str(file), Scope(namespaces=frozenset({"rating"})))
     for _ in range(3):
         keep(world, file, keeper=second)
     assert file.read_bytes() == text
@@ -119,7 +120,7 @@ def test_what_cannot_be_written_is_a_warning(
     file: Path, code: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A full disk leaves the old file, and nothing beside it; when it works again, so does the next pass."""
-    world, keeper = article(), SnapshotKeeper(str(file), None)
+    world, keeper = article(), SnapshotKeeper(str(file), Scope())
     keep(world, file, keeper=keeper)
     text = file.read_bytes()
     pods(world, endpoint(1))

@@ -30,8 +30,9 @@ from eurekube_sync.model import (
     SyncerStatus,
     Unknown,
 )
-from eurekube_sync.observed import Observed, Scope, observe
+from eurekube_sync.observed import Observed, observe
 from eurekube_sync.ownership import Ownership, instance_id
+from eurekube_sync.scope import Scope
 
 UP, DOWN, OUT = InstanceStatus.UP, InstanceStatus.DOWN, InstanceStatus.OUT_OF_SERVICE
 
@@ -180,9 +181,10 @@ def desired(
     slices: Iterable[EndpointSlice] | Listed[EndpointSlice] = (),
     *,
     crd_live: Source[bool] | None = None,
+    scope: Scope | None = None,
 ) -> Desired:
     """The claims of such a view."""
-    return claim_all(view(syncers, services, slices, crd_live=crd_live), NAMING)
+    return claim_all(view(syncers, services, slices, crd_live=crd_live), NAMING, scope or Scope())
 
 
 def key(number: int = 1, *, app: str = "rating", namespace: str = NS, port: int = 8080) -> InstanceKey:

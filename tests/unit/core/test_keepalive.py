@@ -12,13 +12,14 @@ from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.errors import ConfigurationError, RegistryUnavailable
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.keepalive import KeepaliveSettings, RegistryWorld, keepalive
-from eurekube_sync.model import Cause, Complete, Instance, ObservedInstance, Unknown
+from eurekube_sync.model import Cause, Complete, Instance, ObservedInstance, SyncerRef, Unknown
 from eurekube_sync.ownership import CLUSTER as CLUSTER_MARK
 from eurekube_sync.ownership import OWNER as OWNER_MARK
 from eurekube_sync.reconcile import PassReport
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.report.machine import as_data
 from eurekube_sync.report.words import sentences, summary
+from eurekube_sync.scope import Scope, Shard
 from eurekube_sync.snapshot import Snapshot, Source
 from eurekube_sync.workers import InTurn
 
@@ -43,6 +44,7 @@ def run(
     cluster: str | None = None,
     dry_run: bool = False,
     deadline: float = 120,
+    scope: Scope | None = None,
 ) -> PassReport:
     """One pass; the wire then holds its calls alone. It never withdraws."""
     world.wire.calls.clear()
@@ -53,7 +55,9 @@ def run(
         renewals=world.renewals,
         time_limit=TimeLimit(world.clock),
     )
-    settings = KeepaliveSettings(owner=OWNER, cluster=cluster, dry_run=dry_run, deadline=deadline)
+    settings = KeepaliveSettings(
+        owner=OWNER, cluster=cluster, scope=scope or Scope(), dry_run=dry_run, deadline=deadline
+    )
     report = keepalive(seen, settings, load)
     assert not any(isinstance(action, Cancel | Update) for action in report.plan.actions)
     return report
@@ -86,6 +90,22 @@ def test_one_cluster_alone_can_be_chosen() -> None:
     world.registry.put(stored(instance(1)), of_cluster(stored(instance(2)), "elsewhere"))
     run(world, cluster="elsewhere")
     assert world.wire.calls == ["list_instances", f"renew {key(2)}"]
+
+
+def test_a_scope_renews_and_brings_back_its_own_alone() -> None:
+    """By namespace and shard, which an instance's mark tells; of a snapshot, too, that holds more."""
+    there, elsewhere = instance(1), instance(2, ref=SyncerRef("shop", "cart"))
+    shard = next(Shard(index=i, count=2) for i in range(2) if Shard(index=i, count=2).holds(SyncerRef("shop", "cart")))
+    for scope in (Scope(namespaces=frozenset({"shop"})), Scope(namespaces=frozenset({"shop"}), shard=shard)):
+        world = FakeWorld()
+        world.registry.put(stored(there), stored(elsewhere))
+        run(world, scope=scope)
+        assert world.wire.calls == ["list_instances", f"renew {elsewhere.key}"]
+        world.registry.held.clear()
+        run(world, lambda: snapshot(there, elsewhere), scope=scope)
+        assert world.wire.writes() == [f"register {elsewhere.key}"]
+    run(world, scope=Scope(shard=Shard(index=1 - shard.index, count=2), namespaces=frozenset({"shop"})))
+    assert world.wire.calls == ["list_instances"]
 
 
 def test_without_a_snapshot_nothing_is_added() -> None:

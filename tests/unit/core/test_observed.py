@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from eurekube_sync.model import Complete, ObservedInstance, SyncerRef
-from eurekube_sync.observed import Scope, Unread, held_by_owner
+from eurekube_sync.observed import Unread, held_by_owner
 from eurekube_sync.ownership import CLUSTER, OWNER, SYNCER
+from eurekube_sync.scope import Scope
 
 from .build import DOWN, NS, REF, foreign, instance, key, observed, stored
 

@@ -21,9 +21,10 @@ from eurekube_sync.model import (
     SyncerObject,
     SyncerRef,
 )
-from eurekube_sync.observed import Scope, Unread
+from eurekube_sync.observed import Unread
 from eurekube_sync.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.plan import Plan, differences, make_plan, overridden, plan_blind, plan_renewals, withdrawal_id
+from eurekube_sync.scope import Scope
 
 from .build import (
     DENIED,

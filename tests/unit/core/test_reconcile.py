@@ -9,8 +9,8 @@ import pytest
 from eurekube_sync.actions import Renew
 from eurekube_sync.errors import RegistryRejected, RegistryUnavailable
 from eurekube_sync.model import Cause, Complete, Port, ServicePort, SyncerRef, Unknown
-from eurekube_sync.observed import Scope
 from eurekube_sync.ownership import CLUSTER, OWNER, SYNCER
+from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import ABANDON_ANNOTATION, CLEANUP_FINALIZER
 from eurekube_sync.view import unknown_sources
 

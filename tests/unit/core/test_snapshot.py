@@ -13,6 +13,7 @@ from eurekube_sync.errors import ConfigurationError, RegistryRejected
 from eurekube_sync.model import InstanceKey
 from eurekube_sync.ownership import CLUSTER as CLUSTER_MARK
 from eurekube_sync.reconcile import PassReport
+from eurekube_sync.scope import Scope
 from eurekube_sync.snapshot import Snapshot, Source, check, from_text, source_of, take, to_text, without_withdrawn
 
 from .build import CLUSTER, DENIED, DOWN, NS, OUT, OWNER, endpoint, instance, key, stored, syncer
@@ -24,7 +25,7 @@ SOURCE = Source(owner=OWNER, cluster=CLUSTER, namespaces=None)
 
 def taken(report: PassReport, now: float = START) -> Snapshot | None:
     """The snapshot of a pass over everything."""
-    source = source_of(report, None)
+    source = source_of(report, Scope())
     return take(report, source, now) if source else None
 
 
@@ -143,11 +144,16 @@ def test_the_source_names_scope_and_installation() -> None:
     """Two installations differ in it; a pass that does not know its cluster has none."""
     world = article()
     report = world.run()
-    assert source_of(report, frozenset({"b", "a"})) == replace(SOURCE, namespaces=("a", "b"))
+    assert source_of(report, Scope(namespaces=frozenset({"b", "a"}))) == replace(SOURCE, namespaces=("a", "b"))
     assert str(replace(SOURCE, namespaces=("a", "b"))) == f"owner prod, cluster {CLUSTER}, namespaces a, b"
     assert str(SOURCE) == f"owner prod, cluster {CLUSTER}"
+    part = source_of(report, Scope(syncer_class="edge"))
+    assert part == replace(SOURCE, part="class edge")
+    assert str(part) == f"owner prod, cluster {CLUSTER}, class edge"
+    written = to_text(Snapshot(source=part, taken=1, instances={}))
+    assert from_text(written).source == part
     world.cluster.uid = DENIED
-    assert source_of(world.run(), None) is None
+    assert source_of(world.run(), Scope()) is None
 
 
 @pytest.mark.parametrize("namespaces", [None, (), ("a", "b")])

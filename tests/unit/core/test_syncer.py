@@ -102,7 +102,6 @@ def test_an_error_names_the_field() -> None:
         {"onDuplicate": "Warn"},
         {"maxRemovalPercent": 10},
         {"readinessGate": True},
-        {"selector": {"app": "rating", "namespace": "another"}},
     ],
 )
 def test_a_field_whose_behaviour_is_to_come_is_refused_by_name(spec: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eurekube_sync.model import Cause, ClusterView, Complete, Listed, SyncerRef, Unknown
-from eurekube_sync.observed import Scope
+from eurekube_sync.scope import Scope
 from eurekube_sync.view import read_cluster, unknown_sources
 
 from .build import CLUSTER, DENIED, NS, REF, TERMINATING, endpoint, nowhere, piece, service, syncer, view

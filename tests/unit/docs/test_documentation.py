@@ -167,8 +167,8 @@ def test_the_readme_lists_the_fields_to_come() -> None:
     """Exactly those that the program refuses with NotSupportedYet, and all of them are in the CRD."""
     paragraph = section(README, "Not there yet").split("\n\n- ")[0]
     known = load_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-    listed = {span for span in spans(paragraph) if span in known or span == "selector.namespace"}
-    assert listed == {*_FIELDS_TO_COME, "selector.namespace"}
+    listed = {span for span in spans(paragraph) if span in known}
+    assert listed == set(_FIELDS_TO_COME)
     assert set(known) >= set(_FIELDS_TO_COME)
 
 
