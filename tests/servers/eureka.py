@@ -15,6 +15,7 @@ import requests
 
 from .eureka_build import eureka
 from .process import LOOPBACK, Server, free_port
+from .toxiproxy import Proxy, Toxiproxy
 
 PEER_HOSTS = ("127.0.0.2", "127.0.0.3")
 _PROBE_SECONDS = 5.0
@@ -148,12 +149,49 @@ def eureka_pair(
     *, basic_auth: tuple[str, str] | None = None, **options: Any
 ) -> Iterator[tuple[EurekaServer, EurekaServer]]:
     """Run two peers that replicate to each other; `options` are those of EurekaServer."""
-    credentials = f"{basic_auth[0]}:{basic_auth[1]}@" if basic_auth else ""
     ports = [free_port(host) for host in PEER_HOSTS]
-    urls = [f"http://{credentials}{host}:{port}/eureka" for host, port in zip(PEER_HOSTS, ports, strict=True)]
+    with _running_pair(ports, ports, basic_auth=basic_auth, **options) as pair:
+        yield pair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxiedPair:
+    """Two peers whose words to each other go through a toxiproxy; everybody else may speak to them directly."""
+
+    first: EurekaServer
+    second: EurekaServer
+    to_first: Proxy
+    """What the second one tells the first, its registrations and reads too."""
+    to_second: Proxy
+
+
+@contextmanager
+def proxied_eureka_pair(
+    toxiproxy: Toxiproxy, *, basic_auth: tuple[str, str] | None = None, **options: Any
+) -> Iterator[ProxiedPair]:
+    """Run two peers as `eureka_pair` does, each calling the other through a proxy at the other's own host name, by
+    which peers tell each other apart."""
+    ports = [free_port(host) for host in PEER_HOSTS]
+    with ExitStack() as proxies:
+        to_first, to_second = (
+            toxiproxy.proxy(f"{host}:{port}", host=host) for host, port in zip(PEER_HOSTS, ports, strict=True)
+        )
+        for proxy in (to_first, to_second):
+            proxies.callback(toxiproxy.remove, proxy)
+        with _running_pair(ports, [to_first.port, to_second.port], basic_auth=basic_auth, **options) as (first, second):
+            yield ProxiedPair(first=first, second=second, to_first=to_first, to_second=to_second)
+
+
+@contextmanager
+def _running_pair(
+    ports: Sequence[int], called_ports: Sequence[int], *, basic_auth: tuple[str, str] | None, **options: Any
+) -> Iterator[tuple[EurekaServer, EurekaServer]]:
+    """`ports` where they listen, `called_ports` where the other one calls them."""
+    credentials = f"{basic_auth[0]}:{basic_auth[1]}@" if basic_auth else ""
+    called = [f"http://{credentials}{host}:{port}/eureka" for host, port in zip(PEER_HOSTS, called_ports, strict=True)]
     first, second = (
         EurekaServer(port, host=host, peers=[other], basic_auth=basic_auth, **options)
-        for host, port, other in zip(PEER_HOSTS, ports, reversed(urls), strict=True)
+        for host, port, other in zip(PEER_HOSTS, ports, reversed(called), strict=True)
     )
     with ExitStack() as running:
         running.callback(first.close)

@@ -10,6 +10,7 @@ import pytest
 
 from .eureka import EurekaServer
 from .kube import KubernetesServers
+from .toxiproxy import Toxiproxy
 from .world import KubernetesWorld
 
 
@@ -39,4 +40,11 @@ def eureka_fast() -> Iterator[EurekaServer]:
 def eureka_stock() -> Iterator[EurekaServer]:
     """A real Eureka server with its own timings: 30 s cache, 60 s eviction, self-preservation."""
     with EurekaServer(stock_timings=True) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def toxiproxy() -> Iterator[Toxiproxy]:
+    """A real toxiproxy without any proxy: a test makes its own, and removes them."""
+    with Toxiproxy() as server:
         yield server

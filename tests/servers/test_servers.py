@@ -7,7 +7,7 @@ import sys
 import textwrap
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,10 @@ import pytest
 import requests
 
 from . import cache
-from .eureka import EurekaServer, ServerTls, eureka_pair
+from .eureka import EurekaServer, ServerTls, eureka_pair, proxied_eureka_pair
 from .kube import Etcd, KubernetesServers
 from .process import Server, ServerError
+from .toxiproxy import Proxy, Toxiproxy
 from .world import KubernetesWorld, write_kubeconfig
 
 pytestmark = pytest.mark.servers
@@ -154,6 +155,70 @@ def test_eureka_speaks_https(kubernetes_servers: KubernetesServers) -> None:
         assert register(server, "rating", verify=str(certificate)) == 204
         server.restart(tls=None)
         assert instance_status(server, "rating") == 404
+
+
+def wait_for_copy(server: EurekaServer, app: str) -> None:
+    wait_until(lambda: instance_status(server, app) == 200)
+
+
+@pytest.fixture
+def proxied(toxiproxy: Toxiproxy, eureka_fast: EurekaServer) -> Iterator[Proxy]:
+    """A proxy that leads to the fast Eureka server."""
+    proxy = toxiproxy.proxy(f"127.0.0.1:{eureka_fast.port}")
+    yield proxy
+    toxiproxy.remove(proxy)
+
+
+def seconds_of_answer(proxy: Proxy) -> float:
+    started = time.monotonic()
+    assert requests.get(f"http://{proxy.address}/eureka/apps", timeout=1).ok
+    return time.monotonic() - started
+
+
+def test_a_proxy_lags_and_heals(proxied: Proxy) -> None:
+    """What goes through comes late in the chosen direction, in both when both were, and on time once healed."""
+    proxied.lag(0.2)
+    assert seconds_of_answer(proxied) >= 0.2
+    proxied.lag(0.2, stream="upstream")
+    assert seconds_of_answer(proxied) >= 0.4
+    proxied.heal()
+    assert seconds_of_answer(proxied) < 0.2
+
+
+def test_a_proxy_is_cut_in_three_ways(proxied: Proxy) -> None:
+    """Disabled it refuses, dropping it is silent, resetting it hangs up; each time it heals."""
+    cuts: list[tuple[Callable[[], None], type[requests.RequestException]]] = [
+        (proxied.disable, requests.ConnectionError),
+        (proxied.drop, requests.ReadTimeout),
+        (proxied.reset, requests.ConnectionError),
+    ]
+    for cut, error in cuts:
+        cut()
+        with pytest.raises(error):
+            seconds_of_answer(proxied)
+        proxied.heal()
+        assert seconds_of_answer(proxied) < 1
+
+
+def test_peers_behind_proxies_replicate_unless_cut(toxiproxy: Toxiproxy) -> None:
+    """Each peer tells the other through its proxy: cut, a registration stays where it was made; healed, it arrives."""
+    with proxied_eureka_pair(toxiproxy) as pair:
+        for server, other in ((pair.first, pair.second), (pair.second, pair.first)):
+            app = unique("rating")
+            assert register(server, app) == 204
+            wait_for_copy(other, app)
+        for proxy in (pair.to_first, pair.to_second):
+            proxy.disable()
+        apps = {unique("rating"): (pair.first, pair.second), unique("rating"): (pair.second, pair.first)}
+        for app, (server, _) in apps.items():
+            assert register(server, app) == 204
+        time.sleep(3)
+        assert [instance_status(other, app) for app, (_, other) in apps.items()] == [404, 404]
+        for proxy in (pair.to_first, pair.to_second):
+            proxy.heal()
+        for app, (server, other) in apps.items():
+            requests.put(f"{server.url}/apps/{app.upper()}/{app}:10.0.0.1", timeout=5).raise_for_status()
+            wait_for_copy(other, app)
 
 
 class Sleeper(Server):
