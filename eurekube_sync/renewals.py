@@ -6,6 +6,7 @@ all are due, which does no harm.
 
 from __future__ import annotations
 
+from math import ceil
 from zlib import crc32
 
 from eurekube_sync.model import InstanceKey
@@ -22,7 +23,8 @@ class RenewalLedger:
         lease that would fall due right after a pass is not left for the next."""
         self._period = period
         self._wait = period - slack
-        self._spread = max(0.0, period - 2 * slack)
+        self._passes = max(1, ceil(self._wait / (2 * slack))) if slack > 0 else 1
+        self._interval = 2 * slack
         self._last: dict[InstanceKey, float] = {}
 
     def due(self, key: InstanceKey, now: float) -> bool:
@@ -33,11 +35,11 @@ class RenewalLedger:
     def note(self, key: InstanceKey, now: float) -> None:
         """Remember that the lease was renewed.
 
-        The first time counts as if it had been a while ago, for each key another while: what came in one pass then
-        falls due in all the passes of a period, and not 60,000 at once in every third.
+        The first time counts as if it had been some whole passes ago, for each key another number: what came in one
+        pass then falls due in all the passes of a period alike, and not 60,000 at once in every third.
         """
         first = key not in self._last
-        self._last[key] = now - (self._spread * crc32(key.id.encode()) / 2**32 if first else 0)
+        self._last[key] = now - (self._interval * (crc32(key.id.encode()) % self._passes) if first else 0)
 
     def drop(self, key: InstanceKey) -> None:
         """Forget a lease that is cancelled."""
