@@ -4,12 +4,14 @@ A server must know itself by the host name in its own URL, else it takes itself 
 Two peers need two host names: 127.0.0.2 and 127.0.0.3, which every Linux has on its loopback.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import requests
 
@@ -48,6 +50,41 @@ class ServerTls:
     """Certificate and key of the readiness probe, when clients need one."""
 
 
+_ACCESS_LOG = "access.log"
+
+
+def _access_log_into(directory: Path) -> dict[str, str]:
+    settings = {
+        "enabled": "true",
+        "directory": str(directory),
+        "prefix": _ACCESS_LOG.partition(".")[0],
+        "suffix": ".log",
+        "file-date-format": "",
+        "rotate": "false",
+        "buffered": "false",
+        "pattern": "%{begin:msec}t %m %s %U %{User-Agent}i",
+    }
+    return {f"server.tomcat.accesslog.{key}": value for key, value in settings.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request as the server's access log tells it."""
+
+    at: float
+    """When it came, seconds since 1970."""
+    method: str
+    status: int
+    path: str
+    agent: str
+
+    @classmethod
+    def parse(cls, line: str) -> Self:
+        """Read one line of the log."""
+        at, method, status, path, agent = line.split(" ", 4)
+        return cls(at=int(at) / 1000, method=method, status=int(status), path=path, agent=agent)
+
+
 class EurekaServer(Server):
     """A Spring Eureka server, empty at each start; by default fast (1 s cache, 1 s eviction, no self-preservation)."""
 
@@ -63,6 +100,7 @@ class EurekaServer(Server):
         basic_auth: tuple[str, str] | None = None,
         tls: ServerTls | None = None,
         self_preservation: bool | None = None,
+        access_log: bool = False,
         extra_properties: Mapping[str, str] | None = None,
         jvm_options: Sequence[str] = _JVM_OPTIONS,
     ) -> None:
@@ -71,7 +109,8 @@ class EurekaServer(Server):
         `port` None is a free one. `host` is the name it knows itself by, and the address it listens at.
         `stock_timings` leaves 30 s cache, 60 s eviction and self-preservation as they are. `peers` are the URLs of the
         others, with user and password if they ask for them; with peers it registers itself, as EUREKA-SERVER.
-        `self_preservation` None is off with fast timings. `extra_properties` are Spring's, and win.
+        `self_preservation` None is off with fast timings. `access_log` is for `calls`. `extra_properties` are Spring's,
+        and win.
         """
         self._program = eureka()
         super().__init__(host=host, port=port)
@@ -80,6 +119,7 @@ class EurekaServer(Server):
         self.basic_auth = basic_auth
         self.tls = tls
         self.self_preservation = self_preservation
+        self.access_log = access_log
         self.extra_properties = dict(extra_properties or {})
         self.jvm_options = tuple(jvm_options)
 
@@ -111,7 +151,23 @@ class EurekaServer(Server):
             if self.tls.client_ca_file is not None:
                 found["server.ssl.client-auth"] = "need"
                 found["server.ssl.trust-certificate"] = f"file:{self.tls.client_ca_file}"
+        if self.access_log:
+            found |= _access_log_into(self.directory)
         return found | self.extra_properties
+
+    def session(self) -> requests.Session:
+        """A new session that can speak to it: with its login, and its authority trusted; for one thread."""
+        session = requests.Session()
+        session.trust_env = False
+        session.auth = self.basic_auth
+        if self.tls is not None:
+            session.verify = str(self.tls.ca_file)
+        session.headers["Accept"] = "application/json"
+        return session
+
+    def calls(self) -> list[Call]:
+        """All that it was asked since its first start, as its access log tells; it needs `access_log`."""
+        return [Call.parse(line) for line in (self.directory / _ACCESS_LOG).read_text().splitlines()]
 
     def restart(self, **changes: Any) -> None:
         """Stop it and start it at the same address, empty; `changes` are new values for what `__init__` takes."""

@@ -1,0 +1,255 @@
+"""The soaks: what happens, for how long, and what must hold. Each gives a table of its figures.
+
+Times of a real server: it evicts every 60 s (`eviction-interval-timer-in-ms`) what was not renewed for twice its lease,
+and only while the renewals of the last whole minute are more than 85 % of two for each instance. Its list is 30 s old.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from statistics import mean
+
+import pytest
+
+from tests.servers.eureka import Call, EurekaServer
+from tests.soak.daemon import Daemon
+from tests.soak.strangers import Strangers
+from tests.soak.watch import Key, Watch
+
+EVICTION_SECONDS = 60
+LIST_SECONDS = 30
+_LATE_SECONDS = 20
+"""How much later than it must something may be seen, on a machine that others use as well."""
+_LOOK_SECONDS = 5.0
+_AFTERWARDS_SECONDS = 15
+_SETTLE_SECONDS = 60
+"""The first renewals of a daemon come earlier, to spread them; they are not judged."""
+LEAST_GAP, LARGEST_GAP = 25, 35
+"""Seconds between two renewals of one instance."""
+LARGEST_SHARE = 0.4
+"""Of our instances, renewed in one and the same second: a daemon with three passes in 30 s renews a third in each."""
+
+Figures = dict[str, str]
+
+
+def soak(
+    server: EurekaServer,
+    daemon: Daemon,
+    keys: Sequence[Key],
+    *,
+    minutes: float,
+    strangers: int,
+    stranger_lease: int,
+    falling_silent: int,
+) -> Figures:
+    """A daemon beside strangers, of which some fall silent: ours are registered once, renewed in time, never gone, and
+    the silent ones are evicted while we run."""
+    begun = time.time()
+    latest = 2 * stranger_lease + EVICTION_SECONDS + LIST_SECONDS + _LATE_SECONDS
+    silent_after = min(minutes * 60 / 3, minutes * 60 - latest)
+    assert silent_after >= 0, f"too short: it takes up to {latest} s until a silent stranger is gone"
+    with (
+        Strangers(server, count=strangers, duration=stranger_lease) as others,
+        Watch(server, round_seconds=15) as watch,
+    ):
+        daemon.start("--daemon", "--interval=10s")
+        try:
+            wait_until(lambda: listed(server) >= {*keys, *others.keys}, seconds=LIST_SECONDS + 30)
+            watch.expect(keys)
+            settled = time.time()
+            silent: list[Key] = []
+            gone: dict[Key, float] = {}
+            while (now := time.time()) < settled + minutes * 60:
+                assert daemon.running, daemon.said()
+                if not silent and now >= settled + silent_after:
+                    silent = others.stop_renewing(falling_silent)
+                standing = listed(server)
+                assert standing >= {*keys, *others.keys[len(silent) :]}, "an instance that is renewed is not listed"
+                gone |= dict.fromkeys({*silent} - standing - gone.keys(), now)
+                time.sleep(_LOOK_SECONDS)
+            cpu, memory, lasted = daemon.cpu_seconds(), daemon.peak_megabytes(), time.time() - settled
+            assert daemon.terminate() == 0, daemon.said()
+        finally:
+            daemon.kill()
+        watch.check()
+        assert not others.refused, others.refused[:3]
+    took = [gone.get(key, float("inf")) - others.renewed[key] for key in silent]
+    assert took, "nobody fell silent"
+    assert 2 * stranger_lease <= min(took), "evicted too early"
+    assert max(took) <= latest, f"not evicted within {latest} s: {took}"
+    calls = ours(server, since=begun)
+    assert calls["POST"] == len(keys), f"each is registered once: {calls}"
+    assert calls["DELETE"] == 0, calls
+    return {
+        **_registry(server, ours=len(keys), others=strangers),
+        "soaked": f"{lasted / 60:.1f} minutes",
+        "our calls to register, cancel": f"{calls['POST']} (each once), {calls['DELETE']}",
+        "our other calls": f"{calls['PUT']} renewals, {calls['GET']} reads",
+        **_rhythm(watch, keys, since=settled + _SETTLE_SECONDS),
+        "strangers' renewals": f"{others.renewals}, none refused",
+        "uncached reads of ours": f"{watch.rounds} rounds of {len(keys)}, all UP",
+        f"{len(silent)} strangers silent": f"out of the list after {max(took):.0f} s, leases {stranger_lease} s",
+        "the daemon": f"{cpu:.1f} s of processor ({100 * cpu / (time.time() - begun):.1f} %), {memory:.0f} MB at most",
+    }
+
+
+def outage(
+    server: EurekaServer,
+    daemon: Daemon,
+    keys: Sequence[Key],
+    *,
+    lease: int,
+    seconds: float,
+    options: Sequence[str] = (),
+) -> Figures:
+    """The daemon is killed for so long and started again: nothing of ours lapses, and nothing is registered again.
+
+    The server is one without self-preservation, which would keep the instances of a killed daemon by itself; a stranger
+    that falls silent with it shows that.
+    """
+    with (
+        Strangers(server, count=1, every=1, duration=max(1, int(seconds / 6))) as other,
+        Watch(server, round_seconds=lease / 20) as watch,
+    ):
+        daemon.start("--daemon", *options)
+        try:
+            wait_until(lambda: listed(server) >= {*keys, *other.keys}, seconds=LIST_SECONDS + 30)
+            watch.expect(keys)
+            wait_until(lambda: watch.rounds >= 2, seconds=30)
+            daemon.kill()
+            killed = time.time()
+            (silent,) = other.stop_renewing(1)
+            time.sleep(seconds)
+            assert silent not in listed(server), "this server evicts nobody"
+            assert max(watch.renewals[key][-1] for key in keys) <= killed, "somebody else renews ours"
+            started = time.time()
+            daemon.start("--daemon", *options)
+            wait_until(lambda: all(watch.renewals[key][-1] > started for key in keys), seconds=lease / 5 + 10)
+            time.sleep(_AFTERWARDS_SECONDS)
+            assert daemon.terminate() == 0, daemon.said()
+        finally:
+            daemon.kill()
+        watch.check()
+    after = ours(server, since=started)
+    assert after["POST"] == after["DELETE"] == 0, after
+    left = 2 * lease - max(watch_gap(watch.renewals[key], killed) for key in keys)
+    return {
+        **_registry(server, ours=len(keys), others=1),
+        "the daemon was killed for": f"{started - killed:.0f} s, leases {lease} s",
+        "the longest between two renewals": f"{2 * lease - left:.0f} s of the {2 * lease} s that a renewed lease lasts",
+        "a stranger silent as long": "was evicted",
+        "calls to register, cancel once it was back": f"{after['POST']}, {after['DELETE']}",
+        "uncached reads of ours": f"{watch.rounds} rounds of {len(keys)}, all UP",
+    }
+
+
+def cronjob(server: EurekaServer, daemon: Daemon, keys: Sequence[Key], *, runs: int) -> Figures:
+    """A process a minute with two passes, as the shipped CronJob: one registers all, the others renew alone."""
+    begun = time.time()
+    with Watch(server, round_seconds=10) as watch:
+        for run in range(runs):
+            started = time.time()
+            daemon.start("--passes=2", "--interval=30s")
+            try:
+                assert daemon.wait(60) == 0, daemon.said()
+            finally:
+                daemon.kill()
+            if run == 0:
+                watch.expect(keys)
+            else:
+                calls = ours(server, since=started)
+                assert calls["POST"] == calls["DELETE"] == 0, calls
+                assert calls["PUT"] == 2 * len(keys), calls
+            if run < runs - 1:
+                time.sleep(max(0.0, started + 60 - time.time()))
+        watch.check()
+    calls = ours(server, since=begun)
+    assert calls["POST"] == len(keys), calls
+    return {
+        **_registry(server, ours=len(keys), others=0),
+        "runs of two passes, one a minute": str(runs),
+        "our calls to register, cancel": f"{calls['POST']} (each once), {calls['DELETE']}",
+        "our other calls": f"{calls['PUT']} renewals, {calls['GET']} reads",
+        "uncached reads of ours": f"{watch.rounds} rounds of {len(keys)}, all UP",
+    }
+
+
+def table(title: str, figures: Figures) -> str:
+    """The figures, for a terminal and for a page."""
+    width = max(map(len, figures))
+    return "\n".join([title, *(f"  {name:{width}}  {value}" for name, value in figures.items()), ""])
+
+
+def show(capsys: pytest.CaptureFixture[str], title: str, figures: Figures) -> None:
+    """Writes the table to the terminal, whatever pytest captures."""
+    with capsys.disabled():
+        sys.stdout.write(f"\n{table(title, figures)}\n")
+
+
+def listed(server: EurekaServer) -> set[Key]:
+    """All that is UP in the list of all, as old as the server's cache."""
+    with server.session() as session:
+        answer = session.get(f"{server.url}/apps", timeout=10)
+    answer.raise_for_status()
+    apps = answer.json()["applications"]["application"]
+    return {Key(app["name"], i["instanceId"]) for app in apps for i in app["instance"] if i["status"] == "UP"}
+
+
+def ours(server: EurekaServer, *, since: float) -> Counter[str]:
+    """The program's calls by method."""
+    return Counter(call.method for call in _calls_of(server.calls()) if call.at >= since)
+
+
+def wait_until(reached: Callable[[], bool], *, seconds: float) -> None:
+    """Polls until something is so; AssertionError when it takes longer."""
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline, f"not reached within {seconds:g} s"
+        time.sleep(0.5)
+
+
+def watch_gap(renewals: Sequence[float], moment: float) -> float:
+    """Seconds between the renewals before and after a moment."""
+    return next(later - earlier for earlier, later in pairwise(renewals) if earlier <= moment < later)
+
+
+def _calls_of(calls: Iterable[Call]) -> Iterable[Call]:
+    return (call for call in calls if call.agent.startswith("eurekube-sync/"))
+
+
+def _rhythm(watch: Watch, keys: Sequence[Key], *, since: float) -> Figures:
+    """How the leases were renewed, as the server tells of each one; AssertionError when not as they should."""
+    late = {key: [at for at in watch.renewals[key] if at >= since] for key in keys}
+    gaps = [later - earlier for times in late.values() for earlier, later in pairwise(times)]
+    assert len(gaps) >= len(keys), "too short to see two renewals of each"
+    assert min(gaps) >= LEAST_GAP, f"renewed after {min(gaps):.1f} s"
+    assert max(gaps) <= LARGEST_GAP, f"renewed after {max(gaps):.1f} s"
+    seconds = Counter(int(at) for times in late.values() for at in times)
+    share = max(seconds.values()) / len(keys)
+    assert share <= LARGEST_SHARE, f"{share:.0%} of our instances renewed in one second"
+    return {
+        "between two renewals of one": f"{min(gaps):.1f} to {max(gaps):.1f} s, {mean(gaps):.1f} s on average",
+        "renewed in one second": f"at most {share:.0%} of our instances",
+    }
+
+
+def _registry(server: EurekaServer, *, ours: int, others: int) -> Figures:
+    login = ", ".join(name for name, on in (("basic auth", server.basic_auth), ("TLS", server.tls)) if on)
+    return {
+        "machine": f"{_processor()}, Python {platform.python_version()}",
+        "Eureka": f"{'stock' if server.stock_timings else 'fast'} timings{f', {login}' if login else ''}",
+        "instances": f"{ours} of ours, {others} of another owner",
+    }
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{len(names)} x {names[0]}" if names else platform.machine()
