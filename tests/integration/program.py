@@ -24,10 +24,14 @@ _PASSED_ON = ("accept", "authorization", "content-type", "user-agent", "discover
 
 
 class CountingProxy:
-    """Forwards to one server and remembers each call; a context manager."""
+    """Forwards to one server and remembers each call; a context manager. Hangs up when the server is down."""
 
-    def __init__(self, upstream: str, *, ca_file: Path | None = None) -> None:
+    def __init__(
+        self, upstream: str, *, ca_file: Path | None = None, before: Callable[[Request], None] | None = None
+    ) -> None:
+        """`before` is called with each call that is about to be forwarded, in its thread."""
         self._upstream = upstream.rstrip("/")
+        self._before = before
         self._session = requests.Session()
         self._session.trust_env = False
         self._session.mount("https://", HTTPAdapter(pool_maxsize=64))
@@ -51,15 +55,20 @@ class CountingProxy:
 
     def _forward(self, request: Request) -> Response:
         self.calls.append(request)
-        answer = self._session.request(
-            request.method,
-            self._upstream + request.path,
-            params=dict(request.query),
-            data=request.body or None,
-            headers={name: value for name, value in request.headers.items() if name in _PASSED_ON},
-            timeout=30,
-            allow_redirects=False,
-        )
+        if self._before is not None:
+            self._before(request)
+        try:
+            answer = self._session.request(
+                request.method,
+                self._upstream + request.path,
+                params=dict(request.query),
+                data=request.body or None,
+                headers={name: value for name, value in request.headers.items() if name in _PASSED_ON},
+                timeout=30,
+                allow_redirects=False,
+            )
+        except requests.ConnectionError as error:
+            raise ConnectionResetError from error
         return Response(
             status=answer.status_code,
             body=answer.content,

@@ -43,6 +43,12 @@ def shop(kubernetes_world: KubernetesWorld) -> Iterator[None]:
 def give_endpoints(world: KubernetesWorld, count: int, *, ready: bool = True) -> list[str]:
     """Writes the one slice of the Service anew with this many endpoints; gives their addresses."""
     addresses = [f"10.20.{number // 250}.{number % 250 + 1}" for number in range(count)]
+    set_endpoints(world, addresses, ready=ready)
+    return addresses
+
+
+def set_endpoints(world: KubernetesWorld, addresses: list[str], *, ready: bool = True) -> None:
+    """Writes the one slice of the Service anew with these endpoints."""
     with contextlib.suppress(requests.HTTPError):
         world.request("DELETE", f"{SLICES}/shop-1")
     body = {
@@ -52,7 +58,6 @@ def give_endpoints(world: KubernetesWorld, count: int, *, ready: bool = True) ->
         "endpoints": [{"addresses": [address], "conditions": {"ready": ready}} for address in addresses],
     }
     world.request("POST", SLICES, body)
-    return addresses
 
 
 def create_syncer(world: KubernetesWorld) -> None:

@@ -46,9 +46,10 @@ class Proxy:
         """Each piece of data comes so much later."""
         self._add("latency", stream, latency=int(seconds * 1000))
 
-    def drop(self, *, stream: Stream = "downstream") -> None:
-        """Nothing comes through, and nobody is told: connections stay open and silent, new ones as well."""
-        self._add("timeout", stream, timeout=0)
+    def drop(self) -> None:
+        """Nothing comes through in either direction, and nobody is told: connections stay open, new ones as well."""
+        self._add("timeout", "upstream", timeout=0)
+        self._add("timeout", "downstream", timeout=0)
 
     def reset(self, *, stream: Stream = "downstream") -> None:
         """Every connection ends with a TCP reset, new ones as soon as something is sent."""

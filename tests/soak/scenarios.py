@@ -27,6 +27,7 @@ LIST_SECONDS = 30
 _LATE_SECONDS = 20
 """How much later than it must something may be seen, on a machine that others use as well."""
 _LOOK_SECONDS = 5.0
+_POLL_SECONDS = 2.0
 _AFTERWARDS_SECONDS = 15
 _SETTLE_SECONDS = 60
 """The first renewals of a daemon come earlier, to spread them; they are not judged."""
@@ -60,7 +61,7 @@ def soak(
     ):
         daemon.start("--daemon", "--interval=10s")
         try:
-            wait_until(lambda: listed(server) >= {*keys, *others.keys}, seconds=LIST_SECONDS + 30)
+            wait_until(lambda: listed(server) >= {*keys, *others.keys}, daemon.said, seconds=LIST_SECONDS + 30)
             watch.expect(keys)
             settled = time.time()
             silent: list[Key] = []
@@ -119,9 +120,9 @@ def outage(
     ):
         daemon.start("--daemon", *options)
         try:
-            wait_until(lambda: listed(server) >= {*keys, *other.keys}, seconds=LIST_SECONDS + 30)
+            wait_until(lambda: listed(server) >= {*keys, *other.keys}, daemon.said, seconds=LIST_SECONDS + 30)
             watch.expect(keys)
-            wait_until(lambda: watch.rounds >= 2, seconds=30)
+            wait_until(lambda: watch.rounds >= 2, daemon.said, seconds=30 + lease / 10)
             daemon.kill()
             killed = time.time()
             (silent,) = other.stop_renewing(1)
@@ -130,7 +131,9 @@ def outage(
             assert max(watch.renewals[key][-1] for key in keys) <= killed, "somebody else renews ours"
             started = time.time()
             daemon.start("--daemon", *options)
-            wait_until(lambda: all(watch.renewals[key][-1] > started for key in keys), seconds=lease / 5 + 10)
+            wait_until(
+                lambda: all(watch.renewals[key][-1] > started for key in keys), daemon.said, seconds=30 + lease / 10
+            )
             time.sleep(_AFTERWARDS_SECONDS)
             assert daemon.terminate() == 0, daemon.said()
         finally:
@@ -206,12 +209,12 @@ def ours(server: EurekaServer, *, since: float) -> Counter[str]:
     return Counter(call.method for call in _calls_of(server.calls()) if call.at >= since)
 
 
-def wait_until(reached: Callable[[], bool], *, seconds: float) -> None:
-    """Polls until something is so; AssertionError when it takes longer."""
+def wait_until(reached: Callable[[], bool], tell: Callable[[], str], *, seconds: float) -> None:
+    """Polls until something is so; AssertionError, with what `tell` gives, when it takes longer."""
     deadline = time.monotonic() + seconds
     while not reached():
-        assert time.monotonic() < deadline, f"not reached within {seconds:g} s"
-        time.sleep(0.5)
+        assert time.monotonic() < deadline, f"not reached within {seconds:g} s:\n{tell()}"
+        time.sleep(_POLL_SECONDS)
 
 
 def watch_gap(renewals: Sequence[float], moment: float) -> float:

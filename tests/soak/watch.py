@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -64,16 +65,16 @@ class Watch:
         sessions = [(server, server.session()) for server in self._servers]
         while not self._ended.is_set():
             expected = sorted(self._expected)
-            pause = self._round_seconds / len(expected) if expected else 0.05
-            for key in expected:
+            begun = time.monotonic()
+            for number, key in enumerate(expected):
+                if self._ended.wait(max(0.0, begun + number * self._round_seconds / len(expected) - time.monotonic())):
+                    return
                 if key in self._expected:
                     self._look(key, sessions)
-                if pause and self._ended.wait(pause):
-                    return
             if expected:
                 self.rounds += 1
             else:
-                self._ended.wait(pause)
+                self._ended.wait(0.05)
 
     def _look(self, key: Key, sessions: list[tuple[EurekaServer, requests.Session]]) -> None:
         seen = []
