@@ -18,6 +18,8 @@ class Grounds(StrEnum):
     """The endpoint says so itself."""
     SYNCER_DELETED = "SyncerDeleted"
     """A person deletes the syncer."""
+    OVER_LIMIT = "OverLimit"
+    """A person lowered the syncer's limit."""
     REPLACED = "Replaced"
     """Another pod listens at its address and port."""
     POD_GONE = "PodGone"
@@ -28,7 +30,7 @@ class Grounds(StrEnum):
     @property
     def positive(self) -> bool:
         """Whether it is evidence that somebody wanted it so."""
-        return self in (Grounds.TERMINATING, Grounds.SYNCER_DELETED)
+        return self in (Grounds.TERMINATING, Grounds.SYNCER_DELETED, Grounds.OVER_LIMIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

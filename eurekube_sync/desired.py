@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from eurekube_sync.catalog import Catalog, Catalogs, pods_by_socket
+from eurekube_sync.conduct import Conduct
 from eurekube_sync.endpoints import Backend, backends, chosen_ports, one_per_pod
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.instance import Builder, Naming, Wanted, better
@@ -58,6 +59,11 @@ class Serving:
     apps: tuple[str, ...] = ()
     vip_address: str = ""
     warnings: tuple[str, ...] = ()
+    conduct: Conduct = Conduct()  # noqa: RUF009 - immutable
+    over: Mapping[InstanceKey, str] = field(default_factory=dict)
+    """Ready endpoints that its limit keeps out, with the reason."""
+    notes: tuple[str, ...] = ()
+    """What its limit comes to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,12 +235,22 @@ def _serve(syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming) -> 
     return Serving(
         syncer=syncer,
         proof=catalog.proof,
-        wanted=wanted,
+        wanted=_marked(wanted, spec.conduct),
         leaving={key: found for key, found in leaving.items() if key not in wanted},
         apps=builder.apps,
         vip_address=builder.vip_address,
         warnings=builder.warnings(),
+        conduct=spec.conduct,
     )
+
+
+def _marked(wanted: Mapping[InstanceKey, Wanted], conduct: Conduct) -> Mapping[InstanceKey, Wanted]:
+    if not conduct.marks:
+        return wanted
+    return {
+        key: replace(one, instance=replace(one.instance, metadata={**one.instance.metadata, **conduct.marks}))
+        for key, one in wanted.items()
+    }
 
 
 def _serve_pods(

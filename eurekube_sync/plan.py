@@ -27,6 +27,7 @@ from eurekube_sync.actions import (
     removes,
     withdraws,
 )
+from eurekube_sync.conduct import LIMIT, POLICY
 from eurekube_sync.desired import Deleting, Desired, Frozen, Serving
 from eurekube_sync.instance import Wanted
 from eurekube_sync.model import (
@@ -136,16 +137,17 @@ def make_plan(desired: Desired, observed: Observed) -> Plan:
 
 
 def plan_blind(desired: Desired) -> Plan:
-    """The plan while the registry cannot be read but its writes may work: nothing is withdrawn."""
+    """The plan while the registry cannot be read but its writes may work: nothing is withdrawn, and where a limit
+    lets only some in, nothing comes in either: nobody knows who stands."""
     return sorted_plan(
         Renew(
             key=key,
             syncer=syncer,
             why=f"the registry could not be read; {wanted.why}",
-            heal=wanted.instance if wanted.instance.status is InstanceStatus.UP else None,
+            heal=wanted.instance if wanted.instance.status is InstanceStatus.UP and not claim.conduct.limit else None,
         )
         for key, syncer in desired.wanted_by.items()
-        if (wanted := desired.wanted(key)) is not None
+        if (claim := desired.server_of(key)) is not None and (wanted := claim.wanted.get(key)) is not None
     )
 
 
@@ -185,7 +187,7 @@ def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change,
             f"{instance.lease.renewal}/{instance.lease.duration} s",
         ),
     ]
-    keys = {*instance.metadata, CLASS} | (our_keys(observed.metadata) - our_keys(instance.metadata))
+    keys = {*instance.metadata, CLASS, LIMIT, POLICY} | (our_keys(observed.metadata) - our_keys(instance.metadata))
     pairs += [
         (f"metadata.{key}", observed.metadata.get(key, ""), instance.metadata.get(key, "")) for key in sorted(keys)
     ]
@@ -271,12 +273,16 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
             if instance.key in claim.lost:
                 why = f"syncer {claim.lost[instance.key]} is older and holds its address"
                 return cancel(why, Grounds.ABSENCE, claim.proof)
+            if instance.key in claim.over:
+                if instance.status is InstanceStatus.OUT_OF_SERVICE:
+                    return renew(f"{claim.over[instance.key]}; {_PUT_OUT}")
+                return cancel(claim.over[instance.key], Grounds.OVER_LIMIT, claim.proof)
             if leaving is None:
                 return cancel("it has no endpoint any more", Grounds.ABSENCE, claim.proof)
             if leaving.terminating:
                 return cancel(leaving.why, Grounds.TERMINATING, claim.proof)
             if instance.status is InstanceStatus.OUT_OF_SERVICE:
-                return renew(f"{leaving.why}, but a cancel would forget that a person put it out of service")
+                return renew(f"{leaving.why}; {_PUT_OUT}")
             return cancel(leaving.why, Grounds.ABSENCE, claim.proof)
         case None:
             listed = desired.syncers.of(syncer.namespace)
@@ -285,6 +291,9 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
             return renew("its syncers could not be listed")
         case _:  # pragma: no cover
             assert_never(claim)
+
+
+_PUT_OUT = "a cancel would forget that a person put it out of service"
 
 
 def _make_sure(desired: Desired, observed: Observed) -> Iterator[Cancel]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from eurekube_sync.actions import Register, Renew, Update, removes
+from eurekube_sync.admission import admit
 from eurekube_sync.apply import Applier
 from eurekube_sync.brake import BrakeLimits, Held, apply_brake
 from eurekube_sync.deadline import Deadline, TimeLimit
@@ -140,7 +141,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
         desired = replace(desired, living_pods=living_pods(view))
 
     deadline.stage_of_rest(0.5, _APPLYING)
-    plan, registry, held = _decide(applier, settings, desired, registry)
+    plan, desired, registry, held = _decide(applier, settings, desired, registry)
     deadline.stage(_APPLYING)
     report = PassReport(
         dry_run=settings.dry_run,
@@ -204,19 +205,23 @@ def _renew_ours(
 
 def _decide(
     applier: Applier, settings: PassSettings, desired: Desired, registry: Complete[Observed] | Unknown
-) -> tuple[Plan, Complete[Observed] | Unknown, Held | None]:
-    """The plan: drafted from the list, made from uncached reads of all that the draft would change, then braked."""
+) -> tuple[Plan, Desired, Complete[Observed] | Unknown, Held | None]:
+    """The plan, and the claims within their limits: drafted from the list, made from uncached reads of all that the
+    draft would change, then braked."""
     if isinstance(registry, Unknown):
-        return plan_blind(desired), registry, None
+        return plan_blind(desired), desired, registry, None
     observed = registry.data
-    plan = make_plan(desired, observed)
+    admitted = admit(desired, observed)
+    plan = make_plan(admitted.desired, observed)
     read: set[InstanceKey] = set()
-    while unread := [key for key in plan.suspects if key not in read]:  # an uncached read may bring up another suspect
+    # An uncached read may bring up another suspect.
+    while unread := [key for key in (*plan.suspects, *admitted.doubtful) if key not in read]:
         observed = observed.refreshed(applier.read(unread))
         read.update(unread)
-        plan = make_plan(desired, observed)
+        admitted = admit(desired, observed)
+        plan = make_plan(admitted.desired, observed)
     plan, held = apply_brake(plan, observed, settings.brake, approved=settings.approved)
-    return plan, Complete(data=observed), held
+    return plan, admitted.desired, Complete(data=observed), held
 
 
 def _carry_out(

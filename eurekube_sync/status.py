@@ -236,12 +236,14 @@ def _ready(
             return _Verdict("Ready", False, trouble.reason, trouble.message)
     if synced.value is not True:
         return _Verdict("Ready", synced.value, synced.reason, synced.message)
+    if not desired and claim.over:
+        return _Verdict("Ready", False, "Detached", "; ".join(claim.notes))
     if not desired:
         return _Verdict("Ready", False, "NoEndpoints", "its Services have no endpoints")
     names = ", ".join(claim.apps[:3])
     out = tally.count(InstanceStatus.OUT_OF_SERVICE)
     notes = [f"{out} set OUT_OF_SERVICE by hand"] if out else []
-    message = "; ".join([f"{up} of {desired} UP as {names}", *notes, *claim.warnings])
+    message = "; ".join([f"{up} of {desired} UP as {names}", *claim.notes, *notes, *claim.warnings])
     return _Verdict("Ready", bool(up), "InSync" if up else "NoneUp", message)
 
 

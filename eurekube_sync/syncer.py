@@ -14,6 +14,7 @@ from typing import Any, Literal, assert_never
 
 import msgspec
 
+from eurekube_sync.conduct import Conduct, parse_limit
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.model import Service, SyncerObject, SyncerRef
 
@@ -109,6 +110,7 @@ class Syncer:
     """`service.address: ClusterIP`: the cluster's own address, whatever the Service's type."""
     keep_while_serving: bool
     """`terminating: KeepWhileServing`; else an endpoint goes as soon as it terminates."""
+    conduct: Conduct = Conduct()  # noqa: RUF009 - immutable
 
 
 class _Expression(msgspec.Struct, forbid_unknown_fields=True):
@@ -137,6 +139,7 @@ class _Spec(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     address_family: Literal["IPv4", "IPv6"] | None = None
     not_ready: Literal["Down", "Cancel"] = "Down"
     terminating: Literal["Cancel", "KeepWhileServing"] = "Cancel"
+    limit: Any = None
     # Still to come. A value that asks for what is done anyway is fine, any other is refused by name.
     secure_port: Any = None
     metadata_from: Any = None
@@ -144,7 +147,6 @@ class _Spec(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     paths: Any = None
     host_name: Any = None
     service: Any = None
-    limit: Any = None
     policy: Any = None
     suspend: Any = None
     on_duplicate: Any = None
@@ -159,7 +161,6 @@ _FIELDS_TO_COME: Mapping[str, tuple[Any, ...]] = {
     "paths": (),
     "hostName": ("ip",),
     "service": ({}, {"address": "Auto"}, {"address": "ClusterIP"}),
-    "limit": (),
     "policy": ("Sync",),
     "suspend": (False,),
     "onDuplicate": ("Skip",),
@@ -199,6 +200,7 @@ def parse(syncer: SyncerObject) -> Syncer:
         cancel_not_ready=spec.not_ready == "Cancel",
         cluster_ip=spec.service == {"address": "ClusterIP"},
         keep_while_serving=spec.terminating == "KeepWhileServing",
+        conduct=Conduct(limit=parse_limit(spec.limit)),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from eurekube_sync.actions import Action, Cancel, Register, Renew, Update, withdraws
-from eurekube_sync.desired import Claim, Frozen
+from eurekube_sync.desired import Claim, Frozen, Serving
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.model import Unknown
 from eurekube_sync.plan import withdrawal_id
@@ -106,4 +106,6 @@ def _claim(claim: Claim) -> dict[str, Any]:
     data: dict[str, Any] = {"syncer": str(claim.syncer.ref), "state": type(claim).__name__.lower()}
     if isinstance(claim, Frozen):
         data |= {"reason": claim.reason, "message": claim.message}
+    if isinstance(claim, Serving) and claim.notes:
+        data["notes"] = list(claim.notes)
     return data

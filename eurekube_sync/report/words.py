@@ -165,6 +165,7 @@ def _of_syncer(report: PassReport, ref: SyncerRef, claim: Claim) -> Iterator[str
         case Frozen():
             yield f"syncer {ref}: {claim.reason}: {claim.message}"
         case Serving():
+            yield from (f"syncer {ref}: {note}" for note in claim.notes if report.dry_run)
             yield from (f"syncer {ref}: warning: {warning}" for warning in claim.warnings)
             yield from _grouped(
                 (older, f"syncer {ref}: {key} is held by the older {older}") for key, older in claim.lost.items()

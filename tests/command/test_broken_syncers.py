@@ -18,7 +18,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "no-match": ({"selector": {"app": "nothing"}}, "NoMatchingService"),
     "long-name": ({**PLAIN, "appName": "x" * 129}, "InvalidName"),
     "bad-key": ({**PLAIN, "appName": "a", "metadata": {"two words": "x"}}, "InvalidMetadata"),
-    "limit": ({**PLAIN, "appName": "b", "limit": 3}, "NotSupportedYet"),
+    "expression": ({"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}, "InvalidSpec"),
     "policy": ({**PLAIN, "appName": "c", "policy": "UpsertOnly"}, "NotSupportedYet"),
     "gate": ({**PLAIN, "appName": "d", "readinessGate": True}, "NotSupportedYet"),
     "elsewhere": ({"selector": {"app": "rating", "namespace": "other"}}, "NotSupportedYet"),
@@ -46,17 +46,17 @@ def test_broken_syncers_block_no_other(program: Program) -> None:
     assert (again.eureka, set(again.kubernetes)) == ({"GET": 1, "PUT": 2}, {"GET"})
 
 
-@pytest.mark.parametrize("name", ["ambiguous-port", "no-such-port", "no-match", "long-name", "limit", "nonsense"])
+@pytest.mark.parametrize("name", ["ambiguous-port", "no-such-port", "no-match", "long-name", "policy", "nonsense"])
 def test_what_stands_for_a_syncer_that_breaks_stays(settled: Program, name: str) -> None:
     """A syncer that was in order and is edited into a broken one keeps its instances, renewed."""
     spec, reason = BROKEN[name]
-    patch = {"spec": {"port": None, "limit": None, "appName": None, **spec}}
+    patch = {"spec": {"port": None, "policy": None, "appName": None, **spec}}
     settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", patch)
     ended = settled.run()
     assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1, "PUT": 2}), ended.out
     assert reason in ended.sentence
     assert settled.conditions("rating")["Ready"] == ("False", reason)
-    back = {"spec": {"selector": None, "port": None, "appName": None, "limit": None}}
+    back = {"spec": {"selector": None, "port": None, "appName": None, "policy": None}}
     settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", back)
     settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", {"spec": PLAIN})
     assert settled.run().code == ExitCode.OK
@@ -65,7 +65,7 @@ def test_what_stands_for_a_syncer_that_breaks_stays(settled: Program, name: str)
 def test_an_instance_goes_with_its_pod_though_its_syncer_is_broken(program: Program) -> None:
     """A frozen syncer adds nothing, and withdraws an instance only when a list of pods shows that its pod is gone."""
     assert program.run().code == ExitCode.OK
-    program.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", {"spec": {"limit": 1}})
+    program.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", {"spec": {"port": "grpc"}})
     time.sleep(0.1)
     assert program.run().eureka["DELETE"] == 0
     program.playground.delete("Pod", "rating", "rating-2", grace_seconds=0)

@@ -219,7 +219,7 @@ def test_services_that_give_a_pod_different_ports_are_ambiguous_in_service_mode_
         ({}, (), "NoMatchingService"),
         ({}, (service(labels={"app": "other"}),), "NoMatchingService"),
         ({"port": "grpc"}, (service(),), "NoSuchPort"),
-        ({"limit": 1}, (service(),), "NotSupportedYet"),
+        ({"limit": -1}, (service(),), "InvalidSpec"),
         ({"selector": {}}, (service(),), "InvalidSpec"),
         ({"selector": {"service": "x_"}, "appName": None}, (service("x_"),), "InvalidName"),
     ],

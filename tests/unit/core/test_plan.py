@@ -82,7 +82,7 @@ FROZEN: dict[str, dict[str, Any]] = {
     "no such port in the slices": {"slices": (piece(endpoint(2), port_name="other"),)},
     "forbidden namespace": {"selector": {"app": "rating", "namespace": "another"}},
     "invalid spec": {"selector": {}},
-    "a field to come": {"limit": 1},
+    "a field to come": {"readinessGate": True},
 }
 UNKNOWN: dict[str, dict[str, Any]] = {
     "Services denied": {"services": nowhere(DENIED)},
@@ -432,8 +432,10 @@ def test_a_not_ready_endpoint_is_no_positive_evidence(name: str) -> None:
 
 
 def test_only_a_wish_is_positive_evidence() -> None:
-    """A terminating endpoint and a deleted syncer; an orphan or a missing endpoint may be the cluster's error."""
-    assert {grounds for grounds in Grounds if grounds.positive} == {Grounds.TERMINATING, Grounds.SYNCER_DELETED}
+    """A terminating endpoint, a deleted syncer, a lowered limit; an orphan or a missing endpoint may be the cluster's
+    error."""
+    wishes = {Grounds.TERMINATING, Grounds.SYNCER_DELETED, Grounds.OVER_LIMIT}
+    assert {grounds for grounds in Grounds if grounds.positive} == wishes
 
 
 def test_a_plan_is_in_the_order_of_its_work() -> None:

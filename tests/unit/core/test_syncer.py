@@ -95,8 +95,6 @@ def test_an_error_names_the_field() -> None:
         {"hostName": "podName"},
         {"service": {"address": "LoadBalancer"}},
         {"service": {"hostname": "rating.example.com"}},
-        {"limit": 0},
-        {"limit": "20%"},
         {"policy": "UpsertOnly"},
         {"suspend": True},
         {"onDuplicate": "Warn"},

@@ -1,0 +1,151 @@
+"""How a syncer treats what it registers: how much of it, under which policy, and what it leaves alone.
+
+The marks of a limit and a policy are written into the instance: the registry itself then tells under which limit an
+instance was let in, and which policy holds after its syncer is gone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, assert_never
+
+from eurekube_sync.errors import InvalidSyncer
+
+LIMIT = "eurekube.limit"
+"""The limit that was in force when the instance was last written."""
+POLICY = "eurekube.policy"
+"""The policy, unless it is Sync."""
+
+_MOST = 100_000
+_PERCENT = re.compile(r"(100|[1-9]?[0-9])%")
+_MARK = re.compile(r"(share )?([0-9]{1,6})(%?)")
+
+
+class Measure(StrEnum):
+    """What a limit counts in."""
+
+    COUNT = "Count"
+    PODS = "Pods"
+    """Percent of our pods."""
+    SHARE = "Share"
+    """Percent of all UP instances of the VIP."""
+
+
+class Policy(StrEnum):
+    """What may be done to what is registered."""
+
+    SYNC = "Sync"
+    UPSERT_ONLY = "UpsertOnly"
+    """Nothing is cancelled."""
+    CREATE_ONLY = "CreateOnly"
+    """What is registered is renewed and follows UP and DOWN; nothing else is changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """How many instances may be UP."""
+
+    measure: Measure
+    value: int
+    """A number, or a percentage."""
+
+    def __str__(self) -> str:
+        match self.measure:
+            case Measure.COUNT:
+                return str(self.value)
+            case Measure.PODS:
+                return f"{self.value}%"
+            case Measure.SHARE:
+                return f"share {self.value}%"
+            case _:  # pragma: no cover
+                assert_never(self.measure)
+
+    def places(self, *, pods: int, others: int) -> int | None:
+        """How many instances may be UP; None: all. `pods` are ours, ready or not, `others` the UP instances of the VIP
+        that are not ours.
+
+        Percentages round up, and one above zero gives one place at least: it asks for something.
+        """
+        match self.measure:
+            case Measure.COUNT:
+                return self.value
+            case Measure.PODS:
+                return _ceiling(self.value * pods, 100)
+            case Measure.SHARE if self.value == 100:
+                return None
+            case Measure.SHARE:  # n of n + others
+                return max(_ceiling(self.value * others, 100 - self.value), min(self.value, 1))
+            case _:  # pragma: no cover
+                assert_never(self.measure)
+
+    def lowered_since(self, mark: str) -> bool:
+        """Whether an instance with this mark was let in under a higher limit, or one of another kind, or none.
+
+        A number is the same for everybody at any time; what a percentage comes to may fall by itself, when pods go or
+        the data centre shrinks, and takes nothing out.
+        """
+        if self.measure is Measure.COUNT:
+            return True
+        before = read_mark(mark)
+        return before is None or before.measure is not self.measure or before.value > self.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conduct:
+    """What a spec says of it."""
+
+    limit: Limit | None = None
+    policy: Policy = Policy.SYNC
+    suspend: bool = False
+    warn_of_duplicates: bool = False
+    """`onDuplicate: Warn`; else what registers itself is not registered a second time."""
+    readiness_gate: bool = False
+
+    @property
+    def marks(self) -> Mapping[str, str]:
+        """What is written into each instance."""
+        marks = {LIMIT: str(self.limit)} if self.limit else {}
+        return marks if self.policy is Policy.SYNC else {**marks, POLICY: self.policy.value}
+
+
+def parse_limit(limit: Any) -> Limit | None:
+    """`spec.limit`: a number, `20%`, or `{share: 10%}`. Raises InvalidSyncer."""
+    if limit is None:
+        return None
+    if isinstance(limit, float) and limit.is_integer():  # 3.0 is the number 3 to the API server
+        limit = int(limit)
+    if isinstance(limit, int) and not isinstance(limit, bool) and 0 <= limit <= _MOST:
+        return Limit(measure=Measure.COUNT, value=limit)
+    share = limit.get("share") if isinstance(limit, dict) and len(limit) == 1 else None
+    percent = limit if share is None else share
+    if isinstance(percent, str) and _PERCENT.fullmatch(percent):
+        return Limit(measure=Measure.PODS if share is None else Measure.SHARE, value=int(percent[:-1]))
+    raise InvalidSyncer(
+        "InvalidSpec",
+        f"spec.limit: {limit!r} is none of a number in 0..{_MOST}, a percentage such as 20%, and {{share: 10%}}",
+    )
+
+
+def read_mark(mark: str) -> Limit | None:
+    """The limit that a mark names; None for none that we could have written."""
+    found = _MARK.fullmatch(mark)
+    if found is None or (found[1] and not found[3]):
+        return None
+    measure = Measure.SHARE if found[1] else Measure.PODS if found[3] else Measure.COUNT
+    return Limit(measure=measure, value=int(found[2]))
+
+
+def policy_of(metadata: Mapping[str, str]) -> Policy:
+    """The policy that an instance's mark names. One that a later version wrote and this one does not know is taken for
+    the one that never cancels."""
+    mark = metadata.get(POLICY)
+    if mark is None:
+        return Policy.SYNC
+    return Policy(mark) if mark in set(Policy) else Policy.UPSERT_ONLY
+
+
+def _ceiling(dividend: int, divisor: int) -> int:
+    return -(-dividend // divisor)

@@ -1,0 +1,317 @@
+"""Whole passes of a syncer with a limit: who comes in, who stays, who goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eurekube_sync.admission import admit
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.conduct import LIMIT
+from eurekube_sync.errors import RegistryUnavailable
+from eurekube_sync.model import Cause, InstanceKey, InstanceStatus, ObservedInstance, Unknown
+from eurekube_sync.reconcile import PassReport
+from eurekube_sync.report.words import sentences
+
+from .build import DOWN, REF, desired, endpoint, foreign, instance, key, observed, piece, service, stored, syncer
+from .fakes import FakeWorld
+
+UNREADABLE = Unknown(cause=Cause.UNAVAILABLE, message="it did not answer")
+
+
+def data_centre(count: int) -> list[ObservedInstance]:
+    """So many instances of the VIP that register themselves."""
+    return [replace(foreign(f"dc-{number}:rating:8080"), ip_addr=f"192.0.2.{number}") for number in range(count)]
+
+
+def setting(*, pods: int, others: int = 0, cache: float = 0, **spec: Any) -> FakeWorld:
+    """A Service with so many ready pods, and so many instances in the data centre."""
+    world = FakeWorld(cache=cache)
+    world.brake = BrakeLimits(loss_percent=100, apps_floor=10)
+    world.cluster.apply(service(), syncer(**spec))
+    ready(world, range(1, pods + 1))
+    world.registry.put(*data_centre(others))
+    return world
+
+
+def ready(world: FakeWorld, numbers: Iterable[int], not_ready: Iterable[int] = ()) -> None:
+    """The pods behind the Service are these now."""
+    world.cluster.apply(piece(*(endpoint(n) for n in numbers), *(endpoint(n, ready=False) for n in not_ready)))
+
+
+def limit(world: FakeWorld, value: Any) -> None:
+    """The person edits the limit; None takes it out."""
+    world.cluster.apply(syncer(**({} if value is None else {"limit": value})))
+
+
+def up(world: FakeWorld) -> set[InstanceKey]:
+    """Ours that are UP."""
+    held = world.registry.held.values()
+    return {one.key for one in held if one.status is InstanceStatus.UP and "eurekube.owner" in one.metadata}
+
+
+def others_gone(world: FakeWorld, left: int) -> None:
+    """The data centre shrinks."""
+    for one in data_centre(100)[left:]:
+        world.registry.held.pop(one.key, None)
+
+
+def settled(world: FakeWorld) -> PassReport:
+    """A pass, after which another has nothing to change."""
+    report = world.run()
+    assert world.run().plan.changes == ()
+    return report
+
+
+@pytest.mark.parametrize(
+    ("value", "others", "expected"),
+    [
+        (3, 0, 3),
+        (20, 0, 10),
+        ("25%", 0, 3),
+        ({"share": "10%"}, 9, 1),
+        ({"share": "50%"}, 9, 9),
+        ({"share": "50%"}, 100, 10),
+        ({"share": "100%"}, 9, 10),
+        ({"share": "10%"}, 0, 1),
+        (0, 5, 0),
+    ],
+)
+def test_so_many_are_registered_and_no_more(value: Any, others: int, expected: int) -> None:
+    """Of ten ready pods; the next pass has nothing to change."""
+    world = setting(pods=10, others=others, limit=value)
+    settled(world)
+    assert len(up(world)) == expected
+
+
+def test_raising_only_adds_and_lowering_only_takes_away() -> None:
+    """Through every step the sets are nested, in number, share and percentage of pods alike."""
+    world = setting(pods=10, others=10, limit=1)
+    settled(world)
+    before = up(world)
+    for value in (3, {"share": "30%"}, "60%", 8, None):
+        limit(world, value)
+        settled(world)
+        assert before <= up(world), value
+        before = up(world)
+    assert len(before) == 10
+    for value in (8, "60%", {"share": "30%"}, 3, 1):
+        limit(world, value)
+        settled(world)
+        assert up(world) < before, value
+        before = up(world)
+
+
+def test_the_same_ones_are_chosen_whatever_the_order_and_after_a_restart_of_eureka() -> None:
+    """The order of newcomers is that of a hash of their ids."""
+    world = setting(pods=10, limit=3)
+    settled(world)
+    first = up(world)
+    world.registry.held.clear()
+    ready(world, range(10, 0, -1))
+    settled(world)
+    assert up(world) == first
+    assert first != {key(1), key(2), key(3)}
+
+
+def test_a_substitute_stays_until_it_dies() -> None:
+    """An instance that is not ready is no use to callers: another comes in, and stays when the first is ready again."""
+    world = setting(pods=4, limit=1)
+    settled(world)
+    (first,) = up(world)
+    number = int(first.id.split(":")[3].rsplit(".", 1)[1])
+    rest = [n for n in (1, 2, 3, 4) if n != number]
+    ready(world, rest, not_ready=[number])
+    world.run()
+    (second,) = up(world)
+    assert second != first
+    assert world.registry.held[first].status is DOWN
+    ready(world, [1, 2, 3, 4])
+    settled(world)
+    assert up(world) == {second}
+    assert first not in world.registry.held
+
+
+@pytest.mark.parametrize("value", [{"share": "50%"}, "50%"])
+def test_what_a_percentage_comes_to_takes_nothing_out_when_it_falls_by_itself(value: Any) -> None:
+    """The data centre shrinks, or half of our pods go: what is left of ours and serves stays."""
+    world = setting(pods=10, others=6, limit=value)
+    settled(world)
+    standing = up(world)
+    others_gone(world, 1)
+    alive = {int(one.id.split(":")[3].rsplit(".", 1)[1]) for one in standing}
+    ready(world, alive)
+    assert settled(world).plan.changes == ()
+    assert up(world) == standing
+
+
+def test_a_share_is_raised_after_the_data_centre_shrank() -> None:
+    """Raised is not lowered: nothing goes, although the present numbers would give us less."""
+    world = setting(pods=10, others=9, limit={"share": "40%"})
+    settled(world)
+    standing = up(world)
+    assert len(standing) == 6
+    others_gone(world, 2)
+    limit(world, {"share": "50%"})
+    settled(world)
+    assert up(world) == standing
+
+
+def test_a_share_is_lowered_after_the_data_centre_shrank() -> None:
+    """A person asked: the present numbers count."""
+    world = setting(pods=10, others=9, limit={"share": "50%"})
+    settled(world)
+    assert len(up(world)) == 9
+    others_gone(world, 3)
+    limit(world, {"share": "40%"})
+    settled(world)
+    assert len(up(world)) == 2
+
+
+def test_zero_detaches_all_that_stands_ready_or_not() -> None:
+    """The syncer says that it is detached, and registers again when the limit is gone."""
+    world = setting(pods=3)
+    add_another_app(world)
+    settled(world)
+    ready(world, [1, 2], not_ready=[3])
+    settled(world)
+    limit(world, 0)
+    settled(world)
+    assert {one.app for one in world.registry.held} == {"OTHER"}
+    status = world.cluster.syncers[REF].status
+    assert status is not None
+    condition = status.condition("Ready")
+    assert condition is not None
+    assert (condition.reason, condition.message) == ("Detached", "limit 0: 0 of 2 ready")
+    limit(world, None)
+    settled(world)
+    assert len(up(world)) == 3
+
+
+def add_another_app(world: FakeWorld) -> None:
+    """So that what goes is not all that we own."""
+    world.cluster.apply(
+        syncer("other", selector={"app": "other"}),
+        service("other", labels={"app": "other"}),
+        piece(endpoint(99), service="other"),
+    )
+
+
+def test_a_lowered_limit_is_evidence_for_the_brakes_first_test_alone() -> None:
+    """40 of 50 may go, but never all that we own."""
+    world = setting(pods=50)
+    world.brake = BrakeLimits()
+    settled(world)
+    limit(world, 10)
+    assert settled(world).held is None
+    assert len(up(world)) == 10
+    limit(world, 0)
+    assert world.run().held is not None
+    assert len(up(world)) == 10
+
+
+def test_what_a_person_put_out_of_service_keeps_its_place_and_is_not_forgotten() -> None:
+    """Nobody takes its place, and a lowered limit does not cancel it."""
+    world = setting(pods=3, limit=1)
+    settled(world)
+    (first,) = up(world)
+    world.registry.override(first, InstanceStatus.OUT_OF_SERVICE)
+    settled(world)
+    assert up(world) == set()
+    limit(world, 0)
+    world.run()
+    assert world.registry.held[first].status is InstanceStatus.OUT_OF_SERVICE
+
+
+def test_a_list_that_hides_what_stands_brings_nobody_in() -> None:
+    """A substitute registered a moment ago is read uncached before another would be let in."""
+    world = setting(pods=6, limit=1, cache=30)
+    world.run()
+    world.later(31)
+    (first,) = up(world)
+    number = int(first.id.split(":")[3].rsplit(".", 1)[1])
+    rest = [n for n in range(1, 7) if n != number]
+    ready(world, rest)
+    world.run()
+    (second,) = up(world)
+    lost = next(n for n in rest if key(n) != second)
+    ready(world, [n for n in rest if n != lost])
+    world.run()  # the list still shows the first
+    assert up(world) == {second}
+
+
+def test_what_cannot_be_read_keeps_its_place() -> None:
+    """Nothing is decided on an instance that may stand."""
+    world = setting(pods=4, limit=1, cache=30)
+    world.registry.list_instances()  # the list is empty for 30 s
+    world.run()
+    (first,) = up(world)
+    world.registry.refuse_read[first] = RegistryUnavailable("it did not answer")
+    report = world.run()
+    assert up(world) == {first}
+    assert [one.key for one in report.plan.blocked] == [first]
+
+
+def test_a_registry_that_cannot_be_read_decides_nothing() -> None:
+    """All is renewed that may stand, and nothing comes in: who stands is not known."""
+    world = setting(pods=4, limit=1)
+    world.run()
+    world.registry.unreadable = UNREADABLE
+    world.run()
+    assert len(up(world)) == 1
+    world.registry.held.clear()
+    world.run()
+    assert up(world) == set()
+
+
+def test_instances_of_another_syncer_count_as_others_and_its_own_dead_do_not() -> None:
+    """A share is of what callers find; what this syncer itself takes out in this pass is no part of it."""
+    mine = [stored(instance(number)) for number in (7, 8, 9)]
+    theirs = replace(stored(instance(5, app="else")), vip_address="a,Rating")
+    theirs = replace(theirs, metadata={**theirs.metadata, "eurekube.syncer": "rating/else"})
+    claims = desired([syncer(limit={"share": "50%"})], [service()], [piece(*(endpoint(n) for n in (1, 2, 3, 4)))])
+    down = replace(foreign("dc-down:rating:8080"), status=DOWN), stored(instance(6, app="z", vip="rating"), status=DOWN)
+    found = admit(claims, observed(*mine, theirs, *data_centre(2), *down)).desired
+    claim = found.claims[REF]
+    assert getattr(claim, "notes", ()) == ("share 50% of rating: 3 of 6",)
+    assert len(found.wanted_by) == 3
+
+
+def test_the_dry_run_shows_the_share_before_it_is_applied() -> None:
+    """And what is asked for, where there are not enough pods; JSON has it too."""
+    world = setting(pods=5, others=9, limit={"share": "10%"})
+    report = world.run(dry_run=True)
+    assert "syncer rating/rating: share 10% of rating: 1 of 10" in sentences(report)
+    assert [r for r in world.registry.held.values() if LIMIT in r.metadata] == []
+    limit(world, {"share": "50%"})
+    found = sentences(world.run(dry_run=True))
+    assert "syncer rating/rating: share 50% of rating: 5 of 14, 9 asked for and 5 ready" in found
+    assert not any("share" in sentence for sentence in sentences(world.run()))
+
+
+VALUES = st.one_of(
+    st.integers(0, 6),
+    st.integers(0, 100).map("{}%".format),
+    st.integers(0, 100).map(lambda percent: {"share": f"{percent}%"}),
+)
+
+
+@given(st.data(), VALUES)
+def test_pods_and_the_data_centre_come_and_go_and_no_ready_instance_ever_goes(data: st.DataObject, value: Any) -> None:
+    """While nobody changes the limit, only what is not ready any more leaves, and nothing is ever changed twice."""
+    world = setting(pods=4, others=3, limit=value)
+    world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10)
+    world.run()
+    for _ in range(3):
+        before = up(world)
+        alive = data.draw(st.sets(st.integers(1, 6), min_size=1))
+        ready(world, alive)
+        others_gone(world, 0)
+        world.registry.put(*data_centre(data.draw(st.integers(0, 5))))
+        world.run()
+        assert {one for one in before if one in {key(n) for n in alive}} <= up(world)
