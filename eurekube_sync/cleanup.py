@@ -11,6 +11,7 @@ from eurekube_sync.model import Complete, InstanceKey, SyncerObject, SyncerRef, 
 from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcomes
 from eurekube_sync.ownership import syncer_of
+from eurekube_sync.plan import Plan
 from eurekube_sync.syncer import ABANDON_ANNOTATION
 
 
@@ -22,6 +23,7 @@ def abandoned(syncer: SyncerObject) -> bool:
 def waits_for(
     claim: Deleting,
     registry: Complete[Observed] | Unknown,
+    plan: Plan,
     outcomes: Outcomes,
     wanted_by: Mapping[InstanceKey, SyncerRef],
     marked: frozenset[InstanceKey],
@@ -38,14 +40,21 @@ def waits_for(
     observed = registry.data
     left = sorted(k for k in claim.keys | marked if not _gone(k, claim, observed, outcomes, k in wanted_by))
     if left:
-        outcome = outcomes.by_key.get(left[0])
-        why = (outcome.detail or outcome.action.why) if outcome else "not tried"
+        why = _why_left(left[0], plan, outcomes)
         return f"{len(left)} instances are still to go, such as {left[0]}: {why}"
     if observed.listed.get(claim.syncer.ref):
         return "Eureka's cached list still shows its instances"
     if now - deleted < cache_seconds:
         return f"it is taken off {cache_seconds:g} s after the deletion, when Eureka's list must show a late register"
     return None
+
+
+def _why_left(key: InstanceKey, plan: Plan, outcomes: Outcomes) -> str:
+    """The same in every pass, whether the lease of what stays was due or not."""
+    outcome = outcomes.by_key.get(key)
+    if outcome is not None:
+        return outcome.detail or outcome.action.why
+    return next((action.why for action in plan.actions if action.key == key), "not tried")
 
 
 def _gone(key: InstanceKey, claim: Deleting, observed: Observed, outcomes: Outcomes, wanted: bool) -> bool:

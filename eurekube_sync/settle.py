@@ -67,7 +67,7 @@ def settle(
 ) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
     """Lets finished deletions go, and tells every other syncer how it stands. Gives the statuses that were written."""
     now = clock.now()
-    finished, waiting = _deletions(desired, registry, outcomes, now=now, cache_seconds=cache_seconds)
+    finished, waiting = _deletions(desired, registry, plan, outcomes, now=now, cache_seconds=cache_seconds)
     due = statuses(desired, registry, plan, held, outcomes, waiting, now=now)
     changed = [
         (claim, due[ref])
@@ -113,6 +113,7 @@ def settle(
 def _deletions(
     desired: Desired,
     registry: Complete[Observed] | Unknown,
+    plan: Plan,
     outcomes: Outcomes,
     *,
     now: float,
@@ -128,7 +129,9 @@ def _deletions(
             finished.append(ref)
         elif isinstance(claim, Deleting):
             bearing = marked.get(ref, frozenset())
-            why = waits_for(claim, registry, outcomes, desired.wanted_by, bearing, now=now, cache_seconds=cache_seconds)
+            why = waits_for(
+                claim, registry, plan, outcomes, desired.wanted_by, bearing, now=now, cache_seconds=cache_seconds
+            )
             if why is None:
                 finished.append(ref)
             else:

@@ -12,6 +12,7 @@ from eurekube_sync.desired import Deleting
 from eurekube_sync.model import Complete, InstanceKey, ObservedInstance, SyncerRef, Unknown
 from eurekube_sync.observed import Observed, Unread, keys_by_syncer
 from eurekube_sync.outcome import Outcome, Outcomes, Result
+from eurekube_sync.plan import Plan
 from eurekube_sync.syncer import ABANDON_ANNOTATION
 
 from .build import DENIED, PROOF, REF, UP, instance, key, observed, stored, syncer
@@ -39,6 +40,7 @@ def waits(
     return waits_for(
         claim,
         registry or Complete(data=observed()),
+        Plan(),
         Outcomes.of(outcomes),
         wanted_by or {},
         frozenset()

@@ -10,6 +10,7 @@ from eurekube_sync.actions import Renew
 from eurekube_sync.errors import RegistryRejected, RegistryUnavailable
 from eurekube_sync.model import Cause, Complete, Port, ServicePort, SyncerRef, Unknown
 from eurekube_sync.ownership import CLUSTER, OWNER, SYNCER
+from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import ABANDON_ANNOTATION, CLEANUP_FINALIZER
 from eurekube_sync.view import unknown_sources
@@ -421,6 +422,23 @@ def test_a_held_deletion_keeps_its_finalizer() -> None:
     world.later(1)
     world.run()
     assert (len(world.statuses()), set(world.cluster.syncers)) == (1, {SyncerRef(NS, "c")})
+
+
+def test_a_held_deletion_of_a_daemon_writes_its_status_once() -> None:
+    """Whether the lease of what is held is due in a pass or not: the reason that the status gives is the same."""
+    world = FakeWorld()
+    world.renewals = RenewalLedger(period=30, slack=5)
+    for name in ("a", "b"):
+        add_app(world, name, ord(name))
+    world.run()
+    for name in ("a", "b"):
+        world.cluster.delete(SyncerRef(NS, name))
+    world.later(10)
+    assert world.run().held is not None
+    for _ in range(6):
+        world.later(10)
+        world.run()
+        assert world.wire.writes() == []
 
 
 def test_the_last_up_instance_stays_until_its_successor_stands() -> None:
