@@ -196,10 +196,12 @@ class Applier:
         return [*(outcome for outcome in ended if outcome), *self._workers.each(single, left)]
 
     def _renew_many(self, batches: Batches, chunk: Sequence[Renew]) -> list[Outcome | None]:
+        begun = self._clock.monotonic()
+
         def outcome(action: Renew, answer: Batched) -> Outcome | None:
             match answer:
                 case Batched.DONE | Batched.PARTLY:
-                    return replace(self._renewed(action), lacking=answer is Batched.PARTLY)
+                    return replace(self._renewed(action, begun), lacking=answer is Batched.PARTLY)
                 case Batched.ABSENT:
                     return _gone(action)
             return None
@@ -208,13 +210,14 @@ class Applier:
 
     def _register_many(self, batches: Batches, chunk: Sequence[Register | Renew]) -> list[Outcome | None]:
         wanted = [action.instance if isinstance(action, Register) else action.heal for action in chunk]
+        begun = self._clock.monotonic()
         answers = batches.register([self._dated(instance) for instance in wanted if instance is not None])
         ended: list[Outcome | None] = []
         for action, answer in zip(chunk, answers, strict=True):
             if answer is not Batched.DONE:
                 ended.append(None)
                 continue
-            self._renewals.note(action.key, self._clock.monotonic())
+            self._renewals.note(action.key, begun)
             ended.append(_registered(action))
         return ended
 
@@ -259,10 +262,11 @@ class Applier:
         return outcome
 
     def _renew(self, action: Renew) -> Outcome:
-        return self._renewed(action) if self._registry.renew(action.key) else _gone(action)
+        begun = self._clock.monotonic()  # the lease may be as old as this: the answer can take long, or be read late
+        return self._renewed(action, begun) if self._registry.renew(action.key) else _gone(action)
 
-    def _renewed(self, action: Renew) -> Outcome:
-        self._renewals.note(action.key, self._clock.monotonic())
+    def _renewed(self, action: Renew, begun: float) -> Outcome:
+        self._renewals.note(action.key, begun)
         status = action.status or (action.heal.status if action.heal else None)
         return Outcome(action=action, result=Result.DONE, status=status)
 
@@ -297,8 +301,9 @@ class Applier:
 
     def _register(self, instance: Instance, *, stored: int) -> None:
         # The renewal right after makes the lease last twice its duration (Lease.renew), and proves that it is there.
+        begun = self._clock.monotonic()
         self._registry.register(instance, dirty_timestamp=self._dated(instance, stored=stored).dirty_timestamp)
-        self._renewals.note(instance.key, self._clock.monotonic())
+        self._renewals.note(instance.key, begun)
         if not self._registry.renew(instance.key):
             raise RegistryRejected("Eureka took the registration, but does not know the instance a moment later")
 
