@@ -69,6 +69,12 @@ class EmbeddedEureka:
             shuffle=shuffle or random.Random(0),
         )
 
+    def registered(self) -> Applications:
+        """All that stands now, past the cache: for those who build a world, or judge one."""
+        with self._lock:
+            self._catch_up(self._milliseconds())
+            return self._registry.applications()
+
     def handle(self, request: Request) -> Response:
         """Answer one request."""
         with self._lock:

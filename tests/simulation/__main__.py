@@ -1,0 +1,76 @@
+"""`python -m tests.simulation`: any number of stories, the failing ones made small and told."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+
+from .chance import story
+from .run import Verdict, run
+from .shrink import shrink
+from .tale import tell
+
+_TOLD = 3
+"""Failing stories that are made small and told; the seeds of all are printed."""
+
+
+def main(arguments: list[str]) -> int:
+    """0 when every promise was kept in every story."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--runs", type=int, default=1000, help="how many stories (default 1000)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="the first story's seed (default 0); each next one is one more"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
+    parser.add_argument("--tell", action="store_true", help="tell the story of --seed, whole, and how it ends")
+    options = parser.parse_args(arguments)
+    if options.tell:
+        verdict = run(story(options.seed), telling=True)
+        print(tell(verdict, whole=True))
+        return 0 if verdict.kept else 1
+    return _run_many(options.seed, options.runs, options.jobs)
+
+
+def _run_many(first: int, runs: int, jobs: int) -> int:
+    begun = time.monotonic()
+    broken: list[Verdict] = []
+    passes = calls = 0
+    virtual = 0.0
+    for done, verdict in enumerate(verdicts(range(first, first + runs), jobs), start=1):
+        passes, calls, virtual = passes + verdict.passes, calls + verdict.calls, virtual + verdict.seconds
+        if not verdict.kept:
+            broken.append(verdict)
+            print(f"seed {verdict.story.seed}: {verdict.promise}: {verdict.what}", flush=True)
+        if sys.stderr.isatty() and done % 100 == 0:
+            print(f"{done} of {runs} stories, {len(broken)} broke a promise", end="\r", file=sys.stderr, flush=True)
+    took = time.monotonic() - begun
+    print(
+        f"{runs} stories from seed {first}: {passes} passes, {calls} calls, {virtual / 3600:.0f} virtual hours in "
+        f"{took:.0f} s ({1000 * took * jobs / max(runs, 1):.0f} ms a story and core); {len(broken)} broke a promise"
+    )
+    for verdict in broken[:_TOLD]:
+        print()
+        print(tell(shrink(verdict)))
+        print(f"again: python -m tests.simulation --seed {verdict.story.seed} --tell")
+    return 1 if broken else 0
+
+
+def verdicts(seeds: Iterable[int], jobs: int) -> Iterator[Verdict]:
+    """The verdict of each seed's story, in their order."""
+    if jobs <= 1:
+        yield from map(_of_seed, seeds)
+        return
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        yield from pool.imap(_of_seed, seeds, chunksize=8)
+
+
+def _of_seed(seed: int) -> Verdict:
+    return run(story(seed))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,144 @@
+"""A seed becomes a story."""
+
+from __future__ import annotations
+
+import random
+
+from . import events as e
+from .story import QUIET, Installation, Mode, Story, over
+from .troubles import ALL_CALLS, EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Trouble
+from .world import APPS
+
+
+def story(seed: int) -> Story:
+    """The story of this seed: always the same."""
+    chance = random.Random(seed)
+    ends = chance.uniform(60, 240)
+    installation = _installation(chance)
+    apps = chance.sample(sorted(APPS), chance.choice((1, 2, 2, 3, 4)))
+    happenings = list(_beginning(chance, apps))
+    happenings += [_event(chance, apps, ends) for _ in range(chance.choice((1, 2, 4, 6, 9)))]
+    troubles = [_trouble(chance, ends) for _ in range(chance.choice((0, 1, 2, 3, 4)))]
+    ends = max(ends, over(happenings, troubles))
+    happenings += _good_end(happenings, ends)
+    return Story(
+        seed=seed,
+        installation=installation,
+        events=tuple(sorted(happenings, key=lambda event: event.at)),
+        troubles=tuple(troubles),
+        ends=ends,
+    )
+
+
+def _installation(chance: random.Random) -> Installation:
+    mode = chance.choice((Mode.DAEMON, Mode.DAEMON, Mode.ONCE, Mode.TWICE))
+    interval = {Mode.DAEMON: 10.0, Mode.ONCE: 30.0, Mode.TWICE: 60.0}[mode]
+    return Installation(mode=mode, interval=interval, scoped=chance.random() < 0.3)
+
+
+def _beginning(chance: random.Random, apps: list[str]) -> list[e.Event]:
+    found: list[e.Event] = []
+    for app in apps:
+        found.append(e.ServiceApplied(at=0.0, app=app))
+        found.append(e.SyncerApplied(at=0.0, name=app, app=app))
+        for number in range(chance.choice((1, 1, 2, 3))):
+            found.append(e.PodStarted(at=0.0, app=app, number=number, ip=_ip(chance), ready=chance.random() < 0.9))
+    return found
+
+
+def _ip(chance: random.Random) -> str:
+    return f"10.0.0.{chance.randint(1, 6)}"
+
+
+def _event(chance: random.Random, apps: list[str], ends: float) -> e.Event:
+    at = round(chance.uniform(3, ends - QUIET), 1)
+    app = chance.choice(apps)
+    number = chance.randint(0, 2)
+    who = chance.choice(("service", "itself", "owner", "owner", "cluster", "id"))
+    ip = _ip(chance)
+    choices: list[tuple[float, e.Event]] = [
+        (3, e.PodStarted(at=at, app=app, number=number, ip=ip, ready=chance.random() < 0.8)),
+        (3, e.PodEnds(at=at, app=app, number=number, grace=chance.choice((0.0, 0.0, 5.0, 20.0)))),
+        (3, e.PodMoves(at=at, app=app, number=number, ip=ip)),
+        (4, e.PodTurns(at=at, app=app, number=number, ready=chance.random() < 0.5)),
+        (1.5, e.AllPodsTurn(at=at, ready=chance.random() < 0.3)),
+        (2, e.SyncerDeleted(at=at, name=app, app=app)),
+        (2, e.SyncerApplied(at=at, name=app, app=app)),
+        (1.5, e.SyncerApplied(at=at, name=app, app=app, app_name=chance.choice(("fresh", app)))),
+        (1, e.SyncerApplied(at=at, name=app, app=app, not_ready="Cancel")),
+        (1, e.SyncerApplied(at=at, name=app, app=app, version=str(number))),
+        (1.5, e.SyncerApplied(at=at, name=f"{app}-next", app=app, app_name=chance.choice(("", "", "fresh")))),
+        (1, e.SyncerDeleted(at=at, name=f"{app}-next", app=app)),
+        (1.5, e.ServiceDeleted(at=at, app=app)),
+        (1.5, e.ServiceApplied(at=at, app=app)),
+        (3, e.StrangerRegisters(at=at, who=who, app=app, ip=ip)),
+        (1, e.StrangerLeaves(at=at, who=who, app=app, ip=ip)),
+        (2, e.PersonOverrides(at=at, which=number)),
+        (1.5, e.PersonReleases(at=at)),
+        (1, e.EurekaRestarts(at=at, peer=number, warm_up=chance.choice((0.0, 0.0, 20.0)))),
+        (1, e.ClockJumps(at=at, by=chance.choice((-3600.0, -20.0, 20.0, 3600.0)), lasts=chance.uniform(1, 60))),
+        (3, e.SecondCopyRuns(at=at)),
+        (1, e.CrdDeleted(at=at, lasts=chance.uniform(5, 60), empty_for=chance.uniform(0, 30))),
+    ]
+    return chance.choices([event for _, event in choices], [weight for weight, _ in choices])[0]
+
+
+def _good_end(happenings: list[e.Event], ends: float) -> list[e.Event]:
+    """What only a person can mend is mended: another cluster under our name, and a CRD that is gone."""
+    return [
+        e.StrangerLeaves(at=ends - QUIET, who="cluster", app=event.app, ip=event.ip)
+        for event in happenings
+        if isinstance(event, e.StrangerRegisters) and event.who == "cluster"
+    ]
+
+
+_EUREKA_KINDS = (
+    Kind.TIMEOUT_BEFORE,
+    Kind.TIMEOUT_AFTER,
+    Kind.LATE,
+    Kind.REFUSED,
+    Kind.RESET_AFTER,
+    Kind.ERROR_503,
+    Kind.ERROR_500_AFTER,
+    Kind.FORBIDDEN,
+    Kind.EMPTY,
+    Kind.CUT,
+    Kind.PAGE,
+    Kind.SLOW,
+)
+_KUBERNETES_KINDS = (*_EUREKA_KINDS, Kind.OLDER, Kind.OLDER, Kind.GONE_410)
+_PROGRAM_KINDS = (
+    Kind.KILL_BEFORE,
+    Kind.KILL_AFTER,
+    Kind.PAUSE_BEFORE,
+    Kind.PAUSE_AFTER,
+    Kind.STOP,
+)
+
+
+def _trouble(chance: random.Random, ends: float) -> Trouble:
+    at = round(chance.uniform(0, ends - QUIET), 1)
+    where = chance.random()
+    if where < 0.3:
+        return Trouble(
+            at=at,
+            until=ends - QUIET,
+            calls=chance.choice((ALL_CALLS, EUREKA_CALLS, frozenset({chance.choice(sorted(Call))}))),
+            kind=chance.choice(_PROGRAM_KINDS),
+            skip=chance.randint(0, 30),
+            strikes=1,
+            seconds=round(chance.choice((1, 20, 50, 100)) * chance.uniform(0.2, 1), 1),
+        )
+    group = EUREKA_CALLS if where < 0.65 else KUBERNETES_CALLS
+    calls = group if chance.random() < 0.3 else frozenset({chance.choice(sorted(group))})
+    kind = chance.choice(_EUREKA_KINDS if group is EUREKA_CALLS else _KUBERNETES_KINDS)
+    lasting = chance.random() < 0.5
+    return Trouble(
+        at=at,
+        until=round(min(ends - QUIET, at + chance.choice((20, 60, 200))), 1),
+        calls=calls,
+        kind=kind,
+        skip=0 if lasting else chance.randint(0, 6),
+        strikes=10**6 if lasting else chance.choice((1, 2, 3, 5)),
+        seconds=round(chance.uniform(0.5, 12), 1) if kind in (Kind.SLOW, Kind.LATE) else 0.0,
+    )

@@ -1,0 +1,111 @@
+"""A copy of the program: the real loop and the real adapters, put together as `cli/connect.py` does it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+from eurekube_sync.cluster import KubernetesCluster
+from eurekube_sync.cluster.in_process import InProcessConnection
+from eurekube_sync.deadline import TimeLimit
+from eurekube_sync.eureka import ConnectionOptions, EurekaClient
+from eurekube_sync.eureka.address import EurekaAddress
+from eurekube_sync.eureka.in_process import InProcessAdapter
+from eurekube_sync.eureka.peers import EurekaPeers
+from eurekube_sync.exit_codes import ExitCode
+from eurekube_sync.loop import Schedule, run_passes
+from eurekube_sync.model import LeaseTimes
+from eurekube_sync.observed import Scope
+from eurekube_sync.own_writes import OwnWrites
+from eurekube_sync.ports import Registry
+from eurekube_sync.reconcile import PassReport, PassSettings, World, reconcile
+from eurekube_sync.renewals import RenewalLedger
+from eurekube_sync.workers import InTurn
+
+from .clock import MachineClock
+from .judge import OWNER, PassView, Violation
+from .story import Installation, Mode
+from .wire import Wire
+from .world import NAMESPACES
+
+PERIOD = 30.0
+_CACHE_MEMORY = 45.0
+_ADDRESSES = tuple(EurekaAddress.parse(f"http://eureka-{number}:8761/eureka") for number in (1, 2))
+
+
+class Process:
+    """One process, with the memory that a process has."""
+
+    def __init__(
+        self,
+        installation: Installation,
+        clock: MachineClock,
+        limit: TimeLimit,
+        wire: Wire,
+        chance: random.Random,
+        *,
+        pass_over: Callable[[PassView, PassReport], None],
+    ) -> None:
+        self.wire = wire
+        self._clock = clock
+        self._installation = installation
+        self._pass_over = pass_over
+        many = installation.mode is not Mode.ONCE
+        self._world = World(
+            registry=_registry(installation, clock, limit, wire, chance),
+            cluster=KubernetesCluster(InProcessConnection(wire.kubernetes), clock=clock, random=chance, limit=limit),
+            clock=clock,
+            workers=InTurn(),
+            renewals=RenewalLedger(period=PERIOD, slack=installation.interval / 2 if many else 0.0),
+            own_writes=OwnWrites(seconds=_CACHE_MEMORY),
+            time_limit=limit,
+        )
+        self._settings = PassSettings(
+            owner=OWNER,
+            scope=Scope(namespaces=frozenset(NAMESPACES) if installation.scoped else None),
+            lease=LeaseTimes(int(PERIOD), installation.lease),
+            deadline=installation.pass_seconds,
+        )
+
+    def run(self) -> None:
+        """As `eurekube-sync run` does, until its last pass or a signal."""
+        passes = {Mode.DAEMON: None, Mode.ONCE: 1, Mode.TWICE: 2}[self._installation.mode]
+        interval = PERIOD if self._installation.mode is Mode.TWICE else self._installation.interval
+        run_passes(self.one_pass, self._clock, Schedule(passes=passes, interval=interval), _heard)
+
+    def one_pass(self, *, approved: str | None = None) -> PassReport:
+        """One pass; an exception that leaves it is a broken promise."""
+        view = self.wire.view = PassView(begun=self._clock.monotonic())
+        try:
+            report = reconcile(self._world, replace(self._settings, approved=approved))
+        except Exception as error:
+            raise Violation("crash", f"a pass ended with {error!r}") from error
+        self._pass_over(view, report)
+        return report
+
+
+def _heard(report: PassReport, code: ExitCode) -> None:
+    """Nobody reads what the program prints."""
+
+
+def _registry(
+    installation: Installation, clock: MachineClock, limit: TimeLimit, wire: Wire, chance: random.Random
+) -> Registry:
+    clients: dict[str, Registry] = {
+        address.url: EurekaClient(
+            ConnectionOptions(
+                address=address,
+                read_timeout=installation.call_seconds,
+                retries=2 if installation.peers == 1 else 1,
+            ),
+            clock=clock,
+            random=chance,
+            adapter=InProcessAdapter(wire.eureka(number)),
+            limit=limit,
+        )
+        for number, address in enumerate(_ADDRESSES[: installation.peers])
+    }
+    if len(clients) == 1:
+        return next(iter(clients.values()))
+    return EurekaPeers(clients, clock=clock, limit=limit)

@@ -1,0 +1,319 @@
+"""What happens in the world. An event that finds nothing to happen to is none, so that any of them can be left out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .world import APPS, NAMESPACES, PORT, Key, Stranger, service_manifest, syncer_manifest
+
+if TYPE_CHECKING:
+    from .stage import Stage
+
+_SYNCERS = "apis/eurekube.io/v1/eurekasyncers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event(ABC):
+    """Something that happens at second `at`."""
+
+    at: float
+
+    @property
+    def over(self) -> float:
+        """When the last of its consequences has happened."""
+        return self.at
+
+    @abstractmethod
+    def happen(self, stage: Stage) -> str:
+        """Do it, and say what happened; nothing when there was nothing to happen to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncerApplied(Event):
+    """A person creates a syncer, or gives it another spec."""
+
+    name: str
+    app: str
+    app_name: str = ""
+    not_ready: str = ""
+    version: str = ""
+
+    def happen(self, stage: Stage) -> str:
+        spec: dict[str, object] = {"selector": {"app": self.app}}
+        spec |= {"appName": self.app_name} if self.app_name else {"appName": self.app}
+        spec |= {"notReady": self.not_ready or "Down"}
+        spec |= {"metadata": {"version": self.version}} if self.version else {}
+        done = stage.world.apply(_SYNCERS, syncer_manifest(self.name, APPS[self.app], spec))
+        named = f" as {self.app_name}" if self.app_name else ""
+        return f"syncer {self.name} of app {self.app}{named} is {done}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncerDeleted(Event):
+    """A person deletes a syncer."""
+
+    name: str
+    app: str
+
+    def happen(self, stage: Stage) -> str:
+        path = f"/apis/eurekube.io/v1/namespaces/{APPS[self.app]}/eurekasyncers/{self.name}"
+        return f"a person deletes syncer {self.name}" if stage.world.delete(path) else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceApplied(Event):
+    """The Service of an app is there."""
+
+    app: str
+
+    def happen(self, stage: Stage) -> str:
+        done = stage.world.apply("api/v1/services", service_manifest(self.app))
+        return f"Service {self.app} is {done}" if done == "created" else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceDeleted(Event):
+    """The Service of an app goes."""
+
+    app: str
+
+    def happen(self, stage: Stage) -> str:
+        there = stage.world.delete(f"/api/v1/namespaces/{APPS[self.app]}/services/{self.app}")
+        return f"Service {self.app} is deleted" if there else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodStarted(Event):
+    """A pod begins, ready at once or not."""
+
+    app: str
+    number: int
+    ip: str
+    ready: bool = True
+
+    def happen(self, stage: Stage) -> str:
+        name = f"{self.app}-{self.number}"
+        ip = stage.world.start_pod(self.app, name, self.ip, ready=self.ready)
+        return f"pod {name} starts at {ip}, {'ready' if self.ready else 'not ready'}" if ip else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodEnds(Event):
+    """A pod is deleted, and terminates for a while; without grace it vanishes."""
+
+    app: str
+    number: int
+    grace: float = 0.0
+
+    @property
+    def over(self) -> float:
+        return self.at + self.grace
+
+    def happen(self, stage: Stage) -> str:
+        name = f"{self.app}-{self.number}"
+        there = stage.world.end_pod(APPS[self.app], name, grace=self.grace)
+        how = f"terminates for {self.grace:g} s" if self.grace else "vanishes"
+        return f"pod {name} {how}" if there else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodMoves(Event):
+    """A pod is replaced by one of the same name at another address, with no moment between."""
+
+    app: str
+    number: int
+    ip: str
+
+    def happen(self, stage: Stage) -> str:
+        name = f"{self.app}-{self.number}"
+        if not stage.world.end_pod(APPS[self.app], name, grace=0):
+            return ""
+        return f"pod {name} moves to {stage.world.start_pod(self.app, name, self.ip, ready=True)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodTurns(Event):
+    """A pod becomes ready, or not."""
+
+    app: str
+    number: int
+    ready: bool
+
+    def happen(self, stage: Stage) -> str:
+        name = f"{self.app}-{self.number}"
+        there = stage.world.turn(APPS[self.app], name, ready=self.ready)
+        return f"pod {name} turns {'ready' if self.ready else 'unready'}" if there else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllPodsTurn(Event):
+    """Every pod at once, as when the node controller is lost."""
+
+    ready: bool
+
+    def happen(self, stage: Stage) -> str:
+        pods = stage.world.pods()
+        for pod in pods:
+            stage.world.turn(pod["metadata"]["namespace"], pod["metadata"]["name"], ready=self.ready)
+        return f"all {len(pods)} pods turn {'ready' if self.ready else 'unready'} at once" if pods else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrangerRegisters(Event):
+    """Somebody else registers an instance beside ours."""
+
+    who: str
+    """`service`: one of the data centre, under the same app and VIP; `itself`: the pod's own Eureka client; `owner`:
+    another owner in this cluster; `cluster`: our owner in another cluster; `id`: under exactly our id."""
+    app: str
+    ip: str
+
+    def happen(self, stage: Stage) -> str:
+        stranger = stage.stranger(self.who, self.app, self.ip)
+        if stage.is_ours(stranger.key):
+            return ""  # a register over a living lease would be that of a broken client
+        stage.world.register(stranger)
+        return f"a stranger ({self.who}) registers {stranger.key}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrangerLeaves(Event):
+    """It cancels what it registered."""
+
+    who: str
+    app: str
+    ip: str
+
+    def happen(self, stage: Stage) -> str:
+        key = stage.stranger(self.who, self.app, self.ip).key
+        if stage.is_ours(key):
+            return ""
+        return f"the stranger ({self.who}) cancels {key}" if stage.world.ask_for("DELETE", key) == 200 else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonOverrides(Event):
+    """A person puts one of our instances out of service."""
+
+    which: int
+
+    def happen(self, stage: Stage) -> str:
+        key = stage.one_of_ours(self.which)
+        if key is None or stage.world.ask_for("PUT", key, "/status", value="OUT_OF_SERVICE") != 200:
+            return ""
+        stage.judge.asked_out(key)
+        return f"a person puts {key} out of service"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonReleases(Event):
+    """The person takes every override back."""
+
+    def happen(self, stage: Stage) -> str:
+        freed = [
+            key
+            for key in sorted(stage.judge.out_of_service)
+            if stage.world.ask_for("DELETE", key, "/status", value="UP") == 200
+        ]
+        stage.judge.out_of_service.clear()
+        return f"a person takes the override of {', '.join(map(str, freed))} back" if freed else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EurekaRestarts(Event):
+    """A Eureka server loses its memory."""
+
+    peer: int = 0
+    warm_up: float = 0.0
+
+    @property
+    def over(self) -> float:
+        return self.at + self.warm_up
+
+    def happen(self, stage: Stage) -> str:
+        peer = self.peer % len(stage.world.eurekas)
+        stage.world.restart_eureka(peer, warm_up=self.warm_up)
+        stage.judge.eureka_restarted(peer, self.warm_up)
+        warming = f" and warms up for {self.warm_up:g} s" if self.warm_up else ""
+        return f"Eureka {peer + 1} restarts, empty{warming}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockJumps(Event):
+    """The wall clock of the program's machine is wrong for a while."""
+
+    by: float
+    lasts: float
+
+    @property
+    def over(self) -> float:
+        return self.at + self.lasts
+
+    def happen(self, stage: Stage) -> str:
+        stage.set_wall_clock(self.by)
+        stage.clock.at(stage.clock.time + self.lasts, lambda: stage.set_wall_clock(0.0))
+        return f"the program's wall clock is wrong by {self.by:+g} s, for {self.lasts:g} s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondCopyRuns(Event):
+    """Another copy of the program makes a pass, whatever the first one is doing."""
+
+    def happen(self, stage: Stage) -> str:
+        return stage.run_second_copy()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrdDeleted(Event):
+    """Somebody deletes the CRD; later it is installed again, and then the syncers."""
+
+    lasts: float
+    empty_for: float
+
+    @property
+    def over(self) -> float:
+        return self.at + self.lasts + self.empty_for
+
+    def happen(self, stage: Stage) -> str:
+        if not stage.world.delete_crd():
+            return ""
+        stage.clock.at(stage.clock.time + self.lasts, lambda: self._restored(stage))
+        return "somebody deletes the CRD"
+
+    def _restored(self, stage: Stage) -> None:
+        lost = stage.world.restore_crd()
+        stage.happened("finalizers are stripped, and the CRD is installed again, without syncers")
+        stage.clock.at(stage.clock.time + self.empty_for, lambda: self._filled(stage, lost))
+
+    def _filled(self, stage: Stage, lost: list[dict[str, object]]) -> None:
+        stage.world.recreate(lost)
+        stage.happened(f"{len(lost)} syncers are created again")
+
+
+__all__ = [
+    "APPS",
+    "NAMESPACES",
+    "PORT",
+    "AllPodsTurn",
+    "ClockJumps",
+    "CrdDeleted",
+    "EurekaRestarts",
+    "Event",
+    "Key",
+    "PersonOverrides",
+    "PersonReleases",
+    "PodEnds",
+    "PodMoves",
+    "PodStarted",
+    "PodTurns",
+    "SecondCopyRuns",
+    "ServiceApplied",
+    "ServiceDeleted",
+    "Stranger",
+    "StrangerLeaves",
+    "StrangerRegisters",
+    "SyncerApplied",
+    "SyncerDeleted",
+]

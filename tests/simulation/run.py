@@ -1,0 +1,50 @@
+"""One story from its beginning to its verdict."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from .judge import Violation
+from .stage import Stage
+from .story import Story
+
+logging.getLogger("eurekube_sync").setLevel(logging.CRITICAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """How a story ended. `promise` is empty when all were kept."""
+
+    story: Story
+    promise: str = ""
+    what: str = ""
+    passes: int = 0
+    calls: int = 0
+    seconds: float = 0.0
+    """Virtual ones."""
+    tale: tuple[tuple[float, str], ...] = ()
+
+    @property
+    def kept(self) -> bool:
+        """Whether every promise was."""
+        return not self.promise
+
+
+def run(story: Story, *, telling: bool = False) -> Verdict:
+    """Plays the story."""
+    stage = Stage(story, telling=telling)
+    promise = what = ""
+    try:
+        stage.play()
+    except Violation as violation:
+        promise, what = violation.promise, violation.what
+    return Verdict(
+        story=story,
+        promise=promise,
+        what=what,
+        passes=stage.passes,
+        calls=stage.calls,
+        seconds=stage.clock.time,
+        tale=tuple(stage.tale),
+    )

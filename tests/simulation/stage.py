@@ -1,0 +1,204 @@
+"""Where a story is played: the world, the judge, and the copies of the program, on one clock."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from eurekube_sync.deadline import TimeLimit
+from eurekube_sync.reconcile import PassReport
+
+from .clock import MachineClock, VirtualClock
+from .copies import PERIOD, Process
+from .events import Event
+from .judge import OWNER, Judge, PassView, Violation
+from .story import Mode, Story
+from .wire import Killed, Troubles, Wire
+from .world import APPS, PORT, Key, Stranger, World
+
+_APART = 41.0
+"""Seconds between the two good passes after which all has to be at rest."""
+_PATIENCE = 600.0
+"""Seconds after a story's end in which three good passes must have come."""
+_PEERS_PATIENCE = 1300.0
+_SWEPT_AFTER = 600.0
+"""What stands on one of two peers alone is found by a sweep; two are never more than ten minutes apart."""
+
+
+@dataclass(slots=True)
+class Rest:
+    """How far the end of the story has come."""
+
+    first: float | None = None
+    """When the first good pass after the last trouble began."""
+    judged: bool = False
+    done: bool = False
+
+
+@dataclass
+class Stage:
+    """Plays one story."""
+
+    story: Story
+    telling: bool = False
+    clock: VirtualClock = field(init=False)
+    world: World = field(init=False)
+    judge: Judge = field(init=False)
+    tale: list[tuple[float, str]] = field(default_factory=list)
+    passes: int = 0
+    calls: int = 0
+
+    def __post_init__(self) -> None:
+        self.clock = VirtualClock()
+        self.world = World(self.clock, peers=self.story.installation.peers, seed=self.story.seed)
+        self.judge = Judge(self.world, self.story)
+        self._chance = random.Random(self.story.seed)
+        self._machine = MachineClock(self.clock)
+        self._troubles = Troubles(self.story.troubles)
+        self._rest = Rest()
+        self._second: Process | None = None
+        self._second_runs = False
+        for event in self.story.events:
+            self.clock.at(event.at, lambda event=event: self._happen(event))  # type: ignore[misc]
+
+    def play(self) -> None:
+        """From the beginning to the verdict; raises Violation."""
+        patience = _PATIENCE if self.story.installation.peers == 1 else _PEERS_PATIENCE
+        while True:
+            begun = self.clock.time
+            if begun > self.story.ends + patience:
+                raise Violation("rest", "the program never came to three good passes")
+            self._machine.stopped = False
+            process = self._process("the program", self._machine, self._troubles, self._pass_over)
+            try:
+                process.run()
+            except Killed:
+                self.happened("the program is killed")
+            self.calls += process.wire.calls
+            if self._rest.done:
+                return
+            self._wait_for_the_next(begun)
+
+    def _wait_for_the_next(self, begun: float) -> None:
+        """A pod that died is started again after some seconds; a CronJob's turn comes each minute."""
+        mode, now = self.story.installation.mode, self.clock.time
+        if mode is Mode.DAEMON:
+            self.clock.advance(3.0)
+        else:
+            every = 60.0 if mode is Mode.TWICE else self.story.installation.interval
+            self.clock.advance(max(0.5, begun + every - now))
+        if self.clock.time - now > 45:
+            self.judge.not_calm()
+
+    # --- What events use --------------------------------------------------------------------------------------------
+
+    def happened(self, what: str) -> None:
+        """Remember it for the tale, and let the judge look."""
+        self.judge.world_changed()
+        if self.telling and what:
+            self.tale.append((self.clock.time, what))
+
+    def is_ours(self, key: Key) -> bool:
+        """Whether an instance of ours stands under the key."""
+        found = self.world.standing(0).get(key)
+        return found is not None and self.judge.ours(found)
+
+    def one_of_ours(self, which: int) -> Key | None:
+        """Some instance of ours that stands."""
+        ours = sorted(key for key, listed in self.world.standing(0).items() if self.judge.ours(listed))
+        return ours[which % len(ours)] if ours else None
+
+    def stranger(self, who: str, app: str, ip: str) -> Stranger:
+        """The stranger of that description; see `events.StrangerRegisters`."""
+        name, namespace = app.upper(), APPS[app]
+        ours = self.judge.truth.key(namespace, app, ip)
+        marks = {
+            "eurekube.syncer": f"{namespace}/{app}",
+            "eurekube.owner": OWNER,
+            "eurekube.cluster": self.judge.cluster,
+        }
+        match who:
+            case "service":
+                return Stranger(key=Key(name, f"dc-{ip}:{app}:{PORT}"), ip=f"192.168{ip[4:]}")
+            case "itself":
+                return Stranger(key=Key(name, f"{ip}:{app}:{PORT}"), ip=ip)
+            case "owner":
+                key = Key(name, ours.id.replace(OWNER, "other", 1))
+                return Stranger(key=key, ip=ip, metadata=tuple((marks | {"eurekube.owner": "other"}).items()))
+            case "cluster":
+                key = self.judge.truth.key(namespace, app, f"10.9{ip[4:]}")
+                return Stranger(
+                    key=key, ip=f"10.9{ip[4:]}", metadata=tuple((marks | {"eurekube.cluster": "else"}).items())
+                )
+        return Stranger(key=ours, ip=ip)
+
+    def set_wall_clock(self, wrong_by: float) -> None:
+        """The wall clock of the program's machine."""
+        self._machine.wrong_by = wrong_by
+
+    def run_second_copy(self) -> str:
+        """A pass of the second copy, which has a memory of its own; it is never asked while it runs."""
+        if self._second_runs:
+            return ""
+        self._second_runs = True
+        if self.telling:
+            self.tale.append((self.clock.time, "a second copy begins a pass"))
+        try:
+            if self._second is None:
+                machine = MachineClock(self.clock)
+                self._second = self._process("the second copy", machine, None, lambda view, report: None)
+            self._second.one_pass()
+        finally:
+            self._second_runs = False
+        return "the second copy has made a pass"
+
+    # --- How it goes on ---------------------------------------------------------------------------------------------
+
+    def _process(
+        self,
+        name: str,
+        machine: MachineClock,
+        troubles: Troubles | None,
+        pass_over: Callable[[PassView, PassReport], None],
+    ) -> Process:
+        limit = TimeLimit(machine)
+        wire = Wire(
+            self.world,
+            self.judge,
+            troubles,
+            machine,
+            limit,
+            self._chance,
+            name=name,
+            call_seconds=self.story.installation.call_seconds,
+            tell=self.happened_on_the_wire if self.telling else None,
+        )
+        return Process(self.story.installation, machine, limit, wire, self._chance, pass_over=pass_over)
+
+    def happened_on_the_wire(self, what: str) -> None:
+        """A call, for the tale."""
+        self.tale.append((self.clock.time, what))
+
+    def _happen(self, event: Event) -> None:
+        self.happened(event.happen(self))
+
+    def _pass_over(self, view: PassView, report: PassReport) -> None:
+        self.passes += 1
+        held = report.held.withdrawals if report.held else ()
+        self.judge.held = frozenset(Key(*action.key) for action in held)
+        self.judge.pass_ended(view, period=PERIOD)
+        rest = self._rest
+        swept = _SWEPT_AFTER if self.story.installation.peers > 1 else 0.0
+        if view.begun < self.story.ends or view.troubled:
+            return
+        if rest.first is None:
+            rest.first = view.begun
+        elif rest.judged:
+            if view.writes:
+                raise Violation("quiet", f"a pass at rest wrote: {view.writes[0]}")
+            rest.done = True
+            self._machine.stopped = True
+        elif view.begun >= rest.first + _APART + swept:
+            self.judge.at_rest()
+            rest.judged = True

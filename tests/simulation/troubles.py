@@ -1,0 +1,140 @@
+"""What may happen to an outgoing call. A trouble waits for calls of one kind, from a moment on, and strikes some."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from eurekube_sync.embedded.http import Request
+
+
+class Kind(StrEnum):
+    """On which side of the call's effect it strikes, and how."""
+
+    TIMEOUT_BEFORE = "times out, without effect"
+    TIMEOUT_AFTER = "times out, after its effect"
+    LATE = "times out, and has its effect seconds later"
+    REFUSED = "is refused the connection"
+    RESET_AFTER = "loses its connection after its effect"
+    ERROR_503 = "is answered 503"
+    ERROR_500_AFTER = "is answered 500, after its effect"
+    FORBIDDEN = "is answered 403"
+    EMPTY = "is answered 200 with nothing"
+    CUT = "is answered with half of the answer"
+    PAGE = "is answered with a web page"
+    OLDER = "is answered as it was a while ago"
+    GONE_410 = "is answered 410"
+    SLOW = "takes seconds"
+    PAUSE_BEFORE = "waits, for the program is paused before it"
+    PAUSE_AFTER = "is done, and the program is paused after it"
+    KILL_BEFORE = "is never made: the program is killed"
+    KILL_AFTER = "is the last: the program is killed after it"
+    STOP = "is followed by a SIGTERM"
+
+    @property
+    def of_the_program(self) -> bool:
+        """Whether it is not the server that misbehaves."""
+        return self in _OF_THE_PROGRAM
+
+
+_OF_THE_PROGRAM = frozenset({Kind.PAUSE_BEFORE, Kind.PAUSE_AFTER, Kind.KILL_BEFORE, Kind.KILL_AFTER, Kind.STOP})
+
+
+class Call(StrEnum):
+    """The kinds of calls that the program makes."""
+
+    LIST = "list of Eureka"
+    READ = "read of an instance"
+    REGISTER = "register"
+    RENEW = "renewal"
+    CANCEL = "cancel"
+    IDENTITY = "read of the cluster's identity"
+    SYNCERS = "list of syncers"
+    SERVICES = "list of Services"
+    SLICES = "list of slices"
+    PODS = "list of pods"
+    DEFINITION = "read of the CRD"
+    FINALIZER = "patch of finalizers"
+    STATUS = "patch of a status"
+    EVENT = "event"
+    OTHER = "other call"
+
+    @property
+    def to_eureka(self) -> bool:
+        """Else it goes to Kubernetes."""
+        return self in EUREKA_CALLS
+
+
+EUREKA_CALLS = frozenset({Call.LIST, Call.READ, Call.REGISTER, Call.RENEW, Call.CANCEL})
+KUBERNETES_CALLS = frozenset(set(Call) - EUREKA_CALLS - {Call.OTHER})
+ALL_CALLS = frozenset(Call)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Strikes the calls of these kinds, from second `at`, after `skip` of them, `strikes` times, or until `until`."""
+
+    at: float
+    until: float
+    calls: frozenset[Call]
+    kind: Kind
+    skip: int = 0
+    strikes: int = 10**6
+    seconds: float = 0.0
+    """How long a pause, a slow answer or a late effect takes."""
+    peer: int | None = None
+    """None: whichever Eureka server."""
+
+    def __str__(self) -> str:
+        what = "every call" if self.calls == ALL_CALLS else " or ".join(sorted(self.calls))
+        if self.calls == EUREKA_CALLS:
+            what = "every call to Eureka"
+        elif self.calls == KUBERNETES_CALLS:
+            what = "every call to Kubernetes"
+        number = "" if self.strikes > 1000 else f", {self.strikes} time{'s' if self.strikes > 1 else ''}"
+        after = f", after {self.skip} that went well" if self.skip else ""
+        took = f" ({self.seconds:g} s)" if self.seconds else ""
+        peer = "" if self.peer is None else f" to peer {self.peer + 1}"
+        return f"until {self.until:.0f} s each {what}{peer} {self.kind}{took}{number}{after}"
+
+
+def kind_of(request: Request) -> Call:
+    """What a request is to its server."""
+    path, method = request.path, request.method
+    if path.startswith("/eureka"):
+        return _of_eureka(method, path)
+    if path.endswith("/status"):
+        return Call.STATUS
+    if method == "PATCH" and "/eurekasyncers/" in path:
+        return Call.FINALIZER
+    if "/events" in path:
+        return Call.EVENT
+    if path.endswith("/namespaces/kube-system"):
+        return Call.IDENTITY
+    if "/customresourcedefinitions/" in path:
+        return Call.DEFINITION
+    last = path.rsplit("/", 1)[-1]
+    return _LISTS.get(last, Call.OTHER)
+
+
+_LISTS = {
+    "eurekasyncers": Call.SYNCERS,
+    "services": Call.SERVICES,
+    "endpointslices": Call.SLICES,
+    "pods": Call.PODS,
+}
+
+
+def _of_eureka(method: str, path: str) -> Call:
+    match method, path.strip("/").split("/"):
+        case "GET", ["eureka", "apps"]:
+            return Call.LIST
+        case "GET", ["eureka", "apps", _, _]:
+            return Call.READ
+        case "POST", ["eureka", "apps", _]:
+            return Call.REGISTER
+        case "PUT", ["eureka", "apps", _, _]:
+            return Call.RENEW
+        case "DELETE", ["eureka", "apps", _, _]:
+            return Call.CANCEL
+    return Call.OTHER

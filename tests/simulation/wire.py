@@ -1,0 +1,222 @@
+"""Every outgoing call of one copy of the program, on its way between the real adapter and the embedded server."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import msgspec
+
+from eurekube_sync.deadline import TimeLimit
+from eurekube_sync.embedded.http import Request, Response
+
+from .judge import STRIKES_AT_CALM, Judge, PassView
+from .troubles import Call, Kind, Trouble, kind_of
+from .world import Key, World
+
+if TYPE_CHECKING:
+    from .clock import MachineClock
+
+_PAGE = Response(status=200, body=b"<html><body>Welcome to the proxy</body></html>", content_type="text/html")
+_KEPT = 6
+"""Older answers of each list."""
+_LISTS = frozenset({Call.SYNCERS, Call.SERVICES, Call.SLICES})
+
+
+class Killed(BaseException):
+    """The program ends here, as by SIGKILL."""
+
+
+@dataclass(slots=True)
+class Troubles:
+    """The troubles of a story, and what is left of each. Shared by all copies that they may strike."""
+
+    waiting: tuple[Trouble, ...]
+    skipped: dict[int, int] = field(default_factory=dict)
+    struck: dict[int, int] = field(default_factory=dict)
+
+    def strike(self, call: Call, peer: int | None, now: float) -> Trouble | None:
+        """The first trouble that waits for such a call."""
+        for number, trouble in enumerate(self.waiting):
+            here = trouble.peer is None or peer is None or trouble.peer == peer
+            if call not in trouble.calls or not here or not trouble.at <= now < trouble.until:
+                continue
+            if self.skipped.get(number, 0) < trouble.skip:
+                self.skipped[number] = self.skipped.get(number, 0) + 1
+                continue
+            if self.struck.get(number, 0) < trouble.strikes:
+                self.struck[number] = self.struck.get(number, 0) + 1
+                return trouble
+        return None
+
+
+class Wire:
+    """Hands requests to the servers, unless a trouble strikes, and shows each of them to the judge."""
+
+    def __init__(
+        self,
+        world: World,
+        judge: Judge,
+        troubles: Troubles | None,
+        clock: MachineClock,
+        limit: TimeLimit,
+        chance: random.Random,
+        *,
+        name: str,
+        call_seconds: float,
+        tell: Callable[[str], None] | None,
+    ) -> None:
+        self.view = PassView(begun=world.clock.time)
+        self.calls = 0
+        self._world = world
+        self._judge = judge
+        self._troubles = troubles
+        self._clock = clock
+        self._limit = limit
+        self._chance = chance
+        self._name = name
+        self._call_seconds = call_seconds
+        self._tell = tell
+        self._answered: dict[str, deque[tuple[float, Response]]] = {}
+
+    def eureka(self, peer: int) -> Callable[[Request], Response]:
+        """The handler for an adapter to this peer."""
+        return lambda request: self._send(request, peer)
+
+    def kubernetes(self, request: Request) -> Response:
+        """The handler for a connection to the API server."""
+        return self._send(request, None)
+
+    def _send(self, request: Request, peer: int | None) -> Response:
+        call = kind_of(request)
+        self.calls += 1
+        self._world.clock.advance(0.002 + 0.02 * self._chance.random() ** 4)
+        trouble = self._troubles.strike(call, peer, self._world.clock.time) if self._troubles else None
+        if trouble is None:
+            response = self._effect(call, request, peer)
+            self._note(call, request, response, as_of=None)
+            self._say(request, peer, str(response.status))
+            return response
+        self.view.troubled = True
+        self._say(request, peer, trouble.kind.value)
+        if trouble.kind in STRIKES_AT_CALM and (call.to_eureka or trouble.kind.of_the_program):
+            self._judge.not_calm()
+        response = self._struck(trouble, call, request, peer)
+        if trouble.kind in STRIKES_AT_CALM and (call.to_eureka or trouble.kind.of_the_program):
+            self._judge.not_calm()
+        return response
+
+    def _struck(self, trouble: Trouble, call: Call, request: Request, peer: int | None) -> Response:
+        match trouble.kind:
+            case Kind.TIMEOUT_BEFORE:
+                self._time_out()
+            case Kind.LATE:
+                self._later(trouble, call, request, peer)
+                self._time_out()
+            case Kind.REFUSED:
+                raise ConnectionRefusedError("connection refused")
+            case Kind.ERROR_503:
+                return Response(status=503, body=b"no healthy upstream", content_type="text/plain")
+            case Kind.FORBIDDEN:
+                return _forbidden(peer)
+            case Kind.EMPTY if request.method == "GET":
+                return Response(status=200)
+            case Kind.PAGE:
+                return _PAGE
+            case Kind.GONE_410:
+                return Response(status=410, body=b'{"kind":"Status","code":410,"reason":"Expired"}')
+            case Kind.OLDER:
+                return self._older(call, request, peer)
+            case Kind.KILL_BEFORE:
+                raise Killed
+            case Kind.SLOW if trouble.seconds >= self._call_seconds:
+                self._effect(call, request, peer)
+                self._time_out()
+            case Kind.PAUSE_BEFORE | Kind.SLOW:
+                self._world.clock.advance(trouble.seconds)
+        response = self._effect(call, request, peer)
+        match trouble.kind:
+            case Kind.TIMEOUT_AFTER:
+                self._time_out()
+            case Kind.RESET_AFTER:
+                raise ConnectionResetError("connection reset by peer")
+            case Kind.ERROR_500_AFTER:
+                return Response(status=500, body=b"{}")
+            case Kind.CUT | Kind.EMPTY:
+                half = len(response.body) // 2 if trouble.kind is Kind.CUT else 0
+                return Response(status=response.status, body=response.body[:half], content_type=response.content_type)
+            case Kind.KILL_AFTER:
+                raise Killed
+            case Kind.PAUSE_AFTER:
+                self._world.clock.advance(trouble.seconds)
+            case Kind.STOP:
+                self._clock.stopped = True
+        self._note(call, request, response, as_of=None)
+        return response
+
+    def _effect(self, call: Call, request: Request, peer: int | None) -> Response:
+        self._judge.before()
+        response = self._world.answer(peer, request)
+        self._judge.after(self.view, call, request, peer)
+        if call in _LISTS and response.status == 200:
+            self._answered.setdefault(_asked(request), deque(maxlen=_KEPT)).append((self._world.clock.time, response))
+        return response
+
+    def _note(self, call: Call, request: Request, response: Response, *, as_of: float | None) -> None:
+        """What the program learned from a whole answer."""
+        key = None
+        if call in (Call.READ, Call.RENEW):
+            looked = response.status == 404 or (call is Call.READ and response.status == 200)
+            if not looked:
+                return
+            app, id_ = request.path.split("/")[-2:]
+            key = Key(unquote(app), unquote(id_))
+        elif response.status != 200:
+            return
+        self._judge.saw(self.view, call, key, as_of=as_of)
+
+    def _older(self, call: Call, request: Request, peer: int | None) -> Response:
+        known = self._answered.get(_asked(request))
+        if not known:
+            response = self._effect(call, request, peer)
+            self._note(call, request, response, as_of=None)
+            return response
+        when, response = known[0]
+        self._note(call, request, response, as_of=when)
+        return response
+
+    def _later(self, trouble: Trouble, call: Call, request: Request, peer: int | None) -> None:
+        view = self.view
+        clock = self._world.clock
+
+        def arrive() -> None:
+            self._judge.before()
+            self._world.answer(peer, request)
+            self._judge.after(view, call, request, peer)
+
+        if request.method != "GET":
+            clock.at(clock.time + trouble.seconds, arrive)
+
+    def _time_out(self) -> None:
+        self._world.clock.advance(max(0.001, min(self._call_seconds, self._limit.left())))
+        raise TimeoutError("timed out")
+
+    def _say(self, request: Request, peer: int | None, what: str) -> None:
+        if self._tell is not None:
+            server = "Kubernetes" if peer is None else f"Eureka {peer + 1}"
+            self._tell(f"{self._name} -> {server}: {request.method} {unquote(request.path)}: {what}")
+
+
+def _asked(request: Request) -> str:
+    return f"{request.path}?{sorted(request.query.items())}"
+
+
+def _forbidden(peer: int | None) -> Response:
+    if peer is not None:
+        return Response(status=403, body=b'{"status":403,"error":"Forbidden"}')
+    status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}
+    return Response(status=403, body=msgspec.json.encode({**status, "message": "forbidden: RBAC"}))

@@ -1,0 +1,261 @@
+"""Both servers on virtual time, and what people, pods and controllers do to them. Knows nothing of the program."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+
+from eurekube_sync.embedded.eureka import EmbeddedEureka, codec
+from eurekube_sync.embedded.eureka.instance import Listed
+from eurekube_sync.embedded.http import Request, Response
+from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
+
+from .clock import VirtualClock
+
+NAMESPACES = ("bank", "shop")
+APPS = {"rating": "shop", "cart": "shop", "pay": "bank", "stock": "bank"}
+"""Each app with its namespace: all that a story can be about."""
+PORT = 8080
+_REPLICATED_AFTER = 0.7
+_CRD = Path(__file__).parents[2] / "crds" / "eurekasyncer.yaml"
+_CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_DATA_CENTER = {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"}
+
+
+class Key(NamedTuple):
+    """What Eureka knows an instance by."""
+
+    app: str
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.app}/{self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stranger:
+    """An instance that somebody else registers."""
+
+    key: Key
+    ip: str
+    metadata: tuple[tuple[str, str], ...] = ()
+    vip: str = ""
+
+
+@cache
+def definition() -> Mapping[str, Any]:
+    """The CRD that is shipped."""
+    found: Mapping[str, Any] = yaml.safe_load(_CRD.read_text())
+    return found
+
+
+class World:
+    """The servers. `peers` Eureka servers tell each other what their clients write."""
+
+    def __init__(self, clock: VirtualClock, *, peers: int, seed: int) -> None:
+        self.clock = clock
+        self.kubernetes = EmbeddedKubernetes(clock.now, definitions=[definition()], seed=seed)
+        self.eurekas = [self._new_eureka(seed + number) for number in range(peers)]
+        self._seed = seed
+        self.kubernetes.call("POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}})
+        for namespace in NAMESPACES:
+            self.kubernetes.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+
+    def answer(self, peer: int | None, request: Request) -> Response:
+        """The answer of a Eureka server, or with no peer of the Kubernetes API."""
+        return self.kubernetes.handle(request) if peer is None else self.ask_eureka(peer, request)
+
+    # --- Eureka ----------------------------------------------------------------------------------------------------
+
+    def _new_eureka(self, seed: int) -> EmbeddedEureka:
+        return EmbeddedEureka(self.clock.now, self_preservation=False, shuffle=random.Random(seed))
+
+    def standing(self, peer: int) -> dict[Key, Listed]:
+        """All that this server holds now."""
+        apps = self.eurekas[peer].registered()
+        return {Key(app, listed[0].id or ""): listed for app, instances in apps for listed in instances}
+
+    def ask_eureka(self, peer: int, request: Request) -> Response:
+        """A client's call: answered by this server, and told to the others a moment later."""
+        response = self.eurekas[peer].handle(request)
+        if len(self.eurekas) > 1 and request.method != "GET" and response.status < 300:
+            for other in range(len(self.eurekas)):
+                if other != peer:
+                    self._replicate(peer, other, request)
+        return response
+
+    def _replicate(self, source: int, to: int, request: Request) -> None:
+        """`PeerAwareInstanceRegistryImpl.replicateToPeers`; a heartbeat that meets a 404 becomes a register."""
+
+        def arrive() -> None:
+            response = self.eurekas[to].handle(request)
+            parts = request.path.strip("/").split("/")
+            if request.method == "PUT" and response.status == 404 and len(parts) == 4:
+                found = self.standing(source).get(Key(parts[2], parts[3]))
+                if found is not None:
+                    self.eurekas[to].handle(_registration(parts[2], codec.instance_document(found)))
+
+        self.clock.at(self.clock.time + _REPLICATED_AFTER, arrive)
+
+    def restart_eureka(self, peer: int, *, warm_up: float) -> None:
+        """All memory is lost; a peer that has others fills up from one of them, a single one warms up."""
+        self._seed += 1
+        fresh = self._new_eureka(self._seed)
+        self.eurekas[peer] = fresh
+        other = next((number for number in range(len(self.eurekas)) if number != peer), None)
+        if other is not None:
+            for key, listed in self.standing(other).items():
+                fresh.handle(_registration(key.app, codec.instance_document(listed)))
+        if warm_up:
+            fresh.warming_up = True
+            self.clock.at(self.clock.time + warm_up, lambda: setattr(fresh, "warming_up", False))
+
+    def register(self, stranger: Stranger) -> None:
+        """Somebody registers an instance, with a lease that outlives the story."""
+        document = {
+            "instanceId": stranger.key.id,
+            "hostName": stranger.ip,
+            "ipAddr": stranger.ip,
+            "app": stranger.key.app,
+            "vipAddress": stranger.vip or stranger.key.app.lower(),
+            "status": "UP",
+            "port": {"$": PORT, "@enabled": "true"},
+            "dataCenterInfo": _DATA_CENTER,
+            "leaseInfo": {"durationInSecs": 100_000},
+            "metadata": dict(stranger.metadata),
+            "lastDirtyTimestamp": str(int(self.clock.now() * 1000) + 10**9),
+        }
+        self.ask_eureka(0, _registration(stranger.key.app, document))
+
+    def ask_for(self, method: str, key: Key, suffix: str = "", **query: str) -> int:
+        """A person's call about one instance; its status."""
+        path = f"/eureka/apps/{key.app}/{key.id}{suffix}"
+        return self.ask_eureka(0, Request(method=method, path=path, query=query)).status
+
+    # --- Kubernetes ------------------------------------------------------------------------------------------------
+
+    def apply(self, group: str, manifest: Mapping[str, Any]) -> str:
+        """`kubectl apply`: create, or patch what is there; what became of it, in words."""
+        metadata = manifest["metadata"]
+        path = f"/{group.rpartition('/')[0]}/namespaces/{metadata['namespace']}/{group.rpartition('/')[2]}"
+        status, _ = self.kubernetes.call("POST", path, manifest)
+        if status == 409:
+            body = {key: value for key, value in manifest.items() if key in ("spec", "metadata")}
+            status, _ = self.kubernetes.call("PATCH", f"{path}/{metadata['name']}", body)
+            return "changed" if status < 300 else f"refused ({status})"
+        return "created" if status < 300 else f"refused ({status})"
+
+    def delete(self, path: str, *, grace: int | None = None) -> bool:
+        """`kubectl delete`; whether it was there."""
+        query = {} if grace is None else {"gracePeriodSeconds": str(grace)}
+        status, _ = self.kubernetes.call("DELETE", path, None, **query)
+        return status < 300
+
+    def objects(self, path: str) -> list[dict[str, Any]]:
+        """All objects of a kind."""
+        status, found = self.kubernetes.call("GET", path)
+        return list(found["items"]) if status == 200 else []
+
+    def pods(self) -> list[dict[str, Any]]:
+        """All pods."""
+        return self.objects("/api/v1/pods")
+
+    def start_pod(self, app: str, name: str, ip: str, *, ready: bool) -> str | None:
+        """A pod with this address, or the next free one; its address, or None when it is there already."""
+        taken = {pod["status"].get("podIP") for pod in self.pods() if "deletionTimestamp" not in pod["metadata"]}
+        free = next(candidate for candidate in _addresses_from(ip) if candidate not in taken)
+        namespace = APPS[app]
+        manifest = {
+            "metadata": {"namespace": namespace, "name": name, "labels": {"app": app}},
+            "spec": {"nodeName": "node-1", "containers": [{"name": "app", "image": "app"}]},
+        }
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        status, _ = self.kubernetes.call("POST", path, manifest)
+        if status >= 300:
+            return None
+        told = {"phase": "Running", "podIP": free, "podIPs": [{"ip": free}], "conditions": _conditions(ready)}
+        self.kubernetes.call("PATCH", f"{path}/{name}/status", {"status": told})
+        return free
+
+    def turn(self, namespace: str, name: str, *, ready: bool) -> bool:
+        """The kubelet, or the node controller, tells whether a pod is ready."""
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
+        status, _ = self.kubernetes.call("PATCH", path, {"status": {"conditions": _conditions(ready)}})
+        return status < 300
+
+    def end_pod(self, namespace: str, name: str, *, grace: float) -> bool:
+        """Deleted; it terminates for `grace` seconds, then it is gone."""
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+        there = self.delete(path, grace=int(grace))
+        if there and grace:
+            self.clock.at(self.clock.time + grace, lambda: self._collect(path))
+        return there
+
+    def _collect(self, path: str) -> None:
+        status, pod = self.kubernetes.call("GET", path)
+        if status == 200 and "deletionTimestamp" in pod["metadata"]:
+            self.delete(path, grace=0)
+
+    def delete_crd(self) -> bool:
+        """`kubectl delete crd`: every syncer is deleting from now on."""
+        return self.delete(f"{_CRD_PATH}/eurekasyncers.eurekube.io")
+
+    def restore_crd(self) -> list[dict[str, Any]]:
+        """Somebody strips the finalizers, so that the CRD can go, and installs it again; the syncers that went."""
+        lost = self.objects("/apis/eurekube.io/v1/eurekasyncers")
+        for syncer in lost:
+            self.kubernetes.call("PATCH", _syncer_path(syncer["metadata"]), {"metadata": {"finalizers": None}})
+        self.kubernetes.call("POST", _CRD_PATH, definition())
+        return lost
+
+    def recreate(self, lost: Iterable[Mapping[str, Any]]) -> None:
+        """The syncers as they were, new ones to the server."""
+        for syncer in lost:
+            names = {key: syncer["metadata"][key] for key in ("namespace", "name")}
+            manifest = {**_SYNCER, "metadata": names, "spec": syncer["spec"]}
+            self.apply("apis/eurekube.io/v1/eurekasyncers", manifest)
+
+
+_SYNCER = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer"}
+
+
+def syncer_manifest(name: str, namespace: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An EurekaSyncer."""
+    return {**_SYNCER, "metadata": {"namespace": namespace, "name": name}, "spec": spec}
+
+
+def service_manifest(app: str, name: str = "") -> Mapping[str, Any]:
+    """The Service of an app."""
+    return {
+        "metadata": {"namespace": APPS[app], "name": name or app, "labels": {"app": app}},
+        "spec": {"selector": {"app": app}, "ports": [{"name": "http", "port": 80, "targetPort": PORT}]},
+    }
+
+
+def _syncer_path(metadata: Mapping[str, Any]) -> str:
+    return f"/apis/eurekube.io/v1/namespaces/{metadata['namespace']}/eurekasyncers/{metadata['name']}"
+
+
+def _registration(app: str, document: Mapping[str, Any]) -> Request:
+    return Request(
+        method="POST",
+        path=f"/eureka/apps/{app}",
+        headers={"content-type": "application/json"},
+        body=msgspec.json.encode({"instance": document}),
+    )
+
+
+def _conditions(ready: bool) -> list[Mapping[str, str]]:
+    return [{"type": "Ready", "status": str(ready)}]
+
+
+def _addresses_from(ip: str) -> Iterator[str]:
+    head, _, last = ip.rpartition(".")
+    return (f"{head}.{(int(last) - 1 + step) % 250 + 1}" for step in range(250))

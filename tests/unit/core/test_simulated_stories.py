@@ -1,0 +1,16 @@
+"""A few stories of `tests/simulation`, for the fast circle; thousands run in `tox -e simulation`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.chance import story
+from tests.simulation.run import run
+from tests.simulation.tale import tell
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_promise_is_kept(seed: int) -> None:
+    """Whatever happens in the story of this seed."""
+    verdict = run(story(seed))
+    assert verdict.kept, tell(verdict)
