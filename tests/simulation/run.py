@@ -9,8 +9,6 @@ from .judge import Violation
 from .stage import Stage
 from .story import Story
 
-logging.getLogger("eurekube_sync").setLevel(logging.CRITICAL)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
@@ -35,10 +33,14 @@ def run(story: Story, *, telling: bool = False) -> Verdict:
     """Plays the story."""
     stage = Stage(story, telling=telling)
     promise = what = ""
+    logs = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)  # the tale tells it all
     try:
         stage.play()
     except Violation as violation:
         promise, what = violation.promise, violation.what
+    finally:
+        logging.disable(logs)
     return Verdict(
         story=story,
         promise=promise,
