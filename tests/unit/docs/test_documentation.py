@@ -27,7 +27,8 @@ README = (ROOT / "README.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
-OTHER_PROGRAMS = frozenset({"--cov", "--hypothesis-profile", "--editable", "--strict", "--minutes"})
+SIMULATION = frozenset({"--runs", "--seed", "--jobs", "--tell", "--defects"})  # of `python -m tests.simulation`
+OTHER_PROGRAMS = SIMULATION | frozenset({"--cov", "--hypothesis-profile", "--editable", "--strict", "--minutes"})
 OTHER_VARIABLES = frozenset({PASSWORD_VARIABLE, CACHE_VARIABLE, "EUREKUBE_SYNC_DEBUG"})
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
