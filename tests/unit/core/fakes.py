@@ -41,7 +41,7 @@ from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import CLEANUP_FINALIZER
 from eurekube_sync.workers import InTurn
 
-from .build import CLUSTER, OWNER
+from .build import CLUSTER, NS, OWNER
 
 T = TypeVar("T")
 Thing = TypeVar("Thing", bound=SyncerObject | Service | EndpointSlice)
@@ -50,7 +50,16 @@ START = 1_800_000_000.0
 _NOT_READ = Unknown(cause=Cause.NOT_READ, message="not asked for")
 _FAILED = Unknown(cause=Cause.UNAVAILABLE, message="the wire failed")
 _READS = frozenset(
-    {"list_instances", "read_instance", "identity", "list_syncers", "list_services", "list_slices", "list_pods"}
+    {
+        "list_instances",
+        "read_instance",
+        "identity",
+        "list_syncers",
+        "list_services",
+        "list_slices",
+        "list_pods",
+        "namespace_exists",
+    }
 )
 
 
@@ -232,7 +241,10 @@ class Registry:
             home_page_url=instance.home_page_url,
             status_page_url=instance.status_page_url,
             health_check_url=instance.health_check_url,
+            last_renewal=int(self._clock.now() * 1000),
         )
+        if instance.override is not InstanceStatus.UNKNOWN:
+            self.overrides.setdefault(instance.key.id, instance.override)
         self.held[instance.key] = self._ruled(new, old)
         self._expiry[instance.key] = self._clock.now() + instance.lease.duration
 
@@ -244,7 +256,8 @@ class Registry:
         ruled = self._ruled(lease, lease)
         if ruled.status is InstanceStatus.UNKNOWN:
             return False
-        self.held[key] = ruled
+        duration = lease.lease.duration or 90
+        self.held[key] = replace(ruled, last_renewal=int((self._clock.now() + duration) * 1000))
         self._expiry[key] = self._clock.now() + 2 * (lease.lease.duration or 90)
         return True
 
@@ -334,6 +347,7 @@ class Cluster:
         self.pods: dict[str, tuple[PodRef, ...]] = {}
         """Pods beside those that stand in a slice."""
         self.uid: Source[str] = Complete(data=CLUSTER)
+        self.namespaces: Source[frozenset[str]] = Complete(data=frozenset({NS}))
         self.crd: Source[bool] = Complete(data=True)
         self.unknown: dict[tuple[str, str], Unknown] = {}
         """What a list answers, by kind (`syncers`, `services`, `slices`) and namespace; `*` for every one."""
@@ -369,6 +383,11 @@ class Cluster:
 
     def crd_live(self) -> Source[bool]:
         return self.wire.send("crd_live", lambda: self.crd, lambda: _FAILED)
+
+    def namespace_exists(self, name: str) -> Source[bool]:
+        there = self.namespaces
+        answer: Source[bool] = there if isinstance(there, Unknown) else Complete(data=name in there.data)
+        return self.wire.send(f"namespace_exists {name}", lambda: answer, lambda: _FAILED)
 
     def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
         return self.wire.send(f"add_finalizer {syncer.ref}", lambda: self._add_finalizer(syncer), _cluster_down)
