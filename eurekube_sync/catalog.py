@@ -4,14 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from eurekube_sync.model import ClusterView, Complete, EndpointSlice, Service, Unknown
+from eurekube_sync.model import Cause, ClusterView, Complete, EndpointSlice, Node, Pod, Service, Source, Unknown
 from eurekube_sync.syncer import Selector
+
+_NOT_READ = Unknown(cause=Cause.NOT_READ, message="what the syncer needs was not read")
+
+
+class SourceUnknown(Exception):
+    """A syncer needs a source that is Unknown: it is left as it is."""
+
+    def __init__(self, unknown: Unknown) -> None:
+        super().__init__(unknown.message)
+        self.unknown = unknown
 
 
 class Catalog:
-    """The Services and slices of one namespace."""
+    """The Services and slices of one namespace, and its Pods where they were read."""
 
-    def __init__(self, services: Complete[tuple[Service, ...]], slices: Complete[tuple[EndpointSlice, ...]]) -> None:
+    def __init__(
+        self,
+        services: Complete[tuple[Service, ...]],
+        slices: Complete[tuple[EndpointSlice, ...]],
+        pods: Source[tuple[Pod, ...]] = _NOT_READ,
+        nodes: Source[tuple[Node, ...]] = _NOT_READ,
+    ) -> None:
+        self._pods = pods
+        self._nodes = nodes
+        self._pods_by_uid: Mapping[str, Pod] | None = None
         self._by_name = {service.name: service for service in services.data}
         self._by_label: dict[tuple[str, str], list[Service]] = {}
         for service in self._by_name.values():
@@ -34,6 +53,22 @@ class Catalog:
         """The Service's slices, of every address family."""
         return self._slices.get(service.name, ())
 
+    @property
+    def pods(self) -> Mapping[str, Pod]:
+        """The Pods by UID. Raises SourceUnknown when they could not be read: no label is not the same as no answer."""
+        if isinstance(self._pods, Unknown):
+            raise SourceUnknown(self._pods)
+        if self._pods_by_uid is None:
+            self._pods_by_uid = {pod.uid: pod for pod in self._pods.data}
+        return self._pods_by_uid
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The cluster's Nodes. Raises SourceUnknown when they could not be read."""
+        if isinstance(self._nodes, Unknown):
+            raise SourceUnknown(self._nodes)
+        return self._nodes.data
+
 
 class Catalogs:
     """The catalogs of a pass, each built when a syncer of its namespace first asks."""
@@ -55,7 +90,8 @@ class Catalogs:
             return services
         if isinstance(slices, Unknown):
             return slices
-        return Complete(data=Catalog(services, slices))
+        pods = self._view.pods.of(namespace) if self._view.pods else _NOT_READ
+        return Complete(data=Catalog(services, slices, pods, self._view.nodes or _NOT_READ))
 
 
 def pods_by_socket(view: ClusterView) -> Mapping[tuple[str, int], Complete[frozenset[str]]]:

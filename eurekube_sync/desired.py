@@ -7,42 +7,30 @@ could remove anything: `_serve` and `_delete` take `Complete`, and the type chec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from eurekube_sync.catalog import Catalog, Catalogs, pods_by_socket
+from eurekube_sync.catalog import Catalog, Catalogs, SourceUnknown, pods_by_socket
 from eurekube_sync.conduct import Conduct
-from eurekube_sync.endpoints import Backend, backends, chosen_ports, one_per_pod
 from eurekube_sync.errors import InvalidSyncer
-from eurekube_sync.instance import Builder, Naming, Wanted, better
+from eurekube_sync.instance import Builder, Incomplete, Kept, Leaving, Naming, Wanted, better
 from eurekube_sync.model import (
     ClusterView,
     Complete,
     InstanceKey,
     Listed,
     Proof,
-    Service,
     Source,
     SyncerObject,
     SyncerRef,
     Unknown,
 )
+from eurekube_sync.pod_mode import serve_pods
+from eurekube_sync.presentation import Presentation
 from eurekube_sync.scope import Scope
+from eurekube_sync.service_mode import serve_services
 from eurekube_sync.syncer import Mode, Syncer, parse, selected_namespace
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leaving:
-    """An endpoint that is there and is not wanted."""
-
-    why: str
-    terminating: bool
-    """Positive evidence; an endpoint that is merely not ready is none."""
-
-
-Found: TypeAlias = Wanted | Leaving
-"""What an endpoint comes to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +42,9 @@ class Serving:
     """Of its Services and slices."""
     wanted: Mapping[InstanceKey, Wanted]
     leaving: Mapping[InstanceKey, Leaving] = field(default_factory=dict)
+    kept: Mapping[InstanceKey, Kept] = field(default_factory=dict)
+    incomplete: tuple[Incomplete, ...] = ()
+    """Why what is not wanted stays none the less, unless it is leaving."""
     lost: Mapping[InstanceKey, SyncerRef] = field(default_factory=dict)
     """Keys that an older syncer holds."""
     apps: tuple[str, ...] = ()
@@ -121,12 +112,12 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope) -> Desired:
     catalogs = Catalogs(view)
     claims = {
         syncer.ref: _claim(syncer, view, catalogs, naming, scope)
-        for syncer in _listed(view.syncers)
+        for syncer in every(view.syncers)
         if scope.takes(syncer)
     }
     wanted_by: dict[InstanceKey, SyncerRef] = {}
     holders: dict[_Socket, SyncerRef] = {}
-    for claim in sorted((c for c in claims.values() if isinstance(c, Serving)), key=_seniority):
+    for claim in sorted((c for c in claims.values() if isinstance(c, Serving)), key=seniority):
         sockets = {key: _socket(wanted) for key, wanted in claim.wanted.items()}
         lost = {key: holders[socket] for key, socket in sockets.items() if socket in holders}
         if lost:
@@ -135,6 +126,8 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope) -> Desired:
         for key, socket in sockets.items():
             if key not in lost:
                 wanted_by[key] = holders[socket] = claim.syncer.ref
+        for key, unsure in claim.kept.items():
+            holders.setdefault((key.app, unsure.host, unsure.port), claim.syncer.ref)
     frozen = any(isinstance(claim, Frozen) for claim in claims.values())
     return Desired(
         claims=claims,
@@ -144,7 +137,8 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope) -> Desired:
     )
 
 
-def _listed(syncers: Listed[SyncerObject]) -> Iterator[SyncerObject]:
+def every(syncers: Listed[SyncerObject]) -> Iterator[SyncerObject]:
+    """The syncers that were listed, by namespace and name."""
     for namespace in sorted(syncers.by_namespace):
         source = syncers.of(namespace)
         if isinstance(source, Complete):
@@ -163,10 +157,11 @@ _Socket: TypeAlias = tuple[str, str, int]
 
 def _socket(wanted: Wanted) -> _Socket:
     instance = wanted.instance
-    return (instance.key.app, instance.ip_addr, instance.port.number)
+    return (instance.key.app, instance.ip_addr, instance.main_port)
 
 
-def _seniority(claim: Serving) -> tuple[float, SyncerRef]:
+def seniority(claim: Claim) -> tuple[float, SyncerRef]:
+    """The order in which syncers hold what several claim: the older first, of equal age by name."""
     return (claim.syncer.created, claim.syncer.ref)
 
 
@@ -179,9 +174,11 @@ def _claim(syncer: SyncerObject, view: ClusterView, catalogs: Catalogs, naming: 
     if isinstance(catalog, Unknown):
         return _unknown(syncer, "SourceUnknown", catalog)
     try:
-        return _serve(syncer, catalog, naming)
+        return _serve(syncer, parse(syncer), catalog, naming)
     except InvalidSyncer as error:
         return Frozen(syncer=syncer, reason=error.reason, message=str(error))
+    except SourceUnknown as error:
+        return _unknown(syncer, "SourceUnknown", error.unknown)
 
 
 def _unknown(syncer: SyncerObject, reason: str, source: Unknown) -> Frozen:
@@ -208,15 +205,18 @@ def _delete(
     if isinstance(catalog, Unknown):
         return _unknown(syncer, "SourceUnknown", catalog)
     try:
-        served = _serve(syncer, catalog, naming) if catalog else None
+        # Only the keys count, and what an instance looks like has no part in them.
+        spec = replace(parse(syncer), presentation=Presentation()) if catalog else None
+        served = _serve(syncer, spec, catalog, naming) if catalog and spec else None
     except InvalidSyncer:
         served = None
-    keys = frozenset(served.wanted) | frozenset(served.leaving) if served else frozenset()
+    except SourceUnknown as error:
+        return _unknown(syncer, "SourceUnknown", error.unknown)
+    keys = frozenset({**served.wanted, **served.leaving, **served.kept}) if served else frozenset()
     return Deleting(syncer=syncer, proof=crd_live.proof, keys=keys)
 
 
-def _serve(syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming) -> Serving:
-    spec = parse(syncer)
+def _serve(syncer: SyncerObject, spec: Syncer, catalog: Complete[Catalog], naming: Naming) -> Serving:
     services = catalog.data.matching(spec.selector)
     if not services:
         raise InvalidSyncer(
@@ -224,19 +224,29 @@ def _serve(syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming) -> 
             f"no Service in namespace {spec.namespace} matches {spec.selector}: create it, or mend spec.selector",
         )
     builder = Builder(spec, naming)
-    serve = _serve_pods if spec.mode is Mode.POD else _serve_services
+    serve = serve_pods if spec.mode is Mode.POD else serve_services
     wanted: dict[InstanceKey, Wanted] = {}
     leaving: dict[InstanceKey, Leaving] = {}
-    for key, found in serve(spec, services, catalog.data, builder):
+    kept: dict[InstanceKey, Kept] = {}
+    incomplete: list[Incomplete] = []
+    for one in serve(spec, services, catalog.data, builder):
+        if isinstance(one, Incomplete):
+            incomplete.append(one)
+            continue
+        key, found = one
         if isinstance(found, Wanted):
             wanted[key] = better(wanted.get(key, found), found)
+        elif isinstance(found, Kept):
+            kept[key] = found
         else:
             leaving[key] = found
     return Serving(
         syncer=syncer,
         proof=catalog.proof,
         wanted=_marked(wanted, spec.conduct),
-        leaving={key: found for key, found in leaving.items() if key not in wanted},
+        leaving={key: found for key, found in leaving.items() if key not in wanted and key not in kept},
+        kept={key: found for key, found in kept.items() if key not in wanted},
+        incomplete=tuple(incomplete),
         apps=builder.apps,
         vip_address=builder.vip_address,
         warnings=builder.warnings(),
@@ -251,88 +261,3 @@ def _marked(wanted: Mapping[InstanceKey, Wanted], conduct: Conduct) -> Mapping[I
         key: replace(one, instance=replace(one.instance, metadata={**one.instance.metadata, **conduct.marks}))
         for key, one in wanted.items()
     }
-
-
-def _serve_pods(
-    spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
-) -> Iterator[tuple[InstanceKey, Found]]:
-    chosen = chosen_ports(services, spec.port)
-    family = _family(spec, [service for service, _ in chosen])
-    found: list[Backend] = []
-    apps: dict[str, set[str]] = {}
-    for service, port in chosen:
-        app = builder.app_name(service)
-        for backend in backends(service, port, catalog.slices_of(service), family=family):
-            found.append(backend)
-            apps.setdefault(backend.identity, set()).add(app)
-    for backend in one_per_pod(found):
-        app, *others = sorted(apps[backend.identity])
-        if others:
-            names = ", ".join([app, *others])
-            raise InvalidSyncer(
-                "AmbiguousService", f"{backend.label} is behind the Services {names}: name the app in spec.appName"
-            )
-        yield builder.key(app, backend.address, backend.port), _found(spec, backend, app, builder)
-
-
-def _family(spec: Syncer, services: Sequence[Service]) -> str:
-    """The one address family of the syncer's instances: the spec's, else the first that all its Services share, so that
-    a Service of another family does not read as one without endpoints."""
-    known = [service.ip_families for service in services if service.ip_families]
-    shared = [family for family in known[0] if all(family in families for families in known)] if known else ["IPv4"]
-    if spec.address_family is None and shared:
-        return shared[0]
-    if spec.address_family is not None and (not known or any(spec.address_family in families for families in known)):
-        return spec.address_family
-    offers = "; ".join(f"{service.name}: {', '.join(service.ip_families)}" for service in services)
-    raise InvalidSyncer("NoAddress", f"the Services have no address family in common, {offers}: set spec.addressFamily")
-
-
-def _found(spec: Syncer, backend: Backend, app: str, builder: Builder) -> Found:
-    kept = spec.keep_while_serving and backend.serving
-    if backend.terminating and not kept:
-        return Leaving(why=f"{backend.label} terminates", terminating=True)
-    up = backend.ready or (backend.terminating and kept)
-    if not up and spec.cancel_not_ready:
-        return Leaving(why=f"{backend.label} is not ready", terminating=False)
-    key = builder.key(app, backend.address, backend.port)
-    why = f"{backend.label} is {'ready' if up else 'not ready'}"
-    return builder.wanted(key, backend.address, backend.port, up=up, why=why, pod=backend.pod)
-
-
-def _serve_services(
-    spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
-) -> Iterator[tuple[InstanceKey, Found]]:
-    chosen = [(service, port) for service, port in chosen_ports(services, spec.port) if not service.headless]
-    if not chosen:
-        names = ", ".join(service.name for service in services)
-        raise InvalidSyncer(
-            "NoAddress", f"Service {names} is headless and has no address: use mode pod, or select another Service"
-        )
-    behind = {s.name: backends(s, port, catalog.slices_of(s), family=None) for s, port in chosen}
-    # The same pods on another port are the app's metrics or admin Service, not a second address of the app.
-    one_per_pod(backend for found in behind.values() for backend in found)
-    for service, port in chosen:
-        address = _cluster_ip(service, spec)
-        key = builder.key(builder.app_name(service), address, port.port)
-        up = any(backend.ready for backend in behind[service.name])
-        why = f"Service {service.name} has {'a' if up else 'no'} ready endpoint"
-        if not up and spec.cancel_not_ready:
-            yield key, Leaving(why=why, terminating=False)
-        else:
-            yield key, builder.wanted(key, address, port.port, up=up, why=why, pod=None)
-
-
-def _cluster_ip(service: Service, spec: Syncer) -> str:
-    family = spec.address_family
-    if service.type != "ClusterIP" and not spec.cluster_ip:
-        raise InvalidSyncer(
-            "NotSupportedYet",
-            f"Service {service.name} is of type {service.type}, which mode service does not support in this version; "
-            "nothing is registered for it",
-        )
-    by_family = dict(zip(service.ip_families, service.cluster_ips, strict=False))
-    address = by_family.get(family) if family else next(iter(service.cluster_ips), None)
-    if not address:
-        raise InvalidSyncer("NoAddress", f"Service {service.name} has no {family or 'cluster'} address")
-    return address

@@ -24,6 +24,8 @@ class Backend:
     serving: bool
     terminating: bool
     pod: PodRef | None
+    node: str = ""
+    zone: str | None = ""
 
     @property
     def identity(self) -> str:
@@ -45,7 +47,8 @@ def choose_port(service: Service, port: str | int | None) -> ServicePort | None:
     """The Service's port that the syncer means; None when this Service has no such port.
 
     A name is a port's name; a number is the Service's `port`, else a target port that only one port has; nothing is
-    the only port, else the one named `http`. Raises InvalidSyncer(AmbiguousPort).
+    the only port, else the one named `http`. In a Service without ports a number stands for itself. Raises
+    InvalidSyncer(AmbiguousPort).
     """
     if port is None:
         if len(service.ports) == 1:
@@ -56,6 +59,8 @@ def choose_port(service: Service, port: str | int | None) -> ServicePort | None:
         raise InvalidSyncer(
             "AmbiguousPort", f"Service {service.name} has the ports {_ports(service)}: name one in spec.port"
         )
+    if not service.ports and isinstance(port, int):  # a headless Service may have none; its pods listen all the same
+        return ServicePort(name="", port=port)
     if isinstance(port, str):
         return next((p for p in service.ports if p.name == port), None)
     by_number = [p for p in service.ports if p.port == port] or [p for p in service.ports if p.target == port]
@@ -89,7 +94,7 @@ def backends(
     """
     best: dict[str, Backend] = {}
     filled = [piece for piece in slices if piece.endpoints and family in (None, piece.address_type)]
-    matched = [(piece, number) for piece in filled if (number := _number(piece, port)) is not None]
+    matched = [(piece, number) for piece in filled if (number := _number(piece, port, service)) is not None]
     if (filled and not matched) or any(_older(piece, service) for piece in filled):
         raise InvalidSyncer(
             "NoSuchPort", f"no EndpointSlice of Service {service.name} has the port {port.name or port.port} (yet)"
@@ -100,10 +105,12 @@ def backends(
                 service=service.name,
                 address=endpoint.address,
                 port=number,
-                ready=_healthy(endpoint, service),
+                ready=healthy(endpoint, service),
                 serving=endpoint.serving,
                 terminating=endpoint.terminating,
                 pod=endpoint.pod,
+                node=endpoint.node,
+                zone=endpoint.zone,
             )
             best[found.identity] = min(best.get(found.identity, found), found, key=lambda b: b.preference)
     return tuple(best[identity] for identity in sorted(best))
@@ -135,11 +142,14 @@ def _older(piece: EndpointSlice, service: Service) -> bool:
     return bool(piece.ports) and not any(port.name in names for port in piece.ports)
 
 
-def _number(piece: EndpointSlice, port: ServicePort) -> int | None:
+def _number(piece: EndpointSlice, port: ServicePort, service: Service) -> int | None:
+    if not piece.ports and not service.ports:
+        return port.port
     return next((p.port for p in piece.ports if p.name == port.name), None)
 
 
-def _healthy(endpoint: Endpoint, service: Service) -> bool:
+def healthy(endpoint: Endpoint, service: Service) -> bool:
+    """Whether an endpoint takes calls."""
     # With publishNotReadyAddresses "ready" is always true and says nothing; "serving" is the pod's own readiness.
     return endpoint.serving and not endpoint.terminating if service.publish_not_ready else endpoint.ready
 

@@ -1,14 +1,20 @@
-"""How one syncer's endpoints become Eureka instances: names, addresses, metadata."""
+"""How one syncer's endpoints become Eureka instances: names, addresses, URLs, metadata."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, assert_never
 
-from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, LeaseTimes, PodRef, Port, Service
+from eurekube_sync.errors import InvalidSyncer
+from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, LeaseTimes, Pod, PodRef, Port, Service
 from eurekube_sync.ownership import Ownership, instance_id
-from eurekube_sync.syncer import Mode, Syncer, check_app_name, host_name_warning
+from eurekube_sync.presentation import MANAGEMENT_PORT, ZONE, Base, From, MetadataSource, is_ip, value_fault
+from eurekube_sync.syncer import Syncer, check_app_name, host_name_warning
 
+_PLAIN_PORT_OFF = Port(80, False)
 _SECURE_PORT_OFF = Port(443, False)
+_MOST_WARNINGS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,50 +33,127 @@ class Wanted:
     why: str
 
 
-class Builder:
-    """Builds the instances of one syncer, and remembers the app names it met."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """An endpoint that is there and is not wanted."""
 
-    def __init__(self, spec: Syncer, naming: Naming) -> None:
-        self._spec = spec
-        self._naming = naming
-        self._apps: set[str] = set()
+    why: str
+    terminating: bool
+    """Positive evidence; an endpoint that is merely not ready is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """An endpoint of which too little is known this time: what stands is renewed, nothing is registered."""
+
+    why: str
+    host: str
+    port: int
+
+
+Found: TypeAlias = Wanted | Leaving | Kept
+"""What an endpoint comes to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incomplete:
+    """Why there may be more than was found: nothing goes for being absent."""
+
+    reason: str
+    """CamelCase."""
+    message: str
+    unknown: bool = False
+    """True when a source is to blame, False when an address is awaited."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where one instance is, and what is known of that place."""
+
+    host: str
+    """An IP address, or a host name."""
+    port: int | None
+    secure_port: int | None
+    pod: PodRef | None = None
+    node: str = ""
+    zone: str = ""
+    services: Sequence[Service] = ()
+    """Behind which it stands, by name."""
+    pod_metadata: Pod | None = None
+    label: str = ""
+    """What a person calls it."""
+
+    @property
+    def main_port(self) -> int:
+        """The one that its id names: the plain one where there is one."""
+        port = self.secure_port if self.port is None else self.port
+        assert port is not None  # one of them is there
+        return port
+
+    def with_pod(self, pod: Pod) -> Site:
+        """The same with the pod's labels and annotations."""
+        return replace(self, pod_metadata=pod)
+
+
+@dataclass(slots=True)
+class Builder:
+    """Builds the instances of one syncer, and remembers the app names and the oddities that it met."""
+
+    spec: Syncer
+    naming: Naming
+    _apps: set[str] = field(default_factory=set)
+    _warnings: dict[str, None] = field(default_factory=dict)
 
     def app_name(self, service: Service) -> str:
         """The syncer's own name, else the Service's. Raises InvalidSyncer for one that Eureka could not hold."""
-        name = self._spec.app_name or check_app_name(f"Service {service.name}", service.name)
+        name = self.spec.app_name or check_app_name(f"Service {service.name}", service.name)
         self._apps.add(name.upper())
         return name
 
-    def key(self, app: str, address: str, port: int) -> InstanceKey:
-        """What the instance at this address is known by."""
-        owner = self._naming.ownership.owner
-        id_ = instance_id(owner=owner, namespace=self._spec.ref.namespace, app=app, address=address, port=port)
+    def key(self, app: str, site: Site) -> InstanceKey:
+        """What the instance at this place is known by."""
+        owner = self.naming.ownership.owner
+        namespace = self.spec.ref.namespace
+        id_ = instance_id(owner=owner, namespace=namespace, app=app, address=site.host, port=site.main_port)
         return InstanceKey(app.upper(), id_)
 
-    def wanted(self, key: InstanceKey, address: str, port: int, *, up: bool, why: str, pod: PodRef | None) -> Wanted:
-        """The whole instance. An IPv6 address is bracketed where clients put it into a URL, and bare elsewhere."""
-        vip = self._spec.vip_address or key.app.lower()
+    def wanted(self, key: InstanceKey, site: Site, *, up: bool, why: str) -> Wanted:
+        """The whole instance. Raises InvalidSyncer(NoHostName) where the place has no name of the asked kind."""
+        vip = self.spec.vip_address or key.app.lower()
+        host_name = self._host_name(site)
+        paths = self.spec.presentation.paths
+        scheme = "http" if site.secure_port is None else "https"
+        base = f"{scheme}://{host_name}:{site.main_port if site.secure_port is None else site.secure_port}"
+        # As Spring does: status and health are the actuator's, which may have a port of its own.
+        actuator = f"{scheme}://{host_name}:{paths.management_port}" if paths.management_port else base
         return Wanted(
             why=why,
             instance=Instance(
                 key=key,
-                host_name=f"[{address}]" if ":" in address else address,
-                ip_addr=address,
-                port=Port(port, True),
-                secure_port=_SECURE_PORT_OFF,
+                host_name=host_name,
+                ip_addr=site.host,
+                port=_PLAIN_PORT_OFF if site.port is None else Port(site.port, True),
+                secure_port=_SECURE_PORT_OFF if site.secure_port is None else Port(site.secure_port, True),
                 vip_address=vip,
-                secure_vip_address=self._spec.secure_vip_address or vip,
+                secure_vip_address=self.spec.secure_vip_address or vip,
                 status=InstanceStatus.UP if up else InstanceStatus.DOWN,
-                lease=self._naming.lease,
-                metadata=self._naming.ownership.marked(
-                    self._spec.metadata,
-                    self._spec.ref,
-                    pod,
-                    pod_namespace=self._spec.namespace,
-                    syncer_class=self._spec.syncer_class,
+                lease=self.naming.lease,
+                metadata=self.naming.ownership.marked(
+                    self._metadata(site),
+                    self.spec.ref,
+                    site.pod,
+                    pod_namespace=self.spec.namespace,
+                    syncer_class=self.spec.syncer_class,
                 ),
+                home_page_url=f"{base}{paths.home}" if paths.home else "",
+                status_page_url=f"{actuator}{paths.status}" if paths.status else "",
+                health_check_url=f"{actuator}{paths.health}" if paths.health else "",
             ),
         )
+
+    def warn(self, warning: str) -> None:
+        """Something that a person should know although it works; the same is said once."""
+        self._warnings.setdefault(warning)
 
     @property
     def apps(self) -> tuple[str, ...]:
@@ -80,15 +163,59 @@ class Builder:
     @property
     def vip_address(self) -> str:
         """The VIP to show: the spec's, or that of the first app."""
-        return self._spec.vip_address or (self.apps[0].lower() if self._apps else "")
+        return self.spec.vip_address or (self.apps[0].lower() if self._apps else "")
 
     def warnings(self) -> tuple[str, ...]:
         """What a person should know although it works."""
         vips = [name for name in self.vip_address.split(",") if name]
         found = [warning for name in vips if (warning := host_name_warning(name))]
-        if self._spec.mode is Mode.SERVICE:
-            found.append("a ClusterIP is rarely reachable from outside the cluster")
-        return tuple(found)
+        more = len(self._warnings) - _MOST_WARNINGS
+        found += sorted(self._warnings)[:_MOST_WARNINGS]
+        return (*found, f"and {more} more") if more > 0 else tuple(found)
+
+    def _host_name(self, site: Site) -> str:
+        wish = self.spec.presentation.host_name
+        if not is_ip(site.host):
+            if wish.suffix:
+                raise InvalidSyncer("NoHostName", f"{site.label} has a host name and no IP for {wish.suffix} to follow")
+            return site.host
+        names = {Base.IP: site.host, Base.POD: site.pod.name if site.pod else "", Base.NODE: site.node}
+        if not names[wish.base]:
+            raise InvalidSyncer("NoHostName", f"{site.label} has no {wish.base.value}: set spec.hostName to ip")
+        return wish.of(names[wish.base])
+
+    def _metadata(self, site: Site) -> dict[str, str]:
+        found = dict(self.spec.presentation.metadata)
+        for entry in self.spec.presentation.metadata_from:
+            value = next((texts[entry.name] for texts in _texts(entry, site) if entry.name in texts), None)
+            if value is None:
+                continue
+            if fault := value_fault(value):
+                self.warn(f"metadata {entry.key} of {site.label} is left out: {fault}")
+            else:
+                found[entry.key] = value
+        zones, port = self.spec.presentation.zones, self.spec.presentation.paths.management_port
+        if zones is not None and site.zone:
+            found[ZONE] = zones.get(site.zone, site.zone)
+        if port is not None:
+            found[MANAGEMENT_PORT] = str(port)
+        return found
+
+
+def _texts(entry: MetadataSource, site: Site) -> Iterable[Mapping[str, str]]:
+    """The labels or annotations to look in, the first that has it counts."""
+    pods = [site.pod_metadata] if site.pod_metadata else []
+    match entry.source:
+        case From.POD_LABEL:
+            return [pod.labels for pod in pods]
+        case From.POD_ANNOTATION:
+            return [pod.annotations for pod in pods]
+        case From.SERVICE_LABEL:
+            return [service.labels for service in site.services]
+        case From.SERVICE_ANNOTATION:
+            return [service.annotations for service in site.services]
+        case _:  # pragma: no cover
+            assert_never(entry.source)
 
 
 def better(one: Wanted, other: Wanted) -> Wanted:

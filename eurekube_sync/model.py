@@ -175,6 +175,7 @@ class ServicePort:
     name: str
     port: int
     target: int | str | None = None
+    node_port: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +192,13 @@ class Service:
     """`IPv4`, `IPv6`, in the Service's order."""
     ports: tuple[ServicePort, ...] = ()
     publish_not_ready: bool = False
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    load_balancer: tuple[str, ...] = ()
+    """What its load balancer is reached at, IP addresses and host names; empty while it waits for one."""
+    external_ips: tuple[str, ...] = ()
+    external_name: str = ""
+    local: bool = False
+    """`externalTrafficPolicy: Local`: a node answers only for endpoints of its own."""
 
     @property
     def headless(self) -> bool:
@@ -206,6 +214,32 @@ class PodRef(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """A Pod's metadata: neither spec nor status is read."""
+
+    name: str
+    uid: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """What a pass needs of a Node."""
+
+    name: str
+    ready: bool = True
+    internal: tuple[str, ...] = ()
+    """Addresses of type InternalIP."""
+    external: tuple[str, ...] = ()
+    """Addresses of type ExternalIP."""
+    zone: str = ""
+    """Label `topology.kubernetes.io/zone`."""
+    excluded: bool = False
+    """Label `node.kubernetes.io/exclude-from-external-load-balancers`: no traffic from outside is wanted there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """One endpoint of a slice, with the API's nil rules applied: ready nil = true, serving nil = true,
     terminating nil = false."""
@@ -217,7 +251,8 @@ class Endpoint:
     terminating: bool = False
     pod: PodRef | None = None
     node: str = ""
-    zone: str = ""
+    zone: str | None = ""
+    """Of its node, empty when that has none; None where the source does not say, as Endpoints objects do not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +275,8 @@ class EndpointSlice:
     """`IPv4`, `IPv6` or `FQDN`."""
     ports: tuple[EndpointPort, ...] = ()
     endpoints: tuple[Endpoint, ...] = ()
+    truncated: bool = False
+    """There are more endpoints than were written down: only of an Endpoints object, which ends at 1000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,8 +302,10 @@ class ClusterView:
     syncers: Listed[SyncerObject]
     services: Listed[Service]
     slices: Listed[EndpointSlice]
-    pods: Listed[PodRef] | None = None
-    """None while nobody needs to know which pods live."""
+    pods: Listed[Pod] | None = None
+    """None while nobody needs to know which pods live, or what their labels are."""
+    nodes: Source[tuple[Node, ...]] | None = None
+    """None while nobody needs them."""
     crd_live: Source[bool]
     """Complete(True) when deletions of syncers are people's; Unknown(CRD_TERMINATING) when the CRD itself goes."""
 
@@ -314,8 +353,7 @@ NO_LEASE = LeaseTimes(0, 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """An instance as it should stand in Eureka. `status` is UP or DOWN; another only of what a person's `owner` command
-    moves as it stands."""
+    """An instance as it should stand in Eureka; `status` is UP or DOWN, never another."""
 
     key: InstanceKey
     host_name: str
@@ -331,8 +369,11 @@ class Instance:
     home_page_url: str = ""
     status_page_url: str = ""
     health_check_url: str = ""
-    override: InstanceStatus = InstanceStatus.UNKNOWN
-    """What a person had set on an instance that moves to another id, and is to stand there too; else UNKNOWN."""
+
+    @property
+    def main_port(self) -> int:
+        """The plain port; the secure one where only that is on."""
+        return self.secure_port.number if self.secure_port.enabled and not self.port.enabled else self.port.number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,10 +394,12 @@ class ObservedInstance:
     lease: LeaseTimes = NO_LEASE
     last_dirty_timestamp: int = 0
     """Unix milliseconds. A register with an older one is ignored with a 204 (AbstractInstanceRegistry.register)."""
-    last_renewal: int = 0
-    """Milliseconds of the server's clock: of the last register, or of the last renewal **plus** the duration
-    (Lease.renew). Two uncached reads that differ in it tell that somebody renews."""
     metadata: Mapping[str, str] = field(default_factory=dict)
     home_page_url: str = ""
     status_page_url: str = ""
     health_check_url: str = ""
+
+    @property
+    def main_port(self) -> int:
+        """The plain port; the secure one where only that is on."""
+        return self.secure_port.number if self.secure_port.enabled and not self.port.enabled else self.port.number

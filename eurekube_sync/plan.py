@@ -28,7 +28,7 @@ from eurekube_sync.actions import (
     withdraws,
 )
 from eurekube_sync.conduct import LIMIT, POLICY
-from eurekube_sync.desired import Deleting, Desired, Frozen, Serving
+from eurekube_sync.desired import Deleting, Desired, Frozen, Serving, seniority
 from eurekube_sync.instance import Wanted
 from eurekube_sync.model import (
     Complete,
@@ -114,7 +114,13 @@ def make_plan(desired: Desired, observed: Observed) -> Plan:
     """The plan of a pass that knows what stands."""
     actions: list[Action] = []
     blocked: list[Blocked] = []
-    for key in observed.ours:
+    for key, instance in observed.ours.items():
+        holder = _frozen_holder(instance, desired)
+        if holder is not None:
+            why = f"syncer {holder} is older and holds it, and is frozen"
+            blocked.append(Blocked(key=key, syncer=desired.wanted_by[key], why=why, obstacle=Obstacle.TAKEN))
+            actions.append(Renew(key=key, syncer=holder, why=why, status=instance.status))
+            continue
         actions.append(_for_ours(key, desired, observed))
     selves = _registered_by_themselves(observed)
     for key, syncer in desired.wanted_by.items():
@@ -127,7 +133,7 @@ def make_plan(desired: Desired, observed: Observed) -> Plan:
         elif key in observed.others:
             why = f"{_holder(observed.others[key])} stands under our id"
             blocked.append(Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key))
-        elif other := selves.get((key.app, wanted.instance.ip_addr, wanted.instance.port.number)):
+        elif other := selves.get((key.app, wanted.instance.ip_addr, wanted.instance.main_port)):
             why = f"it registers itself as {other.id}: turn its Eureka client off, or delete the syncer"
             blocked.append(Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.DUPLICATE, other=other))
         elif wanted.instance.status is InstanceStatus.UP:  # a never-ready endpoint is never registered
@@ -220,6 +226,15 @@ def _for_ours(key: InstanceKey, desired: Desired, observed: Observed) -> Action:
     return _for_unwanted(instance, desired)
 
 
+def _frozen_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef | None:
+    """The frozen syncer whose instance a younger one wants: what is frozen is not taken over, it may thaw."""
+    wanting, holder = desired.wanted_by.get(instance.key), syncer_of(instance)
+    claim = desired.claims.get(holder) if holder and wanting and holder != wanting else None
+    if not isinstance(claim, Frozen) or wanting is None:
+        return None
+    return holder if seniority(claim) < seniority(desired.claims[wanting]) else None
+
+
 def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> Action:
     syncer = claim.syncer.ref
     changes = differences(wanted.instance, observed)
@@ -277,6 +292,10 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
                 if instance.status is InstanceStatus.OUT_OF_SERVICE:
                     return renew(f"{claim.over[instance.key]}; {_PUT_OUT}")
                 return cancel(claim.over[instance.key], Grounds.OVER_LIMIT, claim.proof)
+            if leaving is None and instance.key in claim.kept:
+                return renew(claim.kept[instance.key].why)
+            if leaving is None and claim.incomplete:
+                return renew(claim.incomplete[0].message)
             if leaving is None:
                 return cancel("it has no endpoint any more", Grounds.ABSENCE, claim.proof)
             if leaving.terminating:
@@ -317,15 +336,17 @@ def _registered_by_themselves(observed: Observed) -> Mapping[tuple[str, str, int
     """By app, address and port, the instances that no installation of this program wrote. With one of them, ours would
     be a second one of the same process, and get twice the calls."""
     return {
-        (key.app, instance.ip_addr, instance.port.number): key
+        (key.app, instance.ip_addr, port.number): key
         for key, instance in sorted(observed.others.items())
-        if instance.port.enabled and OWNER not in instance.metadata
+        if OWNER not in instance.metadata
+        for port in (instance.secure_port, instance.port)
+        if port.enabled
     }
 
 
 def _replaced(instance: ObservedInstance, desired: Desired) -> Proof | None:
     uid = pod_uid_of(instance)
-    there = desired.pods_by_socket.get((instance.ip_addr, instance.port.number))
+    there = desired.pods_by_socket.get((instance.ip_addr, instance.main_port))
     return there.proof if uid is not None and there is not None and uid not in there.data else None
 
 

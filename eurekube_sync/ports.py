@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from eurekube_sync.model import (
     Batching,
@@ -17,14 +17,17 @@ from eurekube_sync.model import (
     Instance,
     InstanceKey,
     Listed,
+    Node,
     ObservedInstance,
-    PodRef,
+    Pod,
     Service,
     Source,
     SyncerObject,
     SyncerStatus,
 )
 
+EndpointsSource = Literal["slices", "endpoints"]
+"""Where endpoints are read from: EndpointSlices, or in an old cluster Endpoints."""
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
@@ -146,20 +149,20 @@ class Cluster(Protocol):
         """All Services."""
 
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[EndpointSlice]:
-        """All EndpointSlices that belong to a Service."""
+        """All EndpointSlices that belong to a Service, or what stands for them in old clusters."""
 
-    def list_pods(self, namespaces: Sequence[str]) -> Listed[PodRef]:
-        """Names and UIDs of all Pods of these namespaces, as metadata-only lists. Asked for only while instances of a
-        frozen syncer stand: a pod that is gone is the evidence that takes one out."""
+    def list_pods(self, namespaces: Sequence[str] | None) -> Listed[Pod]:
+        """All Pods, as metadata-only lists. Asked for only where some syncer takes metadata from them, or while
+        instances of a frozen syncer stand: a pod that is gone is the evidence that takes one out."""
+
+    def list_nodes(self) -> Source[tuple[Node, ...]]:
+        """All Nodes. Asked for only while some syncer registers node ports."""
 
     def crd_live(self) -> Source[bool]:
         """Complete(True) when the CRD is there and not being deleted; Unknown(CRD_TERMINATING) when it is.
 
         While a CRD goes, a LIST of its objects is 200 with every item deleting: such deletions are nobody's wish.
         """
-
-    def namespace_exists(self, name: str) -> Source[bool]:
-        """Whether there is such a namespace; asked for only to say more of an orphan than that its syncer is gone."""
 
     def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
         """Put `eurekube.io/cleanup` on, keeping others'; returns the object as it is now. Raises ClusterConflict

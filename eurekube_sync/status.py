@@ -219,6 +219,10 @@ def _synced(claim: Claim, tally: _Tally, registry: Complete[Observed] | Unknown,
             return _Verdict("Synced", None, "RegistryUnknown", registry.message)
         case Serving() if tally.failures:
             return _Verdict("Synced", False, "PartlyFailed", _sample(tally.failures))
+        case Serving() if claim.incomplete:
+            first = claim.incomplete[0]
+            message = f"{_sample([one.message for one in claim.incomplete])}; what stands is renewed"
+            return _Verdict("Synced", None if first.unknown else False, first.reason, message)
         case Serving():
             return _Verdict("Synced", True, "InSync", "Eureka holds what the cluster says")
         case _:  # pragma: no cover

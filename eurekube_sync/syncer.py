@@ -17,6 +17,7 @@ import msgspec
 from eurekube_sync.conduct import Conduct, parse_limit
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.model import Service, SyncerObject, SyncerRef
+from eurekube_sync.presentation import MetadataFromSpec, PathsSpec, Presentation, ZoneSpec, parse_presentation
 
 CLEANUP_FINALIZER = "eurekube.io/cleanup"
 ABANDON_ANNOTATION = "eurekube.io/abandon"
@@ -24,10 +25,7 @@ ABANDON_ANNOTATION = "eurekube.io/abandon"
 _APP_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 _VIP = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:[0-9]{1,5})?"
 _VIP_ADDRESS = re.compile(rf"{_VIP}(,{_VIP})*")
-_METADATA_KEY = re.compile(r"[A-Za-z][A-Za-z0-9.-]*")
-_RESERVED_METADATA_KEYS = frozenset({"class", "instanceId"})
-_OUR_METADATA_PREFIX = "eurekube."
-_CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_FIXED_HOST = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 
@@ -36,6 +34,24 @@ class Mode(StrEnum):
 
     POD = "pod"
     SERVICE = "service"
+
+
+class ServiceAddress(StrEnum):
+    """`service.address`: which address of a Service becomes its instance."""
+
+    AUTO = "Auto"
+    CLUSTER_IP = "ClusterIP"
+    LOAD_BALANCER = "LoadBalancer"
+    NODE_PORT = "NodePort"
+    EXTERNAL_IP = "ExternalIP"
+    EXTERNAL_NAME = "ExternalName"
+
+
+class NodeAddress(StrEnum):
+    """`service.nodeAddress`: which address of a node; when it is not said, the external one of a node that has one."""
+
+    INTERNAL = "InternalIP"
+    EXTERNAL = "ExternalIP"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,12 +118,16 @@ class Syncer:
     vip_address: str | None
     secure_vip_address: str | None
     port: str | int | None
-    metadata: Mapping[str, str]
+    secure_port: str | int | None
+    """With no `port` beside it, the plain port is off."""
+    presentation: Presentation
     address_family: str | None
     cancel_not_ready: bool
     """`notReady: Cancel`; else a not-ready endpoint is DOWN."""
-    cluster_ip: bool
-    """`service.address: ClusterIP`: the cluster's own address, whatever the Service's type."""
+    service_address: ServiceAddress = ServiceAddress.AUTO
+    node_address: NodeAddress | None = None
+    fixed_host: str | None = None
+    """`service.hostname`: the one address, such as an Ingress's."""
     keep_while_serving: bool
     """`terminating: KeepWhileServing`; else an endpoint goes as soon as it terminates."""
     conduct: Conduct = Conduct()  # noqa: RUF009 - immutable
@@ -127,6 +147,12 @@ class _Selector(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     namespace: str | None = None
 
 
+class _Service(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    address: ServiceAddress | None = None
+    node_address: NodeAddress | None = None
+    hostname: str | None = None
+
+
 class _Spec(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     selector: _Selector
     syncer_class: str | None = None
@@ -139,14 +165,14 @@ class _Spec(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     address_family: Literal["IPv4", "IPv6"] | None = None
     not_ready: Literal["Down", "Cancel"] = "Down"
     terminating: Literal["Cancel", "KeepWhileServing"] = "Cancel"
+    secure_port: str | int | float | None = None
+    metadata_from: list[MetadataFromSpec] | None = None
+    zone: ZoneSpec | None = None
+    paths: PathsSpec | None = None
+    host_name: str | None = None
+    service: _Service | None = None
     limit: Any = None
     # Still to come. A value that asks for what is done anyway is fine, any other is refused by name.
-    secure_port: Any = None
-    metadata_from: Any = None
-    zone: Any = None
-    paths: Any = None
-    host_name: Any = None
-    service: Any = None
     policy: Any = None
     suspend: Any = None
     on_duplicate: Any = None
@@ -155,12 +181,6 @@ class _Spec(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 _FIELDS_TO_COME: Mapping[str, tuple[Any, ...]] = {
-    "securePort": (),
-    "metadataFrom": (),
-    "zone": (),
-    "paths": (),
-    "hostName": ("ip",),
-    "service": ({}, {"address": "Auto"}, {"address": "ClusterIP"}),
     "policy": ("Sync",),
     "suspend": (False,),
     "onDuplicate": ("Skip",),
@@ -185,6 +205,10 @@ def parse(syncer: SyncerObject) -> Syncer:
         named = f"{', '.join(to_come)} {'are' if len(to_come) > 1 else 'is'}"
         message = f"{named} not supported by this version; nothing is registered until removed"
         raise InvalidSyncer("NotSupportedYet", message)
+    pods = spec.mode is Mode.POD
+    if spec.port is not None and spec.port == spec.secure_port:
+        raise InvalidSyncer("InvalidSpec", "spec.securePort: port and securePort are two different ports")
+    at = _service(spec.service, pods=pods)
     return Syncer(
         ref=syncer.ref,
         syncer_class=class_of(syncer),
@@ -194,11 +218,21 @@ def parse(syncer: SyncerObject) -> Syncer:
         app_name=_name("spec.appName" if spec.app_name else "spec.selector.app", spec.app_name or spec.selector.app),
         vip_address=_vip("spec.vipAddress", spec.vip_address),
         secure_vip_address=_vip("spec.secureVipAddress", spec.secure_vip_address),
-        port=_port(spec.port),
-        metadata=_metadata(spec.metadata or {}),
+        port=_port("port", spec.port),
+        secure_port=_port("securePort", spec.secure_port),
+        presentation=parse_presentation(
+            pods=pods,
+            host_name=spec.host_name,
+            paths=spec.paths,
+            metadata=spec.metadata or {},
+            metadata_from=spec.metadata_from or (),
+            zone=spec.zone,
+        ),
         address_family=spec.address_family,
         cancel_not_ready=spec.not_ready == "Cancel",
-        cluster_ip=spec.service == {"address": "ClusterIP"},
+        service_address=at.address or ServiceAddress.AUTO,
+        node_address=at.node_address,
+        fixed_host=at.hostname,
         keep_while_serving=spec.terminating == "KeepWhileServing",
         conduct=Conduct(limit=parse_limit(spec.limit)),
     )
@@ -273,28 +307,24 @@ def _vip(field: str, vip: str | None) -> str | None:
     return vip
 
 
-def _port(port: str | float | None) -> str | int | None:
+def _port(field: str, port: str | float | None) -> str | int | None:
     # 8080.0 is the number 8080 to the API server, which stores it as it came.
     number = int(port) if isinstance(port, float) and port.is_integer() else port
     if number == "" or isinstance(number, float) or (isinstance(number, int) and not 1 <= number <= 65535):
-        raise InvalidSyncer("InvalidSpec", f"spec.port: {port!r} is neither a port's name nor a number in 1..65535")
+        raise InvalidSyncer("InvalidSpec", f"spec.{field}: {port!r} is neither a port's name nor a number in 1..65535")
     return number
 
 
-def _metadata(metadata: dict[str, str]) -> Mapping[str, str]:
-    for key, value in metadata.items():
-        if not _METADATA_KEY.fullmatch(key) or len(key) > 128:
-            raise InvalidSyncer(
-                "InvalidMetadata",
-                f"spec.metadata: key {key[:80]!r} would break the XML of the registry for every reader: "
-                "a letter, then letters, digits, '.' or '-', at most 128",
-            )
-        if key.startswith(_OUR_METADATA_PREFIX) or key in _RESERVED_METADATA_KEYS:
-            raise InvalidSyncer("InvalidMetadata", f"spec.metadata: key {key} is reserved")
-        if _CONTROL_CHARACTER.search(value) or len(value) > 1024:
-            raise InvalidSyncer(
-                "InvalidMetadata",
-                f"spec.metadata.{key}: the value has a control character or is longer than 1024, "
-                "which would break the registry for every reader",
-            )
-    return metadata
+def _service(spec: _Service | None, *, pods: bool) -> _Service:
+    if spec is None:
+        return _Service()
+    if pods and spec != _Service():
+        raise InvalidSyncer("InvalidSpec", "spec.service: is only for mode service")
+    if spec.hostname is not None:
+        if spec.address or spec.node_address:
+            raise InvalidSyncer("InvalidSpec", "spec.service: hostname and address exclude each other")
+        if not _FIXED_HOST.fullmatch(spec.hostname) or len(spec.hostname) > 253:
+            raise InvalidSyncer("InvalidName", f"spec.service.hostname: {spec.hostname[:80]!r} is no host name")
+    if spec.node_address and spec.address not in (None, ServiceAddress.AUTO, ServiceAddress.NODE_PORT):
+        raise InvalidSyncer("InvalidSpec", "spec.service: nodeAddress is only for address NodePort")
+    return spec

@@ -8,6 +8,7 @@ from typing import Any
 
 from eurekube_sync.desired import Desired, Frozen
 from eurekube_sync.model import Cause, ClusterView, Complete, Listed, Source, SyncerObject, SyncerRef, Unknown
+from eurekube_sync.needs import needs_of
 from eurekube_sync.observed import Observed, keys_by_syncer
 from eurekube_sync.ownership import pod_namespace_of
 from eurekube_sync.ports import Cluster
@@ -16,13 +17,13 @@ from eurekube_sync.syncer import selected_namespace
 
 _FEW_NAMESPACES = 20
 _NOT_NEEDED = Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace")
+_NOTHING: Listed[Any] = Listed(by_namespace={}, elsewhere=_NOT_NEEDED)
 
 
 def unread_cluster(identity: Source[str]) -> ClusterView:
     """A cluster of which nothing else was asked."""
-    nothing: Listed[Any] = Listed(by_namespace={}, elsewhere=_NOT_NEEDED)
     live: Source[bool] = Complete(data=True)
-    return ClusterView(identity=identity, syncers=nothing, services=nothing, slices=nothing, crd_live=live)
+    return ClusterView(identity=identity, syncers=_NOTHING, services=_NOTHING, slices=_NOTHING, crd_live=live)
 
 
 def read_syncers(cluster: Cluster, scope: Scope) -> Listed[SyncerObject]:
@@ -57,13 +58,25 @@ def read_cluster(
     if not used:
         return replace(unread_cluster(identity), syncers=syncers, crd_live=live)
     needed = used if scope.namespaces is not None or len(used) <= _FEW_NAMESPACES else None
-    return ClusterView(
+    view = ClusterView(
         identity=identity,
         syncers=syncers,
         services=cluster.list_services(needed),
         slices=cluster.list_slices(needed),
         crd_live=live,
     )
+    return _with_needs(cluster, view, scope)
+
+
+def _with_needs(cluster: Cluster, view: ClusterView, scope: Scope) -> ClusterView:
+    """The view with Pods and Nodes, where a syncer cannot do without."""
+    needs = needs_of(view, scope)
+    if needs.nodes:
+        view = replace(view, nodes=cluster.list_nodes())
+    if needs.pods:
+        many = scope.namespaces is None and len(needs.pods) > _FEW_NAMESPACES
+        view = replace(view, pods=cluster.list_pods(None if many else sorted(needs.pods)))
+    return view
 
 
 def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: Observed, scope: Scope) -> ClusterView:
@@ -77,7 +90,17 @@ def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: O
         for key in standing.get(ref, ())
         if (namespace := pod_namespace_of(observed.ours[key])) and scope.may_reach(ref.namespace, namespace)
     }
-    return replace(view, pods=cluster.list_pods(sorted(namespaces))) if namespaces else view
+    read = view.pods or _NOTHING
+    rest = sorted(name for name in namespaces if _is_unread(read.of(name)))
+    if not rest:
+        return view
+    more = cluster.list_pods(rest)
+    by_namespace = {**read.by_namespace, **{name: more.of(name) for name in rest}}
+    return replace(view, pods=replace(read, by_namespace=by_namespace))
+
+
+def _is_unread(source: Source[Any]) -> bool:
+    return isinstance(source, Unknown) and source.cause is Cause.NOT_READ
 
 
 def living_pods(view: ClusterView) -> Mapping[str, Complete[frozenset[str]]]:
@@ -106,6 +129,8 @@ def unknown_sources(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
         for where, source in sources:
             if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ:
                 yield name + where, source
+    if isinstance(view.nodes, Unknown):
+        yield "Nodes", view.nodes
     if isinstance(view.crd_live, Unknown):
         yield "CRD", view.crd_live
 

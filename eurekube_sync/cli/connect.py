@@ -12,7 +12,7 @@ from eurekube_sync.cli.eureka_access import EurekaAccess, with_access
 from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.keepalive import RegistryWorld
 from eurekube_sync.own_writes import OwnWrites
-from eurekube_sync.ports import Clock, Random, Registry
+from eurekube_sync.ports import Clock, EndpointsSource, Random, Registry
 from eurekube_sync.reconcile import World
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.workers import ThreadWorkers
@@ -31,6 +31,7 @@ class Connection:
     eureka_access: EurekaAccess = field(default_factory=EurekaAccess)
     kubeconfig: str | None = None
     context: str | None = None
+    endpoints_source: EndpointsSource = "slices"
     concurrency: int = 16
     call_timeout: float = 10
     registry_cache: float = 45
@@ -69,7 +70,13 @@ def connect(connection: Connection, clock: Clock) -> Iterator[World]:
     ):
         yield World(
             registry=registry,
-            cluster=KubernetesCluster(to_cluster, clock=clock, random=chance, limit=limit),
+            cluster=KubernetesCluster(
+                to_cluster,
+                clock=clock,
+                random=chance,
+                limit=limit,
+                endpoints_source=connection.endpoints_source,
+            ),
             clock=clock,
             workers=workers,
             time_limit=limit,

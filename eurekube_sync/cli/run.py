@@ -29,9 +29,11 @@ from eurekube_sync.clock import SystemClock
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.loop import Schedule, run_passes
 from eurekube_sync.model import LeaseTimes
+from eurekube_sync.ports import EndpointsSource
 from eurekube_sync.reconcile import PassReport, PassSettings, reconcile
 from eurekube_sync.report.table import console_for
-from eurekube_sync.scope import Scope
+from eurekube_sync.scope import Scope, Shard
+from eurekube_sync.syncer import Expression
 
 
 @click.command(short_help="Make Eureka equal to what the cluster says.")
@@ -65,7 +67,12 @@ def command(
     eureka_access: EurekaAccess,
     kubeconfig: str | None,
     context: str | None,
-    scope: Scope,
+    endpoints_source: EndpointsSource,
+    namespaces: tuple[tuple[str, ...], ...],
+    shard: Shard | None,
+    selector: tuple[Expression, ...] | None,
+    syncer_class: str | None,
+    allowed: tuple[tuple[tuple[str, str], ...], ...],
     concurrency: int,
     call_timeout: float,
     eureka_batch: str,
@@ -99,6 +106,13 @@ def command(
     number = number_of_passes(passes=passes, daemon=daemon)
     many = number != 1
     _check_leases(interval if many else 0.0, renewal_interval, lease_duration)
+    scope = Scope(
+        namespaces=frozenset(name for names in namespaces for name in names) or None,
+        shard=shard,
+        selector=selector or (),
+        syncer_class=syncer_class,
+        allowed=frozenset(pair for pairs in allowed for pair in pairs),
+    )
     settings = PassSettings(
         owner=owner,
         scope=scope,
@@ -126,6 +140,7 @@ def command(
         eureka_access=eureka_access,
         kubeconfig=kubeconfig,
         context=context,
+        endpoints_source=endpoints_source,
         concurrency=concurrency,
         call_timeout=call_timeout,
         eureka_batch=eureka_batch,

@@ -15,7 +15,7 @@ import msgspec
 from eurekube_sync.cluster import projection, wire
 from eurekube_sync.cluster.calls import Backoff, Calls, has_cause, is_page, refusal
 from eurekube_sync.cluster.connection import Answer, Call, Connection
-from eurekube_sync.cluster.walks import Kind, list_all, read_one, unknown
+from eurekube_sync.cluster.walks import Kind, list_all, list_cluster_scoped, read_one, unknown
 from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.errors import ClusterConflict, ClusterRejected
 from eurekube_sync.model import (
@@ -24,14 +24,15 @@ from eurekube_sync.model import (
     EndpointSlice,
     EventRecord,
     Listed,
-    PodRef,
+    Node,
+    Pod,
     Service,
     Source,
     SyncerObject,
     SyncerStatus,
     Unknown,
 )
-from eurekube_sync.ports import Clock, Random
+from eurekube_sync.ports import Clock, EndpointsSource, Random
 
 FINALIZER = "eurekube.io/cleanup"
 COMPONENT = "eurekube-sync"
@@ -76,6 +77,23 @@ _SLICES = Kind(
     project=projection.endpoint_slice,
     when_absent=_NOT_SERVED,
 )
+_ENDPOINTS = Kind(
+    prefix="/api/v1",
+    plural="endpoints",
+    list_kind="EndpointsList",
+    item=wire.EndpointsItem,
+    project=projection.slices_of_endpoints,
+    when_absent=_NOT_SERVED,
+)
+_NODES = Kind(
+    prefix="/api/v1",
+    plural="nodes",
+    list_kind="NodeList",
+    item=wire.NodeItem,
+    project=projection.node,
+    when_absent=_NOT_SERVED,
+    namespaced=False,
+)
 _PODS = Kind(
     prefix="/api/v1",
     plural="pods",
@@ -99,8 +117,10 @@ class KubernetesCluster:
         backoff: Backoff | None = None,
         limit: TimeLimit | None = None,
         answer_seconds: float = 60.0,
+        endpoints_source: EndpointsSource = "slices",
     ) -> None:
-        """`answer_seconds` bounds each answer as a whole; `limit` every call and new try by what is left of it."""
+        """`endpoints_source` is `endpoints` for clusters without EndpointSlices. `answer_seconds` bounds each answer as
+        a whole; `limit` every call and new try by what is left of it."""
         self._calls = Calls(
             connection,
             clock=clock,
@@ -109,6 +129,7 @@ class KubernetesCluster:
             limit=limit or TimeLimit(clock),
             answer_seconds=answer_seconds,
         )
+        self._endpoints_source = endpoints_source
         self._counted: dict[str, float] = {}
         self._identity: Complete[str] | None = None
 
@@ -145,12 +166,22 @@ class KubernetesCluster:
         return list_all(self._calls, _SERVICES, namespaces)
 
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[EndpointSlice]:
-        """All EndpointSlices that belong to a Service."""
-        return list_all(self._calls, _SLICES, namespaces)
+        """All EndpointSlices that belong to a Service; or all Endpoints, as slices. Never both."""
+        if self._endpoints_source == "slices":
+            return list_all(self._calls, _SLICES, namespaces)
+        found = list_all(self._calls, _ENDPOINTS, namespaces)
+        return Listed(
+            by_namespace={name: _flat(source) for name, source in found.by_namespace.items()},
+            elsewhere=_flat(found.elsewhere),
+        )
 
-    def list_pods(self, namespaces: Sequence[str] | None) -> Listed[PodRef]:
-        """Names and UIDs of all Pods; neither their specs nor their statuses are sent."""
+    def list_pods(self, namespaces: Sequence[str] | None) -> Listed[Pod]:
+        """The metadata of all Pods; neither their specs nor their statuses are sent."""
         return list_all(self._calls, _PODS, namespaces)
+
+    def list_nodes(self) -> Source[tuple[Node, ...]]:
+        """All Nodes."""
+        return list_cluster_scoped(self._calls, _NODES)
 
     def crd_live(self) -> Source[bool]:
         """Whether deletions of syncers are people's."""
@@ -171,15 +202,6 @@ class KubernetesCluster:
             )
             return Unknown(cause=Cause.CRD_TERMINATING, message=message)
         return Complete(data=True)
-
-    def namespace_exists(self, name: str) -> Source[bool]:
-        """The role that is shipped may not ask this; a person's may."""
-        answer = read_one(self._calls, Call(method="GET", path=f"/api/v1/namespaces/{name}"))
-        if isinstance(answer, Unknown):
-            return answer
-        if is_page(answer):
-            return unknown(refusal(Call(method="GET", path=f"/api/v1/namespaces/{name}"), answer))
-        return Complete(data=answer.status == 200)
 
     def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
         """Put our finalizer on; the `test` of the resourceVersion keeps others' (a merge patch would lose them)."""
@@ -293,6 +315,12 @@ class KubernetesCluster:
         if answer.status != 200:
             raise refusal(call, answer)
         return _read(call, answer)
+
+
+def _flat(source: Source[tuple[tuple[EndpointSlice, ...], ...]]) -> Source[tuple[EndpointSlice, ...]]:
+    if isinstance(source, Unknown):
+        return source
+    return Complete(data=tuple(piece for pieces in source.data for piece in pieces))
 
 
 def event_name(event: EventRecord) -> str:

@@ -17,6 +17,8 @@ from eurekube_sync.model import (
     Endpoint,
     EndpointPort,
     EndpointSlice,
+    Node,
+    Pod,
     PodRef,
     Service,
     ServicePort,
@@ -26,7 +28,8 @@ from eurekube_sync.model import (
 
 SERVICE_NAME = "kubernetes.io/service-name"
 """The label that ties an EndpointSlice to its Service (well-known labels of the Kubernetes documentation)."""
-
+OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
+"""The annotation with which the endpoints controller says that it stopped at 1000 addresses."""
 
 _STATUS: msgspec.json.Decoder[wire.StatusItem | None] = msgspec.json.Decoder(wire.StatusItem | None)
 _SYNCER = msgspec.json.Decoder(wire.SyncerItem)
@@ -141,12 +144,26 @@ def service(item: wire.ServiceItem) -> Service:
         ip_families=tuple(spec.ip_families or ()),
         ports=tuple(
             ServicePort(
-                name=port.name, port=port.port, target=None if port.target_port == port.port else port.target_port
+                name=port.name,
+                port=port.port,
+                target=None if port.target_port == port.port else port.target_port,
+                node_port=port.node_port or None,
             )
             for port in spec.ports or ()
         ),
         publish_not_ready=spec.publish_not_ready_addresses,
+        annotations=item.metadata.annotations or {},
+        load_balancer=_load_balancer(item.status),
+        external_ips=tuple(spec.external_ips or ()),
+        external_name=spec.external_name,
+        local=spec.external_traffic_policy == "Local",
     )
+
+
+def _load_balancer(status: wire._ServiceStatus | None) -> tuple[str, ...]:
+    """Each entry has an IP or a host name; where it has both, the IP needs no DNS."""
+    entries = (status.load_balancer.ingress if status and status.load_balancer else None) or ()
+    return tuple(host for entry in entries if (host := entry.ip or entry.hostname))
 
 
 def endpoint_slice(item: wire.SliceItem) -> EndpointSlice | None:
@@ -164,11 +181,82 @@ def endpoint_slice(item: wire.SliceItem) -> EndpointSlice | None:
     )
 
 
-def pod(item: wire.PodItem) -> PodRef:
-    """Name and UID of a Pod; ValueError when the UID is empty."""
-    if not item.metadata.uid:
+def slices_of_endpoints(item: wire.EndpointsItem) -> tuple[EndpointSlice, ...]:
+    """What an Endpoints object says, as slices: one for each subset and address family.
+
+    It knows nothing of zones and of serving while terminating: a terminating pod is in none. One that is truncated says
+    so in each slice, and has at least one.
+    """
+    meta = item.metadata
+    truncated = (meta.annotations or {}).get(OVER_CAPACITY) == "truncated"
+    found: list[EndpointSlice] = []
+    for subset in item.subsets or ():
+        by_family: dict[str, list[Endpoint]] = {}
+        for addresses, ready in ((subset.addresses, True), (subset.not_ready_addresses, False)):
+            for address in addresses or ():
+                family = "IPv6" if ":" in address.ip else "IPv4"
+                by_family.setdefault(family, []).append(_of_address(address, ready=ready))
+        ports = tuple(EndpointPort(name=port.name or "", port=port.port) for port in subset.ports or ())
+        for family, endpoints in by_family.items():
+            found.append(_slice_of(item, len(found), family, ports, tuple(endpoints), truncated=truncated))
+    if truncated and not found:
+        found.append(_slice_of(item, 0, "IPv4", (), (), truncated=True))
+    return tuple(found)
+
+
+def _slice_of(
+    item: wire.EndpointsItem,
+    number: int,
+    family: str,
+    ports: tuple[EndpointPort, ...],
+    endpoints: tuple[Endpoint, ...],
+    *,
+    truncated: bool,
+) -> EndpointSlice:
+    return EndpointSlice(
+        namespace=item.metadata.namespace,
+        name=f"{item.metadata.name}-{number}",
+        service=item.metadata.name,
+        address_type=family,
+        ports=ports,
+        endpoints=endpoints,
+        truncated=truncated,
+    )
+
+
+def _of_address(address: wire._Address, *, ready: bool) -> Endpoint:
+    return Endpoint(
+        address=address.ip,
+        ready=ready,
+        serving=ready,
+        pod=_pod_ref(address.target_ref),
+        node=address.node_name or "",
+        zone=None,
+    )
+
+
+def pod(item: wire.PodItem) -> Pod:
+    """A Pod's metadata; ValueError when the UID is empty."""
+    meta = item.metadata
+    if not meta.uid:
         raise ValueError("a Pod without a UID")
-    return PodRef(item.metadata.name, item.metadata.uid)
+    return Pod(name=meta.name, uid=meta.uid, labels=meta.labels or {}, annotations=meta.annotations or {})
+
+
+def node(item: wire.NodeItem) -> Node:
+    """Our view of a Node; one that does not say that it is ready is not."""
+    labels = item.metadata.labels or {}
+    status = item.status
+    addresses = (status.addresses if status else None) or ()
+    conditions = (status.conditions if status else None) or ()
+    return Node(
+        name=item.metadata.name,
+        ready=any((condition.type, condition.status) == ("Ready", "True") for condition in conditions),
+        internal=tuple(entry.address for entry in addresses if entry.type == "InternalIP"),
+        external=tuple(entry.address for entry in addresses if entry.type == "ExternalIP"),
+        zone=labels.get("topology.kubernetes.io/zone", ""),
+        excluded="node.kubernetes.io/exclude-from-external-load-balancers" in labels,
+    )
 
 
 _NO_CONDITIONS = wire.EndpointConditions()
@@ -180,16 +268,19 @@ def _endpoint(item: wire.EndpointItem) -> Endpoint:
     A pod without a UID is legal, and none: all such would be one and the same.
     """
     conditions = item.conditions or _NO_CONDITIONS
-    target = item.target_ref
     return Endpoint(
         address=item.addresses[0],
         ready=conditions.ready is not False,
         serving=conditions.serving is not False,
         terminating=conditions.terminating is True,
-        pod=PodRef(target.name, target.uid) if target and target.kind == "Pod" and target.uid else None,
+        pod=_pod_ref(item.target_ref),
         node=item.node_name or "",
         zone=item.zone or "",
     )
+
+
+def _pod_ref(target: wire._Target | None) -> PodRef | None:
+    return PodRef(target.name, target.uid) if target and target.kind == "Pod" and target.uid else None
 
 
 def is_terminating(item: wire.DefinitionItem) -> bool:

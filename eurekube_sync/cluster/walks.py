@@ -39,6 +39,7 @@ class Kind(Generic[I, T]):
     when_absent: Unknown
     """What a 404 means."""
     accept: str = "application/json"
+    namespaced: bool = True
 
     def path(self, namespace: str | None) -> str:
         """The path of the list; None for the whole cluster."""
@@ -80,6 +81,17 @@ def list_all(calls: Calls, kind: Kind[I, T], namespaces: Sequence[str] | None) -
         name: Complete(data=tuple(objects)) for name, objects in found.objects.items()
     }
     return Listed(by_namespace={**complete, **found.unreadable}, elsewhere=Complete(data=()))
+
+
+def list_cluster_scoped(calls: Calls, kind: Kind[I, T]) -> Source[tuple[T, ...]]:
+    """All objects of a kind that lives in no namespace. Never raises."""
+    try:
+        found = _walk(calls, kind, None)
+    except _Failed as failed:
+        return failed.unknown
+    for unknown in found.unreadable.values():
+        return unknown
+    return Complete(data=tuple(item for objects in found.objects.values() for item in objects))
 
 
 def _one_by_one(calls: Calls, kind: Kind[I, T], namespaces: Sequence[str]) -> Mapping[str, Source[tuple[T, ...]]]:
@@ -135,7 +147,7 @@ def _pages(calls: Calls, kind: Kind[I, T], namespace: str | None) -> _Found[T]:
                 where, unknown = _unreadable(kind, raw, error, namespace)
                 unreadable[where] = unknown
                 continue
-            if not where or (namespace is not None and where != namespace):
+            if bool(where) is not kind.namespaced or (namespace is not None and where != namespace):
                 raise _Failed(_unusable(call, f"an item of the namespace {where!r}"))
             if projected is not None:
                 objects.setdefault(where, []).append(projected)

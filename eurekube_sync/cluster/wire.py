@@ -76,6 +76,13 @@ class _ShortMeta(_Wire):
     labels: dict[str, str] | None = None
 
 
+class _AnnotatedMeta(_Wire):
+    name: str
+    namespace: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
 class SyncerItem(_Wire):
     """An EurekaSyncer. `spec` has no type here, `status` is read apart: neither can spoil a list."""
 
@@ -88,6 +95,7 @@ class _ServicePort(_Wire):
     port: int
     name: str = ""
     target_port: int | str | None = None
+    node_port: int | None = None
 
 
 class _ServiceSpec(_Wire):
@@ -97,13 +105,30 @@ class _ServiceSpec(_Wire):
     ip_families: list[str] | None = None
     ports: list[_ServicePort] | None = None
     publish_not_ready_addresses: bool = False
+    external_ips: list[str] | None = msgspec.field(name="externalIPs", default=None)
+    external_name: str = ""
+    external_traffic_policy: str = ""
+
+
+class _Ingress(_Wire):
+    ip: str | None = None
+    hostname: str | None = None
+
+
+class _LoadBalancer(_Wire):
+    ingress: list[_Ingress] | None = None
+
+
+class _ServiceStatus(_Wire):
+    load_balancer: _LoadBalancer | None = None
 
 
 class ServiceItem(_Wire):
     """A Service."""
 
-    metadata: _ShortMeta
+    metadata: _AnnotatedMeta
     spec: _ServiceSpec
+    status: _ServiceStatus | None = None
 
 
 class EndpointConditions(_Wire):
@@ -144,10 +169,53 @@ class SliceItem(_Wire):
     ports: list[_EndpointPort] | None = None
 
 
+class _Subset(_Wire):
+    addresses: list[_Address] | None = None
+    not_ready_addresses: list[_Address] | None = None
+    ports: list[_EndpointPort] | None = None
+
+
+class _Address(_Wire):
+    ip: str
+    node_name: str | None = None
+    target_ref: _Target | None = None
+
+
+class EndpointsItem(_Wire):
+    """An Endpoints object, which clusters without EndpointSlices have."""
+
+    metadata: _AnnotatedMeta
+    subsets: list[_Subset] | None = None
+
+
+class _NodeAddress(_Wire):
+    type: str
+    address: str
+
+
+class _NodeCondition(_Wire):
+    type: str
+    status: str
+
+
+class _NodeStatus(_Wire):
+    addresses: list[_NodeAddress] | None = None
+    conditions: list[_NodeCondition] | None = None
+
+
+class NodeItem(_Wire):
+    """A Node, as far as calls can reach it."""
+
+    metadata: _ShortMeta
+    status: _NodeStatus | None = None
+
+
 class _PodMeta(_Wire):
     name: str
     namespace: str
     uid: str
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
 
 
 class PodItem(_Wire):

@@ -74,6 +74,11 @@ def _zone_from_endpoint(spec: Mapping[str, Any]) -> bool:
     return bool(spec.get("zone", {}).get("fromEndpoint"))
 
 
+def _node_ports_only(service: Mapping[str, Any]) -> bool:
+    ports = "hostname" not in service and service.get("address", "Auto") in ("Auto", "NodePort")
+    return "nodeAddress" not in service or ports
+
+
 def _ports_differ(spec: Mapping[str, Any]) -> bool:
     return "port" not in spec or "securePort" not in spec or spec["port"] != spec["securePort"]
 
@@ -104,6 +109,9 @@ TWINS: Mapping[str, Twin] = {
     "given, given)": _twin(_one_source),
     # service
     "!(has(self.hostname) && has(self.address))": _twin(lambda service: not {"hostname", "address"} <= service.keys()),
+    "!has(self.nodeAddress) || (!has(self.hostname) && (!has(self.address) || self.address in ['Auto', 'NodePort']))": (
+        _twin(_node_ports_only)
+    ),
     # spec
     "!has(self.service) || self.mode == 'service'": _twin(
         lambda spec: "service" not in spec or spec["mode"] == "service"

@@ -78,8 +78,7 @@ def sentences(report: PassReport) -> list[str]:
 def _sentences(report: PassReport) -> Iterator[str]:
     for cluster in report.clashes if report.view else ():
         yield (
-            f"owner clash: cluster {cluster} uses the same --owner; give each cluster its own. If this cluster takes "
-            f"its place: eurekube-sync owner adopt --cluster {cluster}. "
+            f"owner clash: cluster {cluster} uses the same --owner; give each cluster its own. "
             "What is ours was renewed, nothing else was done."
         )
     yield from _of_keepalive(report) if report.view is None else ()
@@ -167,6 +166,7 @@ def _of_syncer(report: PassReport, ref: SyncerRef, claim: Claim) -> Iterator[str
             yield f"syncer {ref}: {claim.reason}: {claim.message}"
         case Serving():
             yield from (f"syncer {ref}: {note}" for note in claim.notes if report.dry_run)
+            yield from (f"syncer {ref}: {one.reason}: {one.message}" for one in claim.incomplete)
             yield from (f"syncer {ref}: warning: {warning}" for warning in claim.warnings)
             yield from _grouped(
                 (older, f"syncer {ref}: {key} is held by the older {older}") for key, older in claim.lost.items()

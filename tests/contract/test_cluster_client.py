@@ -27,7 +27,7 @@ from eurekube_sync.model import (
     Complete,
     EventRecord,
     Listed,
-    PodRef,
+    Pod,
     Source,
     SyncerObject,
     SyncerRef,
@@ -170,9 +170,10 @@ def test_pods_are_listed_by_name_and_uid(subject: Subject, namespace: str) -> No
         while (made := subject.call("POST", path, body))[0] != 201:
             assert time.monotonic() < deadline, made
             time.sleep(0.1)
-        expected.append(PodRef(name, made[1]["metadata"]["uid"]))
+        expected.append(Pod(name=name, uid=made[1]["metadata"]["uid"]))
     for namespaces in (None, [namespace]):
-        assert sorted(data(cluster.list_pods(namespaces).of(namespace))) == expected
+        found = data(cluster.list_pods(namespaces).of(namespace))
+        assert sorted(found, key=lambda pod: pod.name) == expected
 
 
 def test_more_than_a_page_is_listed_whole(subject: Subject, namespace: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from eurekube_sync.embedded.kubernetes import checks, defaults, errors, resources, schema, slices
+from eurekube_sync.embedded.kubernetes import checks, defaults, endpoints, errors, resources, schema, slices
 from eurekube_sync.embedded.kubernetes.checks import DeleteOptions, WriteOptions
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.store import Store, Stored
@@ -41,6 +41,7 @@ class Objects:
         seed: int,
         families: tuple[str, ...],
         derive_slices: bool,
+        derive_endpoints: bool,
         validate: Validate | None,
     ) -> None:
         self.store = Store(seed=seed)
@@ -48,6 +49,7 @@ class Objects:
         self._now = now
         self._addresses = defaults.Addresses(families)
         self._derive_slices = derive_slices
+        self._derive_endpoints = derive_endpoints
         self._derived: dict[str, frozenset[str]] = {}
         self._validate = validate
         self._resources: dict[tuple[str, str, str], Resource] = {
@@ -170,11 +172,15 @@ class Objects:
         return marked.obj, self.store.get(resource.key, stored.namespace, stored.name) is None
 
     def sync_slices(self, service: Stored) -> None:
-        """The slice controller's turn for one Service."""
+        """The turn of the controllers of slices, of Endpoints and of mirrored slices, for one Service."""
         wanted: dict[str, Object] = {}
         if "deletionTimestamp" not in service.obj["metadata"]:
             pods = [pod.obj for pod in self.store.within(resources.PODS.key, service.namespace)]
-            wanted = {entry["metadata"]["name"]: entry for entry in slices.slices_of(service.obj, pods, self._node)}
+            self._sync_endpoints(service, pods)
+            written = self.store.get(resources.ENDPOINTS.key, service.namespace, service.name)
+            entries = slices.slices_of(service.obj, pods, self._node)
+            entries += endpoints.mirror_of(service.obj, written.obj) if written else ()
+            wanted = {entry["metadata"]["name"]: entry for entry in entries}
         for name, entry in wanted.items():
             current = self.store.get(resources.SLICES.key, service.namespace, name)
             if current is None:
@@ -182,6 +188,16 @@ class Objects:
             else:
                 self.update(resources.SLICES, current, entry, WriteOptions())
         self._remove_slices(service, keep=frozenset(wanted))
+
+    def _sync_endpoints(self, service: Stored, pods: Sequence[Mapping[str, Any]]) -> None:
+        wanted = endpoints.endpoints_of(service.obj, pods) if self._derive_endpoints else None
+        if wanted is None:
+            return
+        current = self.store.get(resources.ENDPOINTS.key, service.namespace, service.name)
+        if current is None:
+            self.create(resources.ENDPOINTS, service.namespace, wanted, WriteOptions())
+        else:
+            self.update(resources.ENDPOINTS, current, wanted, WriteOptions())
 
     def _node(self, name: str) -> Mapping[str, Any] | None:
         stored = self.store.get(resources.NODES.key, "", name)
@@ -299,6 +315,13 @@ class Objects:
                 self.sync_slices(new)
             else:
                 self._remove_slices(current)
+                written = self.store.get(resources.ENDPOINTS.key, current.namespace, current.name)
+                if written:
+                    self._remove(resources.ENDPOINTS, written)
+        elif resource == resources.ENDPOINTS:
+            service = self.store.get(resources.SERVICES.key, current.namespace, current.name)
+            if service and not service.obj["spec"].get("selector"):
+                self.sync_slices(service)
         elif resource == resources.PODS:
             seen = [stored for stored in (old, new) if stored and slices.has_address(stored.obj)]
             self._sync_namespace(current.namespace, seen)

@@ -55,15 +55,24 @@ class EmbeddedKubernetes:
         seed: int = 0,
         families: tuple[str, ...] = ("IPv4",),
         derive_slices: bool = True,
+        derive_endpoints: bool = False,
         validate: Validate | None = None,
         tokens: Mapping[str, str] | None = None,
         watch_seconds: float = 1.0,
     ) -> None:
-        """`definitions` are installed as if created; `validate` judges custom resources; `now` is in Unix seconds."""
+        """`derive_endpoints` writes Endpoints beside slices, as old clusters know them. `definitions` are installed as
+        if created; `validate` judges custom resources; `now` is in Unix seconds."""
         self.access = Access(tokens=dict(tokens or {}))
         self._now = now
         self._watch_seconds = watch_seconds
-        self._objects = Objects(now=now, seed=seed, families=families, derive_slices=derive_slices, validate=validate)
+        self._objects = Objects(
+            now=now,
+            seed=seed,
+            families=families,
+            derive_slices=derive_slices,
+            derive_endpoints=derive_endpoints,
+            validate=validate,
+        )
         self._changed = threading.Condition(threading.RLock())
         for name in ("default", "kube-node-lease", "kube-public", "kube-system"):
             self._objects.create(resources.NAMESPACES, "", {"metadata": {"name": name}}, WriteOptions())

@@ -30,18 +30,18 @@ def slices_of(service: Object, pods: Iterable[Object], node: Nodes) -> tuple[dic
     for family in spec.get("ipFamilies") or ("IPv4",):
         groups: dict[tuple[Any, ...], tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {}
         for pod in chosen:
-            address = _address(pod, family)
+            address = address_of(pod, family)
             if address is None:
                 continue
             pod_node = node((pod.get("spec") or {}).get("nodeName") or "")
             if pod_node is None and not spec.get("publishNotReadyAddresses"):
                 continue  # the real one skips a pod whose Node object does not exist
-            ports = _ports(spec, pod)
+            ports = ports_of(spec, pod)
             group = groups.setdefault(tuple(tuple(sorted(port.items())) for port in ports), (ports, []))
             group[1].append(_endpoint(spec, service, pod, address, pod_node))
         for ports, endpoints in groups.values() or [([], [])]:
             for start in range(0, max(len(endpoints), 1), _PER_SLICE):
-                found.append(_slice(service, family, ports, endpoints[start : start + _PER_SLICE], len(found)))
+                found.append(slice_of(service, family, ports, endpoints[start : start + _PER_SLICE], len(found)))
     return tuple(found)
 
 
@@ -51,7 +51,8 @@ def has_address(pod: Object) -> bool:
     return bool(status.get("podIP") or status.get("podIPs"))
 
 
-def _address(pod: Object, family: str) -> str | None:
+def address_of(pod: Object, family: str) -> str | None:
+    """The pod's address of a family, while it has one and has not ended."""
     status = pod.get("status") or {}
     if status.get("phase") in ("Succeeded", "Failed"):
         return None
@@ -59,7 +60,8 @@ def _address(pod: Object, family: str) -> str | None:
     return next((address for address in addresses if address and (":" in address) == (family == "IPv6")), None)
 
 
-def _ports(spec: Mapping[str, Any], pod: Object) -> list[dict[str, Any]]:
+def ports_of(spec: Mapping[str, Any], pod: Object) -> list[dict[str, Any]]:
+    """The Service's ports with the pod's own numbers; a named one that it lacks is left out."""
     found: list[dict[str, Any]] = []
     for port in spec.get("ports") or ():
         number = _target(port, pod)
@@ -86,23 +88,17 @@ def _target(port: Mapping[str, Any], pod: Object) -> int | None:
 def _endpoint(
     spec: Mapping[str, Any], service: Object, pod: Object, address: str, node: Object | None
 ) -> dict[str, Any]:
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    serving = any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in conditions)
+    serving = is_ready(pod)
     terminating = "deletionTimestamp" in pod["metadata"]
     ready = bool(spec.get("publishNotReadyAddresses")) or (serving and not terminating)
-    metadata, pod_spec = pod["metadata"], pod.get("spec") or {}
+    pod_spec = pod.get("spec") or {}
     endpoint: dict[str, Any] = {
         "addresses": [address],
         "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
     }
     if pod_spec.get("hostname") and pod_spec.get("subdomain") == service["metadata"]["name"]:
         endpoint["hostname"] = pod_spec["hostname"]
-    endpoint["targetRef"] = {
-        "kind": "Pod",
-        "namespace": metadata["namespace"],
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-    }
+    endpoint["targetRef"] = target_of(pod)
     if pod_spec.get("nodeName"):
         endpoint["nodeName"] = pod_spec["nodeName"]
     zone = ((node or {}).get("metadata") or {}).get("labels") or {}
@@ -111,13 +107,37 @@ def _endpoint(
     return endpoint
 
 
-def _slice(
-    service: Object, family: str, ports: list[dict[str, Any]], endpoints: list[dict[str, Any]], index: int
+def is_ready(pod: Object) -> bool:
+    """The pod's own condition Ready."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in conditions)
+
+
+def target_of(pod: Object) -> dict[str, Any]:
+    """`targetRef` of an endpoint."""
+    metadata = pod["metadata"]
+    return {
+        "kind": "Pod",
+        "namespace": metadata["namespace"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+    }
+
+
+def slice_of(
+    service: Object,
+    family: str,
+    ports: list[dict[str, Any]],
+    endpoints: list[dict[str, Any]],
+    index: int,
+    *,
+    by: str = MANAGED_BY,
 ) -> dict[str, Any]:
+    """One slice of a Service, under a name of its own for each `index`."""
     metadata = service["metadata"]
     labels = {
         **(metadata.get("labels") or {}),
-        "endpointslice.kubernetes.io/managed-by": MANAGED_BY,
+        "endpointslice.kubernetes.io/managed-by": by,
         "kubernetes.io/service-name": metadata["name"],
     }
     if service["spec"].get("clusterIP") == "None":

@@ -24,7 +24,9 @@ from eurekube_sync.model import (
     InstanceKey,
     InstanceStatus,
     Listed,
+    Node,
     ObservedInstance,
+    Pod,
     PodRef,
     Service,
     Source,
@@ -41,7 +43,7 @@ from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import CLEANUP_FINALIZER
 from eurekube_sync.workers import InTurn
 
-from .build import CLUSTER, NS, OWNER
+from .build import CLUSTER, OWNER
 
 T = TypeVar("T")
 Thing = TypeVar("Thing", bound=SyncerObject | Service | EndpointSlice)
@@ -58,7 +60,7 @@ _READS = frozenset(
         "list_services",
         "list_slices",
         "list_pods",
-        "namespace_exists",
+        "list_nodes",
     }
 )
 
@@ -241,10 +243,7 @@ class Registry:
             home_page_url=instance.home_page_url,
             status_page_url=instance.status_page_url,
             health_check_url=instance.health_check_url,
-            last_renewal=int(self._clock.now() * 1000),
         )
-        if instance.override is not InstanceStatus.UNKNOWN:
-            self.overrides.setdefault(instance.key.id, instance.override)
         self.held[instance.key] = self._ruled(new, old)
         self._expiry[instance.key] = self._clock.now() + instance.lease.duration
 
@@ -256,8 +255,7 @@ class Registry:
         ruled = self._ruled(lease, lease)
         if ruled.status is InstanceStatus.UNKNOWN:
             return False
-        duration = lease.lease.duration or 90
-        self.held[key] = replace(ruled, last_renewal=int((self._clock.now() + duration) * 1000))
+        self.held[key] = ruled
         self._expiry[key] = self._clock.now() + 2 * (lease.lease.duration or 90)
         return True
 
@@ -344,10 +342,10 @@ class Cluster:
         self.services: list[Service] = []
         self.slices: list[EndpointSlice] = []
         self.events: list[EventRecord] = []
-        self.pods: dict[str, tuple[PodRef, ...]] = {}
-        """Pods beside those that stand in a slice."""
+        self.pods: dict[str, tuple[PodRef | Pod, ...]] = {}
+        """Pods beside those that stand in a slice, or with labels."""
+        self.nodes: Source[tuple[Node, ...]] = Complete(data=())
         self.uid: Source[str] = Complete(data=CLUSTER)
-        self.namespaces: Source[frozenset[str]] = Complete(data=frozenset({NS}))
         self.crd: Source[bool] = Complete(data=True)
         self.unknown: dict[tuple[str, str], Unknown] = {}
         """What a list answers, by kind (`syncers`, `services`, `slices`) and namespace; `*` for every one."""
@@ -366,28 +364,24 @@ class Cluster:
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[EndpointSlice]:
         return self._list("slices", self.slices, namespaces)
 
-    def list_pods(self, namespaces: Sequence[str]) -> Listed[PodRef]:
-        def walk() -> Listed[PodRef]:
-            living = {
-                namespace: {*self.pods.get(namespace, ()), *self._pods_in_slices(namespace)} for namespace in namespaces
-            }
+    def list_pods(self, namespaces: Sequence[str] | None) -> Listed[Pod]:
+        def walk() -> Listed[Pod]:
+            names = {piece.namespace for piece in self.slices} if namespaces is None else namespaces
             return Listed(
                 by_namespace={
-                    namespace: self.unknown.get(("pods", namespace)) or Complete(data=tuple(sorted(pods)))
-                    for namespace, pods in living.items()
+                    namespace: self.unknown.get(("pods", namespace)) or Complete(data=self._living(namespace))
+                    for namespace in names
                 },
-                elsewhere=_NOT_READ,
+                elsewhere=Complete(data=()) if namespaces is None else _NOT_READ,
             )
 
         return self.wire.send("list_pods", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED))
 
+    def list_nodes(self) -> Source[tuple[Node, ...]]:
+        return self.wire.send("list_nodes", lambda: self.nodes, lambda: _FAILED)
+
     def crd_live(self) -> Source[bool]:
         return self.wire.send("crd_live", lambda: self.crd, lambda: _FAILED)
-
-    def namespace_exists(self, name: str) -> Source[bool]:
-        there = self.namespaces
-        answer: Source[bool] = there if isinstance(there, Unknown) else Complete(data=name in there.data)
-        return self.wire.send(f"namespace_exists {name}", lambda: answer, lambda: _FAILED)
 
     def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
         return self.wire.send(f"add_finalizer {syncer.ref}", lambda: self._add_finalizer(syncer), _cluster_down)
@@ -441,6 +435,12 @@ class Cluster:
             )
 
         return self.wire.send(f"list_{kind}", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED))
+
+    def _living(self, namespace: str) -> tuple[Pod, ...]:
+        known = {pod.uid: pod for pod in self.pods.get(namespace, ()) if isinstance(pod, Pod)}
+        refs = [*self._pods_in_slices(namespace), *(p for p in self.pods.get(namespace, ()) if isinstance(p, PodRef))]
+        found = {ref.uid: Pod(name=ref.name, uid=ref.uid) for ref in refs} | known
+        return tuple(found[uid] for uid in sorted(found))
 
     def _pods_in_slices(self, namespace: str) -> Iterable[PodRef]:
         pieces = [piece for piece in self.slices if piece.namespace == namespace]

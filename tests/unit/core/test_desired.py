@@ -8,21 +8,24 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.desired import Claim, Deleting, Frozen, Serving
+from eurekube_sync.desired import Claim, Deleting, Frozen, Serving, claim_all
 from eurekube_sync.model import (
     Complete,
     Endpoint,
     EndpointSlice,
     Listed,
+    Pod,
     Service,
     ServicePort,
     SyncerObject,
     SyncerRef,
 )
 from eurekube_sync.plan import make_plan
+from eurekube_sync.scope import Scope
 
 from .build import (
     DENIED,
+    NAMING,
     NS,
     REF,
     TERMINATING,
@@ -37,6 +40,7 @@ from .build import (
     service,
     stored,
     syncer,
+    view,
 )
 
 TWO_PODS = (piece(endpoint(1), endpoint(2)),)
@@ -196,13 +200,12 @@ def test_a_headless_twin_is_no_second_address() -> None:
 @pytest.mark.parametrize(
     ("of", "expected"),
     [
-        (service(type="LoadBalancer"), "NotSupportedYet"),
         (service(cluster_ips=()), "NoAddress"),
         (service(cluster_ips=("",)), "NoAddress"),
     ],
 )
 def test_a_service_without_a_usable_address_freezes(of: Service, expected: str) -> None:
-    """Types to come, and a Service that waits for its address."""
+    """A Service that waits for its address."""
     assert reason(claim({"mode": "service"}, (of,))) == expected
 
 
@@ -338,3 +341,125 @@ def test_where_pods_listen_is_looked_up_only_for_a_frozen_syncer() -> None:
     assert desired([syncer()], [service()], TWO_PODS).pods_by_socket == {}
     frozen = desired([syncer(port="grpc")], [service()], TWO_PODS)
     assert set(frozen.pods_by_socket) == {("10.0.0.1", 8080), ("10.0.0.2", 8080)}
+
+
+LABEL: dict[str, Any] = {"metadataFrom": [{"key": "version", "podLabel": "version"}]}
+NODE_PORTS = (service("rating", ServicePort(name="http", port=80, node_port=30080), type="NodePort"),)
+
+
+def with_sources(spec: dict[str, Any], services: tuple[Service, ...] = (service(),), **sources: Any) -> Claim:
+    """The claim of the one syncer, with Pods or Nodes read."""
+    deleted = sources.pop("deleted", None)
+    seen = replace(view([syncer(deleted=deleted, **spec)], services, TWO_PODS), **sources)
+    return claim_all(seen, NAMING, Scope()).claims[REF]
+
+
+def labelled(*numbers: int) -> Listed[Any]:
+    """The pods `rating-<number>`, labelled."""
+    pods = tuple(Pod(name=f"rating-{n}", uid=f"uid-of-rating-{n}", labels={"version": str(n)}) for n in numbers)
+    return Listed(by_namespace={NS: Complete(data=pods)}, elsewhere=DENIED)
+
+
+def test_labels_of_pods_become_metadata() -> None:
+    """Each pod's own."""
+    found = with_sources(LABEL, pods=labelled(1, 2))
+    assert isinstance(found, Serving)
+    assert [w.instance.metadata["version"] for w in found.wanted.values()] == ["1", "2"]
+
+
+@pytest.mark.parametrize("pods", [None, nowhere(DENIED)])
+def test_pods_that_cannot_be_read_freeze_only_who_needs_them(pods: Listed[Any] | None) -> None:
+    """Metadata is never dropped for an error."""
+    found = with_sources(LABEL, pods=pods)
+    assert isinstance(found, Frozen)
+    assert (found.reason, found.unknown) == ("SourceUnknown", True)
+    assert len(standing(with_sources({}, pods=pods))) == 2
+
+
+def test_a_pod_that_its_slice_knows_and_the_list_of_pods_does_not_is_left_as_it_is() -> None:
+    """The two are of two moments: it is neither registered without its metadata nor taken out, and keeps its address
+    from a younger syncer."""
+    found = with_sources(LABEL, pods=labelled(1))
+    assert isinstance(found, Serving)
+    assert (set(found.wanted), set(found.kept)) == ({key(1)}, {key(2)})
+    seen = replace(view([syncer(**LABEL), syncer("young", created=2000)], [service()], TWO_PODS), pods=labelled(1))
+    both = claim_all(seen, NAMING, Scope())
+    young = both.claims[SyncerRef(NS, "young")]
+    assert isinstance(young, Serving)
+    assert (both.wanted_by, young.lost) == ({key(1): REF}, {key(1): REF, key(2): REF})
+
+
+@pytest.mark.parametrize(("deleted", "cls"), [(None, Frozen), (1.0, Frozen)])
+def test_nodes_that_cannot_be_read_freeze_node_ports(deleted: float | None, cls: type[Claim]) -> None:
+    """Living or deleted: which ids it may have written is not known."""
+    found = with_sources({"mode": "service"}, NODE_PORTS, nodes=DENIED, deleted=deleted)
+    assert isinstance(found, cls)
+    assert isinstance(found, Frozen)
+    assert (found.reason, found.message, found.unknown) == ("SourceUnknown", DENIED.message, True)
+
+
+def test_a_deletion_does_not_wait_for_pods() -> None:
+    """The ids that its endpoints give hold no metadata."""
+    found = with_sources(LABEL, pods=nowhere(DENIED), deleted=1.0)
+    assert isinstance(found, Deleting)
+    assert found.keys == {key(1), key(2)}
+
+
+def test_truncated_endpoints_of_a_service_that_serves_say_enough_in_service_mode() -> None:
+    """One ready endpoint is one; that none is written there as ready proves nothing."""
+    up = (replace(piece(endpoint()), truncated=True),)
+    assert standing(claim({"mode": "service"}, slices=up)) == {"10.96.0.1:80": "UP"}
+    down = (replace(piece(endpoint(ready=False)), truncated=True),)
+    found = claim({"mode": "service"}, slices=down)
+    assert isinstance(found, Serving)
+    assert (found.wanted, found.leaving) == ({}, {})
+    assert [(one.reason, one.unknown) for one in found.incomplete] == [("EndpointsTruncated", True)]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"port": "grpc"}, "port 'grpc'"),
+        ({"port": "http", "securePort": "https"}, "port 'https'"),
+        ({"securePort": "https"}, "port 'https'"),
+    ],
+)
+def test_a_port_that_no_service_has_is_named_in_service_mode_too(spec: dict[str, Any], message: str) -> None:
+    """The plain one and the secure one alike."""
+    found = claim({"mode": "service", **spec})
+    assert isinstance(found, Frozen)
+    assert found.reason == "NoSuchPort"
+    assert message in found.message
+
+
+def test_two_ports_of_two_services_are_no_address_of_both() -> None:
+    """In mode service both must be ports of one Service."""
+    services = (service("rating"), service("rating-tls", ServicePort(name="https", port=443)))
+    found = claim({"mode": "service", "port": "http", "securePort": "https"}, services, slices=())
+    assert isinstance(found, Frozen)
+    assert "no Service has both ports" in found.message
+
+
+def test_a_service_stays_up_while_a_terminating_pod_serves_when_it_is_asked_for() -> None:
+    """As in mode pod."""
+    slices = (piece(endpoint(ready=False, serving=True, terminating=True)),)
+    spec: dict[str, Any] = {"mode": "service", "terminating": "KeepWhileServing"}
+    assert standing(claim(spec, slices=slices)) == {"10.96.0.1:80": "UP"}
+    fixed = {**spec, "service": {"hostname": "a.b"}}
+    assert standing(claim(fixed, slices=slices)) == {"a.b:80": "UP"}
+    assert standing(claim({"mode": "service"}, slices=slices)) == {"10.96.0.1:80": "DOWN"}
+
+
+def test_addresses_without_a_known_family_are_those_of_the_first() -> None:
+    """A Service that names no family still has addresses of one."""
+    bare = service(ip_families=(), type="LoadBalancer")
+    mixed = replace(bare, load_balancer=("203.0.113.1", "2001:db8::1"))
+    assert standing(claim({"mode": "service"}, (mixed,))) == {"203.0.113.1:80": "UP"}
+
+
+def test_node_ports_that_were_not_allocated_are_a_mistake() -> None:
+    """A load balancer may go without them."""
+    spec: dict[str, Any] = {"mode": "service", "service": {"address": "NodePort"}}
+    found = with_sources(spec, (service(type="LoadBalancer"),), nodes=Complete(data=()))
+    assert isinstance(found, Frozen)
+    assert (found.reason, "has no node port" in found.message) == ("NoAddress", True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -39,10 +40,16 @@ def test_a_port_is_chosen_by_name_by_number_or_alone(
     assert choose_port(service("rating", *ports), asked) == expected
 
 
-@pytest.mark.parametrize("asked", [None, "http", 80])
-def test_a_service_without_ports_has_none_to_choose(asked: str | int | None) -> None:
-    """A headless Service may have no ports."""
-    assert choose_port(Service(namespace=NS, name="rating", labels={}), asked) is None
+@pytest.mark.parametrize(("asked", "expected"), [(None, None), ("http", None), (80, ServicePort(name="", port=80))])
+def test_in_a_service_without_ports_a_number_stands_for_itself(
+    asked: str | int | None, expected: ServicePort | None
+) -> None:
+    """A headless Service may have no ports; its slices have none either, and its pods listen all the same."""
+    bare = Service(namespace=NS, name="rating", labels={})
+    assert choose_port(bare, asked) == expected
+    if expected:
+        slices = [replace(piece(endpoint()), ports=())]
+        assert [found.port for found in backends(bare, expected, slices, family="IPv4")] == [80]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from eurekube_sync.errors import InvalidSyncer
-from eurekube_sync.instance import Builder, better
-from eurekube_sync.model import InstanceKey, PodRef, Port
+from eurekube_sync.instance import Builder, Site, better
+from eurekube_sync.model import Instance, InstanceKey, PodRef, Port
 from eurekube_sync.ownership import POD, SYNCER
 from eurekube_sync.syncer import parse
 
@@ -20,12 +20,21 @@ def builder(**spec: Any) -> Builder:
     return Builder(parse(syncer(**spec)), NAMING)
 
 
+def site(host: str = "10.0.0.1", port: int = 80, pod: PodRef | None = None) -> Site:
+    """A place with a plain port."""
+    return Site(host=host, port=port, secure_port=None, pod=pod)
+
+
+def made(build: Builder, at: Site, *, app: str = "rating", up: bool = True, why: str = "") -> Instance:
+    """The instance at that place."""
+    return build.wanted(build.key(app, at), at, up=up, why=why).instance
+
+
 def test_an_instance_has_all_that_a_spring_client_reads() -> None:
     """Host, port and VIP say where; lease and metadata say whose and how long."""
     build = builder(metadata={"version": "2"})
-    key = build.key(build.app_name(service()), "10.0.0.1", 8080)
-    found = build.wanted(key, "10.0.0.1", 8080, up=True, why="ready", pod=PodRef("rating-1", "uid-1")).instance
-    assert key == InstanceKey("RATING", "prod:rating:rating:10.0.0.1:8080")
+    found = made(build, site(port=8080, pod=PodRef("rating-1", "uid-1")), app=build.app_name(service()))
+    assert found.key == InstanceKey("RATING", "prod:rating:rating:10.0.0.1:8080")
     assert (found.host_name, found.ip_addr, found.port, found.status) == ("10.0.0.1", "10.0.0.1", Port(8080, True), UP)
     assert (found.vip_address, found.secure_vip_address) == ("rating", "rating")
     assert (found.secure_port.enabled, found.lease) == (False, LEASE)
@@ -35,8 +44,7 @@ def test_an_instance_has_all_that_a_spring_client_reads() -> None:
 
 def test_an_ipv6_address_is_bracketed_where_clients_make_urls_of_it() -> None:
     """Spring calls hostName; ipAddr stays bare."""
-    build = builder()
-    found = build.wanted(build.key("rating", "fd00::1", 80), "fd00::1", 80, up=False, why="", pod=None).instance
+    found = made(builder(), site("fd00::1"), up=False)
     assert (found.host_name, found.ip_addr, found.status) == ("[fd00::1]", "fd00::1", DOWN)
 
 
@@ -51,8 +59,7 @@ def test_an_ipv6_address_is_bracketed_where_clients_make_urls_of_it() -> None:
 )
 def test_a_vip_is_the_specs_or_the_apps_name_in_lower_case(spec: dict[str, object], expected: tuple[str, str]) -> None:
     """The secure VIP follows the plain one."""
-    build = builder(**spec)
-    found = build.wanted(build.key("Rating", "10.0.0.1", 80), "10.0.0.1", 80, up=True, why="", pod=None).instance
+    found = made(builder(**spec), site(), app="Rating")
     assert (found.vip_address, found.secure_vip_address) == expected
 
 
@@ -71,20 +78,22 @@ def test_a_services_name_that_is_no_app_name_is_refused() -> None:
 
 
 def test_what_works_and_may_surprise_is_a_warning() -> None:
-    """A VIP that Feign refuses; an address that nobody outside can reach."""
+    """A VIP that Feign refuses; and what was met on the way, each thing once, a long list cut."""
     assert builder(vipAddress="rating").warnings() == ()
-    assert len(builder(vipAddress="ra_ting,ok,al_so").warnings()) == 2
-    assert builder(vipAddress="ok", mode="service").warnings() == (
-        "a ClusterIP is rarely reachable from outside the cluster",
-    )
+    build = builder(vipAddress="ra_ting,ok,al_so")
+    assert len(build.warnings()) == 2
+    for warning in "gfedcba":
+        build.warn(warning)
+        build.warn(warning)
+    assert build.warnings()[2:] == (*"abcde", "and 2 more")
 
 
 def test_of_two_pods_at_one_address_the_ready_one_stands_then_the_first() -> None:
     """While a new pod takes over an address, the order of slices does not matter."""
     build = builder()
-    key = build.key("rating", "10.0.0.1", 80)
+    key = build.key("rating", site())
     old, new, other = (
-        build.wanted(key, "10.0.0.1", 80, up=up, why=why, pod=PodRef(name, name))
+        build.wanted(key, site(pod=PodRef(name, name)), up=up, why=why)
         for up, why, name in ((False, "a", "old"), (True, "b", "new"), (True, "b", "other"))
     )
     assert better(old, new) is better(new, old) is new

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from eurekube_sync.actions import Action, Cancel, Grounds, Register, Renew, Update, brings_up, grounds_of, removes
+from eurekube_sync.desired import Desired, Serving
+from eurekube_sync.instance import Incomplete, Kept, Leaving
 from eurekube_sync.model import (
     Complete,
     InstanceKey,
@@ -18,12 +20,22 @@ from eurekube_sync.model import (
     ObservedInstance,
     Port,
     Service,
+    ServicePort,
     SyncerObject,
     SyncerRef,
 )
 from eurekube_sync.observed import Unread
 from eurekube_sync.ownership import CLUSTER, OWNER, SYNCER
-from eurekube_sync.plan import Plan, differences, make_plan, overridden, plan_blind, plan_renewals, withdrawal_id
+from eurekube_sync.plan import (
+    Obstacle,
+    Plan,
+    differences,
+    make_plan,
+    overridden,
+    plan_blind,
+    plan_renewals,
+    withdrawal_id,
+)
 from eurekube_sync.scope import Scope
 
 from .build import (
@@ -40,6 +52,7 @@ from .build import (
     foreign,
     instance,
     key,
+    listed,
     nowhere,
     observed,
     piece,
@@ -482,3 +495,74 @@ def test_conflicts_are_sorted() -> None:
     plan = plan_for(*others, slices=(piece(endpoint(1), endpoint(2)),))
     assert [blocked.key for blocked in plan.blocked] == [key(1), key(2)]
     assert InstanceKey("A", "b") < InstanceKey("A", "c")
+
+
+def test_what_an_endpoint_of_which_too_little_is_known_has_is_renewed() -> None:
+    """A pod that is in its slice and not in the list of pods: neither changed nor cancelled."""
+    claim = Serving(
+        syncer=syncer(), proof=PROOF, wanted={}, kept={key(1): Kept(why="not known", host="10.0.0.1", port=8080)}
+    )
+    claims = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
+    action = only(make_plan(claims, observed(stored(instance(1)))))
+    assert isinstance(action, Renew)
+    assert (action.why, action.heal) == ("not known", None)
+
+
+@pytest.mark.parametrize("absent", [True, False])
+def test_nothing_goes_for_being_absent_where_there_may_be_more(absent: bool) -> None:
+    """An address that is awaited, Endpoints that are truncated; what leaves by its own word goes all the same."""
+    claim = Serving(
+        syncer=syncer(),
+        proof=PROOF,
+        wanted={},
+        leaving={} if absent else {key(1): Leaving(why="terminates", terminating=True)},
+        incomplete=(Incomplete(reason="AddressPending", message="it waits"),),
+    )
+    claims = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
+    action = only(make_plan(claims, observed(stored(instance(1)))))
+    assert (type(action), action.why) == ((Renew, "it waits") if absent else (Cancel, "terminates"))
+
+
+def test_a_frozen_syncer_keeps_what_a_younger_one_wants() -> None:
+    """It may thaw: its instance is renewed as it stands, and the younger one is told."""
+    older, younger = syncer(port="grpc", created=1), syncer("young", created=2)
+    claims = desired([older, younger], [service()], [piece(endpoint(1))])
+    plan = make_plan(claims, observed(stored(instance(1))))
+    action = only(plan)
+    assert (type(action), action.syncer) == (Renew, REF)
+    assert [(b.syncer.name, b.obstacle, b.other) for b in plan.blocked] == [("young", Obstacle.TAKEN, None)]
+    assert "is older and holds it, and is frozen" in plan.blocked[0].why
+
+
+def test_an_older_syncer_takes_what_a_frozen_younger_one_has() -> None:
+    """Seniority is as among those that serve."""
+    older, younger = syncer("old", created=1), syncer(port="grpc", created=2)
+    claims = desired([older, younger], [service()], [piece(endpoint(1))])
+    assert isinstance(only(make_plan(claims, observed(stored(instance(1))))), Update)
+
+
+def test_the_younger_takes_over_when_the_older_is_deleted_without_a_gap() -> None:
+    """In the same pass, and by an update: the instance is never away."""
+    older, younger = syncer(created=1, deleted=5), syncer("young", created=2)
+    claims = desired([older, younger], [service()], [piece(endpoint(1))])
+    action = only(make_plan(claims, observed(stored(instance(1)))))
+    assert isinstance(action, Update)
+    assert ([c.field for c in action.changes], action.syncer.name) == (["metadata.eurekube.syncer"], "young")
+
+
+def test_a_pod_that_registers_its_secure_port_itself_is_a_duplicate() -> None:
+    """Whichever of its ports ours names."""
+    secure = ServicePort(name="https", port=443, target=8443)
+    claims = desired([syncer(securePort="https")], [service("rating", secure)], [piece(endpoint(1), port_name="https")])
+    own = replace(foreign(), ip_addr="10.0.0.1", port=Port(80, False), secure_port=Port(8080, True))
+    (blocked,) = make_plan(claims, observed(own)).blocked
+    assert blocked.obstacle is Obstacle.DUPLICATE
+
+
+def test_another_pod_at_a_secure_port_is_evidence_too() -> None:
+    """The enabled port is the one that counts."""
+    was = replace(stored(instance(1)), port=Port(80, False), secure_port=Port(8080, True))
+    claims = desired([syncer(port="grpc")], [service()], [piece(endpoint(1, pod="other"))])
+    action = only(make_plan(claims, observed(was)))
+    assert isinstance(action, Cancel)
+    assert action.grounds is Grounds.REPLACED

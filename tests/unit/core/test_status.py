@@ -9,7 +9,8 @@ import pytest
 
 from eurekube_sync.actions import Cancel, Grounds, Register, Renew
 from eurekube_sync.brake import Held
-from eurekube_sync.desired import Desired
+from eurekube_sync.desired import Desired, Serving
+from eurekube_sync.instance import Incomplete
 from eurekube_sync.model import Cause, Complete, ConditionStatus, ObservedInstance, SyncerRef, SyncerStatus, Unknown
 from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcome, Outcomes, Result
@@ -28,6 +29,7 @@ from .build import (
     endpoint,
     instance,
     key,
+    listed,
     nowhere,
     observed,
     piece,
@@ -328,3 +330,17 @@ def test_instances_that_could_not_be_read_are_counted() -> None:
     """For the same reason."""
     blocked = tuple(Blocked(key=key(n), syncer=REF, why=f"timeout {n}", obstacle=Obstacle.UNREAD) for n in (1, 2))
     assert status(claims(), plan=Plan(blocked=blocked)).errors == ("2 of its instances could not be read again",)
+
+
+@pytest.mark.parametrize(("unknown", "value"), [(False, "False"), (True, "Unknown")])
+def test_an_address_that_is_awaited_is_a_condition(unknown: bool, value: str) -> None:
+    """Ready and Synced say so; what stands is renewed."""
+    waiting = Incomplete(reason="AddressPending", message="Service rating waits", unknown=unknown)
+    claim = Serving(
+        syncer=syncer(), proof=PROOF, wanted={}, incomplete=(waiting,), apps=("RATING",), vip_address="rating"
+    )
+    of = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
+    found = status(of, *BOTH)
+    assert conditions(found)["Ready"] == conditions(found)["Synced"] == (value, "AddressPending")
+    assert message(found) == "Service rating waits; what stands is renewed"
+    assert (found.ready, found.registered, found.app_name) == ("0/0", 2, "RATING")

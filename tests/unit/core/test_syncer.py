@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from eurekube_sync.errors import InvalidSyncer
-from eurekube_sync.syncer import Expression, Mode, Selector, check_app_name, host_name_warning, parse
+from eurekube_sync.syncer import (
+    Expression,
+    Mode,
+    NodeAddress,
+    Selector,
+    ServiceAddress,
+    check_app_name,
+    host_name_warning,
+    parse,
+)
 
 from .build import NS, REF, service, syncer
 
@@ -88,13 +97,6 @@ def test_an_error_names_the_field() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        {"securePort": 8443},
-        {"metadataFrom": [{"key": "a", "podLabel": "b"}]},
-        {"zone": {"fromEndpoint": True}},
-        {"paths": {"home": "/"}},
-        {"hostName": "podName"},
-        {"service": {"address": "LoadBalancer"}},
-        {"service": {"hostname": "rating.example.com"}},
         {"policy": "UpsertOnly"},
         {"suspend": True},
         {"onDuplicate": "Warn"},
@@ -114,8 +116,6 @@ def test_a_field_whose_behaviour_is_to_come_is_refused_by_name(spec: dict[str, A
     [
         {"hostName": "ip"},
         {"service": {}},
-        {"service": {"address": "Auto"}},
-        {"service": {"address": "ClusterIP"}},
         {"policy": "Sync"},
         {"suspend": False},
         {"readinessGate": False},
@@ -133,7 +133,7 @@ def test_what_is_not_said_is_left_to_the_service() -> None:
     spec = parse(syncer(selector={"service": "rating"}))
     assert (spec.mode, spec.cancel_not_ready, spec.keep_while_serving) == (Mode.POD, False, False)
     assert (spec.app_name, spec.vip_address, spec.secure_vip_address, spec.port) == (None, None, None, None)
-    assert (spec.metadata, spec.address_family) == ({}, None)
+    assert (spec.presentation.metadata, spec.address_family) == ({}, None)
 
 
 def test_everything_that_is_said_counts() -> None:
@@ -153,7 +153,7 @@ def test_everything_that_is_said_counts() -> None:
     )
     assert (spec.mode, spec.cancel_not_ready, spec.keep_while_serving) == (Mode.SERVICE, True, True)
     assert (spec.app_name, spec.vip_address, spec.secure_vip_address) == ("Rating_2", "rating,rating-v2:8080", "safe")
-    assert (spec.port, spec.metadata, spec.address_family) == ("http", {"version": "2.1"}, "IPv6")
+    assert (spec.port, spec.presentation.metadata, spec.address_family) == ("http", {"version": "2.1"}, "IPv6")
 
 
 def test_the_app_is_the_selected_one_unless_it_has_a_name() -> None:
@@ -232,7 +232,7 @@ def test_metadata_that_would_break_the_registry_for_every_reader_is_refused(
 @pytest.mark.parametrize("metadata", [{"management.port": "8081"}, {"a-b": "<&\"'>"}, {"a": "x" * 1024}, {"a": ""}])
 def test_metadata_of_plain_text_is_fine(metadata: dict[str, str]) -> None:
     """Text that XML has to escape is escaped by Eureka."""
-    assert parse(syncer(metadata=metadata)).metadata == metadata
+    assert parse(syncer(metadata=metadata)).presentation.metadata == metadata
 
 
 @pytest.mark.parametrize(("name", "warned"), [("rating", False), ("ra.ting-2", False), ("ra_ting", True), ("-a", True)])
@@ -247,3 +247,44 @@ def test_a_selector_reads_as_people_write_it() -> None:
     selector = Selector(service="rating", labels=(("app", "rating"),), expressions=(expression,))
     assert str(selector) == "app=rating, tier In ['db', 'web'], name rating"
     assert str(Selector(labels=(("app", "rating"),))) == "app=rating"
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason", "message"),
+    [
+        ({"securePort": 0}, "InvalidSpec", "spec.securePort"),
+        ({"port": 8080, "securePort": 8080}, "InvalidSpec", "two different ports"),
+        ({"service": {"address": "ClusterIP"}}, "InvalidSpec", "only for mode service"),
+        ({"mode": "service", "service": {"address": "Nowhere"}}, "InvalidSpec", "spec.service.address"),
+        (
+            {"mode": "service", "service": {"hostname": "a.b", "address": "Auto"}},
+            "InvalidSpec",
+            "hostname and address exclude each other",
+        ),
+        (
+            {"mode": "service", "service": {"hostname": "a.b", "nodeAddress": "InternalIP"}},
+            "InvalidSpec",
+            "hostname and address exclude each other",
+        ),
+        ({"mode": "service", "service": {"hostname": "A.b"}}, "InvalidName", "spec.service.hostname"),
+        ({"mode": "service", "service": {"hostname": "a" * 254}}, "InvalidName", "spec.service.hostname"),
+        (
+            {"mode": "service", "service": {"address": "LoadBalancer", "nodeAddress": "InternalIP"}},
+            "InvalidSpec",
+            "only for address NodePort",
+        ),
+    ],
+)
+def test_an_address_that_contradicts_itself_is_refused(spec: dict[str, Any], reason: str, message: str) -> None:
+    """Also when an older CRD let it through."""
+    found = refused(**spec)
+    assert found[0] == reason
+    assert message in found[1]
+
+
+def test_where_a_service_is_reached_is_said_or_goes_by_its_type() -> None:
+    """Each part reaches its meaning."""
+    spec = parse(syncer(mode="service", service={"nodeAddress": "InternalIP"}, securePort="https"))
+    assert (spec.service_address, spec.node_address) == (ServiceAddress.AUTO, NodeAddress.INTERNAL)
+    assert (spec.secure_port, spec.fixed_host) == ("https", None)
+    assert parse(syncer(mode="service", service={"hostname": "a.b"})).fixed_host == "a.b"

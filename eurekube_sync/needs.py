@@ -1,0 +1,62 @@
+"""What a pass has to read beside Services and slices: Pods and Nodes cost time and rights, so only where needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from eurekube_sync.addresses import address_kind
+from eurekube_sync.catalog import Catalog, Catalogs
+from eurekube_sync.desired import every
+from eurekube_sync.errors import InvalidSyncer
+from eurekube_sync.model import ClusterView, SyncerObject, Unknown
+from eurekube_sync.scope import Scope
+from eurekube_sync.syncer import Mode, ServiceAddress, Syncer, parse, selected_namespace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What has to be read beside Services and slices."""
+
+    pods: frozenset[str] = frozenset()
+    """Namespaces."""
+    nodes: bool = False
+
+
+def needs_of(view: ClusterView, scope: Scope) -> Needs:
+    """What the syncers cannot do without: Pods where metadata comes from them, Nodes for node ports, and for zones
+    where the endpoints do not tell them."""
+    catalogs = Catalogs(view)
+    pods: set[str] = set()
+    nodes = False
+    for syncer in _with_wishes(view, scope):
+        namespace = selected_namespace(syncer)
+        catalog = catalogs.of(namespace)
+        if isinstance(catalog, Unknown):
+            continue
+        try:
+            spec = parse(syncer)
+        except InvalidSyncer:
+            continue  # it will freeze, and says why
+        if spec.presentation.needs_pods and syncer.deleted is None:
+            pods.add(namespace)
+        nodes = nodes or _needs_nodes(spec, catalog.data)
+    return Needs(pods=frozenset(pods), nodes=nodes)
+
+
+def _with_wishes(view: ClusterView, scope: Scope) -> Iterator[SyncerObject]:
+    """Most syncers have none of the fields that could need more: their specs are not parsed twice."""
+    for syncer in every(view.syncers):
+        wishes = syncer.spec.get("mode") == "service" or syncer.spec.get("metadataFrom") or syncer.spec.get("zone")
+        if wishes and scope.takes(syncer) and scope.may_select(syncer):
+            yield syncer
+
+
+def _needs_nodes(spec: Syncer, catalog: Catalog) -> bool:
+    if spec.mode is Mode.SERVICE:
+        services = catalog.matching(spec.selector) if spec.fixed_host is None else ()
+        return any(address_kind(service, spec) is ServiceAddress.NODE_PORT for service in services)
+    if spec.presentation.zones is None:
+        return False
+    slices = [piece for service in catalog.matching(spec.selector) for piece in catalog.slices_of(service)]
+    return any(endpoint.zone is None for piece in slices for endpoint in piece.endpoints)

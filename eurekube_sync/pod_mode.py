@@ -1,0 +1,114 @@
+"""`mode: pod`: each pod behind the Services is an instance, at its own address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from eurekube_sync.catalog import Catalog
+from eurekube_sync.endpoints import Backend, backends, chosen_ports, one_per_pod
+from eurekube_sync.errors import InvalidSyncer
+from eurekube_sync.instance import Builder, Found, Incomplete, Kept, Leaving, Site
+from eurekube_sync.model import InstanceKey, Service, ServicePort
+from eurekube_sync.syncer import Syncer
+
+
+@dataclass(frozen=True, slots=True)
+class _Listening:
+    """What listens on one of the ports that were asked for."""
+
+    by_identity: Mapping[str, Backend]
+    services: Mapping[str, Sequence[Service]]
+    """Behind which each stands, by name."""
+
+
+def serve_pods(
+    spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
+) -> Iterator[tuple[InstanceKey, Found] | Incomplete]:
+    """What each pod comes to. Raises InvalidSyncer, SourceUnknown."""
+    plain = None if spec.port is None and spec.secure_port is not None else chosen_ports(services, spec.port)
+    secure = None if spec.secure_port is None else chosen_ports(services, spec.secure_port)
+    chosen = {service.name: service for service, _ in [*(plain or ()), *(secure or ())]}
+    apps = {service.name: builder.app_name(service) for service, _ in plain or secure or ()}
+    family = _family(spec, list(chosen.values()))
+    truncated = [service for service in chosen.values() if any(piece.truncated for piece in catalog.slices_of(service))]
+    if truncated:
+        names = ", ".join(service.name for service in truncated)
+        message = f"the Endpoints of Service {names} are truncated: more stand behind it than are written there"
+        yield Incomplete(reason="EndpointsTruncated", message=message, unknown=True)
+    unsure = frozenset(service.name for service in truncated)
+    on_plain = None if plain is None else _listening(plain, catalog, family, unsure)
+    on_secure = None if secure is None else _listening(secure, catalog, family, unsure)
+    main, beside = (on_plain, on_secure) if on_plain is not None else (on_secure, None)
+    assert main is not None  # without a secure port there is a plain one
+    for identity, backend in main.by_identity.items():
+        if beside is not None and identity not in beside.by_identity:
+            continue  # it has one of the two ports, so it is none of the syncer's, as one that has neither
+        app, *others = sorted({apps[service.name] for service in main.services[identity]})
+        if others:
+            raise InvalidSyncer(
+                "AmbiguousService",
+                f"{backend.label} is behind the Services {', '.join([app, *others])}: name the app in spec.appName",
+            )
+        safe = on_secure.by_identity[identity].port if on_secure is not None else None
+        site = Site(
+            host=backend.address,
+            port=backend.port if on_plain is not None else None,
+            secure_port=safe,
+            pod=backend.pod,
+            node=backend.node,
+            zone=_zone(spec, backend, catalog),
+            services=main.services[identity],
+            label=backend.label,
+        )
+        yield builder.key(app, site), _found(spec, backend, site, app, catalog, builder)
+
+
+def _listening(
+    chosen: Sequence[tuple[Service, ServicePort]], catalog: Catalog, family: str, unsure: frozenset[str]
+) -> _Listening:
+    found: list[Backend] = []
+    services: dict[str, list[Service]] = {}
+    for service, port in chosen:
+        for backend in backends(service, port, catalog.slices_of(service), family=family):
+            if service.name in unsure and not backend.ready:
+                continue  # nothing is withdrawn for what a truncated list says
+            found.append(backend)
+            services.setdefault(backend.identity, []).append(service)
+    return _Listening({backend.identity: backend for backend in one_per_pod(found)}, services)
+
+
+def _family(spec: Syncer, services: Sequence[Service]) -> str:
+    """The one address family of the syncer's instances: the spec's, else the first that all its Services share, so that
+    a Service of another family does not read as one without endpoints."""
+    known = [service.ip_families for service in services if service.ip_families]
+    shared = [family for family in known[0] if all(family in families for families in known)] if known else ["IPv4"]
+    if spec.address_family is None and shared:
+        return shared[0]
+    if spec.address_family is not None and (not known or any(spec.address_family in families for families in known)):
+        return spec.address_family
+    offers = "; ".join(f"{service.name}: {', '.join(service.ip_families)}" for service in services)
+    raise InvalidSyncer("NoAddress", f"the Services have no address family in common, {offers}: set spec.addressFamily")
+
+
+def _zone(spec: Syncer, backend: Backend, catalog: Catalog) -> str:
+    if backend.zone is not None or spec.presentation.zones is None:
+        return backend.zone or ""
+    return next((node.zone for node in catalog.nodes if node.name == backend.node), "")
+
+
+def _found(spec: Syncer, backend: Backend, site: Site, app: str, catalog: Catalog, builder: Builder) -> Found:
+    kept = spec.keep_while_serving and backend.serving
+    if backend.terminating and not kept:
+        return Leaving(why=f"{backend.label} terminates", terminating=True)
+    up = backend.ready or (backend.terminating and kept)
+    if not up and spec.cancel_not_ready:
+        return Leaving(why=f"{backend.label} is not ready", terminating=False)
+    if spec.presentation.needs_pods and backend.pod is not None:
+        pod = catalog.pods.get(backend.pod.uid)
+        if pod is None:  # its slice and the list of pods are of two moments
+            why = f"{backend.label} is not in the list of pods, so its labels are not known"
+            return Kept(why=why, host=site.host, port=site.main_port)
+        site = site.with_pod(pod)
+    why = f"{backend.label} is {'ready' if up else 'not ready'}"
+    return builder.wanted(builder.key(app, site), site, up=up, why=why)

@@ -1,0 +1,249 @@
+"""The table of what a syncer can say: a row per field and case, a cluster's objects in, Eureka's instances out.
+
+The rows are in `fields.yaml`, written to be read. Here they become objects of a Kubernetes API, embedded or real, and
+what a pass makes of them becomes text again. What a row leaves out is the standard world: the syncer selects
+`app: rating`; the one Service `rating` has the port `http` (80 to the containers' `http`); two ready pods `rating-1`
+and `rating-2` stand at 10.0.0.1 and 10.0.0.2 on the node `node-a`, with the container port `http` 8080.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from eurekube_sync.desired import Claim, Desired, Frozen, Serving, claim_all
+from eurekube_sync.instance import Naming
+from eurekube_sync.model import Instance, LeaseTimes, Unknown
+from eurekube_sync.ownership import Ownership
+from eurekube_sync.ports import Cluster, EndpointsSource
+from eurekube_sync.scope import Scope
+from eurekube_sync.view import read_cluster
+
+Json = dict[str, Any]
+Send = Callable[[str, str, Json | None], Any]
+"""A call to the API: method, path, body. A PATCH is a merge patch."""
+
+_TABLE = Path(__file__).parent / "fields.yaml"
+_OUR_MARKS = "eurekube."
+_STANDARD: Json = {
+    "syncers": {"rating": {}},
+    "services": [{"metadata": {"name": "rating"}}],
+    "pods": [{"name": "rating-1", "ip": "10.0.0.1"}, {"name": "rating-2", "ip": "10.0.0.2"}],
+    "nodes": [{"name": "node-a"}],
+    "endpoints": [],
+    "slices": [],
+}
+NAMING = Naming(ownership=Ownership(owner="fields", cluster="c" * 8), lease=LeaseTimes(30, 300))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row of the table."""
+
+    field: str
+    name: str
+    given: Mapping[str, Any]
+    source: EndpointsSource
+    instances: list[Json]
+    leaving: list[str]
+    reasons: Mapping[str, str]
+    """Why a syncer is not served, or not wholly, by its name."""
+    message: str
+    """A part of what is said to a person."""
+
+    @property
+    def title(self) -> str:
+        """The row's name for a test."""
+        return f"{self.field}: {self.name}"
+
+
+def field_rows() -> list[Row]:
+    """The rows of the table, in its order."""
+    return [_row(item) for item in yaml.safe_load(_TABLE.read_text(encoding="utf-8"))]
+
+
+def _row(item: Json) -> Row:
+    given = {name: item.get(name, standard) for name, standard in _STANDARD.items()}
+    if "spec" in item:
+        given["syncers"] = {"rating": item["spec"]}
+    reason = item.get("reason", {})
+    known = {"field", "name", "spec", "source", "instances", "leaving", "reason", "message", *_STANDARD}
+    assert set(item) <= known, f"{item['name']}: unknown {set(item) - known}"
+    return Row(
+        field=item["field"],
+        name=item["name"],
+        given=given,
+        source=cast(EndpointsSource, item.get("source", "slices")),
+        instances=item.get("instances", []),
+        leaving=item.get("leaving", []),
+        reasons={"rating": reason} if isinstance(reason, str) else reason,
+        message=item.get("message", ""),
+    )
+
+
+def create(row: Row, send: Send, namespace: str) -> None:
+    """Puts the row's objects into a cluster."""
+    core, slices = f"/api/v1/namespaces/{namespace}", f"/apis/discovery.k8s.io/v1/namespaces/{namespace}"
+    for node in row.given["nodes"]:
+        name = node["name"]
+        send("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": _node_labels(node)}})
+        send("PATCH", f"/api/v1/nodes/{name}/status", {"status": _node_status(node)})
+    for service in row.given["services"]:
+        made = _service(service)
+        send("POST", f"{core}/services", made)
+        if "status" in service:
+            send("PATCH", f"{core}/services/{made['metadata']['name']}/status", {"status": service["status"]})
+    for endpoints in row.given["endpoints"]:
+        send("POST", f"{core}/endpoints", endpoints)
+    for piece in row.given["slices"]:
+        send("POST", f"{slices}/endpointslices", piece)
+    for pod in row.given["pods"]:
+        send("POST", f"{core}/pods", _pod(pod))
+        send("PATCH", f"{core}/pods/{pod['name']}/status", {"status": _pod_status(pod)})
+        if pod.get("terminating"):
+            send("DELETE", f"{core}/pods/{pod['name']}", {"gracePeriodSeconds": 300})
+    for name, spec in row.given["syncers"].items():
+        body = {
+            "apiVersion": "eurekube.io/v1",
+            "kind": "EurekaSyncer",
+            "metadata": {"name": name},
+            "spec": {"selector": {"app": "rating"}, **spec},
+        }
+        send("POST", f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers", body)
+
+
+def remove(row: Row, send: Send, namespace: str) -> None:
+    """Takes away what would stand in another row's way: nodes, and the addresses and node ports of Services."""
+    for node in row.given["nodes"]:
+        send("DELETE", f"/api/v1/nodes/{node['name']}", None)
+    for service in row.given["services"]:
+        send("DELETE", f"/api/v1/namespaces/{namespace}/services/{service['metadata']['name']}", None)
+
+
+def look(cluster: Cluster, namespace: str) -> Desired:
+    """What a pass makes of the cluster now."""
+    scope = Scope(namespaces=frozenset({namespace}))
+    identity = cluster.identity()
+    assert not isinstance(identity, Unknown), identity
+    return claim_all(read_cluster(cluster, identity, scope), NAMING, scope)
+
+
+def instances_of(desired: Desired) -> list[Instance]:
+    """All that should stand, by id."""
+    wanted = [desired.wanted(key) for key in sorted(desired.wanted_by)]
+    return [one.instance for one in wanted if one is not None]
+
+
+def differences_from(row: Row, desired: Desired, namespace: str) -> list[str]:
+    """In which ways the claims are not what the row says; none when they are."""
+    found = [_shown(instance) for instance in instances_of(desired)]
+    expected = [{"status": "UP", **instance} for instance in row.instances]
+    faults: list[str] = []
+    if len(found) != len(expected):
+        faults.append(f"{len(found)} instances, not {len(expected)}: {found}")
+    for one, other in zip(found, expected, strict=False):
+        faults += [f"{key}: {one.get(key)!r}, not {value!r}" for key, value in other.items() if one.get(key) != value]
+    claims = {ref.name: claim for ref, claim in desired.claims.items() if ref.namespace == namespace}
+    for name in {*row.reasons, *claims}:
+        reason = _reason(claims[name]) if name in claims else "no claim"
+        if reason != row.reasons.get(name, ""):
+            faults.append(f"syncer {name}: {reason or 'served'}, not {row.reasons.get(name) or 'served'}")
+    serving = [claim for claim in claims.values() if isinstance(claim, Serving)]
+    leaving = sorted(":".join(key.id.split(":")[3:]) for claim in serving for key in claim.leaving)
+    if leaving != sorted(row.leaving):
+        faults.append(f"leaving {leaving}, not {row.leaving}")
+    said = [text for name in sorted(claims) for text in _said(claims[name])]
+    if not any(row.message in text for text in said or [""]):
+        faults.append(f"said {said}, nothing of {row.message!r}")
+    return faults
+
+
+def _reason(claim: Claim) -> str:
+    if isinstance(claim, Frozen):
+        return claim.reason
+    if isinstance(claim, Serving) and claim.lost:
+        return "Conflict"
+    return claim.incomplete[0].reason if isinstance(claim, Serving) and claim.incomplete else ""
+
+
+def _said(claim: Claim) -> Iterator[str]:
+    if isinstance(claim, Frozen):
+        yield claim.message
+    elif isinstance(claim, Serving):
+        yield from (one.message for one in claim.incomplete)
+        yield from claim.warnings
+        yield from (f"held by {holder.name}" for holder in claim.lost.values())
+        yield from (leaving.why for leaving in claim.leaving.values())
+
+
+def _shown(instance: Instance) -> Json:
+    """An instance in Eureka's names; our own marks are left out of the metadata."""
+    return {
+        "app": instance.key.app,
+        "hostName": instance.host_name,
+        "ipAddr": instance.ip_addr,
+        "port": instance.port.number if instance.port.enabled else "off",
+        "securePort": instance.secure_port.number if instance.secure_port.enabled else "off",
+        "vipAddress": instance.vip_address,
+        "secureVipAddress": instance.secure_vip_address,
+        "status": instance.status.value,
+        "metadata": {key: text for key, text in instance.metadata.items() if not key.startswith(_OUR_MARKS)},
+        "syncer": instance.metadata["eurekube.syncer"].partition("/")[2],
+        "homePageUrl": instance.home_page_url,
+        "statusPageUrl": instance.status_page_url,
+        "healthCheckUrl": instance.health_check_url,
+    }
+
+
+def _service(service: Json) -> Json:
+    spec = {
+        "selector": {"app": "rating"},
+        "ports": [{"name": "http", "port": 80, "targetPort": "http"}],
+        **service.get("spec", {}),
+    }
+    metadata = {"labels": {"app": "rating"}, **service["metadata"]}
+    return {"metadata": metadata, "spec": {key: value for key, value in spec.items() if value is not None}}
+
+
+def _pod(pod: Json) -> Json:
+    ports = [{"name": name, "containerPort": number} for name, number in pod.get("ports", {"http": 8080}).items()]
+    return {
+        "metadata": {
+            "name": pod["name"],
+            "labels": {"app": "rating", **pod.get("labels", {})},
+            "annotations": pod.get("annotations", {}),
+        },
+        "spec": {
+            "nodeName": pod.get("node", "node-a"),
+            "containers": [{"name": "app", "image": "example.invalid/app:1", "ports": ports}],
+            "terminationGracePeriodSeconds": 300,
+        },
+    }
+
+
+def _pod_status(pod: Json) -> Json:
+    addresses = [pod["ip"]] if isinstance(pod["ip"], str) else pod["ip"]
+    return {
+        "phase": "Running",
+        "podIP": addresses[0],
+        "podIPs": [{"ip": address} for address in addresses],
+        "conditions": [{"type": "Ready", "status": str(pod.get("ready", True))}],
+    }
+
+
+def _node_labels(node: Json) -> Json:
+    zone = {"topology.kubernetes.io/zone": node["zone"]} if "zone" in node else {}
+    return {**zone, **node.get("labels", {})}
+
+
+def _node_status(node: Json) -> Json:
+    addresses = [{"type": "InternalIP", "address": node["internal"]}] if "internal" in node else []
+    addresses += [{"type": "ExternalIP", "address": node["external"]}] if "external" in node else []
+    return {
+        "addresses": addresses,
+        "conditions": [{"type": "Ready", "status": str(node.get("ready", True))}],
+    }

@@ -1,0 +1,78 @@
+"""Every row of the table of fields, on the embedded servers: `tests/cases/fields.yaml` is the documentation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eurekube_sync.cluster import InProcessConnection, KubernetesCluster
+from eurekube_sync.embedded.eureka import EmbeddedEureka
+from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
+from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.eureka.in_process import InProcessAdapter
+from eurekube_sync.manifests import load_crd
+from eurekube_sync.plan import differences
+from tests.cases.fields import Row, create, differences_from, field_rows, instances_of, look
+
+NAMESPACE = "fields"
+ROWS = field_rows()
+NOW = 1_800_000_000.0
+
+
+class Clock:
+    """A clock that stands."""
+
+    def now(self) -> float:
+        return NOW
+
+    def monotonic(self) -> float:
+        return NOW
+
+    def sleep(self, seconds: float) -> None:
+        raise AssertionError("nothing waits here")
+
+    def stopping(self) -> bool:
+        return False
+
+
+class Half:
+    """Chance that is always in the middle."""
+
+    def random(self) -> float:
+        return 0.5
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.title)
+def test_a_field_does_what_its_row_says(row: Row) -> None:
+    """Objects in, instances out; and Eureka gives each instance back as it was sent."""
+    server = EmbeddedKubernetes(lambda: NOW, definitions=[load_crd()], families=("IPv4", "IPv6"), derive_endpoints=True)
+
+    def send(method: str, path: str, body: Any) -> Any:
+        status, answer = server.call(method, path, body)
+        assert status < 300, answer
+        return answer
+
+    send("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    create(row, send, NAMESPACE)
+    cluster = KubernetesCluster(
+        InProcessConnection(server.handle), clock=Clock(), random=Half(), endpoints_source=row.source
+    )
+    desired = look(cluster, NAMESPACE)
+    assert differences_from(row, desired, NAMESPACE) == []
+    eureka = EmbeddedEureka(lambda: NOW)
+    options = ConnectionOptions(address=EurekaAddress(url="http://eureka.test/eureka"))
+    with EurekaClient(options, clock=Clock(), random=Half(), adapter=InProcessAdapter(eureka.handle)) as registry:
+        for instance in instances_of(desired):
+            registry.register(instance, dirty_timestamp=int(NOW * 1000))
+            stored = registry.read_instance(instance.key)
+            assert stored is not None
+            assert differences(instance, stored) == ()
+
+
+def test_the_table_has_rows_for_every_field_that_shapes_an_instance() -> None:
+    """What is chosen, and how a pass treats it, are other suites' matters."""
+    spec = load_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    chosen = {"selector", "syncerClass", "appName", "vipAddress", "secureVipAddress"}
+    treated = {"limit", "policy", "suspend", "onDuplicate", "maxRemovalPercent", "readinessGate"}
+    assert set(spec) - chosen - treated == {row.field.split(".")[0] for row in ROWS} - {"sources", "two syncers"}
