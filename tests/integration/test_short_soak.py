@@ -35,7 +35,7 @@ def test_a_daemon_beside_strangers_with_a_login_over_tls(
         ) as server,
         Shops(kubernetes_world, "short-soak", count=30) as shops,
     ):
-        daemon = Daemon(kubernetes_servers, server, tmp_path, owner="short-soak")
+        daemon = Daemon(kubernetes_servers, server, tmp_path, owner="short-soak", batch="off")
         keys = shops.keys("short-soak")
         figures = soak(server, daemon, keys, minutes=3, strangers=30, stranger_lease=30, falling_silent=3)
         show(capsys, "A daemon beside strangers, with a login over TLS", figures)

@@ -18,8 +18,10 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 class Daemon:
     """One process at a time. What all of them said is in one file."""
 
-    def __init__(self, servers: KubernetesServers, eureka: EurekaServer, folder: Path, *, owner: str) -> None:
-        """`folder` gets the kubeconfig, the password and what is said."""
+    def __init__(
+        self, servers: KubernetesServers, eureka: EurekaServer, folder: Path, *, owner: str, batch: str = "auto"
+    ) -> None:
+        """`folder` gets the kubeconfig, the password and what is said; `batch` is `--eureka-batch`."""
         self.owner = owner
         self._folder = folder
         kubeconfig = write_kubeconfig(
@@ -29,6 +31,7 @@ class Daemon:
             **{name: value for name, value in os.environ.items() if not name.startswith("EUREKUBE_SYNC_")},
             "EUREKUBE_SYNC_OWNER": owner,
             "EUREKUBE_SYNC_EUREKA_URL": eureka.url,
+            "EUREKUBE_SYNC_EUREKA_BATCH": batch,
             "KUBECONFIG": str(kubeconfig),
         }
         if eureka.basic_auth is not None:

@@ -42,6 +42,13 @@ class Strangers:
         self._stopped = frozenset(self.keys[:count])
         return self.keys[:count]
 
+    def register(self, key: Key) -> None:
+        """Registers one of its own, as it is, and renews it."""
+        body = {"instance": self._body(key, self.keys.index(key))}
+        with self._session() as session:
+            session.post(f"{self._server.url}/apps/{key.app}", json=body, timeout=_CALL_SECONDS).raise_for_status()
+            self._renew(session, key)
+
     def _run(self) -> None:
         session = self._session()
         begun = time.monotonic()
@@ -86,11 +93,8 @@ class Strangers:
         }
 
     def __enter__(self) -> Self:
-        session = self._session()
-        for number, key in enumerate(self.keys):
-            body = {"instance": self._body(key, number)}
-            session.post(f"{self._server.url}/apps/{key.app}", json=body, timeout=_CALL_SECONDS).raise_for_status()
-            self._renew(session, key)
+        for key in self.keys:
+            self.register(key)
         self._thread.start()
         return self
 

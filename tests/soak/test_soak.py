@@ -17,25 +17,36 @@ from tests.soak.shops import Shops
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("crd")]
 
 OUTAGE_SECONDS = 9 * 60
+LEAST_MINUTES = 5
+"""Within which a stranger with a lease of 90 s falls silent and is gone."""
 
 
+@pytest.mark.parametrize(("batch", "part"), [("auto", 1), ("off", 1 / 3)], ids=["batches", "singly"])
 def test_a_daemon_beside_strangers(
     kubernetes_servers: KubernetesServers,
     kubernetes_world: KubernetesWorld,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     minutes: float,
+    batch: str,
+    part: float,
 ) -> None:
     """500 of ours beside 500 of another owner: registered once, renewed every 30 s, and evictions of others go on."""
     with (
         EurekaServer(stock_timings=True, access_log=True) as server,
-        Shops(kubernetes_world, "soak", count=500) as shops,
+        Shops(kubernetes_world, f"soak-{batch}", count=500) as shops,
     ):
-        daemon = Daemon(kubernetes_servers, server, tmp_path, owner="soak")
+        daemon = Daemon(kubernetes_servers, server, tmp_path, owner="soak", batch=batch)
         figures = soak(
-            server, daemon, shops.keys("soak"), minutes=minutes, strangers=500, stranger_lease=90, falling_silent=20
+            server,
+            daemon,
+            shops.keys("soak"),
+            minutes=max(part * minutes, LEAST_MINUTES),
+            strangers=500,
+            stranger_lease=90,
+            falling_silent=20,
         )
-        show(capsys, "A daemon beside strangers", figures)
+        show(capsys, f"A daemon beside strangers, --eureka-batch {batch}", figures)
 
 
 def test_a_daemon_with_a_login_over_tls(
@@ -60,7 +71,7 @@ def test_a_daemon_with_a_login_over_tls(
             server,
             daemon,
             shops.keys("soak-tls"),
-            minutes=max(minutes / 3, 5),
+            minutes=max(minutes / 3, LEAST_MINUTES),
             strangers=50,
             stranger_lease=90,
             falling_silent=5,

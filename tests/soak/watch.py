@@ -41,9 +41,18 @@ class Watch:
         """What was seen the first time that an instance was lost."""
         self.reads = 0
         self.rounds = 0
+        self.longest_round = 0.0
+        """Seconds."""
         self.renewals: dict[Key, list[float]] = {}
         """When the lease was renewed, seconds since 1970, as each server in turn told; each renewal once, if rounds are
         shorter than the time between two."""
+
+        self._registrations: dict[Key, set[tuple[str, int]]] = {}
+
+    def registered_again(self, key: Key) -> int:
+        """How often it was registered anew on one and the same server while it was watched."""
+        seen = self._registrations.get(key, set())
+        return len(seen) - len({url for url, _ in seen})
 
     def expect(self, keys: Iterable[Key]) -> None:
         """From now on these have to be UP, and those that were expected before."""
@@ -73,6 +82,7 @@ class Watch:
                     self._look(key, sessions)
             if expected:
                 self.rounds += 1
+                self.longest_round = max(self.longest_round, time.monotonic() - begun)
             else:
                 self._ended.wait(0.05)
 
@@ -98,6 +108,7 @@ class Watch:
             return str(answer.status_code)
         instance: dict[str, Any] = answer.json()["instance"]
         lease = instance["leaseInfo"]
+        self._registrations.setdefault(key, set()).add((server.url, lease["registrationTimestamp"]))
         renewed = lease["lastRenewalTimestamp"] / 1000 - lease["durationInSecs"]  # told as renewal plus duration
         known = self.renewals.setdefault(key, [])
         if not known or renewed > known[-1]:
