@@ -65,6 +65,7 @@ class Program:
             **{name: value for name, value in os.environ.items() if not name.startswith(("EUREKUBE_SYNC_", "COLUMNS"))},
             "EUREKUBE_SYNC_OWNER": story.OWNER,
             "EUREKUBE_SYNC_EUREKA_URL": self.eureka_url or self.playground.eureka_url,
+            "EUREKUBE_SYNC_EUREKA_BATCH": "off",  # a call is an instance
             "KUBECONFIG": str(self.playground.kubeconfig),
             "HOME": str(self.folder),
             **variables,

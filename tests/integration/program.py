@@ -95,6 +95,8 @@ class Program:
     folder: Path
     owner: str
     options: tuple[str, ...] = ()
+    batch: str = "off"
+    """--eureka-batch; off, so that a call is an instance."""
     seen: list[str] = field(default_factory=list)
 
     def run(self, *options: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
@@ -120,6 +122,7 @@ class Program:
                 **{name: value for name, value in os.environ.items() if not name.startswith("EUREKUBE_SYNC_")},
                 "EUREKUBE_SYNC_OWNER": self.owner,
                 "EUREKUBE_SYNC_EUREKA_URL": f"{self.eureka.url}/eureka",
+                "EUREKUBE_SYNC_EUREKA_BATCH": self.batch,
                 "EUREKUBE_SYNC_DEBUG": "1",
                 "KUBECONFIG": str(kubeconfig),
             },

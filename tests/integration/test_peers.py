@@ -85,7 +85,7 @@ def wait_until(reached: Callable[[], bool], tell: Callable[[], str], *, seconds:
         time.sleep(0.3)
 
 
-@pytest.fixture
+@pytest.fixture(params=["off", "auto"])
 def pair(
     servers: tuple[EurekaServer, EurekaServer],
     kubernetes_servers: KubernetesServers,
@@ -107,9 +107,12 @@ def pair(
             folder=tmp_path,
             owner=f"t{abs(hash(request.node.nodeid)) % 10**8}",
             options=("--registry-cache=3s", f"--eureka-url={urls}"),
+            batch=request.param,
         )
         config = write_kubeconfig(tmp_path / "lives-on", url=kubernetes.url, token=program.token)
-        connection = Connection(eureka_url=urls, kubeconfig=str(config), call_timeout=2, sweep_interval=1)
+        connection = Connection(
+            eureka_url=urls, kubeconfig=str(config), call_timeout=2, sweep_interval=1, eureka_batch=request.param
+        )
         with connect(connection, SystemClock()) as world:
             uid = kubernetes_world.request("GET", "/api/v1/namespaces/kube-system")["metadata"]["uid"]
             yield Pair(first=first, second=second, program=program, world=world, cluster_uid=uid)

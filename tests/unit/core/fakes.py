@@ -164,6 +164,8 @@ class Registry:
         """How many items a batch takes; None: it takes none."""
         self.lacking: set[InstanceKey] = set()
         """Keys that a second server lacks, as far as batches tell."""
+        self.anothers: set[InstanceKey] = set()
+        """Keys under which another's instance stands there."""
 
     batch_size_of_all: int | None = None
     """For every registry that is made from now on."""
@@ -307,6 +309,8 @@ class FakeBatches:
 
     def level(self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
         def one(item: Dated) -> Batched:
+            if item.instance.key in self._registry.anothers:
+                return Batched.CONFLICT
             self._registry.lacking.discard(item.instance.key)
             return Batched.DONE
 

@@ -348,3 +348,121 @@ def test_threads_do_what_one_after_the_other_does() -> None:
         assert workers.each(lambda n: n * 2, range(20)) == InTurn().each(lambda n: n * 2, range(20))
         with pytest.raises(ZeroDivisionError):
             workers.each(lambda n: 1 // n, [1, 0])
+
+
+# --- Batches -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def batching(bench: Bench) -> Bench:
+    """The same, with a registry that takes batches of two."""
+    bench.registry.batch_size = 2
+    return bench
+
+
+def test_renewals_go_in_batches_and_each_has_its_outcome(batching: Bench) -> None:
+    """Renewed, or gone; and what was renewed is not due again in the same period."""
+    batching.applier._renewals = RenewalLedger(period=30, slack=0)
+    batching.registry.put(*(stored(instance(number)) for number in (1, 2, 4, 5)))
+    for wanted in ({1: Result.DONE, 2: Result.DONE, 3: Result.GONE, 4: Result.DONE, 5: Result.DONE}, {3: Result.GONE}):
+        outcomes = batching.applier.renew([renew(number) for number in range(1, 6)])
+        assert {o.action.key: o.result for o in outcomes} == {key(n): result for n, result in wanted.items()}
+    assert batching.wire.calls == ["renew_batch 2", "renew_batch 2", "renew_batch 1", "renew_batch 1"]
+
+
+def test_what_a_batch_does_not_tell_is_called_singly(batching: Bench) -> None:
+    """The single call says what is wrong with it; the others of the batch are done."""
+    batching.registry.put(*(stored(instance(number)) for number in (1, 2)))
+    batching.registry.refuse[key(1)] = RegistryRejected("400: no address")
+    outcomes = {o.action.key: o for o in batching.applier.renew([renew(1), renew(2)])}
+    assert (outcomes[key(1)].result, outcomes[key(1)].detail) == (Result.FAILED, "400: no address")
+    assert outcomes[key(2)].result is Result.DONE
+    assert batching.wire.calls == ["renew_batch 2", f"renew {key(1)}"]
+
+    batching.wire.calls.clear()
+    outcomes = {o.action.key: o for o in batching.applier.change([register(1), register(3)], {})}
+    assert [outcomes[key(n)].result for n in (1, 3)] == [Result.FAILED, Result.DONE]
+    assert batching.wire.calls == ["register_batch 2", f"register {key(1)}"]
+
+    batching.wire.calls.clear()
+    outcomes = {o.action.key: o for o in batching.applier.withdraw([cancel(1), cancel(2)], {})}
+    assert [outcomes[key(n)].result for n in (1, 2)] == [Result.FAILED, Result.DONE]
+    assert batching.wire.calls == ["cancel_batch 2", f"cancel {key(1)}"]
+
+
+def test_updates_and_what_must_stay_are_in_no_batch(batching: Bench) -> None:
+    """A change is a POST of its own; a barred syncer registers nothing, and a blocked cancel is not made."""
+    batching.registry.put(*(stored(instance(number)) for number in (1, 2, 3)))
+    assert only(batching.applier.change([register(4)], {REF: "no finalizer"})).result is Result.FAILED
+    batching.applier.change([update(1, becomes=DOWN)], {})
+    outcomes = batching.applier.withdraw([cancel(2), cancel(3), update(1, was=DOWN)], {key(2): "why"})
+    assert {o.action.key: o.result for o in outcomes} == {
+        key(1): Result.DONE,
+        key(2): Result.HELD_BACK,
+        key(3): Result.DONE,
+    }
+    assert "register_batch" not in batching.wire.verbs()
+    assert batching.wire.calls.count("cancel_batch 1") == 1
+
+
+def test_lapsed_instances_are_read_and_brought_back_in_batches(batching: Bench) -> None:
+    """Only where an uncached read shows nothing: another's place is not taken, and what stands needs a newer date."""
+    unknown = stored(instance(2), status=InstanceStatus.UNKNOWN, timestamp=int(START * 1000) + 5)
+    batching.registry.put(stored(instance(1), metadata={}), unknown)
+    outcomes = batching.applier.change([renew(number, heal=True) for number in (1, 2, 3)], {})
+    assert {o.action.key: o.result for o in outcomes} == {
+        key(1): Result.CONFLICT,
+        key(2): Result.HEALED,
+        key(3): Result.HEALED,
+    }
+    assert "register_batch 1" in batching.wire.calls
+    assert (batching.status(2), batching.status(3)) == (UP, UP)
+
+
+def test_what_a_server_lacks_is_brought_to_it_where_it_is_desired(batching: Bench) -> None:
+    """Not what nobody desires, nor what a person put out of service, nor what is barred."""
+    batching.registry.put(*(stored(instance(number)) for number in range(1, 5)))
+    batching.registry.lacking = {key(number) for number in range(1, 5)}
+    renewed = batching.applier.renew([renew(1, heal=True), renew(2), renew(3, heal=True, status=OUT), renew(4)])
+    assert [o.result for o in renewed] == [Result.DONE] * 4
+    assert all(outcome.lacking for outcome in renewed)
+    assert batching.applier.level(renewed, {REF: "no finalizer"}) == []
+    assert batching.applier.level(renewed, {}) == []
+    assert batching.wire.calls.count("level_batch 1") == 1
+    assert batching.registry.lacking == {key(2), key(3), key(4)}
+
+
+def test_anothers_instance_on_a_server_that_lacks_ours_is_a_conflict(batching: Bench) -> None:
+    """It stands on the others all the same."""
+    batching.registry.put(stored(instance(1)))
+    batching.registry.lacking = {key(1)}
+    batching.registry.anothers = {key(1)}
+    (conflict,) = batching.applier.level(batching.applier.renew([renew(heal=True)]), {})
+    assert (conflict.result, conflict.status) == (Result.CONFLICT, UP)
+
+
+def test_after_the_deadline_no_batch_is_begun(batching: Bench) -> None:
+    """Between two batches the time is looked at, and the rest is said not to have been tried."""
+    batching.registry.put(*(stored(instance(number)) for number in range(1, 6)))
+    batching.wire.then = lambda: batching.clock.sleep(70)
+    outcomes = batching.applier.renew([renew(number) for number in range(1, 6)])
+    assert batching.wire.calls == ["renew_batch 2", "renew_batch 2"]
+    results = [outcome.result for outcome in outcomes]
+    assert (results.count(Result.DONE), results.count(Result.NOT_TRIED)) == (4, 1)
+    batching.registry.lacking = {key(1)}
+    renewed = [replace(outcome, action=renew(1, heal=True), lacking=True) for outcome in outcomes[:1]]
+    assert batching.applier.level(renewed, {}) == []
+    assert len(batching.wire.calls) == 2
+
+
+def test_batches_that_end_on_the_way_leave_the_rest_to_single_calls(batching: Bench) -> None:
+    """In the same pass; no lease is forgotten."""
+    batching.registry.put(*(stored(instance(number)) for number in range(1, 6)))
+
+    def end() -> None:
+        batching.registry.batch_size = None
+
+    batching.wire.then = end
+    outcomes = batching.applier.renew([renew(number) for number in range(1, 6)])
+    assert {outcome.result for outcome in outcomes} == {Result.DONE}
+    assert batching.wire.verbs() == ["renew_batch", "renew", "renew", "renew"]

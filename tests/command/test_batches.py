@@ -1,0 +1,76 @@
+"""`--eureka-batch` as a user meets it: by itself where it is safe, in a dry run, off when told, and in keepalive."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from eurekube_sync.embedded.http import LoopbackServer, Request, Response
+from eurekube_sync.exit_codes import ExitCode
+from tests.command.program import Program
+
+
+@pytest.mark.parametrize("command", ["run", "keepalive"])
+def test_by_default_a_single_server_takes_batches(settled: Program, command: str) -> None:
+    """A list and the question; a batch of one that nothing has, and one with the renewals."""
+    ended = settled.command(command, EUREKUBE_SYNC_EUREKA_BATCH=None)
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    assert "2 renewed" in ended.out
+    assert ended.eureka == {"GET": 2, "POST": 2}
+    assert "Renewals go to the Eureka server in batches of 250" in ended.err
+
+
+def test_a_dry_run_shows_which_way_it_is_and_writes_nothing(settled: Program) -> None:
+    """In the table, in JSON, and off without a word."""
+    ended = settled.run("--dry-run", "--eureka-batch", "auto")
+    assert (
+        "Renewals go to the Eureka server in batches of 250: all replicas that the servers name are known." in ended.out
+    )
+    assert ended.eureka == {"GET": 2}
+    found = json.loads(settled.run("--dry-run", "--eureka-batch", "on", "-o", "json").out)["eurekaBatch"]
+    assert found == {
+        "on": True,
+        "why": "Renewals go to the Eureka server in batches of 250: --eureka-batch is on.",
+    }
+    ended = settled.run("--dry-run", "--eureka-batch", "off", "-o", "json")
+    assert json.loads(ended.out)["eurekaBatch"] is None
+    assert ended.eureka == {"GET": 1}
+
+
+def test_a_load_balancer_ends_as_plain_renewals(settled: Program) -> None:
+    """Its servers name each other by addresses that were not given."""
+    page = (
+        b"<s><applicationStats><registered-replicas>http://joe:s3cr3t@eureka-2:8761/eureka/</registered-replicas>"
+        b"</applicationStats></s>"
+    )
+
+    def forward(request: Request) -> Response:
+        if request.path == "/eureka/status":
+            return Response(status=200, body=page, content_type="application/xml")
+        return settled.playground.eureka.handle(request)
+
+    with LoopbackServer(forward) as balancer:
+        url = f"{balancer.url}/eureka"
+        ended = settled.run("--eureka-url", url, "--eureka-batch", "auto", "-o", "json")
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    told = json.loads(ended.out)
+    assert not told["eurekaBatch"]["on"]
+    assert f"{url} replicates to http://eureka-2:8761/eureka, which --eureka-url does not name" in ended.err
+    assert "s3cr3t" not in ended.out + ended.err
+    assert "2 renewed" in told["summary"]
+
+
+def test_a_refused_batch_path_falls_back_and_says_what_to_allow(settled: Program) -> None:
+    """All is renewed all the same."""
+
+    def guarded(request: Request) -> Response:
+        if "peerreplication" in request.path:
+            return Response(status=403, body=b"{}")
+        return settled.playground.eureka.handle(request)
+
+    with LoopbackServer(guarded) as server:
+        ended = settled.run("--eureka-url", f"{server.url}/eureka", "--eureka-batch", "on")
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    assert "2 renewed" in ended.out
+    assert ended.err.count("/eureka/peerreplication/**") == 1
