@@ -106,6 +106,7 @@ def connect_registry(connection: Connection, clock: Clock) -> Iterator[RegistryW
 def _registry(connection: Connection, clock: Clock, chance: Random, limit: TimeLimit) -> Iterator[Registry]:
     from eurekube_sync.eureka import ConnectionOptions, EurekaClient
     from eurekube_sync.eureka.batches import BatchingRegistry, BatchMode
+    from eurekube_sync.eureka.doubts import Doubts
     from eurekube_sync.eureka.peers import SWEEP_SECONDS, EurekaPeers, parse_addresses
     from eurekube_sync.eureka.rests import Rests
 
@@ -126,7 +127,7 @@ def _registry(connection: Connection, clock: Clock, chance: Random, limit: TimeL
     for warning in connection.eureka_access.warnings:
         _log.warning("%s", warning)
     sweep = SWEEP_SECONDS if connection.sweep_interval is None else connection.sweep_interval
-    rests = None if single else Rests(clock)
+    rests, doubts = None if single else Rests(clock), Doubts()
     with ExitStack() as opened:
 
         def clients(of_them: ConnectionOptions) -> dict[str, EurekaClient]:
@@ -140,7 +141,7 @@ def _registry(connection: Connection, clock: Clock, chance: Random, limit: TimeL
         servers = clients(options)
         registry: Registry = servers[addresses[0].url]
         if not single:
-            registry = EurekaPeers(servers, clock=clock, limit=limit, rests=rests, sweep_seconds=sweep)
+            registry = EurekaPeers(servers, clock=clock, limit=limit, rests=rests, doubts=doubts, sweep_seconds=sweep)
         mode = BatchMode(connection.eureka_batch)
         if mode is BatchMode.OFF:
             yield registry
@@ -155,6 +156,7 @@ def _registry(connection: Connection, clock: Clock, chance: Random, limit: TimeL
             limit=limit,
             workers=opened.enter_context(ThreadWorkers(connection.concurrency * len(servers))),
             rests=rests,
+            doubts=doubts,
             dry_run=connection.dry_run,
             ask_seconds=sweep,
         )

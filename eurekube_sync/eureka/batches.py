@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.errors import RegistryDenied, RegistryError, RegistryRejected, RegistryUnavailable
 from eurekube_sync.eureka import replication
+from eurekube_sync.eureka.doubts import Doubts
 from eurekube_sync.eureka.rests import Rests
 from eurekube_sync.model import Batching, Complete, Instance, InstanceKey, ObservedInstance, Source
 from eurekube_sync.ports import Batched, Batches, Clock, Dated, Registry, Workers
@@ -68,8 +69,8 @@ class BatchingRegistry:
     minutes, and whenever a server comes back.
 
     All else is `inner`'s. `servers` by printable address, those of `inner`; `asked` are the same with short timeouts,
-    for one that hangs must not eat the time of a list. `rests` are shared with `inner`; None where there is one server.
-    `dry_run` asks nothing that is a write in form, and then nothing is written in batches.
+    for one that hangs must not eat the time of a list. `rests`, None where there is one server, and `doubts` are shared
+    with `inner`. `dry_run` asks nothing that is a write in form, and then nothing is written in batches.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class BatchingRegistry:
         limit: TimeLimit,
         workers: Workers,
         rests: Rests | None = None,
+        doubts: Doubts | None = None,
         dry_run: bool = False,
         ask_seconds: float = ASK_SECONDS,
     ) -> None:
@@ -99,7 +101,10 @@ class BatchingRegistry:
         self._lost: dict[str, tuple[float, str]] = {}
         """Servers that did not answer when they were last called, since when (monotonic), and why."""
         self._told: Batching | None = None
-        self._batches = EverywhereBatches(servers, clock=clock, limit=limit, workers=workers, rests=rests)
+        self._doubts = doubts if doubts is not None else Doubts()
+        self._batches = EverywhereBatches(
+            servers, clock=clock, limit=limit, workers=workers, rests=rests, doubts=self._doubts
+        )
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
         """The list; then the servers are asked that have not said yet whether batches are safe, or were away."""
@@ -115,8 +120,10 @@ class BatchingRegistry:
         return self._inner.read_instance(key)
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
-        """POST."""
+        """POST. Whether the other servers have heard of it is looked at when it is renewed."""
         self._inner.register(instance, dirty_timestamp=dirty_timestamp)
+        if len(self._asked) > 1:
+            self._doubts.posted(instance.key)
 
     def renew(self, key: InstanceKey) -> bool:
         """PUT."""
@@ -124,6 +131,7 @@ class BatchingRegistry:
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
         """DELETE."""
+        self._doubts.settle(key)
         return self._inner.cancel(key, ours=ours)
 
     def batches(self) -> Batches | None:
@@ -248,13 +256,21 @@ class EverywhereBatches:
     size = SIZE
 
     def __init__(
-        self, servers: Mapping[str, Server], *, clock: Clock, limit: TimeLimit, workers: Workers, rests: Rests | None
+        self,
+        servers: Mapping[str, Server],
+        *,
+        clock: Clock,
+        limit: TimeLimit,
+        workers: Workers,
+        rests: Rests | None,
+        doubts: Doubts,
     ) -> None:
         self._servers = dict(servers)
         self._clock = clock
         self._limit = limit
         self._workers = workers
         self._rests = rests
+        self._doubts = doubts
         self._admitted: frozenset[str] = frozenset()
         self._left_out: set[str] = set()
         self._lacking: dict[InstanceKey, frozenset[str]] = {}
@@ -271,15 +287,26 @@ class EverywhereBatches:
         return [name for name in self._servers if name in self._admitted and name not in self._left_out]
 
     def renew(self, keys: Sequence[InstanceKey]) -> list[Batched]:
-        """A heartbeat of each, everywhere."""
-        codes = self._everywhere([replication.heartbeat(key) for key in keys])
-        found = []
-        for index, key in enumerate(keys):
+        """A heartbeat of each, everywhere. What is in doubt is looked at, and left to a single call if it differs."""
+        sure = [key for key in keys if key not in self._doubts or self._alike(key)]
+        codes = self._everywhere([replication.heartbeat(key) for key in sure])
+        found = dict.fromkeys(keys, Batched.UNSETTLED)
+        for index, key in enumerate(sure):
             of_key = {name: one[index] for name, one in codes.items()}
-            found.append(_renewed(of_key))
-            if found[-1] is Batched.PARTLY:
+            found[key] = _renewed(of_key)
+            if found[key] is Batched.PARTLY:
                 self._lacking[key] = frozenset(name for name, code in of_key.items() if code == 404)
-        return found
+        return [found[key] for key in keys]
+
+    def _alike(self, key: InstanceKey) -> bool:
+        """Whether all servers hold the same, which ends the doubt. One that lacks it shows in the heartbeat."""
+        copies = [self._read(name, key) for name in self.usable()]
+        ages = {copy.last_dirty_timestamp for copy in copies if isinstance(copy, ObservedInstance)}
+        if len(ages) > 1:
+            return False
+        if _UNREAD not in copies and len(copies) == len(self._servers):
+            self._doubts.settle(key)
+        return True
 
     def register(self, items: Sequence[Dated]) -> list[Batched]:
         """A registration of each, everywhere, then a heartbeat: a server says 200 of one that it has rejected, too."""
@@ -310,6 +337,8 @@ class EverywhereBatches:
 
     def cancel(self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
         """A cancel of each wherever it is ours. A single server has been read by the caller; of several each one is."""
+        for key in keys:
+            self._doubts.settle(key)
         names = self.usable()
         gone = self._workers.each(lambda name: self._cancelled(name, keys, ours), names)
         settled = [bool(names) and all(one[index] for one in gone) for index in range(len(keys))]

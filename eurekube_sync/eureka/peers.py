@@ -21,6 +21,7 @@ from eurekube_sync.errors import (
     RegistryUnusable,
 )
 from eurekube_sync.eureka.address import EurekaAddress
+from eurekube_sync.eureka.doubts import Doubts
 from eurekube_sync.eureka.rests import Rests, alike
 from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, ObservedInstance, Source, Unknown
 from eurekube_sync.ownership import OWNER
@@ -86,6 +87,7 @@ class EurekaPeers:
         clock: Clock,
         limit: TimeLimit | None = None,
         rests: Rests | None = None,
+        doubts: Doubts | None = None,
         sweep_seconds: float = SWEEP_SECONDS,
     ) -> None:
         """`peers` by printable address, the preferred one first; `limit` is the one that their clients keep."""
@@ -93,6 +95,7 @@ class EurekaPeers:
         self._clock = clock
         self._limit = limit or TimeLimit(clock)
         self._rests = rests or Rests(clock)
+        self._doubts = doubts or Doubts()
         self._sweep_seconds = sweep_seconds
         self._swept: int | None = None
         self._owed: set[str] = set()
@@ -258,7 +261,7 @@ class EurekaPeers:
         """List the other peers when a sweep is due, or those that are owed one, for what the first one lacks."""
         due = self._sweep_due()
         self._owed |= self._rests.back()
-        known = {instance.key for instance in listed.data}
+        known = {instance.key: instance.last_dirty_timestamp for instance in listed.data}
         for name in self._reachable(without=first):
             if name in without or not (due or name in self._owed):
                 continue
@@ -274,6 +277,8 @@ class EurekaPeers:
             for instance in theirs.data:
                 if instance.key not in known and OWNER in instance.metadata:
                     self._strays.setdefault(instance.key, {})[name] = instance
+            ages = ((one.key, one.last_dirty_timestamp) for one in theirs.data)
+            self._doubts.differing(name, (key for key, age in ages if known.get(key, age) != age))
         self._owed.discard(first)
 
     def _not_seen(self, name: str, theirs: Unknown) -> None:

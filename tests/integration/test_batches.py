@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+import requests
 
 from eurekube_sync.cli.connect import Connection, connect
 from eurekube_sync.clock import SystemClock
+from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient, replication
 from eurekube_sync.exit_codes import ExitCode, of_report
+from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
+from eurekube_sync.ports import Dated
 from eurekube_sync.reconcile import PassReport, PassSettings, World, reconcile
 from tests.integration.program import CountingProxy, Registry
-from tests.integration.test_peers import register_on, wait_until
+from tests.integration.test_peers import UNREPLICATED, register_on, wait_until
 from tests.integration.test_safety import (
     create_syncer,
     give_endpoints,
@@ -38,19 +43,25 @@ def servers() -> Iterator[tuple[EurekaServer, EurekaServer]]:
 
 
 @contextmanager
-def program(kubernetes: KubernetesServers, *urls: str, mode: str) -> Iterator[World]:
+def program(
+    kubernetes: KubernetesServers, *urls: str, mode: str, sweep_interval: float | None = None
+) -> Iterator[World]:
     """The program, living on from pass to pass; each renews all."""
     connection = Connection(
-        eureka_url=",".join(urls), kubeconfig=str(kubernetes.kubeconfig), call_timeout=5, eureka_batch=mode
+        eureka_url=",".join(urls),
+        kubeconfig=str(kubernetes.kubeconfig),
+        call_timeout=5,
+        eureka_batch=mode,
+        sweep_interval=sweep_interval,
     )
     with connect(connection, SystemClock()) as world:
         yield world
 
 
-def run(world: World) -> PassReport:
+def run(world: World, owner: str = OWNER) -> PassReport:
     """A pass, a second after the last."""
     time.sleep(1)
-    report = reconcile(world, PassSettings(owner=OWNER, registry_cache=3))
+    report = reconcile(world, PassSettings(owner=owner, registry_cache=3))
     assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.OK, report
     return report
 
@@ -134,3 +145,66 @@ def test_with_auto_a_peer_that_comes_back_empty_is_brought_level(
                 id_: "UP" if id_ in kept else None for id_ in ids
             }
     assert Registry(url=first.url).instance("SHOP", "dc:shop:9") == stranger
+
+
+@pytest.mark.parametrize("younger", [0, 1])
+def test_a_change_that_one_peer_missed_reaches_it(
+    servers: tuple[EurekaServer, EurekaServer],
+    kubernetes_servers: KubernetesServers,
+    kubernetes_world: KubernetesWorld,
+    younger: int,
+) -> None:
+    """A batch cannot tell it; what differs is renewed singly, and the servers exchange the younger copy."""
+    addresses = give_endpoints(kubernetes_world, 3)
+    create_syncer(kubernetes_world)
+    owner = f"younger-{younger}"
+    id_ = f"{owner}:safety:shop:{addresses[0]}:8080"
+    registries = [Registry(url=server.url) for server in servers]
+
+    def ages() -> list[str]:
+        return [str((one.instance("SHOP", id_) or {}).get("lastDirtyTimestamp")) for one in registries]
+
+    with program(kubernetes_servers, *(server.url for server in servers), mode="auto", sweep_interval=1) as world:
+        run(world, owner)
+        body = {
+            **(registries[0].instance("SHOP", id_) or {}),
+            "lastDirtyTimestamp": str(int(time.time() * 1000) + 5000),
+        }
+        body["overriddenstatus"] = body.pop("overriddenStatus", "UNKNOWN")
+        url = f"{servers[younger].url}/apps/SHOP"
+        requests.post(url, json={"instance": body}, headers=UNREPLICATED, timeout=10).raise_for_status()
+        assert len(set(ages())) == 2
+        time.sleep(2)  # until the lists show it
+        run(world, owner)
+        batching = world.registry.batching()
+        assert batching is not None
+        assert batching.on
+        wait_until(lambda: len(set(ages())) == 1, lambda: str(ages()), seconds=10)
+        assert ages()[0] == body["lastDirtyTimestamp"]
+
+
+def test_a_peer_hands_no_batch_on(servers: tuple[EurekaServer, EurekaServer]) -> None:
+    """What is registered in a batch stands there alone, also after a heartbeat: so a batch goes to every server."""
+    first, second = servers
+    options = ConnectionOptions(address=EurekaAddress.parse(first.url))
+    with EurekaClient(options, clock=SystemClock(), random=random.Random(0)) as client:
+        key = InstanceKey("HANDED", "handed:1")
+        wanted = Instance(
+            key=key,
+            host_name="10.0.0.1",
+            ip_addr="10.0.0.1",
+            port=Port(8080, True),
+            secure_port=Port(443, False),
+            vip_address="handed",
+            secure_vip_address="handed",
+            status=InstanceStatus.UP,
+            lease=LeaseTimes(30, 300),
+            metadata={},
+        )
+        for item in (replication.register(Dated(wanted, 1)), replication.heartbeat(key)):
+            assert [client.replicate(body, items=n) for body, n in replication.bodies([item])] == [(200,)]
+        time.sleep(2)
+        held = [Registry(url=server.url).status(*key) for server in servers]
+        assert held == ["UP", None]
+        assert client.cancel(key)
+    assert Registry(url=second.url).status(*key) is None

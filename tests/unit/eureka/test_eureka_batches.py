@@ -16,6 +16,7 @@ from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.errors import RegistryUnusable
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.eureka.batches import ASK_SECONDS, BatchingRegistry, BatchMode
+from eurekube_sync.eureka.doubts import Doubts
 from eurekube_sync.eureka.in_process import InProcessAdapter
 from eurekube_sync.eureka.peers import EurekaPeers
 from eurekube_sync.eureka.replication import decode_answers, decode_status
@@ -110,10 +111,10 @@ class Site:
     def restart(self) -> BatchingRegistry:
         """The program starts anew."""
         clients = {server.name: server.client for server in self.servers}
-        rests = Rests(self.clock) if len(clients) > 1 else None
+        rests, doubts = Rests(self.clock) if len(clients) > 1 else None, Doubts()
         inner: Registry = clients[NAMES[0]]
         if rests is not None:
-            inner = EurekaPeers(clients, clock=self.clock, limit=self.limit, rests=rests)
+            inner = EurekaPeers(clients, clock=self.clock, limit=self.limit, rests=rests, doubts=doubts)
         self.registry = BatchingRegistry(
             inner,
             clients,
@@ -122,6 +123,7 @@ class Site:
             limit=self.limit,
             workers=InTurn(),
             rests=rests,
+            doubts=doubts,
             dry_run=self.dry_run,
             ask_seconds=self.ask_seconds,
         )
@@ -465,6 +467,60 @@ class TestFailures:
         site.clock.stopped = False
         assert not [call for server in site.servers for call in server.calls]
         assert batches.renew([key(1)]) == [Batched.ABSENT]
+
+
+class TestDoubts:
+    def test_what_one_server_alone_was_told_is_renewed_singly_until_all_have_it(self) -> None:
+        """A heartbeat in a batch carries no timestamp: a server that missed a change would keep its old copy."""
+        site = Site(2).listed()
+        for server in site.servers:
+            server.put(1, 2)
+        changed = replace(instance(1), vip_address="changed")
+        site.registry.register(changed, dirty_timestamp=2)
+        for _ in range(2):
+            assert site.renew(1, 2) == [Batched.UNSETTLED, Batched.DONE]
+        site.servers[1].client.register(changed, dirty_timestamp=2)  # as a single renewal of the first makes it
+        assert site.renew(1, 2) == [Batched.DONE] * 2
+        site.forget()
+        assert site.renew(1, 2) == [Batched.DONE] * 2
+        assert {call.path for server in site.servers for call in server.calls} == {BATCH}
+
+    def test_a_sweep_puts_in_doubt_what_differs(self) -> None:
+        """A server was away while something changed; what bears no difference stays in batches."""
+        site = Site(2)
+        for server in site.servers:
+            server.put(1, 2)
+        site.servers[0].client.register(replace(instance(1), vip_address="changed"), dirty_timestamp=2)
+        site.listed()
+        assert site.renew(1, 2) == [Batched.UNSETTLED, Batched.DONE]
+
+    def test_a_doubt_stays_while_a_server_cannot_be_looked_at(self) -> None:
+        """The others are renewed in batches; when it is back, it is looked at."""
+        site = Site(2).listed()
+        for server in site.servers:
+            server.put(1)
+        site.registry.register(replace(instance(1), vip_address="changed"), dirty_timestamp=2)
+        site.servers[1].plugged = False
+        assert site.renew(1) == [Batched.DONE]
+        site.servers[1].plugged = True
+        site.listed().listed()
+        assert site.renew(1) == [Batched.UNSETTLED]
+
+    def test_a_cancel_ends_a_doubt(self) -> None:
+        """Nothing is left that could differ; a single server has no doubts."""
+        site = Site(2).listed()
+        site.registry.register(instance(1), dirty_timestamp=2)
+        assert site.registry.cancel(key(1), ours=OWNERSHIP.holds)
+        site.registry.register(instance(2), dirty_timestamp=2)
+        batches = site.registry.batches()
+        assert batches is not None
+        assert batches.cancel([key(2)], ours=OWNERSHIP.holds) == [Batched.DONE]
+        alone = Site(1).listed()
+        alone.registry.register(instance(3), dirty_timestamp=2)
+        for one, numbers in ((site, (1, 2)), (alone, (3,))):
+            one.forget()
+            one.renew(*numbers)
+            assert {call.path for server in one.servers for call in server.calls} == {BATCH}
 
 
 class Story:

@@ -1,0 +1,43 @@
+"""Which instances may differ between Eureka servers. A heartbeat in a batch cannot tell: it carries no timestamp.
+
+A single renewal can: the server that gets it hands it on with the instance's timestamp, and servers that differ then
+exchange the younger copy (`PeerEurekaNode.heartbeat`). So what is in doubt is renewed singly until all copies are the
+same age.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from eurekube_sync.model import InstanceKey
+
+
+class Doubts:
+    """The instances in doubt; safe in several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._posted: set[InstanceKey] = set()
+        self._differing: dict[str, set[InstanceKey]] = {}
+
+    def __contains__(self, key: InstanceKey) -> bool:
+        with self._lock:
+            return key in self._posted or any(key in keys for keys in self._differing.values())
+
+    def posted(self, key: InstanceKey) -> None:
+        """It was written to one server, and the others may not have heard of it."""
+        with self._lock:
+            self._posted.add(key)
+
+    def differing(self, name: str, keys: Iterable[InstanceKey]) -> None:
+        """What this server's list showed with another age than the preferred one's, this time."""
+        with self._lock:
+            self._differing[name] = set(keys)
+
+    def settle(self, key: InstanceKey) -> None:
+        """All servers hold the same, or it is cancelled."""
+        with self._lock:
+            self._posted.discard(key)
+            for keys in self._differing.values():
+                keys.discard(key)
