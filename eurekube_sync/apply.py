@@ -7,13 +7,12 @@ batches, renewals, first registrations and cancels go in these first, and singly
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TypeVar, assert_never
 
 from eurekube_sync.actions import Action, Cancel, Register, Renew, Update
-from eurekube_sync.deadline import Deadline
+from eurekube_sync.deadline import FAILURES_IN_A_ROW, Deadline, Streak
 from eurekube_sync.errors import RegistryError, RegistryRejected, RegistryUnavailable
 from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
 from eurekube_sync.observed import Unread
@@ -22,28 +21,11 @@ from eurekube_sync.ownership import Ownership
 from eurekube_sync.ports import Batched, Batches, Clock, Dated, Registry, Workers
 from eurekube_sync.renewals import RenewalLedger
 
-_FAILURES_IN_A_ROW = 20
 _GOLDEN_RATIO = 0.6180339887498949
 _ANOTHERS = "another's instance stands under our id"
 
 A = TypeVar("A", bound=Action)
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class _Streak:
-    """Counts failures to reach Eureka in a row, over all threads."""
-
-    failures: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def note(self, *, unreachable: bool) -> None:
-        with self.lock:
-            self.failures = self.failures + 1 if unreachable else 0
-
-    @property
-    def broken(self) -> bool:
-        return self.failures >= _FAILURES_IN_A_ROW
 
 
 class Applier:
@@ -64,7 +46,7 @@ class Applier:
         self._workers = workers
         self._ownership = ownership
         self._deadline = deadline
-        self._reads, self._changes = _Streak(), _Streak()
+        self._reads, self._changes = Streak(), Streak()
 
     def read(self, keys: Iterable[InstanceKey]) -> dict[InstanceKey, ObservedInstance | Unread | None]:
         """Reads each key uncached, beginning somewhere else each time; a failure is an `Unread`."""
@@ -177,7 +159,7 @@ class Applier:
         actions: Sequence[A],
         many: Callable[[Batches, Sequence[A]], list[Outcome | None]],
         single: Callable[[A], Outcome],
-        streak: _Streak | None,
+        streak: Streak | None,
     ) -> list[Outcome]:
         """The outcome of each: by batches, while the registry takes them; and by a single call where that is None."""
 
@@ -234,14 +216,14 @@ class Applier:
     def _dated(self, instance: Instance, *, stored: int = 0) -> Dated:
         return Dated(instance, max(int(self._clock.now() * 1000), stored + 1))
 
-    def _give_up(self, streak: _Streak | None) -> str | None:
+    def _give_up(self, streak: Streak | None) -> str | None:
         if self._deadline.passed:
             return "the pass ended before"
         broken = streak is not None and streak.broken
-        return f"Eureka did not answer {_FAILURES_IN_A_ROW} calls in a row" if broken else None
+        return f"Eureka did not answer {FAILURES_IN_A_ROW} calls in a row" if broken else None
 
     def _guard(
-        self, action: A, call: Callable[[A], Outcome], standing: InstanceStatus | None, streak: _Streak | None
+        self, action: A, call: Callable[[A], Outcome], standing: InstanceStatus | None, streak: Streak | None
     ) -> Outcome:
         if why := self._give_up(streak):
             return Outcome(action=action, result=Result.NOT_TRIED, detail=why, status=standing)

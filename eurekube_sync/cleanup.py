@@ -7,17 +7,11 @@ from collections.abc import Mapping
 
 from eurekube_sync.actions import Cancel
 from eurekube_sync.desired import Deleting
-from eurekube_sync.model import Complete, InstanceKey, SyncerObject, SyncerRef, Unknown
+from eurekube_sync.model import Complete, InstanceKey, SyncerRef, Unknown
 from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcomes
 from eurekube_sync.ownership import syncer_of
 from eurekube_sync.plan import Plan
-from eurekube_sync.syncer import ABANDON_ANNOTATION
-
-
-def abandoned(syncer: SyncerObject) -> bool:
-    """Whether a person lets the deletion go on without its clean-up."""
-    return syncer.deleted is not None and syncer.annotations.get(ABANDON_ANNOTATION) == "true"
 
 
 def waits_for(
@@ -38,8 +32,7 @@ def waits_for(
     if isinstance(registry, Unknown):
         return f"Eureka could not be read: {registry.message}"
     observed = registry.data
-    left = sorted(k for k in claim.keys | marked if not _gone(k, claim, observed, outcomes, k in wanted_by))
-    if left:
+    if left := still_there(claim, observed, outcomes, wanted_by, marked):
         why = _why_left(left[0], plan, outcomes)
         return f"{len(left)} instances are still to go, such as {left[0]}: {why}"
     if observed.listed.get(claim.syncer.ref):
@@ -47,6 +40,17 @@ def waits_for(
     if now - deleted < cache_seconds:
         return f"it is taken off {cache_seconds:g} s after the deletion, when Eureka's list must show a late register"
     return None
+
+
+def still_there(
+    claim: Deleting,
+    observed: Observed,
+    outcomes: Outcomes,
+    wanted_by: Mapping[InstanceKey, SyncerRef],
+    marked: frozenset[InstanceKey],
+) -> list[InstanceKey]:
+    """What it may have written and did not answer a DELETE; sorted."""
+    return sorted(k for k in claim.keys | marked if not _gone(k, claim, observed, outcomes, k in wanted_by))
 
 
 def _why_left(key: InstanceKey, plan: Plan, outcomes: Outcomes) -> str:

@@ -1,13 +1,18 @@
-"""How long a pass may go on, and each of its stages: so that a server that hangs takes no more than its stage.
+"""How long a pass may go on, and each of its stages: so that a server that hangs takes no more than its stage; and
+after how many failures the rest is not tried.
 
 A `TimeLimit` is shared with the adapters, which bound every call and every new try by what is left of it.
 """
 
 from __future__ import annotations
 
+import threading
+from dataclasses import dataclass, field
 from math import inf
 
 from eurekube_sync.ports import Clock
+
+FAILURES_IN_A_ROW = 20
 
 
 class TimeLimit:
@@ -55,3 +60,21 @@ class Deadline:
         passed = self._clock.stopping() or self._clock.monotonic() >= self._end
         self.cut_short = self.cut_short or passed
         return passed
+
+
+@dataclass(slots=True)
+class Streak:
+    """Counts the calls in a row that got no answer from one server, over all threads."""
+
+    failures: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, *, unreachable: bool) -> None:
+        """One call more; any answer ends the row."""
+        with self.lock:
+            self.failures = self.failures + 1 if unreachable else 0
+
+    @property
+    def broken(self) -> bool:
+        """Whether to leave the rest."""
+        return self.failures >= FAILURES_IN_A_ROW

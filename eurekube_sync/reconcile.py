@@ -162,7 +162,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     deadline.stage(_SETTLING)
     written, more_errors = settle(
         world.cluster, world.clock, world.workers, deadline, desired, registry, plan, held, outcomes,
-        cache_seconds=settings.registry_cache,
+        cache_seconds=settings.registry_cache, lapse_seconds=2 * settings.lease.duration,
     )  # fmt: skip
     return replace(
         report,
@@ -242,7 +242,9 @@ def _carry_out(
     done += applier.renew([action for action in renewals if action.key not in early])
     lapsed = [o.action for o in done if o.result is Result.GONE and isinstance(o.action, Renew) and o.action.heal]
     adds = [*(a for a in plan.actions if isinstance(a, Register | Update) and not removes(a)), *lapsed]
+    deadline.stage_of_rest(0.5, _APPLYING)
     barred, errors = put_finalizers_on(world.cluster, world.workers, deadline, desired, [*adds, *renewals])
+    deadline.stage(_APPLYING)
     done += applier.change(adds, barred)
     done += applier.level(done, barred)
 

@@ -3,21 +3,29 @@ it changed; events for what flipped. A write that fails is reported, and the nex
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from eurekube_sync.actions import Register, Renew, Update
 from eurekube_sync.brake import Held
-from eurekube_sync.cleanup import abandoned, waits_for
-from eurekube_sync.deadline import Deadline
+from eurekube_sync.cleanup import still_there, waits_for
+from eurekube_sync.deadline import FAILURES_IN_A_ROW, Deadline, Streak
 from eurekube_sync.desired import Claim, Deleting, Desired
 from eurekube_sync.errors import ClusterError, ClusterUnavailable
-from eurekube_sync.model import Complete, SyncerObject, SyncerRef, SyncerStatus, Unknown
+from eurekube_sync.model import (
+    Complete,
+    EventRecord,
+    InstanceKey,
+    SyncerObject,
+    SyncerRef,
+    SyncerStatus,
+    Unknown,
+)
 from eurekube_sync.observed import Observed, keys_by_syncer
 from eurekube_sync.outcome import Outcomes
 from eurekube_sync.plan import Plan
 from eurekube_sync.ports import Clock, Cluster, Workers
-from eurekube_sync.status import flips, statuses
-from eurekube_sync.syncer import CLEANUP_FINALIZER
+from eurekube_sync.status import flips, let_go_event, statuses
+from eurekube_sync.syncer import CLEANUP_FINALIZER, abandoned
 
 
 def put_finalizers_on(
@@ -28,7 +36,7 @@ def put_finalizers_on(
     adds: Iterable[Register | Update | Renew],
 ) -> tuple[dict[SyncerRef, str], tuple[ClusterError, ...]]:
     """Puts our finalizer on every syncer that is about to register, or whose instances stand without it; those where it
-    failed must not register, with the reason."""
+    failed must not register, with the reason. A server that hangs is not asked for all of them."""
     refs = sorted({action.syncer for action in adds if action.syncer is not None})
     without = [
         claim.syncer
@@ -38,13 +46,19 @@ def put_finalizers_on(
         and CLEANUP_FINALIZER not in claim.syncer.finalizers
     ]
 
+    streak = Streak()
+
     def put_on(syncer: SyncerObject) -> ClusterError | str | None:
+        if streak.broken:
+            return f"the Kubernetes API did not answer {FAILURES_IN_A_ROW} calls in a row"
         if deadline.passed:
-            return "the pass ended before"
+            return "no time was left for it"
         try:
             cluster.add_finalizer(syncer)
         except ClusterError as error:
+            streak.note(unreachable=isinstance(error, ClusterUnavailable))
             return error
+        streak.note(unreachable=False)
         return None
 
     failed = {s.ref: error for s, error in zip(without, workers.each(put_on, without), strict=True) if error}
@@ -64,8 +78,10 @@ def settle(
     outcomes: Outcomes,
     *,
     cache_seconds: float,
+    lapse_seconds: float,
 ) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
-    """Lets finished deletions go, and tells every other syncer how it stands. Gives the statuses that were written."""
+    """Lets finished deletions go, and tells every other syncer how it stands. Gives the statuses that were written.
+    `lapse_seconds` is how long an instance lives after its last renewal."""
     now = clock.now()
     finished, waiting = _deletions(desired, registry, plan, outcomes, now=now, cache_seconds=cache_seconds)
     due = statuses(desired, registry, plan, held, outcomes, waiting, now=now)
@@ -78,11 +94,15 @@ def settle(
     def let_go(ref: SyncerRef) -> ClusterError | None:
         if deadline.passed:
             return ClusterUnavailable(f"the finalizer of {ref} was not taken off: the pass ended before")
+        claim, unsaid = desired.claims[ref], None
+        if abandoned(claim.syncer):
+            left = _left(claim, registry, outcomes, desired)
+            unsaid = _record(cluster, let_go_event(claim.syncer, left, lapse_seconds), now)
         try:
-            cluster.remove_finalizer(desired.claims[ref].syncer)
+            cluster.remove_finalizer(claim.syncer)
         except ClusterError as error:
             return error
-        return None
+        return unsaid
 
     def tell(change: tuple[Claim, SyncerStatus]) -> ClusterError | None:
         claim, status = change
@@ -91,13 +111,10 @@ def settle(
         # Events first: a status that is written already would hide the flip from the next pass. But one that may not be
         # written at all must not keep the status from being true.
         unsaid: ClusterError | None = None
-        try:
-            for event in flips(claim, status):
-                cluster.record_event(event, at=now)
-        except ClusterUnavailable as error:
-            return error
-        except ClusterError as error:
-            unsaid = error
+        for event in flips(claim, status):
+            unsaid = _record(cluster, event, now) or unsaid
+            if isinstance(unsaid, ClusterUnavailable):
+                return unsaid
         try:
             cluster.write_status(claim.syncer, status)
         except ClusterError as error:
@@ -108,6 +125,26 @@ def settle(
     told = workers.each(tell, changed)
     written = {claim.syncer.ref: status for (claim, status), error in zip(changed, told, strict=True) if error is None}
     return written, tuple(error for error in (*errors, *told) if error)
+
+
+def _record(cluster: Cluster, event: EventRecord, now: float) -> ClusterError | None:
+    try:
+        cluster.record_event(event, at=now)
+    except ClusterError as error:
+        return error
+    return None
+
+
+def _left(
+    claim: Claim, registry: Complete[Observed] | Unknown, outcomes: Outcomes, desired: Desired
+) -> Collection[InstanceKey] | None:
+    """What an abandoned deletion leaves in Eureka; None: that could not be seen."""
+    if isinstance(registry, Unknown):
+        return None
+    marked = keys_by_syncer(registry.data).get(claim.syncer.ref, frozenset())
+    if not isinstance(claim, Deleting):
+        return marked
+    return still_there(claim, registry.data, outcomes, desired.wanted_by, marked)
 
 
 def _deletions(

@@ -7,7 +7,7 @@ written.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -21,6 +21,7 @@ from eurekube_sync.model import (
     EventRecord,
     InstanceKey,
     InstanceStatus,
+    SyncerObject,
     SyncerRef,
     SyncerStatus,
     Unknown,
@@ -29,6 +30,7 @@ from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcomes, Result
 from eurekube_sync.ownership import syncer_of
 from eurekube_sync.plan import Obstacle, Plan
+from eurekube_sync.syncer import ABANDON_ANNOTATION
 
 _MOST_APPS = 10
 _MOST_ERRORS = 5
@@ -90,6 +92,21 @@ def flips(claim: Claim, status: SyncerStatus) -> tuple[EventRecord, ...]:
             )
         )
     return tuple(events)
+
+
+def let_go_event(syncer: SyncerObject, left: Collection[InstanceKey] | None, lapse_seconds: float) -> EventRecord:
+    """What an abandoned deletion leaves behind; `left` None: Eureka could not be read."""
+    count = "Eureka could not be read, and what" if left is None else f"{len(left)} instances may still stand; what"
+    fate = f"no later pass cancels lapses {lapse_seconds / 60:g} minutes after its last renewal"
+    rest = f"{count} {fate}" if left or left is None else "nothing of it is left in Eureka"
+    return EventRecord(
+        syncer=syncer.ref,
+        uid=syncer.uid,
+        warning=left is None or bool(left),
+        reason="Abandoned",
+        message=f"let go by the annotation {ABANDON_ANNOTATION}: {rest}",
+        key="Abandoned",
+    )
 
 
 _TROUBLES = frozenset({"Conflict", "RemovalHeld"})

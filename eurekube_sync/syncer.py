@@ -244,6 +244,11 @@ def class_of(syncer: SyncerObject) -> str | None:
     return named if isinstance(named, str) and named else None
 
 
+def abandoned(syncer: SyncerObject) -> bool:
+    """Whether a person lets the deletion go on without its clean-up."""
+    return syncer.deleted is not None and syncer.annotations.get(ABANDON_ANNOTATION) == "true"
+
+
 def selected_namespace(syncer: SyncerObject) -> str:
     """The namespace of its Services: its own, unless the spec names another."""
     selector = syncer.spec.get("selector")

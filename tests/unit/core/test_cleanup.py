@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.actions import Cancel, Grounds, Register, Renew, Update
-from eurekube_sync.cleanup import abandoned, waits_for
+from eurekube_sync.cleanup import waits_for
 from eurekube_sync.desired import Deleting
 from eurekube_sync.model import Complete, InstanceKey, ObservedInstance, SyncerRef, Unknown
 from eurekube_sync.observed import Observed, Unread, keys_by_syncer
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.plan import Plan
-from eurekube_sync.syncer import ABANDON_ANNOTATION
+from eurekube_sync.syncer import ABANDON_ANNOTATION, abandoned
 
 from .build import DENIED, PROOF, REF, UP, instance, key, observed, stored, syncer
 

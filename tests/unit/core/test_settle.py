@@ -48,6 +48,7 @@ class Bench:
             None,
             Outcomes(by_key={}),
             cache_seconds=45,
+            lapse_seconds=600,
         )
 
     def put_on(self) -> tuple[dict[SyncerRef, str], tuple[ClusterError, ...]]:
@@ -154,7 +155,7 @@ def test_a_write_that_fails_is_reported_and_the_others_go_on(bench: Bench, call:
     )
     bench.cluster.refuse[call] = ClusterDenied("403")
     _, errors = bench.settle()
-    assert len(errors) == (1 if call == "remove_finalizer" else 2)
+    assert len(errors) == {"remove_finalizer": 1, "write_status": 2, "record_event": 3}[call]
     assert bench.wire.verbs().count("write_status") == 2
 
 
@@ -209,5 +210,6 @@ def test_a_frozen_deletion_keeps_its_finalizer_unless_it_is_abandoned(bench: Ben
         None,
         Outcomes(by_key={}),
         cache_seconds=45,
+        lapse_seconds=600,
     )
     assert [call for call in bench.wire.calls if "finalizer" in call] == ["remove_finalizer rating/left"]
