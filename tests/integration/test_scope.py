@@ -1,0 +1,230 @@
+"""Two installations with one owner's name at the same time, and one that may not look beyond its namespace."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from eurekube_sync.model import SyncerRef
+from eurekube_sync.scope import Shard
+from tests.integration.hand_made import make_app, make_namespace, make_syncer, remove_app, syncers_of
+from tests.integration.program import CountingProxy, Program, Registry
+from tests.servers.eureka import EurekaServer
+from tests.servers.kube import KubernetesServers
+from tests.servers.world import KubernetesWorld
+
+pytestmark = pytest.mark.servers
+
+BY_NAMESPACE = Path(__file__).parents[2] / "cronjob" / "by-namespace" / "eurekube-sync.yaml"
+APPS = tuple((f"scope-{number % 2}", f"app{number}") for number in range(6))
+
+
+@pytest.fixture
+def apps(kubernetes_world: KubernetesWorld) -> Iterator[None]:
+    """Six apps in two namespaces, each with a syncer."""
+    for namespace in {namespace for namespace, _ in APPS}:
+        make_namespace(kubernetes_world, namespace)
+    for number, (namespace, app) in enumerate(APPS):
+        make_app(kubernetes_world, namespace, app, [f"10.22.{number}.1", f"10.22.{number}.2"])
+    yield
+    for namespace, app in APPS:
+        remove_app(kubernetes_world, namespace, app)
+
+
+@pytest.fixture
+def other(program: Program, kubernetes_servers: KubernetesServers, eureka: EurekaServer) -> Iterator[Program]:
+    """A second installation with the owner's name of the first, counted for itself."""
+    folder = program.folder / "other"
+    folder.mkdir()
+    with (
+        CountingProxy(kubernetes_servers.url, ca_file=kubernetes_servers.ca_file) as kubernetes,
+        CountingProxy(eureka.url.removesuffix("/eureka")) as counted,
+    ):
+        yield Program(
+            kubernetes=kubernetes,
+            eureka=counted,
+            token=program.token,
+            folder=folder,
+            owner=program.owner,
+            options=program.options,
+        )
+
+
+def touched(program: Program) -> set[str]:
+    """The apps that got anything but a read since the last start."""
+    calls = [call.path for call in program.eureka.calls if call.method != "GET"]
+    return {found[1].lower() for path in calls if (found := re.search(r"/apps/([^/]+)", path))}
+
+
+def both(program: Program, other: Program, divided: tuple[list[str], list[str]]) -> None:
+    """Some passes of both at the same time, a second apart."""
+    running = [
+        (one, one.start(*own, "--passes=4", "--interval=1s", "--eureka-batch=off"))
+        for one, own in ((program, divided[0]), (other, divided[1]))
+    ]
+    for _, process in running:
+        out, err = process.communicate(timeout=90)
+        assert process.returncode == 0, out + err
+
+
+SHARDS = (["--shard=0/2"], ["--shard=1/2"])
+
+
+def of_first(dividing: str) -> set[str]:
+    """Which apps are the first installation's."""
+    if dividing == "shards":
+        return {app for namespace, app in APPS if Shard(index=0, count=2).holds(SyncerRef(namespace, app))}
+    return {app for number, (_, app) in enumerate(APPS) if number % 2 == 0}
+
+
+DIVISIONS = {
+    "namespaces": (["--namespace=scope-0"], ["--namespace=scope-1"]),
+    "shards": SHARDS,
+    "labels": (["--selector=team=even"], ["--selector=team!=even"]),
+    "classes": (["--syncer-class=even"], []),
+}
+
+
+@pytest.mark.parametrize("dividing", DIVISIONS)
+def test_two_installations_with_one_owner_leave_each_others_instances_alone(
+    dividing: str,
+    program: Program,
+    other: Program,
+    registry: Registry,
+    apps: None,
+    kubernetes_world: KubernetesWorld,
+) -> None:
+    """At the same time, through registrations, renewals, a deletion and an orphan: no call of the one, a renewal
+    neither, concerns an instance of the other."""
+    world, divided, first = kubernetes_world, DIVISIONS[dividing], of_first(dividing)
+    second = {app for _, app in APPS} - first
+    assert first
+    assert second
+    for number, (namespace, app) in enumerate(APPS):
+        even = {"syncerClass": "even"} if dividing == "classes" and number % 2 == 0 else {}
+        make_syncer(world, namespace, app, app, **even)
+        labels = {"metadata": {"labels": {"team": "odd" if number % 2 else "even"}}}
+        world.request("PATCH", f"{syncers_of(namespace)}/{app}", labels)
+
+    for _ in range(2):
+        both(program, other, divided)
+        assert (touched(program), touched(other)) == (first, second)
+        assert len(up(registry, program)) == 12
+
+    namespace, gone = next((namespace, app) for namespace, app in APPS if app in first)
+    world.request("DELETE", f"{syncers_of(namespace)}/{gone}")
+    for _ in range(5):
+        both(program, other, divided)
+        assert touched(other) == second
+        if gone not in names(world, namespace):
+            break
+    assert gone not in names(world, namespace)
+    assert len(up(registry, program)) == 10
+
+
+def names(world: KubernetesWorld, namespace: str) -> set[str]:
+    """The syncers of a namespace."""
+    return {item["metadata"]["name"] for item in world.request("GET", syncers_of(namespace))["items"]}
+
+
+def up(registry: Registry, program: Program) -> list[str]:
+    """The ids of all apps that are UP, by uncached reads."""
+    keys = [
+        (app.upper(), f"{program.owner}:{namespace}:{app}:10.22.{number}.{last}:8080")
+        for number, (namespace, app) in enumerate(APPS)
+        for last in (1, 2)
+    ]
+    return [id_ for app, id_ in keys if registry.status(app, id_) == "UP"]
+
+
+# --- Rights in chosen namespaces -----------------------------------------------------------------------------------
+
+
+PATHS = {
+    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+}
+
+
+@contextlib.contextmanager
+def as_service_account(world: KubernetesWorld, namespace: str, *, without: str = "") -> Iterator[str]:
+    """The rights of the shipped manifests, for this namespace; gives the ServiceAccount's token."""
+    text = BY_NAMESPACE.read_text().replace("namespace: rating", f"namespace: {namespace}")
+    documents: list[dict[str, Any]] = [d for d in yaml.safe_load_all(text) if d["kind"] != "CronJob"]
+    documents = [d for d in documents if d["metadata"]["name"] != without]
+    make_namespace(world, "eurekube-sync")
+    paths = [PATHS[d["kind"]].format(d["metadata"].get("namespace")) for d in documents]
+    for path, document in zip(paths, documents, strict=True):
+        world.request("POST", path, document)
+    try:
+        yield world.mint_token("eurekube-sync", "eurekube-sync")
+    finally:
+        for path, document in zip(paths, documents, strict=True):
+            world.request("DELETE", f"{path}/{document['metadata']['name']}")
+
+
+def test_a_role_in_each_namespace_is_enough(
+    program: Program, registry: Registry, apps: None, kubernetes_world: KubernetesWorld
+) -> None:
+    """A whole life with the shipped Roles, cluster-wide lists being denied; the CronJob beside them is accepted."""
+    world = kubernetes_world
+    namespace, app = APPS[0]
+    make_syncer(world, namespace, app, app)
+    cronjob = next(d for d in yaml.safe_load_all(BY_NAMESPACE.read_text()) if d["kind"] == "CronJob")
+    with as_service_account(world, namespace) as token:
+        world.request("POST", "/apis/batch/v1/namespaces/eurekube-sync/cronjobs?dryRun=All", cronjob)
+        program.token = token
+        assert program.run().returncode == 11, "without --namespace the whole cluster is listed, and that is denied"
+        program.options = (*program.options, f"--namespace={namespace}")
+        program.good()
+        assert len(up(registry, program)) == 2
+        world.request("DELETE", f"{syncers_of(namespace)}/{app}")
+        program.run_until(lambda: app not in names(world, namespace), seconds=40)
+    assert up(registry, program) == []
+
+
+def test_without_the_right_to_read_the_crd_only_deletions_wait(
+    program: Program, registry: Registry, apps: None, kubernetes_world: KubernetesWorld
+) -> None:
+    """It is the one right that no Role can grant: registrations go on, a deletion waits and says what it needs."""
+    world = kubernetes_world
+    namespace, app = APPS[0]
+    make_syncer(world, namespace, app, app)
+    with as_service_account(world, namespace, without="eurekube-sync-crd") as token:
+        program.token = token
+        program.options = (*program.options, f"--namespace={namespace}")
+        program.good()
+        world.request("DELETE", f"{syncers_of(namespace)}/{app}")
+        done = program.run("-o", "json")
+        assert done.returncode == 11, done.stdout
+        assert "customresourcedefinitions" in json.dumps(json.loads(done.stdout)["unknown"])
+    assert len(up(registry, program)) == 2
+
+
+def test_services_of_another_namespace_need_the_operators_word(
+    program: Program, registry: Registry, apps: None, kubernetes_world: KubernetesWorld
+) -> None:
+    """Frozen without --allow-namespace, served with it, under ids of the syncer's own namespace."""
+    world = kubernetes_world
+    (own, _), (elsewhere, app) = APPS[0], APPS[1]
+    make_syncer(world, own, "across", app, selector={"app": app, "namespace": elsewhere})
+    ids = [f"{program.owner}:{own}:{app}:10.22.1.{last}:8080" for last in (1, 2)]
+    program.good()
+    status = world.request("GET", f"{syncers_of(own)}/across")["status"]
+    ready = next(condition for condition in status["conditions"] if condition["type"] == "Ready")
+    assert (ready["reason"], [registry.status(app.upper(), id_) for id_ in ids]) == (
+        "NamespaceNotAllowed",
+        [None, None],
+    )
+    program.good(f"--allow-namespace={own}:{elsewhere}")
+    assert [registry.status(app.upper(), id_) for id_ in ids] == ["UP", "UP"]
