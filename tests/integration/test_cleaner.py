@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -96,6 +97,10 @@ def test_a_namespace_that_is_deleted_with_all_its_content_takes_its_instances_al
     assert [registry.status("CART", id_) for id_ in mine] == ["UP", "UP"]
 
     world.request("DELETE", f"/api/v1/namespaces/{name}")
+    deadline = time.monotonic() + 60
+    while "deletionTimestamp" not in world.request("GET", f"{syncers_of(name)}/cart")["metadata"]:
+        assert time.monotonic() < deadline, "the namespace controller did not come to the syncer"
+        time.sleep(0.1)
     program.good()
     status = world.request("GET", f"{syncers_of(name)}/cart")["status"]
     assert next(c["reason"] for c in status["conditions"] if c["type"] == "Synced") == "Deleting"
@@ -144,7 +149,7 @@ def test_a_syncer_that_is_made_anew_goes_on_with_its_instances(
     assert first["metadata"]["uid"] != second["metadata"]["uid"]
     with watched(registry, [[("CART", id_)] for id_ in ids(program)]) as gaps:
         for _ in range(2):
-            program.good()
+            program.good("--eureka-batch=off")
             assert program.eureka.methods().keys() <= {"GET", "PUT"}
     assert gaps == []
     now = world.request("GET", f"{SYNCERS}/cart")
