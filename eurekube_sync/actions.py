@@ -81,6 +81,8 @@ class Update:
     """Unix milliseconds: a register must be newer (AbstractInstanceRegistry.register)."""
     proof: Proof
     """Of the catalog that says how it should be: an UP to DOWN takes away."""
+    grounds: Grounds = Grounds.ABSENCE
+    """Of an UP to DOWN: a not-ready endpoint is no positive evidence."""
 
     @property
     def key(self) -> InstanceKey:
@@ -139,5 +141,5 @@ def removes(action: Action) -> bool:
 
 
 def grounds_of(action: Withdrawal) -> Grounds:
-    """What the withdrawal rests on: a not-ready endpoint is no positive evidence."""
-    return action.grounds if isinstance(action, Cancel) else Grounds.ABSENCE
+    """What the withdrawal rests on."""
+    return action.grounds

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eurekube_sync.actions import Cancel
+from eurekube_sync.conduct import Policy, is_gone
 from eurekube_sync.desired import Deleting
 from eurekube_sync.model import Complete, InstanceKey, SyncerRef, Unknown
 from eurekube_sync.observed import Observed
@@ -63,8 +64,13 @@ def _why_left(key: InstanceKey, plan: Plan, outcomes: Outcomes) -> str:
 
 def _gone(key: InstanceKey, claim: Deleting, observed: Observed, outcomes: Outcomes, wanted: bool) -> bool:
     outcome = outcomes.by_key.get(key)
-    if outcome is None:  # nothing was due: a successor's endpoint that was never ready, or another's instance
-        return key not in observed.unread and (wanted or key in observed.others)
+    if (stands := observed.ours.get(key)) and is_gone(stands):
+        return True  # its policy lets nothing be cancelled: it is DOWN, and lapses
+    if outcome is None:
+        # Nothing was due: a successor's endpoint that was never ready, another's instance, or a policy that cancels
+        # nothing unseen.
+        absent = claim.policy is not Policy.SYNC and stands is None
+        return key not in observed.unread and (wanted or key in observed.others or absent)
     if isinstance(outcome.action, Cancel):
         return not outcome.failed
     if outcome.action.syncer == claim.syncer.ref:

@@ -13,14 +13,19 @@ from enum import StrEnum
 from typing import Any, assert_never
 
 from eurekube_sync.errors import InvalidSyncer
+from eurekube_sync.model import InstanceStatus, ObservedInstance
 
 LIMIT = "eurekube.limit"
 """The limit that was in force when the instance was last written."""
 POLICY = "eurekube.policy"
 """The policy, unless it is Sync."""
+GONE = "eurekube.gone"
+"""When it was turned DOWN instead of cancelled, in Unix seconds."""
 
+_RENEWED_FOR = 3600
 _MOST = 100_000
 _PERCENT = re.compile(r"(100|[1-9]?[0-9])%")
+_SECONDS = re.compile(r"[0-9]{1,12}")
 _MARK = re.compile(r"(share )?([0-9]{1,6})(%?)")
 
 
@@ -105,6 +110,11 @@ class Conduct:
     readiness_gate: bool = False
 
     @property
+    def returns_unseen(self) -> bool:
+        """Whether an instance that a registry lost comes back while nobody can see what stands there."""
+        return self.limit is None and not self.suspend
+
+    @property
     def marks(self) -> Mapping[str, str]:
         """What is written into each instance."""
         marks = {LIMIT: str(self.limit)} if self.limit else {}
@@ -145,6 +155,22 @@ def policy_of(metadata: Mapping[str, str]) -> Policy:
     if mark is None:
         return Policy.SYNC
     return Policy(mark) if mark in set(Policy) else Policy.UPSERT_ONLY
+
+
+def is_gone(instance: ObservedInstance) -> bool:
+    """Whether it was turned DOWN instead of cancelled, and nothing is left to do but to let it lapse."""
+    return _gone_at(instance.metadata) is not None and instance.status is not InstanceStatus.UP
+
+
+def lapses(instance: ObservedInstance, now: float) -> bool:
+    """Whether that is so long ago that it is renewed no more; `now` in Unix seconds."""
+    at = _gone_at(instance.metadata)
+    return at is not None and is_gone(instance) and now - at >= _RENEWED_FOR
+
+
+def _gone_at(metadata: Mapping[str, str]) -> int | None:
+    mark = metadata.get(GONE, "")
+    return int(mark) if _SECONDS.fullmatch(mark) else None
 
 
 def _ceiling(dividend: int, divisor: int) -> int:

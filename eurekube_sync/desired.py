@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from eurekube_sync.catalog import Catalog, Catalogs, SourceUnknown, pods_by_socket
-from eurekube_sync.conduct import Conduct
+from eurekube_sync.conduct import Conduct, Policy
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.instance import Builder, Incomplete, Kept, Leaving, Naming, Wanted, better
 from eurekube_sync.model import (
@@ -76,6 +76,8 @@ class Deleting:
     proof: Proof
     """Of the CRD that lives: the deletion is a person's."""
     keys: frozenset[InstanceKey] = frozenset()
+    policy: Policy = Policy.SYNC
+    """As its spec has it, when that can be read."""
 
 
 Claim: TypeAlias = Serving | Frozen | Deleting
@@ -213,7 +215,8 @@ def _delete(
     except SourceUnknown as error:
         return _unknown(syncer, "SourceUnknown", error.unknown)
     keys = frozenset({**served.wanted, **served.leaving, **served.kept}) if served else frozenset()
-    return Deleting(syncer=syncer, proof=crd_live.proof, keys=keys)
+    policy = served.conduct.policy if served else Policy.SYNC
+    return Deleting(syncer=syncer, proof=crd_live.proof, keys=keys, policy=policy)
 
 
 def _serve(syncer: SyncerObject, spec: Syncer, catalog: Complete[Catalog], naming: Naming) -> Serving:

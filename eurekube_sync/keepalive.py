@@ -78,7 +78,7 @@ def keepalive(world: RegistryWorld, settings: KeepaliveSettings, load: LoadSnaps
         if _absent(lost, registry.data):
             # `run` may have taken something away since: what it takes out of Eureka, it takes out of the snapshot.
             snapshot, refused = _load(world, settings, load)
-        plan = _plan(ours, snapshot if not clashes else None, lost, registry.data)
+        plan = _plan(ours, snapshot if not clashes else None, lost, registry.data, world.clock.now())
 
     outcomes = Outcomes(by_key={}) if settings.dry_run else _carry_out(applier, plan)
     return PassReport(
@@ -130,12 +130,16 @@ def _absent(lost: Mapping[InstanceKey, Instance], observed: Observed) -> bool:
 
 
 def _plan(
-    ours: list[ObservedInstance], snapshot: Snapshot | None, lost: Mapping[InstanceKey, Instance], observed: Observed
+    ours: list[ObservedInstance],
+    snapshot: Snapshot | None,
+    lost: Mapping[InstanceKey, Instance],
+    observed: Observed,
+    now: float,
 ) -> Plan:
     """Renewals of all that stands; registrations of what an uncached read did not find."""
     up = snapshot.up if snapshot else {}
     actions: list[Action] = []
-    for action in plan_renewals(ours, "it bears our owner's name").of(Renew):
+    for action in plan_renewals(ours, "it bears our owner's name", now=now).of(Renew):
         # Something that is DOWN by now is not brought back UP.
         heal = up.get(action.key) if action.status is InstanceStatus.UP else None
         actions.append(replace(action, heal=heal))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from eurekube_sync.conduct import is_gone
 from eurekube_sync.model import Complete, InstanceKey, ObservedInstance, SyncerRef
 from eurekube_sync.ownership import CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.scope import Scope
@@ -34,7 +35,7 @@ class Observed:
     clashes: tuple[str, ...] = ()
     """UIDs of other clusters under our owner name."""
     listed: Mapping[SyncerRef, int] = field(default_factory=dict)
-    """How many of a syncer's instances the list itself showed, before any fresh read."""
+    """How many of a syncer's instances the list itself showed, before any fresh read, but for those left to lapse."""
     unread: Mapping[InstanceKey, Unread] = field(default_factory=dict)
     """Keys whose uncached read failed."""
 
@@ -78,7 +79,7 @@ def observe(registry: Complete[tuple[ObservedInstance, ...]], ownership: Ownersh
             ours[instance.key] = instance
             syncer = syncer_of(instance)
             assert syncer is not None  # _ours has read it
-            listed[syncer] = listed.get(syncer, 0) + 1
+            listed[syncer] = listed.get(syncer, 0) + (not is_gone(instance))
         else:
             others[instance.key] = instance
             if ownership.clashes(instance):

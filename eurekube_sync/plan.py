@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar, assert_never
 
@@ -27,7 +27,7 @@ from eurekube_sync.actions import (
     removes,
     withdraws,
 )
-from eurekube_sync.conduct import LIMIT, POLICY
+from eurekube_sync.conduct import GONE, LIMIT, POLICY, lapses
 from eurekube_sync.desired import Deleting, Desired, Frozen, Serving, seniority
 from eurekube_sync.instance import Wanted
 from eurekube_sync.model import (
@@ -122,10 +122,11 @@ def make_plan(desired: Desired, observed: Observed) -> Plan:
             actions.append(Renew(key=key, syncer=holder, why=why, status=instance.status))
             continue
         actions.append(_for_ours(key, desired, observed))
-    selves = _registered_by_themselves(observed)
+    selves = _registered_by_themselves(desired, observed)
     for key, syncer in desired.wanted_by.items():
-        wanted = desired.wanted(key)
-        if wanted is None or key in observed.ours:
+        claim = desired.server_of(key)
+        wanted = claim.wanted.get(key) if claim else None
+        if claim is None or wanted is None or key in observed.ours:
             continue
         if key in observed.unread:
             why = observed.unread[key].why
@@ -133,7 +134,7 @@ def make_plan(desired: Desired, observed: Observed) -> Plan:
         elif key in observed.others:
             why = f"{_holder(observed.others[key])} stands under our id"
             blocked.append(Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key))
-        elif other := selves.get((key.app, wanted.instance.ip_addr, wanted.instance.main_port)):
+        elif (other := selves.get(key)) and not claim.conduct.warn_of_duplicates:
             why = f"it registers itself as {other.id}: turn its Eureka client off, or delete the syncer"
             blocked.append(Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.DUPLICATE, other=other))
         elif wanted.instance.status is InstanceStatus.UP:  # a never-ready endpoint is never registered
@@ -142,25 +143,40 @@ def make_plan(desired: Desired, observed: Observed) -> Plan:
     return sorted_plan(actions, blocked)
 
 
+def warned(desired: Desired, observed: Observed) -> Desired:
+    """The claims with a warning where pods register themselves as well, and `onDuplicate` asks for no more."""
+    told: dict[SyncerRef, list[str]] = {}
+    for key, other in _registered_by_themselves(desired, observed).items():
+        told.setdefault(desired.wanted_by[key], []).append(f"{key.id} registers itself as {other.id} as well")
+    claims = dict(desired.claims)
+    for ref, doubles in told.items():
+        claim = claims[ref]
+        if isinstance(claim, Serving) and claim.conduct.warn_of_duplicates:
+            more = f" (and {len(doubles) - 1} more)" if len(doubles) > 1 else ""
+            claims[ref] = replace(claim, warnings=(*claim.warnings, f"{min(doubles)}{more}: it gets twice the calls"))
+    return replace(desired, claims=claims)
+
+
 def plan_blind(desired: Desired) -> Plan:
     """The plan while the registry cannot be read but its writes may work: nothing is withdrawn, and where a limit
     lets only some in, nothing comes in either: nobody knows who stands."""
-    return sorted_plan(
-        Renew(
-            key=key,
-            syncer=syncer,
-            why=f"the registry could not be read; {wanted.why}",
-            heal=wanted.instance if wanted.instance.status is InstanceStatus.UP and not claim.conduct.limit else None,
-        )
-        for key, syncer in desired.wanted_by.items()
-        if (claim := desired.server_of(key)) is not None and (wanted := claim.wanted.get(key)) is not None
-    )
+    renewals = []
+    for key, syncer in desired.wanted_by.items():
+        claim = desired.server_of(key)
+        wanted = claim.wanted.get(key) if claim else None
+        if claim is not None and wanted is not None:
+            heals = claim.conduct.returns_unseen and wanted.instance.status is InstanceStatus.UP
+            why = f"the registry could not be read; {wanted.why}"
+            renewals.append(Renew(key=key, syncer=syncer, why=why, heal=wanted.instance if heals else None))
+    return sorted_plan(renewals)
 
 
-def plan_renewals(instances: Iterable[ObservedInstance], why: str) -> Plan:
-    """Renew these, and nothing else."""
+def plan_renewals(instances: Iterable[ObservedInstance], why: str, *, now: float) -> Plan:
+    """Renew these, but for what its policy lets lapse by now, in Unix seconds; and nothing else."""
     return sorted_plan(
-        Renew(key=instance.key, syncer=syncer_of(instance), why=why, status=instance.status) for instance in instances
+        Renew(key=instance.key, syncer=syncer_of(instance), why=why, status=instance.status)
+        for instance in instances
+        if not lapses(instance, now)
     )
 
 
@@ -193,7 +209,8 @@ def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change,
             f"{instance.lease.renewal}/{instance.lease.duration} s",
         ),
     ]
-    keys = {*instance.metadata, CLASS, LIMIT, POLICY} | (our_keys(observed.metadata) - our_keys(instance.metadata))
+    names = our_keys(observed.metadata) - our_keys(instance.metadata)
+    keys = {*instance.metadata, *names, CLASS, LIMIT, POLICY, GONE}
     pairs += [
         (f"metadata.{key}", observed.metadata.get(key, ""), instance.metadata.get(key, "")) for key in sorted(keys)
     ]
@@ -332,15 +349,22 @@ def _make_sure(desired: Desired, observed: Observed) -> Iterator[Cancel]:
             )
 
 
-def _registered_by_themselves(observed: Observed) -> Mapping[tuple[str, str, int], InstanceKey]:
-    """By app, address and port, the instances that no installation of this program wrote. With one of them, ours would
-    be a second one of the same process, and get twice the calls."""
-    return {
+def _registered_by_themselves(desired: Desired, observed: Observed) -> Mapping[InstanceKey, InstanceKey]:
+    """By our key of it, the instance that stands at the same address and port for the same app, and that no
+    installation of this program wrote. Beside it ours would be a second one of the same process, and get twice the
+    calls."""
+    selves = {
         (key.app, instance.ip_addr, port.number): key
         for key, instance in sorted(observed.others.items())
         if OWNER not in instance.metadata
         for port in (instance.secure_port, instance.port)
         if port.enabled
+    }
+    wanted = ((key, desired.wanted(key)) for key in (desired.wanted_by if selves else ()))
+    return {
+        key: other
+        for key, one in wanted
+        if one is not None and (other := selves.get((key.app, one.instance.ip_addr, one.instance.main_port)))
     }
 
 

@@ -37,10 +37,11 @@ from eurekube_sync.observed import Observed, held_by_owner, keys_by_syncer, obse
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ownership import CLASS, Ownership
-from eurekube_sync.plan import Plan, make_plan, plan_blind, plan_renewals
+from eurekube_sync.plan import Plan, make_plan, plan_blind, plan_renewals, warned
 from eurekube_sync.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.removals import what_may_go
 from eurekube_sync.renewals import RenewalLedger
+from eurekube_sync.restraint import restrain
 from eurekube_sync.scope import Scope
 from eurekube_sync.settle import put_finalizers_on, settle
 from eurekube_sync.view import living_pods, read_cluster, read_pods, read_syncers, unread_cluster
@@ -128,7 +129,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     cancelled = frozenset(key for key, wrote in remembered.items() if wrote is None)
     renewed = [] if settings.dry_run else _renew_ours(world, applier, registry, cancelled)
     if isinstance(registry, Complete) and registry.data.clashes:
-        return _refuse(settings, deadline, registry, renewed, unread_cluster(identity))
+        return _refuse(settings, deadline, registry, renewed, unread_cluster(identity), world.clock.now())
 
     deadline.stage(_READING)
     marked = frozenset(keys_by_syncer(registry.data)) if isinstance(registry, Complete) else frozenset()
@@ -141,7 +142,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
         desired = replace(desired, living_pods=living_pods(view))
 
     deadline.stage_of_rest(0.5, _APPLYING)
-    plan, desired, registry, held = _decide(applier, settings, desired, registry)
+    plan, desired, registry, held = _decide(applier, settings, desired, registry, world.clock.now())
     deadline.stage(_APPLYING)
     report = PassReport(
         dry_run=settings.dry_run,
@@ -200,11 +201,11 @@ def _renew_ours(
         return applier.renew([Renew(key=key, syncer=None, why="it stood") for key in world.renewals.renewed_lately()])
     class_ = registry.data.scope.syncer_class
     standing = [i for key, i in registry.data.ours.items() if key not in cancelled and i.metadata.get(CLASS) == class_]
-    return applier.renew(plan_renewals(standing, "it stands").of(Renew))
+    return applier.renew(plan_renewals(standing, "it stands", now=world.clock.now()).of(Renew))
 
 
 def _decide(
-    applier: Applier, settings: PassSettings, desired: Desired, registry: Complete[Observed] | Unknown
+    applier: Applier, settings: PassSettings, desired: Desired, registry: Complete[Observed] | Unknown, now: float
 ) -> tuple[Plan, Desired, Complete[Observed] | Unknown, Held | None]:
     """The plan, and the claims within their limits: drafted from the list, made from uncached reads of all that the
     draft would change, then braked."""
@@ -212,16 +213,16 @@ def _decide(
         return plan_blind(desired), desired, registry, None
     observed = registry.data
     admitted = admit(desired, observed)
-    plan = make_plan(admitted.desired, observed)
+    plan = restrain(make_plan(admitted.desired, observed), admitted.desired, observed, now=now)
     read: set[InstanceKey] = set()
     # An uncached read may bring up another suspect.
     while unread := [key for key in (*plan.suspects, *admitted.doubtful) if key not in read]:
         observed = observed.refreshed(applier.read(unread))
         read.update(unread)
         admitted = admit(desired, observed)
-        plan = make_plan(admitted.desired, observed)
+        plan = restrain(make_plan(admitted.desired, observed), admitted.desired, observed, now=now)
     plan, held = apply_brake(plan, observed, settings.brake, approved=settings.approved)
-    return plan, admitted.desired, Complete(data=observed), held
+    return plan, warned(admitted.desired, observed), Complete(data=observed), held
 
 
 def _carry_out(
@@ -278,7 +279,7 @@ def _renew_all(
         return PassReport(dry_run=settings.dry_run, plan=Plan(), registry=listed, view=view)
     applier = _applier(world, None, deadline)
     ours = held_by_owner(listed, settings.owner, settings.scope)
-    plan = plan_renewals(ours, f"the cluster could not be read: {identity.cause}")
+    plan = plan_renewals(ours, f"the cluster could not be read: {identity.cause}", now=world.clock.now())
     outcomes = Outcomes.of([] if settings.dry_run else applier.renew(plan.of(Renew)))
     observed = observe(listed, Ownership(owner=settings.owner, cluster=""), settings.scope)
     return PassReport(
@@ -298,11 +299,12 @@ def _refuse(
     registry: Complete[Observed],
     renewed: list[Outcome],
     view: ClusterView,
+    now: float,
 ) -> PassReport:
     """Another cluster uses our owner's name: what is surely ours is renewed, so that refusing to work is no outage."""
     return PassReport(
         dry_run=settings.dry_run,
-        plan=plan_renewals(registry.data.ours.values(), "another cluster uses our owner name"),
+        plan=plan_renewals(registry.data.ours.values(), "another cluster uses our owner name", now=now),
         registry=registry,
         view=view,
         clashes=registry.data.clashes,

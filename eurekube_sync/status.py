@@ -32,6 +32,7 @@ from eurekube_sync.ownership import syncer_of
 from eurekube_sync.plan import Obstacle, Plan
 from eurekube_sync.syncer import ABANDON_ANNOTATION
 
+_SUSPENDED = "Suspended"
 _MOST_APPS = 10
 _MOST_ERRORS = 5
 _LONGEST_MESSAGE = 500
@@ -236,6 +237,8 @@ def _synced(claim: Claim, tally: _Tally, registry: Complete[Observed] | Unknown,
             return _Verdict("Synced", None, "RegistryUnknown", registry.message)
         case Serving() if tally.failures:
             return _Verdict("Synced", False, "PartlyFailed", _sample(tally.failures))
+        case Serving() if claim.conduct.suspend:
+            return _Verdict("Synced", False, _SUSPENDED, "what exists is renewed, and nothing else is changed")
         case Serving() if claim.incomplete:
             first = claim.incomplete[0]
             message = f"{_sample([one.message for one in claim.incomplete])}; what stands is renewed"
@@ -255,7 +258,7 @@ def _ready(
     for trouble in (conflict, removal_held):
         if trouble.value:
             return _Verdict("Ready", False, trouble.reason, trouble.message)
-    if synced.value is not True:
+    if synced.value is not True and synced.reason != _SUSPENDED:
         return _Verdict("Ready", synced.value, synced.reason, synced.message)
     if not desired and claim.over:
         return _Verdict("Ready", False, "Detached", "; ".join(claim.notes))
@@ -265,7 +268,8 @@ def _ready(
     out = tally.count(InstanceStatus.OUT_OF_SERVICE)
     notes = [f"{out} set OUT_OF_SERVICE by hand"] if out else []
     message = "; ".join([f"{up} of {desired} UP as {names}", *claim.notes, *notes, *claim.warnings])
-    return _Verdict("Ready", bool(up), "InSync" if up else "NoneUp", message)
+    reason = synced.reason if up or synced.reason == _SUSPENDED else "NoneUp"
+    return _Verdict("Ready", bool(up), reason, message)
 
 
 def _condition(claim: Claim, verdict: _Verdict, before: SyncerStatus, now: int) -> Condition:

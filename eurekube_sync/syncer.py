@@ -14,7 +14,7 @@ from typing import Any, Literal, assert_never
 
 import msgspec
 
-from eurekube_sync.conduct import Conduct, parse_limit
+from eurekube_sync.conduct import Conduct, Policy, parse_limit
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.model import Service, SyncerObject, SyncerRef
 from eurekube_sync.presentation import MetadataFromSpec, PathsSpec, Presentation, ZoneSpec, parse_presentation
@@ -172,18 +172,15 @@ class _Spec(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     host_name: str | None = None
     service: _Service | None = None
     limit: Any = None
+    policy: Policy = Policy.SYNC
+    suspend: bool = False
+    on_duplicate: Literal["Skip", "Warn"] = "Skip"
     # Still to come. A value that asks for what is done anyway is fine, any other is refused by name.
-    policy: Any = None
-    suspend: Any = None
-    on_duplicate: Any = None
     max_removal_percent: Any = None
     readiness_gate: Any = None
 
 
 _FIELDS_TO_COME: Mapping[str, tuple[Any, ...]] = {
-    "policy": ("Sync",),
-    "suspend": (False,),
-    "onDuplicate": ("Skip",),
     "maxRemovalPercent": (),
     "readinessGate": (False,),
 }
@@ -234,7 +231,12 @@ def parse(syncer: SyncerObject) -> Syncer:
         node_address=at.node_address,
         fixed_host=at.hostname,
         keep_while_serving=spec.terminating == "KeepWhileServing",
-        conduct=Conduct(limit=parse_limit(spec.limit)),
+        conduct=Conduct(
+            limit=parse_limit(spec.limit),
+            policy=spec.policy,
+            suspend=spec.suspend,
+            warn_of_duplicates=spec.on_duplicate == "Warn",
+        ),
     )
 
 

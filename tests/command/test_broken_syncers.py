@@ -19,8 +19,8 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "long-name": ({**PLAIN, "appName": "x" * 129}, "InvalidName"),
     "bad-key": ({**PLAIN, "appName": "a", "metadata": {"two words": "x"}}, "InvalidMetadata"),
     "expression": ({"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}, "InvalidSpec"),
-    "policy": ({**PLAIN, "appName": "c", "policy": "UpsertOnly"}, "NotSupportedYet"),
-    "gate": ({**PLAIN, "appName": "d", "readinessGate": True}, "NotSupportedYet"),
+    "policy": ({**PLAIN, "appName": "c", "policy": "Never"}, "InvalidSpec"),
+    "gate": ({**PLAIN, "appName": "d", "readinessGate": "yes"}, "InvalidSpec"),
     "elsewhere": ({"selector": {"app": "rating", "namespace": "other"}}, "NotSupportedYet"),
     "nonsense": ({"selector": "rating"}, "InvalidSpec"),
 }

@@ -202,6 +202,10 @@ class Registry:
         self.overrides[key.id] = status
         self.held[key] = replace(self.held[key], status=status, overridden_status=status)
 
+    def cached_for(self, seconds: float) -> None:
+        """Lists show what stands now, for so long."""
+        self._cache, self._snapshot = seconds, (self._clock.now(), tuple(self.held.values()))
+
     def evict(self) -> None:
         """The eviction run, with self-preservation off."""
         for key, expiry in list(self._expiry.items()):

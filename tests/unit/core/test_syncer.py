@@ -97,9 +97,6 @@ def test_an_error_names_the_field() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        {"policy": "UpsertOnly"},
-        {"suspend": True},
-        {"onDuplicate": "Warn"},
         {"maxRemovalPercent": 10},
         {"readinessGate": True},
     ],
