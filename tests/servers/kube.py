@@ -98,7 +98,7 @@ class ApiServer(Server):
             f"--bind-address={self.host}",
             f"--secure-port={self.port}",
             "--advertise-address=192.0.2.1",  # a documentation address; by default it looks for a route, and may fail
-            "--service-cluster-ip-range=10.0.0.0/24",
+            "--service-cluster-ip-range=10.96.0.0/16,fd00:10:96::/112",
             "--allow-privileged=true",
             "--authorization-mode=RBAC",
             "--disable-admission-plugins=ServiceAccount",

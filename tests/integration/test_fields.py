@@ -1,0 +1,76 @@
+"""Every row of the table of fields once more: a real API server, the real controllers of slices and Endpoints, a real
+Eureka. `tests/cases/fields.yaml` is the table."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eurekube_sync.clock import SystemClock
+from eurekube_sync.cluster import ConnectionSettings, KubernetesCluster, connect
+from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.plan import differences
+from tests.cases.fields import Row, create, differences_from, field_rows, instances_of, look, remove
+from tests.integration.conftest import create_crd, remove_crd
+from tests.servers.eureka import EurekaServer
+from tests.servers.kube import KubernetesServers
+from tests.servers.world import KubernetesWorld, write_kubeconfig
+
+pytestmark = pytest.mark.servers
+
+ROWS = field_rows()
+SECONDS = 20.0
+
+
+@pytest.fixture(scope="module")
+def installed(kubernetes_world: KubernetesWorld) -> Iterator[KubernetesWorld]:
+    """The cluster with the CRD."""
+    create_crd(kubernetes_world)
+    yield kubernetes_world
+    remove_crd(kubernetes_world)
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(kubernetes_servers: KubernetesServers, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The administrator's."""
+    path = tmp_path_factory.mktemp("fields") / "kubeconfig"
+    servers = kubernetes_servers
+    write_kubeconfig(path, url=servers.url, token=servers.admin_token, ca_file=Path(servers.ca_file))
+    return str(path)
+
+
+@pytest.mark.parametrize(("number", "row"), list(enumerate(ROWS)), ids=lambda value: getattr(value, "title", ""))
+def test_a_field_does_what_its_row_says(
+    number: int, row: Row, installed: KubernetesWorld, kubeconfig: str, eureka_fast: EurekaServer
+) -> None:
+    """Objects in, instances out, once the controllers have had their turn; and Eureka gives each instance back."""
+    namespace = f"fields-{number}"
+    clock = SystemClock()
+
+    def send(method: str, path: str, body: Any) -> Any:
+        return installed.request(method, path, body)
+
+    installed.create_namespace(namespace)
+    try:
+        create(row, send, namespace)
+        connection = connect(ConnectionSettings(kubeconfig=kubeconfig), {})
+        cluster = KubernetesCluster(connection, clock=clock, random=random.Random(1), endpoints_source=row.source)
+        deadline = time.monotonic() + SECONDS
+        while faults := differences_from(row, desired := look(cluster, namespace), namespace):
+            assert time.monotonic() < deadline, faults
+            time.sleep(0.1)
+    finally:
+        remove(row, send, namespace)
+    options = ConnectionOptions(address=EurekaAddress(url=eureka_fast.url))
+    with EurekaClient(options, clock=clock, random=random.Random(1)) as registry:
+        for instance in instances_of(desired):
+            registry.register(instance, dirty_timestamp=int(clock.now() * 1000))
+            stored = registry.read_instance(instance.key)
+            assert stored is not None
+            assert differences(instance, stored) == ()
+            registry.cancel(instance.key, ours=lambda found: True)
