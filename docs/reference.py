@@ -1,0 +1,156 @@
+"""Makes docs/eurekasyncer.md from the CRD: `python docs/reference.py` writes it.
+
+Each field's description in the CRD says what it means, its default and an example; type and bounds are the schema's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from eurekube_sync.manifests import load_crd
+
+PAGE = Path(__file__).parent / "eurekasyncer.md"
+Schema = Mapping[str, Any]
+
+_HEAD = """\
+# EurekaSyncer
+
+<!-- Made from crds/eurekasyncer.yaml by `python docs/reference.py`: change it there. -->
+
+{description} API version `{group}/{version}`, short name {short_names}.
+
+What each field does, case by case, with the objects that go in and the instances that come out, is a table that the
+tests run: [tests/cases/fields.yaml](../tests/cases/fields.yaml). Whole files are in [examples](examples/).
+
+Only `spec.mode` has a default in the schema; every other default is the program's, so that it can be corrected. Where
+the bounds say "a pattern", its exact form is in [crds/eurekasyncer.yaml](../crds/eurekasyncer.yaml);
+`eurekube-sync validate FILES` holds manifests against all of it.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    crd = load_crd()["spec"]
+    (version,) = crd["versions"]
+    schema = version["schema"]["openAPIV3Schema"]
+    head = _HEAD.format(
+        description=schema["description"],
+        group=crd["group"],
+        version=version["name"],
+        short_names=", ".join(f"`{name}`" for name in crd["names"]["shortNames"]),
+    )
+    parts = [head, "## spec\n", *_section("spec", schema["properties"]["spec"])]
+    parts += ["## status\n", *_status(schema["properties"]["status"])]
+    parts += ["## Columns of `kubectl get`\n", *_columns(version["additionalPrinterColumns"])]
+    return "\n".join(parts)
+
+
+def _section(path: str, schema: Schema) -> Iterator[str]:
+    yield f"{_described(schema)[0]}\n"
+    yield from _rules(path, schema)
+    yield "| field | type | bounds | meaning | default | example |\n|---|---|---|---|---|---|"
+    deeper: list[tuple[str, Schema]] = []
+    required = set(schema.get("required", ()))
+    for name, field in schema["properties"].items():
+        meaning, default, example = _described(field)
+        needed = "required" if name in required else default
+        yield _row(f"`{name}`", _type(field), _bounds(field), meaning, needed, example)
+        inner = field.get("items", field)
+        if inner.get("properties"):
+            deeper.append((f"{path}.{name}{'[]' if 'items' in field else ''}", inner))
+    yield ""
+    for name, field in deeper:
+        yield f"### {name}\n"
+        yield from _section(name, field)
+
+
+def _status(schema: Schema) -> Iterator[str]:
+    yield f"{schema['description']}\n"
+    yield "| field | type | meaning |\n|---|---|---|"
+    for name, field in schema["properties"].items():
+        meaning, _, example = _described(field)
+        yield _row(f"`{name}`", _type(field), f"{meaning} Such as {example}." if example else meaning)
+    yield ""
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _described(field: Schema) -> tuple[str, str, str]:
+    """Meaning, default and example, as the description gives them."""
+    text = " ".join(str(field.get("description", "")).split())
+    text, _, example = text.partition(" Example: ")
+    meaning, _, default = text.partition(" Default: ")
+    return meaning, default.removesuffix("."), example.removesuffix(".")
+
+
+def _type(field: Schema) -> str:
+    if field.get("x-kubernetes-int-or-string"):
+        return "integer or string"
+    kind = field.get("type", "integer, string or object")
+    if kind == "array":
+        return f"list of {_type(field['items'])}s"
+    if "additionalProperties" in field:
+        return f"map of {_type(field['additionalProperties'])}s"
+    return str(kind)
+
+
+def _bounds(field: Schema) -> str:
+    """What the schema allows, in words; of what a list or a map holds, too."""
+    found: list[str] = []
+    if "enum" in field:
+        found.append(" or ".join(f"`{value}`" for value in field["enum"]))
+    least, most = field.get("minimum"), field.get("maximum")
+    if most is not None:
+        found.append(f"{least}..{most}")
+    elif least is not None:
+        found.append(f"at least {least}")
+    for unit, low, high in (
+        ("characters", "minLength", "maxLength"),
+        ("entries", "minItems", "maxItems"),
+        ("entries", "minProperties", "maxProperties"),
+    ):
+        if field.get(high):
+            found.append(f"{field[low]} to {field[high]} {unit}" if low in field else f"at most {field[high]} {unit}")
+    if "pattern" in field:
+        found.append("a pattern")
+    values = field.get("additionalProperties") or (field["items"] if _is_plain_list(field) else None)
+    if values and (inner := _bounds(values)):
+        found.append(f"each {inner}")
+    return "; ".join(found)
+
+
+def _is_plain_list(field: Schema) -> bool:
+    return field.get("type") == "array" and "properties" not in field["items"]
+
+
+def _rules(path: str, schema: Schema) -> Iterator[str]:
+    messages = [f"- {' '.join(rule['message'].split())}" for rule in schema.get("x-kubernetes-validations", ())]
+    for name, field in schema["properties"].items():
+        inner = field.get("items", field)
+        if not inner.get("properties"):
+            rules = field.get("x-kubernetes-validations", ())
+            messages += [f"- `{name}`: {' '.join(rule['message'].split())}" for rule in rules]
+    if messages:
+        yield "\n".join(messages) + "\n"
+
+
+def _columns(columns: list[Mapping[str, Any]]) -> Iterator[str]:
+    yield "| column | from | meaning |\n|---|---|---|"
+    for column in columns:
+        wide = " (with `-o wide`)" if column.get("priority") else ""
+        meaning = column.get("description", "since when it exists")
+        yield _row(column["name"], f"`{column['jsonPath']}`", f"{meaning}{wide}")
+    yield ""
+
+
+def main() -> None:
+    """Writes the page."""
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
