@@ -124,7 +124,9 @@ def server(request: pytest.FixtureRequest) -> Iterator[KubernetesSubject]:
     definition = yaml.safe_load(DEFINITION.read_text())
     with requests.Session() as session:
         if request.param == "embedded":
-            embedded = EmbeddedKubernetes(time.time, tokens={"secret": "admin"})
+            embedded = EmbeddedKubernetes(
+                time.time, tokens={"secret": "admin"}, families=("IPv4", "IPv6"), derive_endpoints=True
+            )
             with LoopbackServer(embedded.handle) as loopback:
                 subject = KubernetesSubject(
                     url=loopback.url, token="secret", verify=True, session=session, expired=_expiring(embedded)
@@ -827,6 +829,94 @@ class TestPodsAndSlices:
         eventually(lambda: len(server.get(slices(namespace))["items"]) == 1)
         server.call("DELETE", services(namespace, "rating"))
         eventually(lambda: server.get(slices(namespace))["items"] == [])
+
+    def test_endpoints_say_the_same_without_zones(self, server: KubernetesSubject, namespace: str, node: str) -> None:
+        """The Endpoints of a Service have ready and unready pods by port, and leave a terminating one out."""
+        server.post(services(namespace), service(ports=[{"name": "http", "port": 80, "targetPort": "web"}]))
+        pod = create_pod(server, namespace, "p1", node, "10.1.0.7")
+        create_pod(server, namespace, "p2", node, "10.1.0.8", ready=False)
+        create_pod(server, namespace, "p3", node, "10.1.0.9")
+        server.call("DELETE", pods(namespace, "p3"), {"gracePeriodSeconds": 300})
+
+        def subsets() -> list[Json]:
+            answer = server.call("GET", f"{CORE}/namespaces/{namespace}/endpoints/rating")
+            return list(answer.json().get("subsets") or [])
+
+        target = {"kind": "Pod", "namespace": namespace, "name": "p1", "uid": pod["metadata"]["uid"]}
+        addresses = [{"ip": "10.1.0.7", "nodeName": node, "targetRef": target}]
+        eventually(lambda: bool(subsets()) and subsets()[0].get("addresses") == addresses)
+        (found,) = subsets()
+        assert [address["ip"] for address in found["notReadyAddresses"]] == ["10.1.0.8"]
+        assert found["ports"] == [{"name": "http", "port": 8080, "protocol": "TCP"}]
+        server.call("DELETE", services(namespace, "rating"))
+        eventually(lambda: server.call("GET", f"{CORE}/namespaces/{namespace}/endpoints/rating").status_code == 404)
+
+    def test_endpoints_of_a_service_without_a_selector_are_mirrored(
+        self, server: KubernetesSubject, namespace: str
+    ) -> None:
+        """A slice per family, whose endpoints are ready or not, without `serving`, under another manager's label."""
+        server.post(services(namespace), service(selector=None))
+        subset = {
+            "addresses": [{"ip": "192.0.2.1"}, {"ip": "2001:db8::1"}],
+            "notReadyAddresses": [{"ip": "192.0.2.2"}],
+            "ports": [{"name": "http", "port": 8080}],
+        }
+        server.post(f"{CORE}/namespaces/{namespace}/endpoints", {"metadata": {"name": "rating"}, "subsets": [subset]})
+        eventually(lambda: len(endpoints(server, namespace)) == 3)
+        items = server.get(slices(namespace))["items"]
+        assert sorted(item["addressType"] for item in items) == ["IPv4", "IPv6"]
+        assert {item["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"] for item in items} == {
+            "endpointslicemirroring-controller.k8s.io"
+        }
+        ready = {one["addresses"][0]: one["conditions"] for one in endpoints(server, namespace)}
+        assert ready == {
+            "192.0.2.1": {"ready": True},
+            "192.0.2.2": {"ready": False},
+            "2001:db8::1": {"ready": True},
+        }
+        path = f"{CORE}/namespaces/{namespace}/endpoints/rating"
+        server.patch(path, {"subsets": [{"addresses": [{"ip": "192.0.2.1"}], "ports": [{"name": "http", "port": 1}]}]})
+        eventually(lambda: [one["addresses"] for one in endpoints(server, namespace)] == [["192.0.2.1"]])
+
+    def test_a_dual_stack_service_has_a_slice_per_family(
+        self, server: KubernetesSubject, namespace: str, node: str
+    ) -> None:
+        """The families in the Service's order; an address of each for the same pod."""
+        made = server.post(
+            services(namespace), service(ipFamilyPolicy="RequireDualStack", ipFamilies=["IPv6", "IPv4"])
+        )["spec"]
+        assert (made["ipFamilies"], [":" in ip for ip in made["clusterIPs"]]) == (["IPv6", "IPv4"], [True, False])
+        create_pod(server, namespace, "p1", node, "10.1.0.10")
+        both = [{"ip": "10.1.0.10"}, {"ip": "fd00::10"}]
+        server.patch(pods(namespace, "p1", "status"), {"status": {"podIPs": both}})
+        eventually(lambda: len(endpoints(server, namespace)) == 2)
+        items = server.get(slices(namespace))["items"]
+        found = {item["addressType"]: item["endpoints"][0]["addresses"] for item in items}
+        assert found == {"IPv4": ["10.1.0.10"], "IPv6": ["fd00::10"]}
+
+    def test_what_a_load_balancer_is_reached_at_stands_in_the_status(
+        self, server: KubernetesSubject, namespace: str
+    ) -> None:
+        """Entries with an IP or a host name, in the order in which they were written; none while it waits."""
+        made = server.post(services(namespace), service(type="LoadBalancer"))
+        assert made["status"] == {"loadBalancer": {}}
+        entries = [{"ip": "203.0.113.1"}, {"hostname": "lb.example.com"}]
+        path = f"{services(namespace, 'rating')}/status"
+        server.patch(path, {"status": {"loadBalancer": {"ingress": entries}}})
+        found = server.get(services(namespace, "rating"))["status"]["loadBalancer"]["ingress"]
+        assert [entry.get("ip") or entry.get("hostname") for entry in found] == ["203.0.113.1", "lb.example.com"]
+
+    def test_a_node_tells_its_addresses_and_whether_it_is_ready(self, server: KubernetesSubject, node: str) -> None:
+        """Addresses by type, conditions by type; a list of Nodes is of the kind NodeList, in no namespace."""
+        addresses = [{"type": "InternalIP", "address": "192.168.0.1"}, {"type": "ExternalIP", "address": "203.0.113.1"}]
+        status = {"addresses": addresses, "conditions": [{"type": "Ready", "status": "True"}]}
+        server.patch(f"{CORE}/nodes/{node}/status", {"status": status})
+        listed = server.get(f"{CORE}/nodes")
+        assert listed["kind"] == "NodeList"
+        (found,) = [item for item in listed["items"] if item["metadata"]["name"] == node]
+        assert found["status"]["addresses"] == addresses
+        assert [(one["type"], one["status"]) for one in found["status"]["conditions"]] == [("Ready", "True")]
+        assert "namespace" not in found["metadata"]
 
     def test_a_slice_can_be_written_by_hand(self, server: KubernetesSubject, namespace: str) -> None:
         """A Service without a selector has the slices somebody writes; a port without a name has the name ''."""
