@@ -80,7 +80,8 @@ def watched(registry: Registry, wanted: Sequence[Sequence[tuple[str, str]]]) -> 
 def test_a_namespace_that_is_deleted_with_all_its_content_takes_its_instances_along(
     program: Program, registry: Registry, kubernetes_world: KubernetesWorld
 ) -> None:
-    """Services and slices go first, pods linger, events are refused, and no pass fails; then the namespace is gone."""
+    """Its pods terminate first (since 1.33, and only then does the rest go), then Services, slices and the syncer;
+    events are refused there, and no pass fails for it. At the end neither the namespace nor an instance is left."""
     world, name = kubernetes_world, "cleaner-going"
     make_namespace(world, name)
     if not exists(world, "/api/v1/nodes/cleaner-node"):
@@ -97,15 +98,18 @@ def test_a_namespace_that_is_deleted_with_all_its_content_takes_its_instances_al
     assert [registry.status("CART", id_) for id_ in mine] == ["UP", "UP"]
 
     world.request("DELETE", f"/api/v1/namespaces/{name}")
+    world.wait_for_slices(name, "cart", dict.fromkeys(ADDRESSES, "Terminating"))
+    held = program.run()
+    assert held.returncode == 31, held.stdout + held.stderr  # it is all that we own, and nobody has deleted the syncer
+    for number in range(len(ADDRESSES)):
+        world.delete_pod(name, f"cart-{number}")  # as their kubelet would
     deadline = time.monotonic() + 60
     while "deletionTimestamp" not in world.request("GET", f"{syncers_of(name)}/cart")["metadata"]:
         assert time.monotonic() < deadline, "the namespace controller did not come to the syncer"
-        time.sleep(0.1)
+        time.sleep(0.2)
     program.good()
     status = world.request("GET", f"{syncers_of(name)}/cart")["status"]
     assert next(c["reason"] for c in status["conditions"] if c["type"] == "Synced") == "Deleting"
-    for number in range(len(ADDRESSES)):
-        world.delete_pod(name, f"cart-{number}")
     program.run_until(lambda: not exists(world, f"/api/v1/namespaces/{name}"), seconds=60)
     assert [registry.status("CART", id_) for id_ in mine] == [None, None]
 
