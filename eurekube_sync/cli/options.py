@@ -60,6 +60,12 @@ def cluster_options(command: F) -> F:
                 help="Default: the pod's own service account, else ~/.kube/config.",
             ),
             option("--context", default=None, help="A context of the kubeconfig instead of its current one."),
+            option(
+                "--endpoints-source",
+                type=click.Choice(["slices", "endpoints"]),
+                default="slices",
+                help="Where pods' addresses are read from: EndpointSlices, or in an old cluster Endpoints.",
+            ),
         )
     ):
         command = decorate(command)
@@ -70,12 +76,6 @@ def name_scope_options(command: F) -> F:
     """Which syncers are ours, as far as their names tell."""
     for decorate in reversed(
         (
-            option(
-                "--endpoints-source",
-                type=click.Choice(["slices", "endpoints"]),
-                default="slices",
-                help="Where pods' addresses are read from: EndpointSlices, or in an old cluster Endpoints.",
-            ),
             option(
                 "--namespace",
                 "-n",
