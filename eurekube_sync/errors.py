@@ -8,12 +8,19 @@
     │   ├── ClusterDenied        401 or 403
     │   ├── ClusterConflict      the object changed under us, three times
     │   └── ClusterRejected      any other refusal, or an answer that makes no sense
-    └── RegistryError            a call to Eureka failed
-        ├── RegistryUnavailable  transient: connection, timeout, 429, 5xx
-        ├── RegistryDenied       401, or 403 (login, CSRF protection)
-        ├── RegistryRejected     the server refused this instance (400)
-        │   └── RegistryStumbled it answered 500 to it: over a bad body, or because it is broken itself
-        └── RegistryUnusable     an answer that is no Eureka answer: HTML, empty, cut, wrong URL
+    ├── RegistryError            a call to Eureka failed
+    │   ├── RegistryUnavailable  transient: connection, timeout, 429, 5xx
+    │   ├── RegistryDenied       401, or 403 (login, CSRF protection)
+    │   ├── RegistryRejected     the server refused this instance (400)
+    │   │   └── RegistryStumbled it answered 500 to it: over a bad body, or because it is broken itself
+    │   └── RegistryUnusable     an answer that is no Eureka answer: HTML, empty, cut, wrong URL
+    ├── CrdUnusable              the CRD is not there, or is being deleted
+    ├── Stopped                  a signal came before anything was changed
+    └── OwnershipRefused         an `owner` command would do harm: nothing was changed
+        ├── StillRenewed         somebody else renews the instances
+        ├── NothingThere         no such instance, or no such syncer
+        ├── NotKept              `run` would undo it at once
+        └── OwnerClash           another cluster uses the same owner name
 
 A message is one sentence for a person and says what to do; it never holds a credential or a whole body.
 """
@@ -79,3 +86,35 @@ class RegistryStumbled(RegistryRejected):
 
 class RegistryUnusable(RegistryError):
     """The answer is no Eureka answer."""
+
+
+class CrdUnusable(EurekubeError):
+    """The CRD is not there, or is being deleted: what the cluster says of its objects is nobody's wish."""
+
+    def __init__(self, message: str, *, terminating: bool) -> None:
+        super().__init__(message)
+        self.terminating = terminating
+
+
+class Stopped(EurekubeError):
+    """A signal came before anything was changed."""
+
+
+class OwnershipRefused(EurekubeError):
+    """An `owner` command would do harm; it has changed nothing."""
+
+
+class StillRenewed(OwnershipRefused):
+    """Somebody else renews the instances."""
+
+
+class NothingThere(OwnershipRefused):
+    """No such instance, or no such syncer."""
+
+
+class NotKept(OwnershipRefused):
+    """`run` would undo it at once."""
+
+
+class OwnerClash(OwnershipRefused):
+    """Another cluster uses the same owner name."""

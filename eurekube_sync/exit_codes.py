@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import IntEnum
 from typing import assert_never
 
 from eurekube_sync.errors import (
     ClusterDenied,
     ClusterError,
+    ClusterRejected,
     ClusterUnavailable,
     ConfigurationError,
+    CrdUnusable,
     EurekubeError,
+    NothingThere,
+    NotKept,
+    OwnerClash,
     RegistryDenied,
     RegistryError,
     RegistryUnavailable,
+    RegistryUnusable,
+    StillRenewed,
+    Stopped,
 )
 from eurekube_sync.model import Cause, Unknown
-from eurekube_sync.outcome import Outcomes
 from eurekube_sync.plan import withdrawal_id
 from eurekube_sync.reconcile import PassReport
 from eurekube_sync.view import unknown_sources
@@ -43,6 +51,11 @@ class ExitCode(IntEnum):
     REMOVALS_HELD = 31
     OWNER_CLASH = 32
     CUT_SHORT = 33
+    ORPHANS_UNKNOWN = 34
+    STILL_RENEWED = 35
+    NOTHING_THERE = 36
+    NOT_KEPT = 37
+    DECLINED = 38
     INTERRUPTED = 130
 
     @property
@@ -57,7 +70,7 @@ _MEANINGS = {
     ExitCode.USAGE: "the command line is wrong",
     ExitCode.CONFIGURATION: "a file, URL or kubeconfig that was given is wrong; `keepalive` still renewed",
     ExitCode.INVALID_MANIFEST: "`validate` found a manifest that the API server would refuse",
-    ExitCode.CHANGES_PENDING: "`run --dry-run --detailed-exitcode` found changes to make",
+    ExitCode.CHANGES_PENDING: "with `--detailed-exitcode`: `run --dry-run` found changes to make, `orphans` found some",
     ExitCode.CLUSTER_UNAVAILABLE: "the Kubernetes API did not answer; what is ours was renewed, nothing withdrawn",
     ExitCode.CLUSTER_DENIED: "the Kubernetes API refused (401, 403): what hangs on a list was renewed, not withdrawn",
     ExitCode.CLUSTER_UNUSABLE: "the Kubernetes API gave an answer that makes no sense; renewed, nothing withdrawn",
@@ -68,8 +81,13 @@ _MEANINGS = {
     ExitCode.REGISTRY_UNUSABLE: "no Eureka answers there: HTML, an empty or cut body, a wrong URL; nothing withdrawn",
     ExitCode.ACTIONS_FAILED: "some actions failed, the others were done; the next pass tries again",
     ExitCode.REMOVALS_HELD: "the brake held the removals of this pass, or `--approve` named others; the rest was done",
-    ExitCode.OWNER_CLASH: "another cluster uses the same owner name; what is ours was renewed, nothing else done",
+    ExitCode.OWNER_CLASH: "another cluster uses the same owner name; `run` renewed what is ours, nothing else was done",
     ExitCode.CUT_SHORT: "the pass ended before all was tried: its deadline, or a signal",
+    ExitCode.ORPHANS_UNKNOWN: "`orphans` could not see all: part of the cluster was not readable, there may be more",
+    ExitCode.STILL_RENEWED: "an `owner` command refused, for somebody else renews the instances; nothing was changed",
+    ExitCode.NOTHING_THERE: "`owner adopt` found no such instance or syncer; nothing was changed",
+    ExitCode.NOT_KEPT: "an `owner` command refused, for `run` would undo it at once; nothing was changed",
+    ExitCode.DECLINED: "`owner purge` asked, and the answer was no; nothing was changed",
     ExitCode.INTERRUPTED: "interrupted at the keyboard",
 }
 
@@ -88,7 +106,8 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool) -> Exit
     if report.cut_short:
         return ExitCode.CUT_SHORT
     if report.outcomes.failures:
-        return _of_failures(report.outcomes)
+        causes = [outcome.cause for outcome in report.outcomes.failures]
+        return of_failures(causes, succeeded=report.outcomes.succeeded)
     if report.cluster_errors:
         return of_error(report.cluster_errors[0])
     if any(not blocked.conflict for blocked in report.plan.blocked):
@@ -123,17 +142,55 @@ def of_error(error: EurekubeError) -> ExitCode:
             return ExitCode.REGISTRY_DENIED
         case RegistryError():
             return ExitCode.REGISTRY_UNUSABLE
+        case CrdUnusable():
+            return ExitCode.CRD_TERMINATING if error.terminating else ExitCode.CRD_MISSING
+        case Stopped():
+            return ExitCode.CUT_SHORT
+        case StillRenewed():
+            return ExitCode.STILL_RENEWED
+        case NothingThere():
+            return ExitCode.NOTHING_THERE
+        case NotKept():
+            return ExitCode.NOT_KEPT
+        case OwnerClash():
+            return ExitCode.OWNER_CLASH
         case _:
             return ExitCode.INTERNAL_ERROR
 
 
-def _of_failures(outcomes: Outcomes) -> ExitCode:
-    causes = {outcome.cause for outcome in outcomes.failures}
-    if causes == {Cause.DENIED}:
+def of_failures(causes: Collection[Cause | None], *, succeeded: int) -> ExitCode:
+    """The exit code of some calls to Eureka that failed, beside so many that did what they were to do."""
+    if set(causes) == {Cause.DENIED}:
         return ExitCode.REGISTRY_DENIED
-    if Cause.UNAVAILABLE in causes and outcomes.succeeded == 0:
+    if Cause.UNAVAILABLE in causes and succeeded == 0:
         return ExitCode.REGISTRY_UNAVAILABLE
     return ExitCode.ACTIONS_FAILED
+
+
+def cluster_error(unknown: Unknown) -> EurekubeError:
+    """What a source of the cluster that cannot be read is to a command that needs it."""
+    match unknown.cause:
+        case Cause.UNAVAILABLE:
+            return ClusterUnavailable(unknown.message)
+        case Cause.DENIED:
+            return ClusterDenied(unknown.message)
+        case Cause.CRD_MISSING | Cause.CRD_TERMINATING:
+            return CrdUnusable(unknown.message, terminating=unknown.cause is Cause.CRD_TERMINATING)
+        case Cause.UNUSABLE | Cause.NOT_READ:
+            return ClusterRejected(unknown.message)
+        case _:
+            assert_never(unknown.cause)
+
+
+def registry_error(unknown: Unknown) -> RegistryError:
+    """The same of Eureka."""
+    match unknown.cause:
+        case Cause.DENIED:
+            return RegistryDenied(unknown.message)
+        case Cause.UNUSABLE:
+            return RegistryUnusable(unknown.message)
+        case _:
+            return RegistryUnavailable(unknown.message)
 
 
 def _of_cluster(cause: Cause) -> ExitCode:

@@ -353,7 +353,8 @@ NO_LEASE = LeaseTimes(0, 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """An instance as it should stand in Eureka; `status` is UP or DOWN, never another."""
+    """An instance as it should stand in Eureka. `status` is UP or DOWN; another only of what a person's `owner` command
+    moves as it stands."""
 
     key: InstanceKey
     host_name: str
@@ -369,6 +370,8 @@ class Instance:
     home_page_url: str = ""
     status_page_url: str = ""
     health_check_url: str = ""
+    override: InstanceStatus = InstanceStatus.UNKNOWN
+    """What a person had set on an instance that moves to another id, and is to stand there too; else UNKNOWN."""
 
     @property
     def main_port(self) -> int:
@@ -394,6 +397,9 @@ class ObservedInstance:
     lease: LeaseTimes = NO_LEASE
     last_dirty_timestamp: int = 0
     """Unix milliseconds. A register with an older one is ignored with a 204 (AbstractInstanceRegistry.register)."""
+    last_renewal: int = 0
+    """Milliseconds of the server's clock: of the last register, or of the last renewal **plus** the duration
+    (Lease.renew). Two uncached reads that differ in it tell that somebody renews."""
     metadata: Mapping[str, str] = field(default_factory=dict)
     home_page_url: str = ""
     status_page_url: str = ""

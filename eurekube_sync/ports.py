@@ -164,6 +164,9 @@ class Cluster(Protocol):
         While a CRD goes, a LIST of its objects is 200 with every item deleting: such deletions are nobody's wish.
         """
 
+    def namespace_exists(self, name: str) -> Source[bool]:
+        """Whether there is such a namespace; asked for only to say more of an orphan than that its syncer is gone."""
+
     def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
         """Put `eurekube.io/cleanup` on, keeping others'; returns the object as it is now. Raises ClusterConflict
         when it is being deleted by now, or changed its spec."""

@@ -18,6 +18,8 @@ from eurekube_sync.version import __version__
 _COMMANDS = {
     "run": "eurekube_sync.cli.run",
     "keepalive": "eurekube_sync.cli.keepalive",
+    "orphans": "eurekube_sync.cli.orphans",
+    "owner": "eurekube_sync.cli.owner",
     "validate": "eurekube_sync.cli.validate",
     "crd": "eurekube_sync.cli.crd",
     "demo": "eurekube_sync.cli.demo",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar
 
 import click
 
 from eurekube_sync.cli.values import Duration, NamespacePairs, Namespaces, Owner, Part, Selector, SyncerClass
+from eurekube_sync.scope import Scope, Shard
+from eurekube_sync.syncer import Expression
 
 ENVIRONMENT_PREFIX = "EUREKUBE_SYNC_"
 
@@ -23,29 +26,32 @@ def option(*names: str, **settings: Any) -> Callable[[F], F]:
     return click.option(*names, **settings)
 
 
+def owner_option(command: F) -> F:
+    """Who we are."""
+    return option(
+        "--owner",
+        type=Owner(),
+        required=True,
+        help="Name of this installation, part of each instance id; another one for each cluster.",
+    )(command)
+
+
+def eureka_url_option(command: F) -> F:
+    """Where Eureka is."""
+    return option(
+        "--eureka-url",
+        metavar="URL",
+        required=True,
+        multiple=True,
+        callback=lambda _context, _parameter, urls: ",".join(urls),
+        help="Eureka's address with its path, such as http://eureka.example.com:8761/eureka; of several peers "
+        "each one's, repeated or with commas between, the preferred one first.",
+    )(command)
+
+
 def eureka_options(command: F) -> F:
     """Who we are, and where Eureka is."""
-    for decorate in reversed(
-        (
-            option(
-                "--owner",
-                type=Owner(),
-                required=True,
-                help="Name of this installation, part of each instance id; another one for each cluster.",
-            ),
-            option(
-                "--eureka-url",
-                metavar="URL",
-                required=True,
-                multiple=True,
-                callback=lambda _context, _parameter, urls: ",".join(urls),
-                help="Eureka's address with its path, such as http://eureka.example.com:8761/eureka; of several peers "
-                "each one's, repeated or with commas between, the preferred one first.",
-            ),
-        )
-    ):
-        command = decorate(command)
-    return command
+    return owner_option(eureka_url_option(command))
 
 
 def cluster_options(command: F) -> F:
@@ -92,7 +98,28 @@ def name_scope_options(command: F) -> F:
 
 
 def scope_options(command: F) -> F:
-    """Which syncers are ours, and how far they may reach."""
+    """Which syncers are ours, and how far they may reach; the command gets them as one `Scope`, named `scope`."""
+
+    @wraps(command)
+    def collected(
+        *,
+        namespaces: tuple[tuple[str, ...], ...],
+        shard: Shard | None,
+        selector: tuple[Expression, ...] | None,
+        syncer_class: str | None,
+        allowed: tuple[tuple[tuple[str, str], ...], ...],
+        **given: Any,
+    ) -> Any:
+        scope = Scope(
+            namespaces=frozenset(name for names in namespaces for name in names) or None,
+            shard=shard,
+            selector=selector or (),
+            syncer_class=syncer_class,
+            allowed=frozenset(pair for pairs in allowed for pair in pairs),
+        )
+        return command(scope=scope, **given)
+
+    decorated: Any = collected
     for decorate in reversed(
         (
             name_scope_options,
@@ -112,8 +139,9 @@ def scope_options(command: F) -> F:
             ),
         )
     ):
-        command = decorate(command)
-    return command
+        decorated = decorate(decorated)
+    result: F = decorated
+    return result
 
 
 def batch_option(command: F) -> F:

@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import click
 import yaml
@@ -41,7 +42,6 @@ def teller(
 ) -> Callable[[PassReport, ExitCode], None]:
     """Reports a pass, and in the first that could read Eureka logs what `renewal_interval` does to its
     self-preservation. A report that cannot be written ends neither the passes nor changes their exit code."""
-    console = console_for(sys.stdout)
     said = False
 
     def room(report: PassReport) -> Headroom | None:
@@ -55,25 +55,26 @@ def teller(
                 log.log(logging.WARNING if found.at_risk else logging.INFO, "%s", sentence)
         return found
 
-    def write(report: PassReport, code: ExitCode) -> None:
-        found = room(report)
-        match output:
-            case "json":
-                click.echo(json.dumps(as_data(report, code, notices, found), indent=2, ensure_ascii=False))
-            case "yaml":
-                data = as_data(report, code, notices, found)
-                click.echo(yaml.safe_dump(data, sort_keys=False, explicit_start=True), nl=False)
-            case _:
-                console.print(pass_table(report, notices))
-        sys.stdout.flush()
-
     def tell(report: PassReport, code: ExitCode) -> None:
-        try:
-            write(report, code)
-        except (BrokenPipeError, SystemExit):  # rich raises the latter for a closed pipe
-            discard_output()
-        except OSError as error:
-            discard_output()
-            log.warning("the report cannot be written: %s", error.strerror)
+        found = room(report)
+        write_report(output, lambda: pass_table(report, notices), lambda: as_data(report, code, notices, found))
 
     return tell
+
+
+def write_report(output: str, table: Callable[[], object], data: Callable[[], dict[str, Any]]) -> None:
+    """Writes a report in the form that was asked for; that it cannot be written changes no exit code."""
+    try:
+        match output:
+            case "json":
+                click.echo(json.dumps(data(), indent=2, ensure_ascii=False))
+            case "yaml":
+                click.echo(yaml.safe_dump(data(), sort_keys=False, explicit_start=True), nl=False)
+            case _:
+                console_for(sys.stdout).print(table())
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # rich raises the latter for a closed pipe
+        discard_output()
+    except OSError as error:
+        discard_output()
+        log.warning("the report cannot be written: %s", error.strerror)

@@ -32,8 +32,7 @@ from eurekube_sync.model import LeaseTimes
 from eurekube_sync.ports import EndpointsSource
 from eurekube_sync.reconcile import PassReport, PassSettings, reconcile
 from eurekube_sync.report.table import console_for
-from eurekube_sync.scope import Scope, Shard
-from eurekube_sync.syncer import Expression
+from eurekube_sync.scope import Scope
 
 
 @click.command(short_help="Make Eureka equal to what the cluster says.")
@@ -68,11 +67,7 @@ def command(
     kubeconfig: str | None,
     context: str | None,
     endpoints_source: EndpointsSource,
-    namespaces: tuple[tuple[str, ...], ...],
-    shard: Shard | None,
-    selector: tuple[Expression, ...] | None,
-    syncer_class: str | None,
-    allowed: tuple[tuple[tuple[str, str], ...], ...],
+    scope: Scope,
     concurrency: int,
     call_timeout: float,
     eureka_batch: str,
@@ -106,13 +101,6 @@ def command(
     number = number_of_passes(passes=passes, daemon=daemon)
     many = number != 1
     _check_leases(interval if many else 0.0, renewal_interval, lease_duration)
-    scope = Scope(
-        namespaces=frozenset(name for names in namespaces for name in names) or None,
-        shard=shard,
-        selector=selector or (),
-        syncer_class=syncer_class,
-        allowed=frozenset(pair for pairs in allowed for pair in pairs),
-    )
     settings = PassSettings(
         owner=owner,
         scope=scope,

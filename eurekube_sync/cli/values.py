@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from eurekube_sync.model import SyncerRef
+from eurekube_sync.moves import Address
 from eurekube_sync.ownership import OWNER_PATTERN
 from eurekube_sync.scope import ANY, Shard, parse_selector
 from eurekube_sync.syncer import Expression
@@ -116,3 +118,34 @@ class NamespacePairs(click.ParamType["tuple[tuple[str, str], ...]"]):
             if len(pair) != 2 or not all(side == ANY or _NAMESPACE.fullmatch(side) for side in pair):
                 self.fail(f"{':'.join(pair)!r} is no pair of namespaces; write FROM:TO, with * for any", param, ctx)
         return tuple((pair[0], pair[1]) for pair in pairs)
+
+
+class HostAndPort(click.ParamType[Address]):
+    """Where an instance is called: `10.0.0.7:8080`, `host.example.com:8080`, `[fd00::7]:8080`."""
+
+    name = "host:port"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Address:
+        if isinstance(value, Address):
+            return value
+        host, _, port = value.strip().rpartition(":")
+        bare = host.removeprefix("[").removesuffix("]")
+        if not bare or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
+            self.fail(f"{value!r} is no address with a port; write 10.0.0.7:8080", param, ctx)
+        if ":" in bare and bare == host:
+            self.fail(f"{value!r}: put an IPv6 address in brackets, as in [fd00::7]:8080", param, ctx)
+        return Address(bare, int(port))
+
+
+class Syncer(click.ParamType[SyncerRef]):
+    """A syncer, as `namespace/name`."""
+
+    name = "namespace/name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> SyncerRef:
+        if isinstance(value, SyncerRef):
+            return value
+        namespace, slash, name = value.strip().partition("/")
+        if not slash or not _NAMESPACE.fullmatch(namespace) or not name or "/" in name:
+            self.fail(f"{value!r} is no syncer; write namespace/name", param, ctx)
+        return SyncerRef(namespace, name)

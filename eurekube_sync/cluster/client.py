@@ -203,6 +203,15 @@ class KubernetesCluster:
             return Unknown(cause=Cause.CRD_TERMINATING, message=message)
         return Complete(data=True)
 
+    def namespace_exists(self, name: str) -> Source[bool]:
+        """The role that is shipped may not ask this; a person's may."""
+        answer = read_one(self._calls, Call(method="GET", path=f"/api/v1/namespaces/{name}"))
+        if isinstance(answer, Unknown):
+            return answer
+        if is_page(answer):
+            return unknown(refusal(Call(method="GET", path=f"/api/v1/namespaces/{name}"), answer))
+        return Complete(data=answer.status == 200)
+
     def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
         """Put our finalizer on; the `test` of the resourceVersion keeps others' (a merge patch would lose them)."""
         current = syncer

@@ -17,10 +17,11 @@ class PortDocument(msgspec.Struct, gc=False):
 
 
 class LeaseDocument(msgspec.Struct, rename="camel", gc=False):
-    """The client's side of a lease; its timestamps are not read: `lastRenewalTimestamp` lies in the future."""
+    """A lease: what the client asked for, and when the server last saw it."""
 
     renewal_interval_in_secs: int | str | None = None
     duration_in_secs: int | str | None = None
+    last_renewal_timestamp: int | str | None = None
 
 
 class InstanceDocument(msgspec.Struct, rename="camel"):

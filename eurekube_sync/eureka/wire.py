@@ -84,7 +84,7 @@ def encode_instance(instance: Instance, *, dirty_timestamp: int) -> bytes:
 
 
 def instance_document(instance: Instance, *, dirty_timestamp: int) -> dict[str, Any]:
-    """An instance as it is registered. `overriddenstatus` is UNKNOWN always: an echoed one would become an override.
+    """An instance as it is registered. `overriddenstatus` becomes an override: UNKNOWN but for one that moves along.
 
     RegistryRejected for metadata that would break the XML `/apps` for every reader (`k:v` is an unbound prefix there).
     """
@@ -102,7 +102,7 @@ def instance_document(instance: Instance, *, dirty_timestamp: int) -> dict[str, 
         "vipAddress": instance.vip_address,
         "secureVipAddress": instance.secure_vip_address,
         "status": instance.status.value,
-        "overriddenstatus": InstanceStatus.UNKNOWN.value,
+        "overriddenstatus": instance.override.value,
         "port": _written_port(instance.port),
         "securePort": _written_port(instance.secure_port),
         "dataCenterInfo": _DATA_CENTER,
@@ -237,6 +237,7 @@ def _observed(instance: InstanceDocument, app: str | None) -> ObservedInstance:
         if lease
         else LeaseTimes(0, 0),
         last_dirty_timestamp=_number(instance.last_dirty_timestamp),
+        last_renewal=_number(lease.last_renewal_timestamp) if lease else 0,
         metadata=_read_metadata(instance.metadata),
         home_page_url=instance.home_page_url or "",
         status_page_url=instance.status_page_url or "",

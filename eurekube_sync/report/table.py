@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import IO
@@ -40,19 +40,26 @@ def console_for(stream: IO[str], *, width: int | None = None) -> Console:
 
 def pass_table(report: PassReport, notices: Sequence[str] = ()) -> RenderableType:
     """The diff, when there is one; then what to see to; then the summary line."""
-    rows = sorted(_rows(report), key=lambda row: (row.app, _natural(row.id)))
-    parts: list[RenderableType] = [_Diff(rows[:_MOST_ROWS])] if rows else []
-    if len(rows) > _MOST_ROWS:
-        parts.append(Text(f"... and {len(rows) - _MOST_ROWS} more; -o json has them all", style="dim"))
-    parts += [_sentence(sentence) for sentence in (*notices, *sentences(report))]
-    if report.dry_run and report.batching is not None:
-        parts.append(Text(report.batching.why, style="dim"))
-    parts.append(Text(summary(report), style="bold"))
+    batching = report.batching.why if report.dry_run and report.batching is not None else ""
+    return rows_table(_rows(report), (*notices, *sentences(report)), summary(report), aside=batching)
+
+
+def rows_table(rows: Iterable[Row], see_to: Iterable[str], last: str, *, aside: str = "") -> RenderableType:
+    """Rows by app, then a sentence for each thing to see to, then the one line."""
+    ordered = sorted(rows, key=lambda row: (row.app, natural(row.id)))
+    parts: list[RenderableType] = [Diff(ordered[:_MOST_ROWS])] if ordered else []
+    if len(ordered) > _MOST_ROWS:
+        parts.append(Text(f"... and {len(ordered) - _MOST_ROWS} more; -o json has them all", style="dim"))
+    parts += [marked(sentence) for sentence in see_to]
+    parts += [Text(aside, style="dim")] if aside else []
+    parts.append(Text(last, style="bold"))
     return Group(*parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
+class Row:
+    """One line of a diff: an instance, what becomes of it, and why."""
+
     app: str
     sign: str
     id: str
@@ -62,11 +69,11 @@ class _Row:
     style: str
 
 
-class _Diff:
+class Diff:
     """The rows as columns where these fit, else under the app and syncer of each group, else each on two lines: an id
     is never broken without need."""
 
-    def __init__(self, rows: Sequence[_Row]) -> None:
+    def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = rows
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -77,7 +84,7 @@ class _Diff:
         yield from _stacked(self._rows)
 
 
-def _columns(rows: Sequence[_Row]) -> list[Text]:
+def _columns(rows: Sequence[Row]) -> list[Text]:
     table = [tuple(Text(heading, style="bold dim") for heading in _HEADINGS)]
     for app, group in groupby(rows, key=lambda row: row.app):
         for index, row in enumerate(group):
@@ -102,18 +109,18 @@ def _aligned(table: Sequence[tuple[Text, ...]]) -> list[Text]:
     return [Text("  ").join(cells) for cells in table]
 
 
-def _groups(rows: Sequence[_Row]) -> Iterator[tuple[Text, list[_Row]]]:
+def _groups(rows: Sequence[Row]) -> Iterator[tuple[Text, list[Row]]]:
     for (app, syncer), group in groupby(rows, key=lambda row: (row.app, row.syncer)):
         yield Text.assemble((app, "bold"), (f"  {syncer}", "dim")), list(group)
 
 
-def _by_group(rows: Sequence[_Row]) -> list[Text]:
+def _by_group(rows: Sequence[Row]) -> list[Text]:
     cells = [(Text(r.sign, r.style), Text(r.id), Text(r.status, r.style), Text(r.why)) for r in rows]
     lines = iter(_aligned(cells))
     return [line for heading, group in _groups(rows) for line in (heading, *(next(lines) for _ in group))]
 
 
-def _stacked(rows: Sequence[_Row]) -> Iterator[RenderableType]:
+def _stacked(rows: Sequence[Row]) -> Iterator[RenderableType]:
     for heading, group in _groups(rows):
         yield heading
         for row in group:
@@ -121,19 +128,19 @@ def _stacked(rows: Sequence[_Row]) -> Iterator[RenderableType]:
             yield _hanging(Text(" "), Text(row.why))
 
 
-def _natural(text: str) -> tuple[tuple[int, str], ...]:
+def natural(text: str) -> tuple[tuple[int, str], ...]:
     """10.0.0.9 before 10.0.0.10."""
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text))
 
 
-def _rows(report: PassReport) -> Iterator[_Row]:
+def _rows(report: PassReport) -> Iterator[Row]:
     for action in report.plan.changes:
         if not (isinstance(action, Cancel) and action.was is None):
             yield _row(action, report.outcomes.by_key.get(action.key))
     for action in report.held.withdrawals if report.held else ():
         yield _row(action, None, held=True)
     for blocked in report.plan.blocked:
-        yield _Row(
+        yield Row(
             app=blocked.key.app,
             sign="!",
             id=blocked.key.id,
@@ -144,7 +151,7 @@ def _rows(report: PassReport) -> Iterator[_Row]:
         )
 
 
-def _row(action: Action, outcome: Outcome | None, *, held: bool = False) -> _Row:
+def _row(action: Action, outcome: Outcome | None, *, held: bool = False) -> Row:
     match action:
         case Register():
             sign, status, style = "+", action.instance.status.value, "green"
@@ -167,7 +174,7 @@ def _row(action: Action, outcome: Outcome | None, *, held: bool = False) -> _Row
         sign, style, why = "=", "bold yellow", f"HELD: {why}"
     if outcome is not None and (outcome.failed or outcome.result is Result.CONFLICT):
         sign, style, why = "!", "bold red", _trouble(outcome)
-    return _Row(
+    return Row(
         app=action.key.app,
         sign=sign,
         id=action.key.id,
@@ -185,7 +192,8 @@ def _trouble(outcome: Outcome) -> str:
     return f"{_IN_WORDS[outcome.result]}: {outcome.detail}"
 
 
-def _sentence(sentence: str) -> RenderableType:
+def marked(sentence: str) -> RenderableType:
+    """A sentence for a person to see to."""
     return _hanging(Text("!", style="bold yellow"), Text(sentence))
 
 

@@ -78,7 +78,8 @@ def sentences(report: PassReport) -> list[str]:
 def _sentences(report: PassReport) -> Iterator[str]:
     for cluster in report.clashes if report.view else ():
         yield (
-            f"owner clash: cluster {cluster} uses the same --owner; give each cluster its own. "
+            f"owner clash: cluster {cluster} uses the same --owner; give each cluster its own. If this cluster takes "
+            f"its place: eurekube-sync owner adopt --cluster {cluster}. "
             "What is ours was renewed, nothing else was done."
         )
     yield from _of_keepalive(report) if report.view is None else ()

@@ -176,4 +176,5 @@ def test_another_cluster_with_our_owner_is_refused(settled: Program) -> None:
     settled.playground.eureka.handle(Request(method="DELETE", path=f"{path}/demo:x:x:10.9.9.9:1"))
     assert ended.code == ExitCode.OWNER_CLASH, ended.out
     assert "owner clash: cluster elsewhere" in ended.sentence
+    assert "eurekube-sync owner adopt --cluster elsewhere" in ended.sentence, "the way out"
     assert ended.eureka == {"GET": 1, "PUT": 2}

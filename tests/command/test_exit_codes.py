@@ -29,6 +29,11 @@ REACHED_BY = {
     ExitCode.REMOVALS_HELD: "test_passes.py::test_a_held_pass_keeps_and_renews_all",
     ExitCode.OWNER_CLASH: "test_eureka_trouble.py::test_another_cluster_with_our_owner_is_refused",
     ExitCode.CUT_SHORT: "test_passes.py::test_sigterm_in_a_slow_pass_ends_between_two_calls",
+    ExitCode.ORPHANS_UNKNOWN: "test_owner.py::test_an_unreadable_cluster_never_reads_as_no_orphans",
+    ExitCode.STILL_RENEWED: "test_owner.py::test_what_somebody_renews_is_refused_by_every_door",
+    ExitCode.NOTHING_THERE: "test_owner.py::test_adopt_tells_what_is_not_there_and_what_would_not_stay",
+    ExitCode.NOT_KEPT: "test_owner.py::test_adopt_tells_what_is_not_there_and_what_would_not_stay",
+    ExitCode.DECLINED: "test_owner.py::test_a_purge_asks_at_a_terminal",
     ExitCode.INTERRUPTED: "test_passes.py::test_a_second_interrupt_ends_the_process_at_once",
 }
 

@@ -13,7 +13,13 @@ from eurekube_sync.exit_codes import ExitCode
 from tests.command.program import Program
 
 CONTEXT = click.Context(cli)
-COMMANDS = {name: cli.get_command(CONTEXT, name) for name in cli.list_commands(CONTEXT)}
+GROUPED = {name: cli.get_command(CONTEXT, name) for name in cli.list_commands(CONTEXT)}
+COMMANDS = {name: one for name, one in GROUPED.items() if not isinstance(one, click.Group)} | {
+    f"{name} {inner}": one
+    for name, group in GROUPED.items()
+    if isinstance(group, click.Group)
+    for inner, one in group.commands.items()
+}
 OPTIONS = [
     pytest.param(name, option, id=f"{name} {option.opts[-1]}")
     for name, command in COMMANDS.items()
@@ -22,7 +28,16 @@ OPTIONS = [
     if isinstance(option, click.Option)
 ]
 _WHERE = ["--owner=a", "--eureka-url=http://e/eureka"]
-NEEDED = {"run": _WHERE, "keepalive": _WHERE, "validate": ["-"]}
+NEEDED = {
+    "run": _WHERE,
+    "keepalive": _WHERE,
+    "validate": ["-"],
+    "orphans": _WHERE,
+    "owner adopt": _WHERE,
+    "owner release": _WHERE,
+    "owner rename": ["a", "b", "--eureka-url=http://e/eureka"],
+    "owner purge": _WHERE,
+}
 
 
 def long_name(option: click.Option) -> str:
@@ -40,6 +55,7 @@ def another_value(option: click.Option) -> str:
         case click.types.BoolParamType():
             return "true"
     values = {"duration": "99s", "namespace[,...]": "one,two", "name": "another", "i/n": "1/3", "from:to[,...]": "a:*"}
+    values |= {"host:port": "10.0.0.7:8080", "namespace/name": "one/two"}
     return values.get(option.type.name, "some-text")
 
 
@@ -184,7 +200,7 @@ def test_no_argument_at_all_shows_the_commands(settled: Program) -> None:
     """Whoever types the name alone learns what there is."""
     ended = settled.command()
     assert ended.code == ExitCode.USAGE
-    assert all(name in ended.err for name in COMMANDS)
+    assert all(name in ended.err for name in GROUPED)
 
 
 def test_the_version_is_the_packages(settled: Program) -> None:

@@ -144,6 +144,50 @@ class TestCalls:
         assert seen is not None
         assert (seen.status, seen.overridden_status) == (InstanceStatus.OUT_OF_SERVICE, InstanceStatus.OUT_OF_SERVICE)
 
+    def test_two_reads_tell_whether_somebody_renewed(
+        self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance
+    ) -> None:
+        """`last_renewal` stays as it is while nobody renews, and moves with a renewal and a register."""
+
+        def stamp() -> int:
+            seen = client.read_instance(wanted.key)
+            assert seen is not None
+            return seen.last_renewal
+
+        client.register(wanted, dirty_timestamp=1)
+        registered = stamp()
+        eureka.elapse(0.1)
+        assert stamp() == registered > 0
+        assert client.renew(wanted.key)
+        renewed = stamp()
+        eureka.elapse(0.1)
+        assert stamp() == renewed > registered
+        assert client.renew(wanted.key)
+        again = stamp()
+        assert again > renewed
+        client.register(wanted, dirty_timestamp=2)
+        assert stamp() != again
+
+    def test_an_override_moves_along_to_another_id(
+        self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance
+    ) -> None:
+        """A person's OUT_OF_SERVICE stands under the new id when the old one is gone, and can be taken off there."""
+        out = InstanceStatus.OUT_OF_SERVICE
+        client.register(wanted, dirty_timestamp=1)
+        eureka.put(f"/apps/{wanted.key.app}/{wanted.key.id}/status", value="OUT_OF_SERVICE")
+        moved = replace(wanted, key=InstanceKey(wanted.key.app, f"{wanted.key.id}0"), status=out, override=out)
+        client.register(moved, dirty_timestamp=2)
+        assert client.cancel(wanted.key)
+        assert client.renew(moved.key)
+        client.register(replace(moved, status=InstanceStatus.UP, override=InstanceStatus.UNKNOWN), dirty_timestamp=3)
+        seen = client.read_instance(moved.key)
+        assert seen is not None
+        assert (seen.status, seen.overridden_status) == (out, out)
+        assert eureka.delete(f"/apps/{moved.key.app}/{moved.key.id}/status", value="UP").status_code == 200
+        seen = client.read_instance(moved.key)
+        assert seen is not None
+        assert (seen.status, seen.overridden_status) == (InstanceStatus.UP, InstanceStatus.UNKNOWN)
+
     def test_a_bad_instance_is_rejected_with_the_reason(self, client: EurekaClient, wanted: Instance) -> None:
         """A 400 is about this one instance and says why."""
         with pytest.raises(RegistryRejected, match="Missing ip address"):

@@ -43,7 +43,7 @@ from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import CLEANUP_FINALIZER
 from eurekube_sync.workers import InTurn
 
-from .build import CLUSTER, OWNER
+from .build import CLUSTER, NS, OWNER
 
 T = TypeVar("T")
 Thing = TypeVar("Thing", bound=SyncerObject | Service | EndpointSlice)
@@ -61,6 +61,7 @@ _READS = frozenset(
         "list_slices",
         "list_pods",
         "list_nodes",
+        "namespace_exists",
     }
 )
 
@@ -249,7 +250,10 @@ class Registry:
             home_page_url=instance.home_page_url,
             status_page_url=instance.status_page_url,
             health_check_url=instance.health_check_url,
+            last_renewal=int(self._clock.now() * 1000),
         )
+        if instance.override is not InstanceStatus.UNKNOWN:
+            self.overrides.setdefault(instance.key.id, instance.override)
         self.held[instance.key] = self._ruled(new, old)
         self._expiry[instance.key] = self._clock.now() + instance.lease.duration
 
@@ -261,7 +265,8 @@ class Registry:
         ruled = self._ruled(lease, lease)
         if ruled.status is InstanceStatus.UNKNOWN:
             return False
-        self.held[key] = ruled
+        duration = lease.lease.duration or 90
+        self.held[key] = replace(ruled, last_renewal=int((self._clock.now() + duration) * 1000))
         self._expiry[key] = self._clock.now() + 2 * (lease.lease.duration or 90)
         return True
 
@@ -354,6 +359,7 @@ class Cluster:
         """Pods beside those that stand in a slice, or with labels."""
         self.nodes: Source[tuple[Node, ...]] = Complete(data=())
         self.uid: Source[str] = Complete(data=CLUSTER)
+        self.namespaces: Source[frozenset[str]] = Complete(data=frozenset({NS}))
         self.crd: Source[bool] = Complete(data=True)
         self.unknown: dict[tuple[str, str], Unknown] = {}
         """What a list answers, by kind (`syncers`, `services`, `slices`) and namespace; `*` for every one."""
@@ -390,6 +396,11 @@ class Cluster:
 
     def crd_live(self) -> Source[bool]:
         return self.wire.send("crd_live", lambda: self.crd, lambda: _FAILED)
+
+    def namespace_exists(self, name: str) -> Source[bool]:
+        there = self.namespaces
+        answer: Source[bool] = there if isinstance(there, Unknown) else Complete(data=name in there.data)
+        return self.wire.send(f"namespace_exists {name}", lambda: answer, lambda: _FAILED)
 
     def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
         return self.wire.send(f"add_finalizer {syncer.ref}", lambda: self._add_finalizer(syncer), _cluster_down)

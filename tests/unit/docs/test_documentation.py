@@ -28,7 +28,9 @@ ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 SIMULATION = frozenset({"--runs", "--seed", "--jobs", "--tell", "--defects"})  # of `python -m tests.simulation`
-OTHER_PROGRAMS = SIMULATION | frozenset({"--cov", "--hypothesis-profile", "--editable", "--strict", "--minutes"})
+OTHER_PROGRAMS = SIMULATION | frozenset(
+    {"--cov", "--wait", "--hypothesis-profile", "--editable", "--strict", "--minutes"}
+)
 OTHER_VARIABLES = frozenset({PASSWORD_VARIABLE, CACHE_VARIABLE, "EUREKUBE_SYNC_DEBUG"})
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -68,8 +70,10 @@ def commands() -> dict[str, click.Command]:
 
 
 def options(command: click.Command) -> list[click.Option]:
-    """The options of a sub-command, without `--help`."""
-    return [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    """The options of a sub-command, without `--help`; of a group those of all its commands."""
+    inner = command.commands.values() if isinstance(command, click.Group) else ()
+    own = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    return [*own, *(option for one in inner for option in options(one))]
 
 
 def long_names(option: click.Option) -> list[str]:
@@ -92,6 +96,9 @@ def test_every_command_line_parses(page: Path, monkeypatch: pytest.MonkeyPatch) 
     for arguments in command_lines(page.read_text()):
         context = click.Context(cli, info_name="eurekube-sync")
         name, command, rest = cli.resolve_command(context, arguments)
+        if isinstance(command, click.Group) and rest and rest[0] != "--help":
+            context = command.make_context(name, rest[:1], parent=context)
+            name, command, rest = command.resolve_command(context, rest)
         assert command is not None
         with contextlib.suppress(click.exceptions.Exit):  # --help
             command.make_context(name, rest, parent=context)

@@ -1,0 +1,43 @@
+"""How far a command that waits has come: one line on stderr, at a terminal only, which is gone when it ends."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+
+class ProgressLine:
+    """A context manager; `tell` may be called as often as one likes."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+            console=console,
+            transient=True,
+            disable=not (console.is_terminal and sys.stderr.isatty()),
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def tell(self, what: str, done: float, of: float) -> None:
+        """What is being done now, and how much of it is."""
+        self._progress.start()  # at the first word: a question may have stood on the screen before
+        if what not in self._tasks:
+            for task in self._tasks.values():
+                self._progress.remove_task(task)
+            self._tasks = {what: self._progress.add_task(what, total=of)}
+        self._progress.update(self._tasks[what], completed=done, total=of)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()

@@ -1,0 +1,218 @@
+"""Carries the moves of an `owner` command out: watched first, added first, each cancel read again before it is sent.
+
+Safe to repeat and safe to cut: between any two calls every instance stands under its old key, its new one, or both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from eurekube_sync.apply import Applier
+from eurekube_sync.deadline import Deadline
+from eurekube_sync.errors import RegistryError, RegistryUnavailable, Stopped
+from eurekube_sync.model import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.moves import Affected, Move
+from eurekube_sync.observed import Unread
+from eurekube_sync.outcome import Result, cause_of
+from eurekube_sync.ownership import Ownership
+from eurekube_sync.ports import Clock, Registry, Workers
+from eurekube_sync.renewals import RenewalLedger
+
+Tell = Callable[[str, float, float], None]
+"""What is being done, how much of it is done, and of how much."""
+
+_AT_ONCE = 200
+"""Instances that stand twice at a time: all of them are added before the first is cancelled."""
+_SAMPLE = 20
+_LOOKS = 10
+"""How often a sample is read while a watch goes on, so that a refusal need not wait for its end."""
+_AGAIN = "somebody renews it again: it is left as it is"
+
+
+def silent(_what: str, _done: float, _of: float) -> None:
+    """Tells nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """The calls of one command, without a deadline: a signal ends them between two."""
+
+    registry: Registry
+    clock: Clock
+    workers: Workers
+    tell: Tell = silent
+
+    def read(self, keys: Iterable[InstanceKey]) -> dict[InstanceKey, ObservedInstance | None]:
+        """Reads each key uncached; raises for one that cannot be read, for nothing is known of it then."""
+        ledger = RenewalLedger(period=0, slack=0)
+        applier = Applier(self.registry, self.clock, self.workers, ledger, None, Deadline(self.clock, inf))
+        found: dict[InstanceKey, ObservedInstance | None] = {}
+        for key, reading in applier.read(keys).items():
+            if isinstance(reading, Unread):
+                raise Stopped(_STOPPED) if self.clock.stopping() else RegistryUnavailable(f"{key}: {reading.why}")
+            found[key] = reading
+        return found
+
+    def renewed_by_others(self, keys: Sequence[InstanceKey], seconds: float) -> tuple[ObservedInstance, ...]:
+        """Those whose lease somebody renews, or registers anew, within so many seconds; ends early with the first ones.
+
+        Two uncached reads are compared: the list is too old, and the server's clock is not ours.
+        """
+        before = self.read(keys)
+        begun = self.clock.monotonic()
+        sample = list(keys[:: max(1, len(keys) // _SAMPLE)])[:_SAMPLE]
+        for look in range(1, _LOOKS + 1):
+            due = begun + seconds * look / _LOOKS
+            while (left := due - self.clock.monotonic()) > 0 and not self.clock.stopping():
+                self.tell("watching whether somebody renews them", seconds - (begun + seconds - due) - left, seconds)
+                self.clock.sleep(min(1.0, left))
+            if self.clock.stopping():
+                raise Stopped(_STOPPED)
+            renewed = _renewed(before, self.read(sample if look < _LOOKS else keys))
+            if renewed:
+                return renewed
+        return ()
+
+    def move(self, moves: Sequence[Move], barred: Mapping[InstanceKey, str] | None = None) -> list[Affected]:
+        """Adds under the target, confirms it uncached, and then takes the source out. `barred` are sources that must
+        stay, with the reason."""
+        done: list[Affected] = []
+        for first in range(0, len(moves), _AT_ONCE):
+            self.tell("moving instances", first, len(moves))
+            some = moves[first : first + _AT_ONCE]
+            added = self.workers.each(lambda move: self._guard(move, self._add, barred or {}), some)
+            done += self.workers.each(self._finish, added)
+        return done
+
+    def cancel(self, instances: Sequence[ObservedInstance], ownership: Ownership, why: str) -> list[Affected]:
+        """Takes ours out, on every peer."""
+
+        def cancel(instance: ObservedInstance) -> Affected:
+            move = Move(source=instance, target=instance.key, expects={}, put={}, why=why)
+            if self.clock.stopping():
+                return _affected(move, Result.NOT_TRIED, _STOPPED, target=None)
+            try:
+                stands = self.registry.read_instance(instance.key)
+                if stands is not None and not ownership.holds(stands):
+                    return _affected(move, Result.CONFLICT, "it is another's by now: it is left as it is", target=None)
+                self.registry.cancel(instance.key, ours=ownership.holds)
+            except RegistryError as error:
+                return _affected(move, Result.FAILED, str(error), error, target=None)
+            return _affected(move, Result.DONE if stands else Result.GONE, target=None)
+
+        done: list[Affected] = []
+        for first in range(0, len(instances), _AT_ONCE):
+            self.tell("cancelling instances", first, len(instances))
+            done += self.workers.each(cancel, instances[first : first + _AT_ONCE])
+        return done
+
+    def renew(self, keys: Sequence[InstanceKey]) -> dict[InstanceKey, bool | RegistryError]:
+        """Renews each lease; False: Eureka holds none."""
+
+        def renew(key: InstanceKey) -> bool | RegistryError:
+            try:
+                return self.registry.renew(key)
+            except RegistryError as error:
+                return error
+
+        return dict(zip(keys, self.workers.each(renew, keys), strict=True))
+
+    def _guard(self, move: Move, call: Callable[[Move], _Added], barred: Mapping[InstanceKey, str]) -> _Added:
+        if move.source.key in barred:
+            return _Added(move, _affected(move, Result.FAILED, barred[move.source.key]))
+        if self.clock.stopping():
+            return _Added(move, _affected(move, Result.NOT_TRIED, _STOPPED))
+        try:
+            return call(move)
+        except RegistryError as error:
+            return _Added(move, _affected(move, Result.FAILED, str(error), error))
+
+    def _add(self, move: Move) -> _Added:
+        stands = self.registry.read_instance(move.source.key)
+        if stands is None:
+            return _Added(move, _affected(move, Result.GONE, "it is gone"))
+        if move.in_place and move.made(stands):
+            self.registry.renew(move.target)
+            return _Added(move, _affected(move, Result.DONE))
+        if not move.may_take(stands):
+            return _Added(move, _affected(move, Result.CONFLICT, "it is another's by now: it is left as it is"))
+        if stands.status is InstanceStatus.UNKNOWN:
+            return _Added(
+                move, _affected(move, Result.FAILED, "its status is UNKNOWN, and Eureka renews no such lease")
+            )
+        there = stands if move.in_place else self.registry.read_instance(move.target)
+        if there is not None and not move.in_place and not move.made(there):
+            return _Added(move, _affected(move, Result.CONFLICT, f"another's instance stands as {move.target.id}"))
+        made = move.made_of(stands)
+        if there is None or move.in_place:
+            newer = max(int(self.clock.now() * 1000), stands.last_dirty_timestamp + 1)
+            self.registry.register(made, dirty_timestamp=newer)
+        if not self.registry.renew(move.target):
+            return _Added(move, _affected(move, Result.FAILED, "Eureka does not know it a moment after"))
+        now = self.registry.read_instance(move.target)
+        if now is None or not move.made(now):
+            return _Added(move, _affected(move, Result.FAILED, "Eureka does not show it as ours a moment after"))
+        if there is None and now.status is not stands.status:
+            why = f"Eureka shows it {now.status}, and it was {stands.status}: both are left"
+            return _Added(move, _affected(move, Result.FAILED, why))
+        return _Added(move, _affected(move, Result.DONE), None if move.in_place else stands)
+
+    def _finish(self, added: _Added) -> Affected:
+        """Takes the source out, if it is what it was when its twin was added."""
+        if added.stood is None:
+            return added.affected
+        move, stood = added.move, added.stood
+
+        def unchanged(stands: ObservedInstance) -> bool:
+            return move.may_take(stands)
+
+        try:
+            stands = self.registry.read_instance(move.source.key)
+            if stands is None:
+                return added.affected
+            if not unchanged(stands) or stands.last_renewal != stood.last_renewal:
+                return _affected(move, Result.CONFLICT, f"{_AGAIN}, and stands twice")
+            self.registry.cancel(move.source.key, ours=unchanged)
+        except RegistryError as error:
+            return _affected(move, Result.FAILED, f"it stands twice: {error}", error)
+        return added.affected
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """A move half way."""
+
+    move: Move
+    affected: Affected
+    stood: ObservedInstance | None = None
+    """What is to be cancelled now."""
+
+
+_STOPPED = "stopped by a signal"
+
+
+def _affected(
+    move: Move, result: Result, detail: str = "", error: RegistryError | None = None, *, target: object = ...
+) -> Affected:
+    return Affected(
+        instance=move.source,
+        target=move.target if target is ... else None,
+        syncer=move.syncer,
+        why=move.why,
+        result=result,
+        detail=detail,
+        cause=cause_of(error) if error else None,
+    )
+
+
+def _renewed(
+    before: Mapping[InstanceKey, ObservedInstance | None], now: Mapping[InstanceKey, ObservedInstance | None]
+) -> tuple[ObservedInstance, ...]:
+    """A lease that came to be meanwhile was registered by somebody."""
+    return tuple(
+        one
+        for key, one in sorted(now.items())
+        if one is not None and ((was := before.get(key)) is None or was.last_renewal != one.last_renewal)
+    )

@@ -1,0 +1,475 @@
+"""`orphans` and the `owner` commands as a user meets them, and whatever is wrong at each of their doors."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import struct
+import subprocess
+import termios
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+import yaml
+
+from eurekube_sync.embedded.http import Request
+from eurekube_sync.embedded.kubernetes.access import Denial
+from eurekube_sync.exit_codes import ExitCode
+from tests.command.program import BINARY, IDS, Ended, Program
+
+STRANGER = ("BILLING", "dc-17:billing:8080")
+THEIRS = tuple(f"rating-{number}:rating:8080" for number in (1, 2))
+QUICK = ("--observe", "1s")
+RENAMED = tuple(id_.replace("demo:", "next:", 1) for id_ in IDS)
+
+
+def give(program: Program, *arguments: str, **variables: str | None) -> Ended:
+    """One command; a bug is never a traceback."""
+    ended = program.command(*arguments, stdin="", **variables)
+    assert "Traceback" not in ended.err, ended.err
+    return ended
+
+
+def register(program: Program, id_: str, *, app: str = "RATING", ip: str = "10.9.9.9", **marks: str) -> None:
+    """An instance with metadata, as somebody else's program registers it."""
+    instance = {
+        "instanceId": id_,
+        "hostName": ip,
+        "ipAddr": ip,
+        "app": app,
+        "vipAddress": app.lower(),
+        "status": "UP",
+        "port": {"$": 8080, "@enabled": "true"},
+        "leaseInfo": {"renewalIntervalInSecs": 1, "durationInSecs": 90},
+        "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+        "metadata": {f"eurekube.{name}": value for name, value in marks.items()} or {"colour": "blue"},
+    }
+    answer = program.playground.eureka.handle(
+        Request(
+            method="POST",
+            path=f"/eureka/apps/{app}",
+            headers={"content-type": "application/json"},
+            body=msgspec.json.encode({"instance": instance}),
+        )
+    )
+    assert answer.status == 204
+    time.sleep(0.1)
+
+
+def metadata(program: Program, id_: str, app: str = "RATING") -> dict[str, str]:
+    """Of an instance."""
+    request = Request(method="GET", path=f"/eureka/apps/{app}/{id_}", headers={"accept": "application/json"})
+    found: dict[str, str] = json.loads(program.playground.eureka.handle(request).body)["instance"]["metadata"]
+    return found
+
+
+def uid(program: Program) -> str:
+    """The cluster's."""
+    _, found = program.playground.kubernetes.call("GET", "/api/v1/namespaces/kube-system")
+    return str(found["metadata"]["uid"])
+
+
+@contextmanager
+def renewed(program: Program, app: str, id_: str) -> Iterator[None]:
+    """Somebody renews it all the time."""
+    over = threading.Event()
+
+    def renew() -> None:
+        while not over.wait(0.1):
+            program.playground.eureka.handle(Request(method="PUT", path=f"/eureka/apps/{app}/{id_}"))
+
+    thread = threading.Thread(target=renew)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.fixture
+def ours(program: Program) -> Program:
+    """Both instances were registered by a `run` that has ended."""
+    assert program.run().code == ExitCode.OK
+    time.sleep(0.1)
+    return program
+
+
+@pytest.fixture
+def strangers(program: Program) -> Program:
+    """Both pods registered themselves before their Eureka client was turned off."""
+    for number, id_ in enumerate(THEIRS, start=1):
+        register(program, id_, ip=f"10.0.0.{number}")
+    return program
+
+
+# --- orphans ----------------------------------------------------------------------------------------------------
+
+
+def test_no_orphans_is_one_line(settled: Program) -> None:
+    """And nothing is written."""
+    ended = give(settled, "orphans")
+    assert (ended.code, ended.out, ended.err) == (ExitCode.OK, "no orphans\n", "")
+    assert set(ended.eureka) == {"GET"}
+    assert set(ended.kubernetes) == {"GET"}
+
+
+def test_orphans_are_told_with_what_run_does_to_them(ours: Program) -> None:
+    """As a table, JSON and YAML; with --detailed-exitcode they are exit 5."""
+    register(ours, "demo:gone:web:10.9.9.9:8080", app="WEB", owner="demo", cluster=uid(ours), syncer="gone/web")
+    ended = give(ours, "orphans")
+    assert ended.code == ExitCode.OK
+    assert ended.out.splitlines()[-1] == "1 orphan: 1 to be cancelled"
+    assert "there is no namespace gone; the next `run` cancels it" in ended.out
+    detailed = give(ours, "orphans", "--detailed-exitcode", "-o", "json")
+    assert detailed.code == ExitCode.CHANGES_PENDING
+    data = json.loads(detailed.out)
+    assert data["orphans"] == [
+        {
+            "app": "WEB",
+            "id": "demo:gone:web:10.9.9.9:8080",
+            "status": "UP",
+            "syncer": "gone/web",
+            "kind": "NoNamespace",
+            "run": "Cancel",
+            "why": "there is no namespace gone; the next `run` cancels it",
+        }
+    ]
+    assert yaml.safe_load(give(ours, "orphans", "-o", "yaml").out)["summary"] == data["summary"]
+    assert give(ours, "orphans", "-n", "rating").out == "no orphans\n"
+    assert ours.run().code == ExitCode.OK
+    assert ours.status("demo:gone:web:10.9.9.9:8080", "WEB") is None
+
+
+def test_an_unreadable_cluster_never_reads_as_no_orphans(settled: Program) -> None:
+    """The syncers may not be listed: exit 34; nobody answers: that code."""
+    settled.playground.kubernetes.access.denials.add(Denial(resource="eurekasyncers", verb="list"))
+    ended = give(settled, "orphans")
+    assert ended.code == ExitCode.ORPHANS_UNKNOWN
+    assert "no orphan in what could be read; of 2 instances it is not known" in ended.out
+    assert "EurekaSyncers: " in ended.sentence
+    assert "403" in ended.sentence or "forbidden" in ended.sentence
+    nobody = settled.kubeconfig_of("http://127.0.0.1:1")
+    ended = give(settled, "orphans", KUBECONFIG=str(nobody))
+    assert (ended.code, ended.out) == (ExitCode.CLUSTER_UNAVAILABLE, "")
+    assert ended.sentence.startswith("Error: ")
+    ended = give(settled, "orphans", "--eureka-url", "http://127.0.0.1:1/eureka")
+    assert (ended.code, ended.out) == (ExitCode.REGISTRY_UNAVAILABLE, "")
+
+
+# --- adopt ------------------------------------------------------------------------------------------------------
+
+
+def test_an_app_is_adopted_and_run_goes_on_with_it(strangers: Program) -> None:
+    """Looked at, done, and given again; `run` then has the syncer's own differences to make, and cancels nothing."""
+    assert strangers.run().out.count("it registers itself as rating-") >= 1
+    looked = give(strangers, "owner", "adopt", "--app", "rating", "--dry-run")
+    assert (looked.code, looked.eureka["POST"]) == (ExitCode.OK, 0)
+    assert looked.out.splitlines()[-1] == "dry run: 2 to adopt"
+    assert "it would first watch for 7 s whether somebody renews them" in looked.out
+    ended = give(strangers, "owner", "adopt", "--app", "rating", *QUICK)
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    assert ended.out.splitlines()[-1] == "2 adopted"
+    assert f"as {IDS[0]}" in ended.out
+    assert [strangers.status(id_) for id_ in (*IDS, *THEIRS)] == ["UP", "UP", None, None]
+    assert metadata(strangers, IDS[0])["colour"] == "blue"
+    time.sleep(0.1)
+    assert "nothing to adopt" in give(strangers, "owner", "adopt", "--app", "rating", *QUICK).out
+    after = strangers.run()
+    assert (after.code, after.eureka["DELETE"]) == (ExitCode.OK, 0)
+    assert strangers.status(STRANGER[1], STRANGER[0]) == "UP"
+
+
+def test_one_instance_is_adopted_by_its_address(strangers: Program) -> None:
+    """The other stays what it is."""
+    ended = give(
+        strangers,
+        "owner",
+        "adopt",
+        "--app",
+        "RATING",
+        "--address",
+        "10.0.0.2:8080",
+        "--syncer",
+        "rating/rating",
+        *QUICK,
+    )
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    assert [strangers.status(id_) for id_ in (*IDS, *THEIRS)] == [None, "UP", "UP", None]
+
+
+def test_what_somebody_renews_is_refused_by_every_door(strangers: Program) -> None:
+    """Adopt, adopt of a cluster and rename: the instance is named, nothing is written."""
+    register(strangers, "next:a:web:10.9.9.9:8080", app="WEB", owner="demo", cluster="old", syncer="a/web")
+    doors = (
+        (("adopt", "--cluster", "old"), ("WEB", "next:a:web:10.9.9.9:8080"), "cluster old lives"),
+        (("rename", "demo", "next", "--cluster", "old"), ("WEB", "next:a:web:10.9.9.9:8080"), "stop `run`"),
+    )
+    for arguments, (app, id_), words in doors:
+        with renewed(strangers, app, id_):
+            ended = give(strangers, "owner", *arguments, *QUICK)
+        assert ended.code == ExitCode.STILL_RENEWED, ended.out + ended.err
+        assert f"somebody still renews {app}/{id_}: {words}" in ended.sentence
+        assert set(ended.eureka) == {"GET"}
+    strangers.playground.eureka.handle(Request(method="DELETE", path="/eureka/apps/WEB/next:a:web:10.9.9.9:8080"))
+    time.sleep(0.1)
+    with renewed(strangers, "RATING", THEIRS[0]):
+        ended = give(strangers, "owner", "adopt", "--app", "RATING", *QUICK)
+    assert ended.code == ExitCode.STILL_RENEWED
+    assert f"somebody still renews RATING/{THEIRS[0]}: turn its Eureka client off" in ended.sentence
+
+
+def test_adopt_tells_what_is_not_there_and_what_would_not_stay(strangers: Program) -> None:
+    """One sentence and an exit code each; nothing is written."""
+    register(strangers, "vm-7", ip="192.0.2.7")
+    for arguments, code, words in (
+        (("--app", "nothing"), ExitCode.NOTHING_THERE, "Eureka lists no app NOTHING"),
+        (
+            ("--app", "rating", "--address", "10.0.0.9:1"),
+            ExitCode.NOTHING_THERE,
+            "RATING has no instance at 10.0.0.9:1",
+        ),
+        (("--app", "rating", "--syncer", "a/b"), ExitCode.NOTHING_THERE, "there is no syncer a/b"),
+        (
+            ("--app", "rating", "--address", "192.0.2.7:8080"),
+            ExitCode.NOT_KEPT,
+            "no syncer wants an instance of RATING",
+        ),
+    ):
+        ended = give(strangers, "owner", "adopt", *arguments, *QUICK)
+        assert (ended.code, ended.out) == (code, ""), ended.out + ended.err
+        assert words in ended.sentence
+        assert set(ended.eureka) <= {"GET"}
+
+
+def test_a_rebuilt_cluster_takes_over_what_the_old_one_left(program: Program) -> None:
+    """`run` names the command; after it `run` works again."""
+    register(program, IDS[0], ip="10.0.0.1", owner="demo", cluster="old", syncer="rating/rating")
+    refused = program.run()
+    assert refused.code == ExitCode.OWNER_CLASH
+    way_out = re.search(r"eurekube-sync (owner adopt --cluster \w+)", refused.out)
+    assert way_out
+    assert "it is of cluster old" in give(program, "orphans").out
+    ended = give(program, *way_out[1].split(), *QUICK)
+    assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "1 adopted"), ended.out + ended.err
+    assert metadata(program, IDS[0])["eurekube.cluster"] == uid(program)
+    time.sleep(0.1)
+    assert program.run().code == ExitCode.OK
+    assert [program.status(id_) for id_ in IDS] == ["UP", "UP"]
+
+
+# --- rename -----------------------------------------------------------------------------------------------------
+
+
+def test_a_rename_moves_all_and_the_new_owner_is_in_sync(ours: Program) -> None:
+    """By the id of the cluster alone, too, with no kubeconfig."""
+    looked = give(ours, "owner", "rename", "demo", "next", "--dry-run", "-o", "json")
+    data = json.loads(looked.out)
+    assert [(one["id"], one["becomes"], one["result"]) for one in data["instances"]] == [
+        (old, new, None) for old, new in zip(IDS, RENAMED, strict=True)
+    ]
+    ended = give(ours, "owner", "rename", "demo", "next", "--cluster", uid(ours), *QUICK, KUBECONFIG=None)
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    assert not ended.kubernetes
+    assert ended.out.splitlines()[-1] == "2 renamed"
+    assert "start `run` with --owner next now" in ended.sentence
+    assert [ours.status(id_) for id_ in (*RENAMED, *IDS)] == ["UP", "UP", None, None]
+    time.sleep(0.1)
+    assert ours.run("--owner", "next").out == "in sync, 2 renewed\n"
+    again = give(ours, "owner", "rename", "demo", "next", *QUICK)
+    assert (again.code, "owner next has 2" in again.out) == (ExitCode.OK, True)
+
+
+def test_a_name_that_another_cluster_uses_is_refused(ours: Program) -> None:
+    """With the exit code of two clusters under one name."""
+    register(ours, "next:a:web:10.9.9.9:8080", app="WEB", owner="next", cluster="elsewhere", syncer="a/web")
+    ended = give(ours, "owner", "rename", "demo", "next", *QUICK)
+    assert ended.code == ExitCode.OWNER_CLASH
+    assert "owner next is used by cluster elsewhere" in ended.sentence
+    assert set(ended.eureka) == {"GET"}
+
+
+# --- release ----------------------------------------------------------------------------------------------------
+
+
+def test_released_instances_are_left_to_lapse(ours: Program) -> None:
+    """`run` neither renews nor cancels them, and the report says how long they live."""
+    ended = give(ours, "owner", "release", "--lapse")
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    assert ended.out.splitlines()[-1] == "2 released"
+    assert "they lapse in 10 minutes" in ended.out
+    assert "syncer rating/rating still wants 2 of them" in ended.out
+    assert "eurekube.owner" not in metadata(ours, IDS[0])
+    time.sleep(0.1)
+    after = ours.run()
+    assert (after.eureka["PUT"], after.eureka["DELETE"], after.eureka["POST"]) == (0, 0, 0)
+    assert "2 in conflict" in after.out
+
+
+def test_a_release_may_go_on_renewing(ours: Program) -> None:
+    """For so long, in the foreground; given again it finds them."""
+    for _ in range(2):
+        ended = give(ours, "owner", "release", "--keepalive", "1s", "--app", "rating", "-o", "json")
+        assert ended.code == ExitCode.OK, ended.out + ended.err
+        assert json.loads(ended.out)["summary"] == "2 released"
+        assert ended.eureka["PUT"] == 4
+
+
+# --- purge ------------------------------------------------------------------------------------------------------
+
+
+def test_a_purge_for_scripts(ours: Program) -> None:
+    """--yes, from Eureka alone; the stranger stays; a second one finds nothing."""
+    looked = give(ours, "owner", "purge", "--dry-run")
+    assert (looked.code, set(looked.eureka)) == (ExitCode.OK, {"GET"})
+    assert looked.out.splitlines()[-1] == f"dry run: 2 to cancel of owner demo and cluster {uid(ours)}"
+    ended = give(ours, "owner", "purge", "--yes", "--cluster", uid(ours), KUBECONFIG=None)
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    assert not ended.kubernetes
+    assert ended.out.splitlines()[-1] == "2 cancelled"
+    assert "s ago: a `run` that still goes on registers them again" in ended.sentence
+    assert [ours.status(id_) for id_ in IDS] == [None, None]
+    assert ours.status(STRANGER[1], STRANGER[0]) == "UP"
+    time.sleep(0.1)
+    assert "nothing to purge" in give(ours, "owner", "purge", "--yes").out
+
+
+def at_terminal(program: Program, answer: str, *arguments: str) -> tuple[int, str]:
+    """A command at a terminal, where somebody types an answer; exit code and all that is shown."""
+    controller, terminal = os.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 120, 0, 0))
+    process = subprocess.Popen(
+        [BINARY, *arguments],
+        cwd=program.folder,
+        env=program.environment(TERM="xterm-256color"),
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        close_fds=True,
+    )
+    os.close(terminal)
+    os.write(controller, answer.encode())
+    shown = b""
+    while True:
+        try:
+            shown += os.read(controller, 65536)
+        except OSError:
+            break
+    os.close(controller)
+    return process.wait(timeout=30), shown.decode()
+
+
+def test_a_purge_asks_at_a_terminal(ours: Program) -> None:
+    """With count and names; no is an exit code of its own, and changes nothing."""
+    code, shown = at_terminal(ours, "n\n", "owner", "purge")
+    assert code == ExitCode.DECLINED
+    assert f"RATING/{IDS[0]} UP" in shown
+    assert "Cancel all 2 instances of owner demo, cluster" in shown
+    assert "nothing was changed" in shown
+    assert [ours.status(id_) for id_ in IDS] == ["UP", "UP"]
+    code, shown = at_terminal(ours, "y\n", "owner", "purge")
+    assert code == ExitCode.OK
+    assert [ours.status(id_) for id_ in IDS] == [None, None]
+
+
+def test_a_watch_shows_how_far_it_is_at_a_terminal_only(strangers: Program) -> None:
+    """One line that goes when it ends."""
+    code, shown = at_terminal(strangers, "", "owner", "adopt", "--app", "rating", *QUICK)
+    assert code == ExitCode.OK
+    assert "watching whether somebody renews them" in shown
+    assert not give(strangers, "owner", "adopt", "--app", "rating", *QUICK).err
+
+
+def test_a_purge_lets_go_what_is_being_deleted(ours: Program) -> None:
+    """The syncer was deleted while nothing ran; purge cancels, and when Eureka's list is sure, the finalizer goes."""
+    ours.playground.delete("EurekaSyncer", "rating", "rating")
+    ended = give(ours, "owner", "purge", "--yes")
+    assert ended.code == ExitCode.OK
+    assert "the finalizers of 1 deleted syncers were left: Eureka's list may still hide an instance" in ended.out
+    time.sleep(0.1)
+    ended = give(ours, "owner", "purge", "--yes")
+    assert "the finalizers of 1 deleted syncers were taken off" in ended.out
+    status, _ = ours.playground.kubernetes.call("GET", "/apis/eurekube.io/v1/namespaces/rating/eurekasyncers/rating")
+    assert status == 404
+
+
+# --- Wrong at the door ------------------------------------------------------------------------------------------
+
+WRONG = {
+    "adopt what": (("adopt",), "give --app, for instances that nobody owns, or --cluster"),
+    "adopt both": (("adopt", "--app", "a", "--cluster", "b"), "give --app, for instances that nobody owns"),
+    "cluster and address": (("adopt", "--cluster", "b", "--address", "a:1"), "go with --app"),
+    "address": (("adopt", "--app", "a", "--address", "10.0.0.7"), "is no address with a port; write 10.0.0.7:8080"),
+    "port": (("adopt", "--app", "a", "--address", "10.0.0.7:99999"), "is no address with a port"),
+    "ipv6": (("adopt", "--app", "a", "--address", "fd00::7:8080"), "put an IPv6 address in brackets"),
+    "syncer": (("adopt", "--app", "a", "--syncer", "rating"), "'rating' is no syncer; write namespace/name"),
+    "observe": (("adopt", "--app", "a", "--observe", "0s"), "is too short"),
+    "new name": (("rename", "demo", "Next_1"), "'Next_1': 1 to 32 of a-z"),
+    "one name": (("rename", "demo"), "Missing argument 'NEW'"),
+    "lapse or not": (("release",), "say what becomes of them: --lapse, or --keepalive DURATION"),
+    "lapse and not": (("release", "--lapse", "--keepalive", "1h"), "say what becomes of them"),
+    "no terminal": (("purge",), "there is no terminal to ask at: give --yes"),
+    "no command": (("prune",), "No such command 'prune'"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_command_line_is_one_sentence(settled: Program, name: str) -> None:
+    """Exit 2, before anybody is asked anything."""
+    arguments, words = WRONG[name]
+    ended = give(settled, "owner", *arguments)
+    assert (ended.code, ended.out) == (ExitCode.USAGE, "")
+    assert words in ended.err
+    assert (ended.eureka, ended.kubernetes) == (Counter(), Counter())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("adopt", "--app", "rating"),
+        ("adopt", "--cluster", "old"),
+        ("rename", "demo", "next"),
+        ("release", "--lapse"),
+        ("purge", "--yes"),
+    ],
+    ids=" ".join,
+)
+def test_each_server_that_does_not_answer_is_told(settled: Program, arguments: tuple[str, ...]) -> None:
+    """Eureka, or the cluster where its id is asked for; a wrong kubeconfig; nothing is written."""
+    nobody = str(settled.kubeconfig_of("http://127.0.0.1:1"))
+    for variables, code in (
+        ({"EUREKUBE_SYNC_EUREKA_URL": "http://127.0.0.1:1/eureka"}, ExitCode.REGISTRY_UNAVAILABLE),
+        ({"KUBECONFIG": nobody}, ExitCode.CLUSTER_UNAVAILABLE),
+        ({"KUBECONFIG": "nowhere"}, ExitCode.CONFIGURATION),
+    ):
+        ended = give(settled, "owner", *arguments, **variables)
+        assert (ended.code, ended.out) == (code, ""), ended.out + ended.err
+        assert ended.sentence.startswith("Error: ")
+        assert set(ended.eureka) <= {"GET"}
+
+
+def test_a_command_of_this_very_name_or_cluster_is_refused(settled: Program) -> None:
+    """Nothing would come of it."""
+    for arguments in (("rename", "demo", "demo"), ("adopt", "--cluster", uid(settled))):
+        ended = give(settled, "owner", *arguments)
+        assert ended.code == ExitCode.CONFIGURATION
+        assert ended.sentence.startswith("Error: ")
+
+
+def test_eureka_that_refuses_the_writes_moves_nothing(ours: Program) -> None:
+    """Exit 21, once in a sentence; all stands where it stood."""
+    ours.playground.eureka.refuse_writes = True
+    ended = give(ours, "owner", "rename", "demo", "next", *QUICK)
+    assert ended.code == ExitCode.REGISTRY_DENIED, ended.out + ended.err
+    assert ended.out.splitlines()[-1] == "2 failed"
+    ended = give(ours, "owner", "purge", "--yes")
+    assert ended.code == ExitCode.REGISTRY_DENIED
+    ours.playground.eureka.refuse_writes = False
+    assert [ours.status(id_) for id_ in (*IDS, *RENAMED)] == ["UP", "UP", None, None]

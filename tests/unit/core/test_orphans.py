@@ -1,0 +1,215 @@
+"""Which instances are orphans, what `run` will do with each, and what is not known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.deadline import TimeLimit
+from eurekube_sync.errors import ClusterDenied, RegistryDenied
+from eurekube_sync.exit_codes import ExitCode
+from eurekube_sync.model import Cause, Complete, SyncerRef, Unknown
+from eurekube_sync.orphans import Fate, Kind, Orphans, _OneCluster, look_for_orphans
+from eurekube_sync.own_writes import OwnWrites
+from eurekube_sync.ownership import CLUSTER, SYNCER
+from eurekube_sync.reconcile import PassSettings, World
+from eurekube_sync.renewals import RenewalLedger
+from eurekube_sync.scope import Scope
+from eurekube_sync.workers import InTurn
+
+from .build import NS, OWNER, TERMINATING, endpoint, foreign, instance, key, piece, service, stored, syncer
+from .fakes import FakeWorld
+
+DENIED = Unknown(cause=Cause.DENIED, message="403: grant list")
+GONE = SyncerRef(NS, "gone")
+NOWHERE = SyncerRef("nowhere", "web")
+
+
+def settled(pods: int = 4) -> FakeWorld:
+    """A syncer whose pods are registered, and a stranger."""
+    world = FakeWorld()
+    world.cluster.apply(syncer(), service(), piece(*(endpoint(n) for n in range(1, pods + 1))))
+    world.registry.put(foreign(), *(stored(instance(n)) for n in range(1, pods + 1)))
+    return world
+
+
+def look(world: FakeWorld, scope: Scope | None = None) -> Orphans:
+    """`orphans`; it writes nothing."""
+    world.wire.calls.clear()
+    whole = World(
+        registry=world.registry,
+        cluster=world.cluster,
+        clock=world.clock,
+        workers=InTurn(),
+        renewals=RenewalLedger(period=0, slack=0),
+        own_writes=OwnWrites(seconds=0),
+        time_limit=TimeLimit(world.clock),
+    )
+    found = look_for_orphans(whole, PassSettings(owner=OWNER, scope=scope or Scope()))
+    assert world.wire.writes() == []
+    assert not [call for call in world.wire.calls if call.startswith("renew")]
+    return found
+
+
+def told(orphans: Orphans) -> list[tuple[str, Kind, Fate]]:
+    """Address, kind and fate of each."""
+    return [(one.instance.ip_addr, one.kind, one.fate) for one in orphans.found]
+
+
+def test_no_orphans_is_said_where_all_was_read() -> None:
+    """Exit 0, with --detailed-exitcode too."""
+    found = look(settled())
+    assert (found.found, found.summary, found.code(detailed=True)) == ((), "no orphans", ExitCode.OK)
+
+
+def test_a_syncer_that_is_gone_leaves_orphans_that_run_cancels() -> None:
+    """What is said is what the next pass does."""
+    world = settled()
+    world.registry.put(stored(instance(8, ref=GONE)), stored(instance(9, app="web", ref=NOWHERE)))
+    found = look(world)
+    assert told(found) == [
+        ("10.0.0.8", Kind.NO_SYNCER, Fate.CANCEL),
+        ("10.0.0.9", Kind.NO_NAMESPACE, Fate.CANCEL),
+    ]
+    assert [one.why for one in found.found] == [
+        "there is no syncer rating/gone; the next `run` cancels it",
+        "there is no namespace nowhere; the next `run` cancels it",
+    ]
+    assert found.summary == "2 orphans: 2 to be cancelled"
+    assert (found.code(detailed=False), found.code(detailed=True)) == (ExitCode.OK, ExitCode.CHANGES_PENDING)
+    world.run()
+    assert {call for call in world.wire.calls if call.startswith("cancel")} == {
+        f"cancel {one.instance.key}" for one in found.found
+    }
+
+
+def test_whether_a_namespace_exists_need_not_be_known() -> None:
+    """The shipped role may not ask: then it is said that the syncer is gone."""
+    world = settled()
+    world.cluster.namespaces = DENIED
+    world.registry.put(stored(instance(9, app="web", ref=NOWHERE)))
+    assert told(look(world)) == [("10.0.0.9", Kind.NO_SYNCER, Fate.CANCEL)]
+
+
+def test_what_the_brake_holds_is_said_with_its_plan() -> None:
+    """All that we own would go."""
+    world = FakeWorld()
+    world.registry.put(stored(instance(8, ref=GONE)))
+    found = look(world)
+    assert told(found) == [("10.0.0.8", Kind.NO_SYNCER, Fate.HOLD)]
+    held = world.run().held
+    assert held is not None
+    assert f"held by the brake: {held.reason}; run --approve {held.plan_id}" in found.found[0].why
+    assert found.summary == "1 orphan: 1 held"
+
+
+def test_an_orphan_that_another_syncer_wants_is_taken_over() -> None:
+    """A renamed syncer: the id stays, the mark changes."""
+    world = settled()
+    world.registry.put(stored(instance(1, ref=GONE)))
+    found = look(world)
+    assert told(found) == [("10.0.0.1", Kind.NO_SYNCER, Fate.UPDATE)]
+    assert found.found[0].why.endswith("the next `run` gives it to syncer rating/rating")
+
+
+def test_an_orphan_that_cannot_be_read_again_is_renewed() -> None:
+    """Its cancel waits for an uncached read."""
+    world = settled()
+    world.registry.put(stored(instance(8, ref=GONE)))
+    world.registry.refuse_read[key(8)] = RegistryDenied("403")
+    found = look(world)
+    assert told(found) == [("10.0.0.8", Kind.NO_SYNCER, Fate.RENEW)]
+    assert "`run` renews it: could not be read again: 403" in found.found[0].why
+
+
+def test_what_the_list_still_shows_and_is_gone_is_no_orphan() -> None:
+    """An uncached read tells."""
+    world = FakeWorld(cache=30)
+    world.registry.put(stored(instance(8, ref=GONE)))
+    world.registry.list_instances()
+    del world.registry.held[key(8)]
+    assert look(world).found == ()
+
+
+def test_a_namespace_that_cannot_be_read_is_unknown_and_never_none() -> None:
+    """Its instances are renewed, the others are judged; exit 34."""
+    world = settled()
+    world.cluster.apply(syncer("web", namespace="web"))
+    world.cluster.unknown[("syncers", "web")] = DENIED
+    world.registry.put(stored(instance(9, app="web", ref=SyncerRef("web", "gone"))), stored(instance(8, ref=GONE)))
+    found = look(world)
+    assert told(found) == [("10.0.0.8", Kind.NO_SYNCER, Fate.CANCEL), ("10.0.0.9", Kind.UNKNOWN, Fate.RENEW)]
+    assert found.unknown == ("EurekaSyncers of web: 403: grant list",)
+    assert found.code(detailed=True) is ExitCode.ORPHANS_UNKNOWN
+    assert found.summary == "1 orphan (1 to be cancelled) in what could be read; of 1 instances it is not known"
+    del world.registry.held[key(8)]
+    assert look(world).summary == "no orphan in what could be read; of 1 instances it is not known"
+
+
+@pytest.mark.parametrize("trouble", ["denied", "terminating"])
+def test_while_no_syncer_can_be_listed_nothing_is_an_orphan(trouble: str) -> None:
+    """Or while the CRD goes: then its objects are gone, and nobody wished it."""
+    world = settled()
+    world.registry.put(stored(instance(8, ref=GONE)))
+    if trouble == "denied":
+        world.cluster.unknown[("syncers", "*")] = DENIED
+    else:
+        world.cluster.crd = TERMINATING
+    found = look(world)
+    assert {(one.kind, one.fate) for one in found.found} == {(Kind.UNKNOWN, Fate.RENEW)}
+    assert (len(found.unknown), found.code(detailed=False)) == (1, ExitCode.ORPHANS_UNKNOWN)
+
+
+def test_another_clusters_instances_are_listed_and_stop_run() -> None:
+    """Our own orphans are seen all the same, and `run` only renews them."""
+    world = settled()
+    old = stored(instance(7))
+    world.registry.put(replace(old, metadata={**old.metadata, CLUSTER: "old"}), stored(instance(8, ref=GONE)))
+    found = look(world)
+    assert told(found) == [("10.0.0.8", Kind.NO_SYNCER, Fate.RENEW), ("10.0.0.7", Kind.OTHER_CLUSTER, Fate.LEAVE)]
+    assert "eurekube-sync owner adopt --cluster old" in found.found[1].why
+    assert found.summary == "2 orphans: 1 renewed, 1 left to lapse"
+    assert world.run().clashes == ("old",)
+
+
+def test_an_instance_without_a_readable_mark_is_nobodys() -> None:
+    """`run` never touches it."""
+    world = settled()
+    odd = stored(instance(8))
+    world.registry.put(replace(odd, metadata={**odd.metadata, SYNCER: "rating"}))
+    found = look(world)
+    assert told(found) == [("10.0.0.8", Kind.NO_MARK, Fate.LEAVE)]
+    world.run()
+    assert not [call for call in world.wire.calls if call == f"renew {key(8)}"]
+
+
+def test_a_scope_is_all_that_is_judged() -> None:
+    """An instance of another namespace is another's matter."""
+    world = settled()
+    world.registry.put(stored(instance(8, ref=GONE)), stored(instance(9, app="web", ref=NOWHERE)))
+    assert told(look(world, Scope(namespaces=frozenset({NS})))) == [("10.0.0.8", Kind.NO_SYNCER, Fate.CANCEL)]
+
+
+def test_without_eureka_or_the_clusters_identity_nothing_can_be_said() -> None:
+    """An error, with the exit code of what failed."""
+    world = settled()
+    world.registry.unreadable = DENIED
+    with pytest.raises(RegistryDenied):
+        look(world)
+    world = settled()
+    world.cluster.uid = DENIED
+    with pytest.raises(ClusterDenied):
+        look(world)
+
+
+def test_the_dry_run_cannot_write() -> None:
+    """Its registry refuses."""
+    registry = _OneCluster(FakeWorld().registry, OWNER, "x")
+    with pytest.raises(NotImplementedError):
+        registry.register(instance(), dirty_timestamp=1)
+    with pytest.raises(NotImplementedError):
+        registry.renew(key())
+    with pytest.raises(NotImplementedError):
+        registry.cancel(key(), ours=lambda _: True)
+    assert registry.list_instances() == Complete(data=())
