@@ -305,7 +305,7 @@ def _adopted(instance: ObservedInstance, wanted: Wanted | None, desired: Desired
         expects={OWNER: None},
         put={mark: marks[mark] for mark in (OWNER, CLUSTER, SYNCER, CLASS, POD) if mark in marks},
         drop=frozenset({RELEASED}),
-        why=f"syncer {marks[SYNCER]} wants it: {wanted.why}",
+        why=wanted.why,
     )
 
 

@@ -174,8 +174,6 @@ def find_orphans(
         if syncer in desired.claims:
             continue
         source = desired.syncers.of(syncer.namespace)
-        if isinstance(source, Complete) and any(there.ref == syncer for there in source.data):
-            continue  # it lies in somebody else's scope
         if isinstance(source, Unknown):
             found.append(Orphan(instance=one, kind=Kind.UNKNOWN, fate=Fate.RENEW, why=source.message))
             continue

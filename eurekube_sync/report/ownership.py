@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from eurekube_sync.exit_codes import ExitCode
-from eurekube_sync.model import ObservedInstance
+from eurekube_sync.model import ObservedInstance, SyncerRef
 from eurekube_sync.moves import Affected
 from eurekube_sync.orphans import Fate, Kind, Orphans
 from eurekube_sync.outcome import Result
@@ -30,7 +30,7 @@ def orphans_table(orphans: Orphans, notices: Sequence[str] = ()) -> RenderableTy
     rows = []
     for one in orphans.found:
         sign, style = ("?", "bold yellow") if one.kind is Kind.UNKNOWN else _FATES[one.fate]
-        rows.append(_row(one.instance, sign, style, one.instance.status.value, one.why))
+        rows.append(_row(one.instance, sign, style, one.instance.status.value, one.why, syncer_of(one.instance)))
     return rows_table(rows, (*notices, *orphans.unknown), orphans.summary)
 
 
@@ -97,22 +97,22 @@ def _rows(report: OwnerReport) -> Iterator[Row]:
         if one.target is not None and one.target != one.instance.key:
             why += f"; as {one.target.id}"
         if one.failed:
-            yield _row(one.instance, "!", "bold red", one.instance.status.value, one.detail)
+            yield _row(one.instance, "!", "bold red", one.instance.status.value, one.detail, one.syncer)
         elif one.result is Result.GONE:
-            yield _row(one.instance, " ", "dim", "gone", why)
+            yield _row(one.instance, " ", "dim", "gone", why, one.syncer)
         elif one.target is None:
-            yield _row(one.instance, "-", "red", f"{one.instance.status} > gone", why)
+            yield _row(one.instance, "-", "red", f"{one.instance.status} > gone", why, one.syncer)
         else:
-            yield _row(one.instance, "~", "green", one.instance.status.value, why)
+            yield _row(one.instance, "~", "green", one.instance.status.value, why, one.syncer)
 
 
-def _row(instance: ObservedInstance, sign: str, style: str, status: str, why: str) -> Row:
+def _row(instance: ObservedInstance, sign: str, style: str, status: str, why: str, syncer: SyncerRef | None) -> Row:
     return Row(
         app=instance.key.app,
         sign=sign,
         id=instance.key.id,
         status=status,
         why=why,
-        syncer=str(syncer_of(instance) or ""),
+        syncer=str(syncer or ""),
         style=style,
     )

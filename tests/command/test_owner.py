@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -24,6 +25,7 @@ from eurekube_sync.embedded.kubernetes.access import Denial
 from eurekube_sync.exit_codes import ExitCode
 from tests.command.program import BINARY, IDS, Ended, Program
 
+PAGE = Path(__file__).parents[2] / "docs" / "owner.md"
 STRANGER = ("BILLING", "dc-17:billing:8080")
 THEIRS = tuple(f"rating-{number}:rating:8080" for number in (1, 2))
 QUICK = ("--observe", "1s")
@@ -473,3 +475,35 @@ def test_eureka_that_refuses_the_writes_moves_nothing(ours: Program) -> None:
     assert ended.code == ExitCode.REGISTRY_DENIED
     ours.playground.eureka.refuse_writes = False
     assert [ours.status(id_) for id_ in (*IDS, *RENAMED)] == ["UP", "UP", None, None]
+
+
+# --- docs/owner.md ----------------------------------------------------------------------------------------------
+
+
+def shown(command: str) -> str:
+    """What the page shows below a command."""
+    blocks = re.findall(r"^```console\n\$ eurekube-sync (.+)\n((?:.*\n)*?)```$", PAGE.read_text(), re.MULTILINE)
+    found = dict(blocks)
+    assert command in found, sorted(found)
+    return str(found[command])
+
+
+def test_the_page_shows_what_orphans_says(ours: Program) -> None:
+    """To the letter."""
+    register(ours, "demo:gone:web:10.9.9.9:8080", app="WEB", owner="demo", cluster=uid(ours), syncer="gone/web")
+    assert give(ours, "orphans").out == shown("orphans")
+
+
+def test_the_page_shows_what_the_owner_commands_say(strangers: Program) -> None:
+    """Adopt and release, to the letter."""
+    assert give(strangers, "owner", "adopt", "--app", "RATING", *QUICK).out == shown("owner adopt --app RATING")
+    time.sleep(0.1)
+    assert strangers.run().code == ExitCode.OK  # leases of 300 s, as of any instance of `run`
+    time.sleep(0.1)
+    released = give(strangers, "owner", "release", "--app", "RATING", "--lapse")
+    assert released.out == shown("owner release --app RATING --lapse")
+
+
+def test_the_page_shows_what_a_rename_says(ours: Program) -> None:
+    """To the letter."""
+    assert give(ours, "owner", "rename", "demo", "next", *QUICK).out == shown("owner rename demo next")

@@ -191,6 +191,14 @@ def test_a_scope_is_all_that_is_judged() -> None:
     assert told(look(world, Scope(namespaces=frozenset({NS})))) == [("10.0.0.8", Kind.NO_SYNCER, Fate.CANCEL)]
 
 
+def test_a_syncer_of_somebody_elses_class_leaves_no_orphans() -> None:
+    """It is there, and its instances are another installation's to judge."""
+    world = settled()
+    world.cluster.apply(syncer("other", syncerClass="second"))
+    world.registry.put(stored(instance(8, ref=SyncerRef(NS, "other"))))
+    assert look(world).found == ()
+
+
 def test_without_eureka_or_the_clusters_identity_nothing_can_be_said() -> None:
     """An error, with the exit code of what failed."""
     world = settled()

@@ -1,0 +1,264 @@
+"""The `owner` commands on a real Eureka: who renews is seen, callers see no gap, and leases end when it was said."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from eurekube_sync.exit_codes import ExitCode
+from tests.command.program import IDS, Ended, Program, rating
+from tests.command.test_passes import wait_for
+from tests.integration.program import Registry
+from tests.servers.eureka import EurekaServer
+
+pytestmark = pytest.mark.servers
+
+PODS = 20
+LEASE = 6
+SHORT = ("--lease-duration", f"{LEASE}s", "--renewal-interval", "2s", "--registry-cache", "2s")
+WATCH = ("--observe", "3s")
+THEIRS = tuple(f"rating-{number}:rating:8080" for number in (1, 2))
+
+
+@pytest.fixture(scope="module")
+def eureka() -> Iterator[EurekaServer]:
+    """A fast server of its own."""
+    with EurekaServer() as server:
+        yield server
+
+
+@pytest.fixture
+def registry(eureka: EurekaServer) -> Iterator[Registry]:
+    """What stands in it; empty before and after."""
+    yield Registry(url=eureka.url)
+    for app in applications(eureka.url):
+        for instance in app["instance"]:
+            requests.delete(f"{eureka.url}/apps/{app['name']}/{instance['instanceId']}", timeout=10)
+    wait_for(lambda: not applications(eureka.url))
+
+
+@pytest.fixture
+def program(eureka: EurekaServer, registry: Registry, tmp_path: Path) -> Iterator[Program]:
+    """Two pods and their syncer; nothing is registered yet."""
+    with rating(tmp_path) as found:
+        found.eureka_url = eureka.url
+        yield found
+
+
+def applications(url: str) -> list[dict[str, Any]]:
+    """The list of all, as old as the server's cache."""
+    answer = requests.get(f"{url}/apps", headers={"Accept": "application/json"}, timeout=10)
+    found: list[dict[str, Any]] = answer.json()["applications"]["application"]
+    return found
+
+
+def owner(program: Program, *arguments: str) -> Ended:
+    """An `owner` command."""
+    return program.command("owner", *arguments, stdin="")
+
+
+def register_themselves(registry: Registry) -> None:
+    """Both pods, as their Eureka client does it."""
+    for number, id_ in enumerate(THEIRS, start=1):
+        body = {
+            "instanceId": id_,
+            "hostName": f"10.0.0.{number}",
+            "ipAddr": f"10.0.0.{number}",
+            "app": "RATING",
+            "vipAddress": "rating",
+            "secureVipAddress": "rating",
+            "status": "UP",
+            "port": {"$": 8080, "@enabled": "true"},
+            "securePort": {"$": 443, "@enabled": "false"},
+            "homePageUrl": "http://rating.example.com/",
+            "leaseInfo": {"renewalIntervalInSecs": 1, "durationInSecs": 600},
+            "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+            "metadata": {"management.port": "9090", "zone": "eu-1"},
+        }
+        requests.post(f"{registry.url}/apps/RATING", json={"instance": body}, timeout=10).raise_for_status()
+    wait_for(lambda: [len(app["instance"]) for app in applications(registry.url)] == [2])
+
+
+@contextmanager
+def renewed(registry: Registry, id_: str) -> Iterator[None]:
+    """Its client renews it."""
+    over = threading.Event()
+
+    def renew() -> None:
+        while not over.wait(1):
+            requests.put(f"{registry.url}/apps/RATING/{id_}", timeout=10)
+
+    thread = threading.Thread(target=renew)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+class Reader:
+    """A caller that looks all the time, in the lists, which are cached, and past the caches: whoever is not there under
+    the old id any more has to be there under the new one. `missing` is what it did not find."""
+
+    def __init__(self, registry: Registry, addresses: set[str]) -> None:
+        self._url = registry.url
+        self._registry = registry
+        self._addresses = addresses
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._read_lists), threading.Thread(target=self._read_each)]
+        self.looks = 0
+        self.missing: list[set[str]] = []
+
+    def _read_each(self) -> None:
+        while not self._over.is_set():
+            for address in self._addresses:
+                id_ = f"rating:rating:{address}:8080"
+                if not any(self._registry.status("RATING", f"{owner}:{id_}") == "UP" for owner in ("demo", "next")):
+                    self.missing.append({address})
+
+    def _read_lists(self) -> None:
+        while not self._over.is_set():
+            for path in ("/apps", "/vips/rating"):
+                answer = requests.get(f"{self._url}{path}", headers={"Accept": "application/json"}, timeout=10)
+                apps = answer.json()["applications"]["application"]
+                found = {one["ipAddr"] for app in apps for one in app["instance"] if one["status"] == "UP"}
+                self.looks += 1
+                if not self._addresses <= found:
+                    self.missing.append(self._addresses - found)
+
+    def __enter__(self) -> Reader:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def test_a_living_stranger_is_refused_and_a_dead_one_adopted(program: Program, registry: Registry) -> None:
+    """As the server's own stamps tell; the instance is then the same but for its id and marks, and `run` keeps it."""
+    register_themselves(registry)
+    before = registry.instance("RATING", THEIRS[1])
+    assert before is not None
+    with renewed(registry, THEIRS[0]):
+        ended = owner(program, "adopt", "--app", "RATING", *WATCH)
+        assert ended.code == ExitCode.STILL_RENEWED, ended.out + ended.err
+        assert f"RATING/{THEIRS[0]}: turn its Eureka client off" in ended.sentence
+        assert registry.instance("RATING", THEIRS[1]) == before, "not even the dead one was touched"
+        ended = owner(program, "adopt", "--app", "RATING", "--address", "10.0.0.2:8080", *WATCH)
+    assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "1 adopted"), ended.out + ended.err
+    assert [registry.status("RATING", id_) for id_ in (*IDS, *THEIRS)] == [None, "UP", "UP", None]
+    after = registry.instance("RATING", IDS[1])
+    assert after is not None
+    same = set(before) - {"instanceId", "metadata", "leaseInfo", "lastUpdatedTimestamp", "lastDirtyTimestamp"}
+    assert {name: after[name] for name in same} == {name: before[name] for name in same}
+    assert before["metadata"].items() <= after["metadata"].items()
+    assert [after["leaseInfo"][name] for name in ("renewalIntervalInSecs", "durationInSecs")] == [1, 600]
+    time.sleep(2)
+    ended = program.run()
+    assert (ended.code, ended.eureka["DELETE"]) == (ExitCode.OK, 0), ended.out + ended.err
+    assert registry.status("RATING", THEIRS[0]) == "UP"
+
+
+def test_an_instance_out_of_service_stays_so_when_it_is_adopted(program: Program, registry: Registry) -> None:
+    """A person's override goes along to the new id, and outlives the next `run`."""
+    register_themselves(registry)
+    url = f"{registry.url}/apps/RATING/{THEIRS[0]}/status"
+    requests.put(url, params={"value": "OUT_OF_SERVICE"}, timeout=10).raise_for_status()
+    ended = owner(program, "adopt", "--app", "RATING", *WATCH)
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    time.sleep(2)
+    assert program.run().code == ExitCode.OK
+    seen = registry.instance("RATING", IDS[0])
+    assert seen is not None
+    assert (seen["status"], seen["overriddenStatus"]) == ("OUT_OF_SERVICE", "OUT_OF_SERVICE")
+
+
+def test_a_rename_under_a_reader_leaves_no_instance_out(
+    eureka: EurekaServer, registry: Registry, tmp_path: Path
+) -> None:
+    """Twenty instances, two lists read all the time; then the new owner is in sync."""
+    with rating(tmp_path, pods=PODS) as program:
+        program.eureka_url = eureka.url
+        assert program.run().code == ExitCode.OK
+        addresses = {f"10.0.0.{number}" for number in range(1, PODS + 1)}
+        url = eureka.url
+        wait_for(lambda: sum(len(app["instance"]) for app in applications(url)) == PODS)
+        with Reader(registry, addresses) as reader:
+            ended = owner(program, "rename", "demo", "next", *WATCH, "-o", "json")
+            time.sleep(2.5)  # the caches turn
+        assert ended.code == ExitCode.OK, ended.out + ended.err
+        assert json.loads(ended.out)["summary"] == f"{PODS} renamed"
+        assert reader.looks > 20
+        assert not reader.missing
+        instances = [one for app in applications(url) for one in app["instance"]]
+        assert {one["instanceId"].partition(":")[0] for one in instances} == {"next"}
+        assert len(instances) == PODS
+        assert program.run("--owner", "next").out.splitlines()[-1] == f"in sync, {PODS} renewed"
+
+
+def test_a_rename_is_refused_while_a_daemon_renews(program: Program, registry: Registry) -> None:
+    """Its renewals are seen; when it has ended they are not."""
+    daemon = program.start("run", "--daemon", "--interval", "1s", *SHORT)
+    try:
+        wait_for(lambda: [registry.status("RATING", id_) for id_ in IDS] == ["UP", "UP"])
+        time.sleep(2)
+        refused = owner(program, "rename", "demo", "next", "--observe", "6s")
+        assert refused.code == ExitCode.STILL_RENEWED, refused.out + refused.err
+        assert "stop `run` and `keepalive` of owner demo first" in refused.sentence
+    finally:
+        daemon.terminate()
+        daemon.communicate(timeout=30)
+    ended = owner(program, "rename", "demo", "next", *WATCH)
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    assert [registry.status("RATING", id_) for id_ in IDS] == [None, None]
+
+
+def test_a_purge_takes_ours_and_leaves_the_stranger(program: Program, registry: Registry) -> None:
+    """By uncached reads, at once."""
+    registry.register("BILLING", "dc-17:billing:8080", "192.0.2.17")
+    assert program.run().code == ExitCode.OK
+    time.sleep(2)
+    ended = owner(program, "purge", "--yes")
+    assert (ended.code, ended.eureka["DELETE"]) == (ExitCode.OK, 0), "the calls go to the real server"
+    assert ended.out.splitlines()[-1] == "2 cancelled"
+    assert [registry.status("RATING", id_) for id_ in IDS] == [None, None]
+    assert registry.status("BILLING", "dc-17:billing:8080") == "UP"
+
+
+def test_released_instances_live_for_twice_their_lease(program: Program, registry: Registry) -> None:
+    """UP for as long as the report says, kept up for as long as was asked, and then gone."""
+    assert program.run(*SHORT).code == ExitCode.OK
+    time.sleep(2)
+    ended = owner(program, "release", "--lapse")
+    begun = time.monotonic()
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    assert f"they lapse in {2 * LEASE} s" in ended.out
+    while time.monotonic() < begun + 2 * LEASE - 2:
+        assert [registry.status("RATING", id_) for id_ in IDS] == ["UP", "UP"]
+        time.sleep(1)
+    wait_for(lambda: [registry.status("RATING", id_) for id_ in IDS] == [None, None], seconds=LEASE + 5)
+
+
+def test_run_takes_nothing_released_back(program: Program, registry: Registry) -> None:
+    """It reports a conflict, and neither renews nor cancels; a deleted syncer does not wait for them."""
+    assert program.run().code == ExitCode.OK
+    time.sleep(2)
+    assert owner(program, "release", "--lapse").code == ExitCode.OK
+    time.sleep(2)
+    stood = [registry.instance("RATING", id_) for id_ in IDS]
+    ended = program.run()
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    assert "in conflict" in ended.out
+    assert [registry.instance("RATING", id_) for id_ in IDS] == stood
