@@ -67,10 +67,13 @@ class Applier:
 
     def renew(self, renewals: Sequence[Renew]) -> list[Outcome]:
         """Renews each lease that is due; the others have no outcome. Begins somewhere else each time, so that passes
-        cut short never starve the same ones, and goes on to the deadline whatever fails."""
-        now = self._clock.monotonic()
-        self._renewals.forget(now)
-        due = [action for action in renewals if self._renewals.due(action.key, now)]
+        cut short never starve the same ones, and goes on to the deadline whatever fails.
+
+        Leases are counted from pass to pass: one that a slow pass renews late must not be found too fresh in the pass
+        that is to renew it next, and be left for the one after.
+        """
+        self._renewals.forget(self._deadline.begun)
+        due = [action for action in renewals if self._renewals.due(action.key, self._deadline.begun)]
         return self._shortened(
             _rotated(due, self._clock.now()),
             self._renew_many,
@@ -178,12 +181,10 @@ class Applier:
         return [*(outcome for outcome in ended if outcome), *self._workers.each(single, left)]
 
     def _renew_many(self, batches: Batches, chunk: Sequence[Renew]) -> list[Outcome | None]:
-        begun = self._clock.monotonic()
-
         def outcome(action: Renew, answer: Batched) -> Outcome | None:
             match answer:
                 case Batched.DONE | Batched.PARTLY:
-                    return replace(self._renewed(action, begun), lacking=answer is Batched.PARTLY)
+                    return replace(self._renewed(action), lacking=answer is Batched.PARTLY)
                 case Batched.ABSENT:
                     return _gone(action)
             return None
@@ -192,14 +193,13 @@ class Applier:
 
     def _register_many(self, batches: Batches, chunk: Sequence[Register | Renew]) -> list[Outcome | None]:
         wanted = [action.instance if isinstance(action, Register) else action.heal for action in chunk]
-        begun = self._clock.monotonic()
         answers = batches.register([self._dated(instance) for instance in wanted if instance is not None])
         ended: list[Outcome | None] = []
         for action, answer in zip(chunk, answers, strict=True):
             if answer is not Batched.DONE:
                 ended.append(None)
                 continue
-            self._renewals.note(action.key, begun)
+            self._renewals.note(action.key, self._deadline.begun)
             ended.append(_registered(action))
         return ended
 
@@ -244,11 +244,10 @@ class Applier:
         return outcome
 
     def _renew(self, action: Renew) -> Outcome:
-        begun = self._clock.monotonic()  # the lease may be as old as this: the answer can take long, or be read late
-        return self._renewed(action, begun) if self._registry.renew(action.key) else _gone(action)
+        return self._renewed(action) if self._registry.renew(action.key) else _gone(action)
 
-    def _renewed(self, action: Renew, begun: float) -> Outcome:
-        self._renewals.note(action.key, begun)
+    def _renewed(self, action: Renew) -> Outcome:
+        self._renewals.note(action.key, self._deadline.begun)
         status = action.status or (action.heal.status if action.heal else None)
         return Outcome(action=action, result=Result.DONE, status=status)
 
@@ -283,9 +282,8 @@ class Applier:
 
     def _register(self, instance: Instance, *, stored: int) -> None:
         # The renewal right after makes the lease last twice its duration (Lease.renew), and proves that it is there.
-        begun = self._clock.monotonic()
         self._registry.register(instance, dirty_timestamp=self._dated(instance, stored=stored).dirty_timestamp)
-        self._renewals.note(instance.key, begun)
+        self._renewals.note(instance.key, self._deadline.begun)
         if not self._registry.renew(instance.key):
             raise RegistryRejected("Eureka took the registration, but does not know the instance a moment later")
 

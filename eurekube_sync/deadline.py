@@ -36,7 +36,8 @@ class Deadline:
 
     def __init__(self, clock: Clock, seconds: float, limit: TimeLimit | None = None) -> None:
         self._clock = clock
-        self._begun = clock.monotonic()
+        self.begun = clock.monotonic()
+        """When the pass began, in monotonic seconds."""
         self._seconds = seconds
         self._limit = limit or TimeLimit(clock)
         self.cut_short = False
@@ -45,13 +46,13 @@ class Deadline:
 
     def stage(self, share: float) -> None:
         """From now on, what is begun has to end before this share of the pass's time is over."""
-        self._end = self._begun + share * self._seconds
+        self._end = self.begun + share * self._seconds
         self._limit.end_at(self._end)
 
     def stage_of_rest(self, part: float, share: float) -> None:
         """The same, for a part of what is left until that share: a later stage of the same time gets the rest."""
         now = self._clock.monotonic()
-        self._end = now + part * max(0.0, self._begun + share * self._seconds - now)
+        self._end = now + part * max(0.0, self.begun + share * self._seconds - now)
         self._limit.end_at(self._end)
 
     @property

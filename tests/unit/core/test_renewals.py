@@ -56,3 +56,17 @@ def test_a_lease_that_is_gone_is_forgotten() -> None:
     ledger.note(key(2), 115)
     ledger.forget(121)
     assert (ledger.due(key(1), 1), ledger.due(key(2), 116)) == (True, False)
+
+
+def test_a_slow_pass_changes_no_lease_to_another_pass() -> None:
+    """Every call of one pass takes a second, those of the others nothing: each lease goes on in every third pass."""
+    world: FakeWorld = article()
+    world.renewals = RenewalLedger(period=30, slack=5)
+    world.run()
+    renewed: list[int] = []
+    for number in range(12):
+        world.later(10 - world.clock.monotonic() % 10)
+        world.wire.then = (lambda: world.clock.sleep(1)) if number == 4 else (lambda: None)
+        world.run()
+        renewed.append(world.wire.verbs().count("renew"))
+    assert all(sum(renewed[start : start + 3]) == 2 for start in range(10)), renewed
