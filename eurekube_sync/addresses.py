@@ -5,7 +5,7 @@ Follows the Service's own fields and the Nodes. Which endpoints stand behind it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -43,11 +43,25 @@ class Pending:
     message: str
 
 
+_BY_TYPE = {
+    kind.value: kind
+    for kind in (
+        ServiceAddress.CLUSTER_IP,
+        ServiceAddress.NODE_PORT,
+        ServiceAddress.LOAD_BALANCER,
+        ServiceAddress.EXTERNAL_NAME,
+    )
+}
+
+
 def address_kind(service: Service, spec: Syncer) -> ServiceAddress:
-    """Which kind of address is meant; `Auto` goes by the Service's type."""
+    """Which kind of address is meant; `Auto` goes by the Service's type. Raises InvalidSyncer for an unknown one."""
     if spec.service_address is not ServiceAddress.AUTO:
         return spec.service_address
-    return ServiceAddress(service.type)
+    kind = _BY_TYPE.get(service.type)
+    if kind is None:
+        raise _none(service, "no address that is known here")
+    return kind
 
 
 def ports_of(service: Service, spec: Syncer) -> Ports | None:
@@ -69,7 +83,7 @@ def elsewhere(service: Service, spec: Syncer) -> bool:
     return spec.fixed_host is not None or address_kind(service, spec) is ServiceAddress.EXTERNAL_NAME
 
 
-def places(service: Service, ports: Ports, spec: Syncer, nodes: Sequence[Node]) -> tuple[Place, ...] | Pending:
+def places(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]) -> tuple[Place, ...] | Pending:
     """Where the Service is reached; never empty. `nodes` are read for a node port only. Raises InvalidSyncer."""
     if spec.fixed_host is not None:
         return (_place(spec.fixed_host, ports),)
@@ -123,7 +137,7 @@ def _of_family(hosts: Sequence[str], service: Service, spec: Syncer) -> Sequence
     return [host for host in hosts if family_of(host) in (None, chosen)]
 
 
-def _node_ports(service: Service, ports: Ports, spec: Syncer, nodes: Sequence[Node]) -> tuple[Place, ...]:
+def _node_ports(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]) -> tuple[Place, ...]:
     asked = [port for port in (ports.plain, ports.secure) if port is not None]
     if not all(port.node_port for port in asked):
         raise _none(service, "no node port")

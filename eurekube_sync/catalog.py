@@ -30,6 +30,7 @@ class Catalog:
     ) -> None:
         self._pods = pods
         self._nodes = nodes
+        self._nodes_by_name: Mapping[str, Node] | None = None
         self._pods_by_uid: Mapping[str, Pod] | None = None
         self._by_name = {service.name: service for service in services.data}
         self._by_label: dict[tuple[str, str], list[Service]] = {}
@@ -63,11 +64,13 @@ class Catalog:
         return self._pods_by_uid
 
     @property
-    def nodes(self) -> tuple[Node, ...]:
-        """The cluster's Nodes. Raises SourceUnknown when they could not be read."""
+    def nodes(self) -> Mapping[str, Node]:
+        """The cluster's Nodes by name. Raises SourceUnknown when they could not be read."""
         if isinstance(self._nodes, Unknown):
             raise SourceUnknown(self._nodes)
-        return self._nodes.data
+        if self._nodes_by_name is None:
+            self._nodes_by_name = {node.name: node for node in self._nodes.data}
+        return self._nodes_by_name
 
 
 class Catalogs:

@@ -36,11 +36,11 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
             continue
         try:
             spec = parse(syncer)
+            nodes = nodes or _needs_nodes(spec, catalog.data)
         except InvalidSyncer:
             continue  # it will freeze, and says why
         if spec.presentation.needs_pods and syncer.deleted is None:
             pods.add(namespace)
-        nodes = nodes or _needs_nodes(spec, catalog.data)
     return Needs(pods=frozenset(pods), nodes=nodes)
 
 

@@ -42,15 +42,14 @@ def serve_pods(
     main, beside = (on_plain, on_secure) if on_plain is not None else (on_secure, None)
     assert main is not None  # without a secure port there is a plain one
     for identity, backend in main.by_identity.items():
-        if beside is not None and identity not in beside.by_identity:
-            continue  # it has one of the two ports, so it is none of the syncer's, as one that has neither
         app, *others = sorted({apps[service.name] for service in main.services[identity]})
         if others:
             raise InvalidSyncer(
                 "AmbiguousService",
                 f"{backend.label} is behind the Services {', '.join([app, *others])}: name the app in spec.appName",
             )
-        safe = on_secure.by_identity[identity].port if on_secure is not None else None
+        lacking = beside is not None and identity not in beside.by_identity
+        safe = on_secure.by_identity[identity].port if on_secure is not None and not lacking else None
         site = Site(
             host=backend.address,
             port=backend.port if on_plain is not None else None,
@@ -61,7 +60,11 @@ def serve_pods(
             services=main.services[identity],
             label=backend.label,
         )
-        yield builder.key(app, site), _found(spec, backend, site, app, catalog, builder)
+        found = _found(spec, backend, site, app, catalog, builder)
+        if lacking and not isinstance(found, Leaving):  # it lacks that port, or a slice is yet to come: who could tell
+            why = f"{backend.label} has no port {spec.secure_port!r} (yet)"
+            found = Kept(why=why, host=site.host, port=site.main_port)
+        yield builder.key(app, site), found
 
 
 def _listening(
@@ -94,7 +97,8 @@ def _family(spec: Syncer, services: Sequence[Service]) -> str:
 def _zone(spec: Syncer, backend: Backend, catalog: Catalog) -> str:
     if backend.zone is not None or spec.presentation.zones is None:
         return backend.zone or ""
-    return next((node.zone for node in catalog.nodes if node.name == backend.node), "")
+    node = catalog.nodes.get(backend.node)
+    return node.zone if node else ""
 
 
 def _found(spec: Syncer, backend: Backend, site: Site, app: str, catalog: Catalog, builder: Builder) -> Found:

@@ -186,7 +186,9 @@ def is_ip(address: str) -> bool:
 
 
 def family_of(address: str) -> Literal["IPv4", "IPv6"] | None:
-    """The family of an IP address; None for a host name."""
+    """The family of an IP address; None for a host name, and for an address that holds on one machine only."""
+    if "%" in address:
+        return None
     try:
         return "IPv6" if ipaddress.ip_address(address).version == 6 else "IPv4"
     except ValueError:

@@ -10,7 +10,7 @@ from eurekube_sync.catalog import Catalog
 from eurekube_sync.endpoints import Backend, backends, chosen_ports, healthy, one_per_pod
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.instance import Builder, Found, Incomplete, Leaving, Site
-from eurekube_sync.model import Endpoint, InstanceKey, Service
+from eurekube_sync.model import Endpoint, InstanceKey, Node, Service
 from eurekube_sync.syncer import ServiceAddress, Syncer
 
 
@@ -42,7 +42,7 @@ def serve_services(
             yield Incomplete(reason="EndpointsTruncated", message=message, unknown=True)
             continue
         kind = None if spec.fixed_host else address_kind(service, spec)
-        found = places(service, ports, spec, catalog.nodes if kind is ServiceAddress.NODE_PORT else ())
+        found = places(service, ports, spec, _nodes(catalog, kind))
         if isinstance(found, Pending):
             yield Incomplete(reason="AddressPending", message=found.message)
             continue
@@ -52,6 +52,10 @@ def serve_services(
             outcome = _found(spec, service, place, behind[service.name], app, builder)
             if outcome is not None:
                 yield outcome
+
+
+def _nodes(catalog: Catalog, kind: ServiceAddress | None) -> Collection[Node]:
+    return catalog.nodes.values() if kind is ServiceAddress.NODE_PORT else ()
 
 
 def _chosen(spec: Syncer, services: Sequence[Service]) -> list[tuple[Service, Ports]]:
@@ -80,7 +84,8 @@ def _behind(spec: Syncer, chosen: Sequence[tuple[Service, Ports]], catalog: Cata
     for service, ports in chosen:
         slices = catalog.slices_of(service)
         port = ports.plain or ports.secure
-        if port is None or elsewhere(service, spec):  # whatever the port there: the Service serves, or it does not
+        asked = spec.secure_port if spec.port is None else spec.port
+        if port is None or (isinstance(asked, int) and elsewhere(service, spec)):  # a port there is none of the Service
             endpoints = [endpoint for piece in slices for endpoint in piece.endpoints]
             serving = [(endpoint.node, _serves(endpoint, service, spec)) for endpoint in endpoints]
         else:

@@ -86,7 +86,8 @@ def flips(claim: Claim, status: SyncerStatus) -> tuple[EventRecord, ...]:
             EventRecord(
                 syncer=syncer.ref,
                 uid=syncer.uid,
-                warning=(condition.status is ConditionStatus.TRUE) is (condition.type in _TROUBLES),
+                warning=(condition.status is ConditionStatus.TRUE) is (condition.type in _TROUBLES)
+                and condition.reason not in _PATIENCE,
                 reason=condition.reason,
                 message=condition.message,
                 key=f"{condition.type}={condition.status.value}",
@@ -110,6 +111,8 @@ def let_go_event(syncer: SyncerObject, left: Collection[InstanceKey] | None, lap
     )
 
 
+_PATIENCE = frozenset({"AddressPending"})
+"""Reasons that nobody has to see to: time will."""
 _TROUBLES = frozenset({"Conflict", "RemovalHeld"})
 
 

@@ -463,3 +463,21 @@ def test_node_ports_that_were_not_allocated_are_a_mistake() -> None:
     found = with_sources(spec, (service(type="LoadBalancer"),), nodes=Complete(data=()))
     assert isinstance(found, Frozen)
     assert (found.reason, "has no node port" in found.message) == ("NoAddress", True)
+
+
+def test_a_pod_that_lacks_the_secure_port_is_not_taken_out_for_it() -> None:
+    """The slices of a Service made a moment ago are yet to come: what stands is renewed, nothing registered."""
+    tls = service("rating-tls", ServicePort(name="https", port=443))
+    spec = {"port": "http", "securePort": "https"}
+    leaving = piece(endpoint(1), endpoint(2, terminating=True, ready=False))
+    found = claim(spec, (service(), tls), (leaving,))
+    assert isinstance(found, Serving)
+    assert (found.wanted, set(found.kept), set(found.leaving)) == ({}, {key(1)}, {key(2)})
+    assert found.kept[key(1)].why == "pod rating-1 has no port 'https' (yet)"
+
+
+def test_a_service_of_a_type_that_nobody_knows_is_left_alone() -> None:
+    """A later Kubernetes may have more."""
+    found = claim({"mode": "service"}, (service(type="Quantum"),))
+    assert isinstance(found, Frozen)
+    assert (found.reason, "of type Quantum" in found.message) == ("NoAddress", True)

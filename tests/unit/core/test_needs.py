@@ -53,6 +53,7 @@ def test_pods_are_read_for_metadata_of_pods(spec: dict[str, Any], pods: bool) ->
         ({"mode": "service", "service": {"address": "NodePort"}}, "LoadBalancer", True),
         ({"mode": "service", "service": {"address": "ClusterIP"}}, "NodePort", False),
         ({"mode": "service", "service": {"hostname": "a.b"}}, "NodePort", False),
+        ({"mode": "service"}, "Quantum", False),  # it freezes
         ({}, "NodePort", False),
         (ZONE, "ClusterIP", False),
     ],

@@ -119,7 +119,8 @@ def test_a_zone_that_is_not_taken_leaves_the_key_free() -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "family"), [("10.0.0.1", "IPv4"), ("fd00::1", "IPv6"), ("a.example.com", None), ("", None)]
+    ("address", "family"),
+    [("10.0.0.1", "IPv4"), ("fd00::1", "IPv6"), ("a.example.com", None), ("fe80::1%eth0", None), ("", None)],
 )
 def test_an_address_is_of_a_family_and_a_name_of_none(address: str, family: str | None) -> None:
     """Told by its form."""

@@ -344,3 +344,11 @@ def test_an_address_that_is_awaited_is_a_condition(unknown: bool, value: str) ->
     assert conditions(found)["Ready"] == conditions(found)["Synced"] == (value, "AddressPending")
     assert message(found) == "Service rating waits; what stands is renewed"
     assert (found.ready, found.registered, found.app_name) == ("0/0", 2, "RATING")
+
+
+def test_waiting_for_an_address_warns_nobody() -> None:
+    """The event is a normal one: time will see to it."""
+    waiting = Incomplete(reason="AddressPending", message="Service rating waits")
+    claim = Serving(syncer=syncer(), proof=PROOF, wanted={}, incomplete=(waiting,))
+    of = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
+    assert [(event.reason, event.warning) for event in flips(claim, status(of))] == [("AddressPending", False)]
