@@ -14,6 +14,7 @@ from eurekube_sync.model import (
     Endpoint,
     EndpointSlice,
     Listed,
+    Node,
     Pod,
     Service,
     ServicePort,
@@ -481,3 +482,15 @@ def test_a_service_of_a_type_that_nobody_knows_is_left_alone() -> None:
     found = claim({"mode": "service"}, (service(type="Quantum"),))
     assert isinstance(found, Frozen)
     assert (found.reason, "of type Quantum" in found.message) == ("NoAddress", True)
+
+
+def test_zones_that_endpoints_do_not_tell_are_their_nodes() -> None:
+    """One that has no known node has none; without the Nodes the syncer is frozen."""
+    spec: dict[str, Any] = {"zone": {"fromEndpoint": True, "map": {"b": "dc1"}}}
+    bare = (piece(*(replace(endpoint(n), node=node, zone=None) for n, node in ((1, "x"), (2, "y"), (3, "z")))),)
+    nodes = Complete(data=(Node(name="x", zone="a"), Node(name="y", zone="b")))
+    seen = view([syncer(**spec)], [service()], bare)
+    found = claim_all(replace(seen, nodes=nodes), NAMING, Scope()).claims[REF]
+    assert isinstance(found, Serving)
+    assert [w.instance.metadata.get("zone") for w in found.wanted.values()] == ["a", "dc1", None]
+    assert reason(claim_all(replace(seen, nodes=DENIED), NAMING, Scope()).claims[REF]) == "SourceUnknown"
