@@ -9,7 +9,7 @@ from typing import TypeAlias, assert_never
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, LeaseTimes, Pod, PodRef, Port, Service
 from eurekube_sync.ownership import Ownership, instance_id
-from eurekube_sync.presentation import MANAGEMENT_PORT, ZONE, Base, From, MetadataSource, is_ip, value_fault
+from eurekube_sync.presentation import MANAGEMENT_PORT, NO_PATHS, ZONE, Base, From, MetadataSource, is_ip, value_fault
 from eurekube_sync.syncer import Syncer, check_app_name, host_name_warning
 
 _PLAIN_PORT_OFF = Port(80, False)
@@ -121,11 +121,7 @@ class Builder:
         """The whole instance. Raises InvalidSyncer(NoHostName) where the place has no name of the asked kind."""
         vip = self.spec.vip_address or key.app.lower()
         host_name = self._host_name(site)
-        paths = self.spec.presentation.paths
-        scheme = "http" if site.secure_port is None else "https"
-        base = f"{scheme}://{host_name}:{site.main_port if site.secure_port is None else site.secure_port}"
-        # As Spring does: status and health are the actuator's, which may have a port of its own.
-        actuator = f"{scheme}://{host_name}:{paths.management_port}" if paths.management_port else base
+        home, status, health = self._urls(site, host_name)
         return Wanted(
             why=why,
             instance=Instance(
@@ -145,9 +141,9 @@ class Builder:
                     pod_namespace=self.spec.namespace,
                     syncer_class=self.spec.syncer_class,
                 ),
-                home_page_url=f"{base}{paths.home}" if paths.home else "",
-                status_page_url=f"{actuator}{paths.status}" if paths.status else "",
-                health_check_url=f"{actuator}{paths.health}" if paths.health else "",
+                home_page_url=home,
+                status_page_url=status,
+                health_check_url=health,
             ),
         )
 
@@ -175,14 +171,29 @@ class Builder:
 
     def _host_name(self, site: Site) -> str:
         wish = self.spec.presentation.host_name
+        if wish.base is Base.IP and not wish.suffix:
+            return wish.of(site.host)
         if not is_ip(site.host):
-            if wish.suffix:
-                raise InvalidSyncer("NoHostName", f"{site.label} has a host name and no IP for {wish.suffix} to follow")
-            return site.host
+            raise InvalidSyncer("NoHostName", f"{site.label} has a host name and no IP for {wish.suffix} to follow")
         names = {Base.IP: site.host, Base.POD: site.pod.name if site.pod else "", Base.NODE: site.node}
         if not names[wish.base]:
             raise InvalidSyncer("NoHostName", f"{site.label} has no {wish.base.value}: set spec.hostName to ip")
         return wish.of(names[wish.base])
+
+    def _urls(self, site: Site, host_name: str) -> tuple[str, str, str]:
+        """Of home page, status page and health check; empty for none."""
+        paths = self.spec.presentation.paths
+        if paths is NO_PATHS:
+            return "", "", ""
+        scheme, port = ("http", site.port) if site.secure_port is None else ("https", site.secure_port)
+        base = f"{scheme}://{host_name}:{port}"
+        # As Spring does: status and health are the actuator's, which may have a port of its own.
+        actuator = f"{scheme}://{host_name}:{paths.management_port}" if paths.management_port else base
+        return (
+            f"{base}{paths.home}" if paths.home else "",
+            f"{actuator}{paths.status}" if paths.status else "",
+            f"{actuator}{paths.health}" if paths.health else "",
+        )
 
     def _metadata(self, site: Site) -> dict[str, str]:
         found = dict(self.spec.presentation.metadata)

@@ -42,7 +42,8 @@ def serve_pods(
     main, beside = (on_plain, on_secure) if on_plain is not None else (on_secure, None)
     assert main is not None  # without a secure port there is a plain one
     for identity, backend in main.by_identity.items():
-        app, *others = sorted({apps[service.name] for service in main.services[identity]})
+        behind = main.services[identity]
+        app, *others = sorted({apps[service.name] for service in behind}) if len(behind) > 1 else [apps[behind[0].name]]
         if others:
             raise InvalidSyncer(
                 "AmbiguousService",
@@ -57,14 +58,15 @@ def serve_pods(
             pod=backend.pod,
             node=backend.node,
             zone=_zone(spec, backend, catalog),
-            services=main.services[identity],
+            services=behind,
             label=backend.label,
         )
-        found = _found(spec, backend, site, app, catalog, builder)
+        key = builder.key(app, site)
+        found = _found(spec, backend, site, key, catalog, builder)
         if lacking and not isinstance(found, Leaving):  # it lacks that port, or a slice is yet to come: who could tell
             why = f"{backend.label} has no port {spec.secure_port!r} (yet)"
             found = Kept(why=why, host=site.host, port=site.main_port)
-        yield builder.key(app, site), found
+        yield key, found
 
 
 def _listening(
@@ -101,7 +103,7 @@ def _zone(spec: Syncer, backend: Backend, catalog: Catalog) -> str:
     return node.zone if node else ""
 
 
-def _found(spec: Syncer, backend: Backend, site: Site, app: str, catalog: Catalog, builder: Builder) -> Found:
+def _found(spec: Syncer, backend: Backend, site: Site, key: InstanceKey, catalog: Catalog, builder: Builder) -> Found:
     kept = spec.keep_while_serving and backend.serving
     if backend.terminating and not kept:
         return Leaving(why=f"{backend.label} terminates", terminating=True)
@@ -115,4 +117,4 @@ def _found(spec: Syncer, backend: Backend, site: Site, app: str, catalog: Catalo
             return Kept(why=why, host=site.host, port=site.main_port)
         site = site.with_pod(pod)
     why = f"{backend.label} is {'ready' if up else 'not ready'}"
-    return builder.wanted(builder.key(app, site), site, up=up, why=why)
+    return builder.wanted(key, site, up=up, why=why)

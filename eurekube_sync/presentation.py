@@ -85,6 +85,9 @@ class Paths:
     management_port: int | None = None
 
 
+NO_PATHS = Paths()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataSource:
     """One entry of `metadataFrom`."""
@@ -100,7 +103,7 @@ class Presentation:
     """All of it for one syncer."""
 
     host_name: HostName = field(default_factory=HostName)
-    paths: Paths = field(default_factory=Paths)
+    paths: Paths = NO_PATHS
     metadata: Mapping[str, str] = field(default_factory=dict)
     metadata_from: tuple[MetadataSource, ...] = ()
     zones: Mapping[str, str] | None = None
@@ -213,7 +216,7 @@ def _host_name(text: str | None, *, pods: bool) -> HostName:
 
 def _paths(spec: PathsSpec | None) -> Paths:
     if spec is None:
-        return Paths()
+        return NO_PATHS
     for field_, path in (("home", spec.home), ("status", spec.status), ("health", spec.health)):
         if path is not None and not _PATH.fullmatch(path):
             raise InvalidSyncer("InvalidSpec", f"spec.paths.{field_}: {path!r} is no path: it begins with a slash")

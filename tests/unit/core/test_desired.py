@@ -18,6 +18,7 @@ from eurekube_sync.model import (
     Pod,
     Service,
     ServicePort,
+    Source,
     SyncerObject,
     SyncerRef,
 )
@@ -488,7 +489,7 @@ def test_zones_that_endpoints_do_not_tell_are_their_nodes() -> None:
     """One that has no known node has none; without the Nodes the syncer is frozen."""
     spec: dict[str, Any] = {"zone": {"fromEndpoint": True, "map": {"b": "dc1"}}}
     bare = (piece(*(replace(endpoint(n), node=node, zone=None) for n, node in ((1, "x"), (2, "y"), (3, "z")))),)
-    nodes = Complete(data=(Node(name="x", zone="a"), Node(name="y", zone="b")))
+    nodes: Source[tuple[Node, ...]] = Complete(data=(Node(name="x", zone="a"), Node(name="y", zone="b")))
     seen = view([syncer(**spec)], [service()], bare)
     found = claim_all(replace(seen, nodes=nodes), NAMING, Scope()).claims[REF]
     assert isinstance(found, Serving)
