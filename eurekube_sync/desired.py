@@ -238,7 +238,7 @@ def _serve(syncer: SyncerObject, spec: Syncer, catalog: Complete[Catalog], namin
             continue
         key, found = one
         if isinstance(found, Wanted):
-            wanted[key] = better(wanted.get(key, found), found)
+            wanted[key] = better(wanted[key], found) if key in wanted else found
         elif isinstance(found, Kept):
             kept[key] = found
         else:
