@@ -34,8 +34,8 @@ _POLL_SECONDS = 2.0
 _AFTERWARDS_SECONDS = 15
 _SETTLE_SECONDS = 60
 """The first renewals of a daemon come earlier, to spread them; they are not judged."""
-LEAST_GAP, LARGEST_GAP = 25, 35
-"""Seconds between two renewals of one instance."""
+RENEWAL_SECONDS = 30
+"""Between two renewals of one instance."""
 PASSES_A_PERIOD = 3
 """A daemon that looks every 10 s renews a third of its instances in each pass."""
 
@@ -60,9 +60,13 @@ def soak(
     strangers: int,
     stranger_lease: int,
     falling_silent: int,
+    leeway: float = 5,
 ) -> Figures:
     """A daemon beside strangers, of which some fall silent: ours are registered once, renewed in time, never gone, and
-    the silent ones are evicted while we run."""
+    the silent ones are evicted while we run.
+
+    `leeway`: by how many seconds a renewal may come earlier or later than 30 s after the one before.
+    """
     begun = time.time()
     latest = 2 * stranger_lease + EVICTION_SECONDS + LIST_SECONDS + _LATE_SECONDS
     silent_after = min(minutes * 60 / 3, minutes * 60 - latest)
@@ -73,7 +77,7 @@ def soak(
     ):
         daemon.start("--daemon", "--interval=10s")
         try:
-            wait_until(lambda: listed(server) >= {*keys, *others.keys}, daemon.said, seconds=_FIRST_PASS_SECONDS)
+            wait_until_listed(server, daemon, keys, others)
             watch.expect(keys)
             settled = time.time()
             silent: list[Key] = []
@@ -103,7 +107,7 @@ def soak(
         "soaked": f"{lasted / 60:.1f} minutes",
         "registered, cancelled": "each once, none",
         "our calls": _told(calls),
-        **_rhythm(_renewals(server, watch, keys), since=settled + _SETTLE_SECONDS),
+        **_rhythm(_renewals(server, watch, keys), since=settled + _SETTLE_SECONDS, leeway=leeway),
         "strangers' renewals": f"{others.renewals}, none refused",
         "uncached reads of ours": f"{watch.rounds} rounds of {len(keys)}, all UP",
         f"{len(silent)} strangers silent": f"out of the list after {max(took):.0f} s, leases {stranger_lease} s",
@@ -131,7 +135,7 @@ def outage(
     ):
         daemon.start("--daemon", *options)
         try:
-            wait_until(lambda: listed(server) >= {*keys, *other.keys}, daemon.said, seconds=_FIRST_PASS_SECONDS)
+            wait_until_listed(server, daemon, keys, other)
             watch.expect(keys)
             wait_until(lambda: watch.rounds >= 2, daemon.said, seconds=30 + lease / 10)
             daemon.kill()
@@ -236,6 +240,19 @@ def never_again(watch: Watch, keys: Sequence[Key]) -> None:
     assert not again, f"registered again: {again[:3]} of {len(again)}"
 
 
+def wait_until_listed(server: EurekaServer, daemon: Daemon, keys: Sequence[Key], others: Strangers) -> None:
+    """Waits until all stand, and then until the list has them, which another write helps: a list that was made while
+    instances came can lack some until the next write, or for 180 s (`responseCacheAutoExpirationInSeconds`)."""
+    with server.session() as session:
+        last = f"{server.url}/apps/{keys[-1].app}/{keys[-1].id}"
+        wait_until(lambda: session.get(last, timeout=10).ok, daemon.said, seconds=_FIRST_PASS_SECONDS)
+    deadline = time.monotonic() + _FIRST_PASS_SECONDS
+    while not listed(server) >= {*keys, *others.keys}:
+        assert time.monotonic() < deadline, daemon.said()
+        others.register(others.keys[-1])
+        time.sleep(LIST_SECONDS + _POLL_SECONDS if server.stock_timings else _POLL_SECONDS)
+
+
 def wait_until(reached: Callable[[], bool], tell: Callable[[], str], *, seconds: float) -> None:
     """Polls until something is so; AssertionError, with what `tell` gives, when it takes longer."""
     deadline = time.monotonic() + seconds
@@ -261,17 +278,20 @@ def _renewals(server: EurekaServer, watch: Watch, keys: Sequence[Key]) -> dict[K
             logged.setdefault(call.path, []).append(call.at)
     if any(f"/eureka/apps/{key.app}/{key.id}" in logged for key in keys):
         return {key: logged[f"/eureka/apps/{key.app}/{key.id}"] for key in keys}
-    assert watch.longest_round < LEAST_GAP, f"a round of reads took {watch.longest_round:.0f} s: it may miss renewals"
+    assert watch.longest_round < RENEWAL_SECONDS - 5, (
+        f"a round of reads took {watch.longest_round:.0f} s: it may miss renewals"
+    )
     return {key: watch.renewals[key] for key in keys}
 
 
-def _rhythm(renewals: Mapping[Key, Sequence[float]], *, since: float) -> Figures:
+def _rhythm(renewals: Mapping[Key, Sequence[float]], *, since: float, leeway: float) -> Figures:
     """How the leases were renewed; AssertionError when not as they should."""
     late = {key: [at for at in times if at >= since] for key, times in renewals.items()}
     gaps = [later - earlier for times in late.values() for earlier, later in pairwise(times)]
     assert len(gaps) >= len(late), "too short to see two renewals of each"
-    assert min(gaps) >= LEAST_GAP, f"renewed after {min(gaps):.1f} s"
-    assert max(gaps) <= LARGEST_GAP, f"renewed after {max(gaps):.1f} s"
+    assert min(gaps) >= RENEWAL_SECONDS - leeway, f"renewed after {min(gaps):.1f} s"
+    assert max(gaps) <= RENEWAL_SECONDS + leeway, f"renewed after {max(gaps):.1f} s"
+    assert abs(mean(gaps) - RENEWAL_SECONDS) < 1, f"renewed every {mean(gaps):.1f} s"
     seconds = Counter(int(at) for times in late.values() for at in times)
     share = max(seconds.values()) / len(late)
     # Which pass renews an instance follows from its id; chance adds no more than three standard deviations.

@@ -56,25 +56,27 @@ def test_a_daemon_with_a_login_over_tls(
     capsys: pytest.CaptureFixture[str],
     minutes: float,
 ) -> None:
-    """The same with basic authentication over TLS, for a third of the time, and 50 of each.
+    """The same with basic authentication over TLS, for a third of the time, and 30 of each.
 
-    Spring Security checks the password of every call against a bcrypt hash, a tenth of a second of processor.
+    Spring Security checks the password of every call against a bcrypt hash, a tenth of a second of processor:
+    a pass takes seconds.
     """
     with (
         EurekaServer(
             stock_timings=True, access_log=True, basic_auth=("sync", 'p@:/% "1'), tls=server_tls(tmp_path)
         ) as server,
-        Shops(kubernetes_world, "soak-tls", count=50) as shops,
+        Shops(kubernetes_world, "soak-tls", count=30) as shops,
     ):
-        daemon = Daemon(kubernetes_servers, server, tmp_path, owner="soak-tls")
+        daemon = Daemon(kubernetes_servers, server, tmp_path, owner="soak-tls", batch="off")
         figures = soak(
             server,
             daemon,
             shops.keys("soak-tls"),
             minutes=max(minutes / 3, LEAST_MINUTES),
-            strangers=50,
+            strangers=30,
             stranger_lease=90,
-            falling_silent=5,
+            falling_silent=3,
+            leeway=15,
         )
         show(capsys, "A daemon with a login over TLS", figures)
 
