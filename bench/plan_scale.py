@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from eurekube_sync.brake import BrakeLimits, apply_brake
+from eurekube_sync.brake import Brake, apply_brake
 from eurekube_sync.desired import Desired, claim_all
 from eurekube_sync.instance import Naming
 from eurekube_sync.model import (
@@ -137,7 +137,7 @@ def main() -> None:
         desired, claiming = timed(partial(claim_all, seen, naming, Scope()))
         observed = registry(desired, ownership)
         plan, planning = timed(partial(make_plan, desired, observed))
-        _, braking = timed(partial(apply_brake, plan, observed, BrakeLimits()))
+        _, braking = timed(partial(apply_brake, plan, observed, Brake()))
         count = syncers * PODS
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         each = (claiming + planning + braking) / count * 1e6

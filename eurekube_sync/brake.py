@@ -4,15 +4,23 @@ It counts withdrawals, what callers would lose: a cancel of an UP instance, or U
 all pods unready while they serve). Per app, after netting: loss = UP now - UP after. An instance whose uncached read
 failed counts as lost: the next pass may take it away, and what goes now must not look small. Held instances keep their
 status and their lease.
+
+Three brakes, one after the other. Over the whole pass: all its withdrawals wait for a person. `maxRemovalPercent` of
+one syncer: its own wait for a person. One app that goes to nothing without evidence: what has none waits for a pass
+that sees the same again, some time later.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
-from eurekube_sync.actions import Cancel, Grounds, Update, Withdrawal, brings_up, grounds_of, withdraws
-from eurekube_sync.model import InstanceStatus
+from eurekube_sync.actions import Action, Cancel, Grounds, Register, Update, Withdrawal, brings_up, grounds_of
+from eurekube_sync.approval import Approval, released_by
+from eurekube_sync.model import Condition, ConditionStatus, InstanceKey, InstanceStatus, SyncerRef
 from eurekube_sync.observed import Observed
 from eurekube_sync.plan import Plan, renewal_of, sorted_plan, withdrawal_id
 
@@ -23,75 +31,311 @@ class BrakeLimits:
 
     loss_percent: float = 30
     """Of all UP instances that we own ..."""
-    loss_floor: int = 10
+    loss_floor: float = 10
     """... and more than this many; both, without positive evidence."""
-    loss_ceiling: int = 500
+    loss_ceiling: float = 500
     """More than this many, whatever the evidence."""
     apps_percent: float = 5
     """Of our apps that have an UP instance, going to none ..."""
-    apps_floor: int = 1
+    apps_floor: float = 1
     """... or this many, whichever is more."""
+    confirm_after: float = 20
+    """Seconds from the first pass that sees an app go to nothing without evidence to one that may do it; 0: at once."""
+
+    def scaled(self, share: float) -> BrakeLimits:
+        """The limits of a pass that serves this share of an installation: absolute numbers shrink with it. One app may
+        always go, or no syncer of a small shard could be deleted."""
+        return replace(
+            self,
+            loss_floor=self.loss_floor * share,
+            loss_ceiling=self.loss_ceiling * share,
+            apps_floor=min(self.apps_floor, max(1.0, self.apps_floor * share)),
+        )
+
+
+class HoldReason(StrEnum):
+    """Why withdrawals wait: the reason of the condition `RemovalHeld`."""
+
+    TOO_MANY_REMOVALS = "TooManyRemovals"
+    """The whole pass would take away too much."""
+    MAX_REMOVAL_PERCENT = "MaxRemovalPercent"
+    """This syncer would, by its own limit."""
+    AWAITING_CONFIRMATION = "AwaitingConfirmation"
+    """An app would lose its last UP instance, and nothing but absence says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Withdrawals that wait for one reason."""
+
+    reason: HoldReason
+    why: str
+    """The numbers, as a sentence without its end."""
+    withdrawals: tuple[Withdrawal, ...]
+    syncer: SyncerRef | None = None
+    """Whose they are; None where they may be many syncers'."""
+    mark: str = ""
+    """Of one that awaits its confirmation: equal marks are the same removal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Withdrawals that wait."""
+    """All withdrawals of a pass that wait; each is in one hold."""
 
     plan_id: str
     """For `run --approve`: a checksum over these withdrawals alone."""
-    withdrawals: tuple[Withdrawal, ...]
-    reason: str
-    """The numbers, as a sentence."""
+    holds: tuple[Hold, ...]
+
+    @property
+    def withdrawals(self) -> tuple[Withdrawal, ...]:
+        """All of them, by key."""
+        return tuple(sorted((one for hold in self.holds for one in hold.withdrawals), key=lambda one: one.key))
+
+    @property
+    def reason(self) -> str:
+        """The numbers of the first holds, as a sentence without its end."""
+        more = [f"and {len(self.holds) - 3} more"] if len(self.holds) > 3 else []
+        return "; ".join([*(hold.why for hold in self.holds[:3]), *more])
 
 
-def apply_brake(
-    plan: Plan, observed: Observed, limits: BrakeLimits, *, approved: str | None = None
-) -> tuple[Plan, Held | None]:
-    """The plan itself, or the plan with every withdrawal turned into a renewal and what was held.
-
-    `approved` is the plan id that a person released: the same set of withdrawals or nothing.
-    """
-    reason = _too_much(plan, observed, limits)
-    plan_id = withdrawal_id(plan.actions)
-    if reason is None or plan_id == approved:
-        return plan, None
-    why = f"its removal is held ({plan_id})"
-    kept = [
-        renewal_of(action, why) if isinstance(action, Update | Cancel) and withdraws(action) else action
-        for action in plan.actions
-    ]
-    held = Held(plan_id=plan_id, withdrawals=plan.withdrawals, reason=reason)
-    return sorted_plan(kept, plan.blocked), held
+def held_of(holds: Iterable[Hold]) -> Held | None:
+    """What these holds come to; None for none. Of two that hold the same withdrawal the first has it."""
+    taken: set[InstanceKey] = set()
+    kept = []
+    for hold in holds:
+        own = tuple(one for one in hold.withdrawals if one.key not in taken)
+        taken.update(one.key for one in own)
+        kept += [replace(hold, withdrawals=own)] if own else []
+    plan_id = withdrawal_id(one for hold in kept for one in hold.withdrawals)
+    return Held(plan_id=plan_id, holds=tuple(kept)) if kept else None
 
 
-def _renamed(plan: Plan) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brake:
+    """How one pass is braked: the limits, and what was released or seen before."""
+
+    limits: BrakeLimits = field(default_factory=BrakeLimits)
+    syncer_limits: Mapping[SyncerRef, int] = field(default_factory=dict)
+    """`maxRemovalPercent` of those that have one."""
+    freed: frozenset[SyncerRef] = frozenset()
+    """Released by an annotation: their withdrawals are neither counted nor held."""
+    approval: Approval | None = None
+    approved: frozenset[InstanceKey] = frozenset()
+    """What an approval released earlier in this pass: counted, and not held."""
+    seen: Mapping[tuple[SyncerRef, str], float] = field(default_factory=dict)
+    """For each removal that awaited its confirmation, by its mark: seconds since it was first seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Braked:
+    """What the brake leaves of a plan."""
+
+    plan: Plan
+    """Every withdrawal that is held is a renewal."""
+    held: Held | None
+    approved: frozenset[InstanceKey] = frozenset()
+    """The withdrawals that `--approve` released."""
+
+
+def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
+    """The plan, with every withdrawal that has to wait turned into a renewal, and what is held."""
+    counted = tuple(one for one in plan.withdrawals if one.syncer not in brake.freed)
+    freed = {one.key for one in plan.withdrawals} - {one.key for one in counted}
+    stands = {key: i for key, i in observed.ours.items() if i.status is InstanceStatus.UP and key not in freed}
+    scales = _Scales(plan=plan, stands=frozenset(stands), unread=frozenset(observed.unread) & frozenset(stands))
+    holds: list[Hold] = []
+    if counted and (why := _too_much(scales, counted, brake.limits)):
+        holds.append(Hold(reason=HoldReason.TOO_MANY_REMOVALS, why=why, withdrawals=counted))
+    elif counted:
+        holds += _over_their_own(scales, counted, brake.syncer_limits)
+        waiting = {one.key for hold in holds for one in hold.withdrawals}
+        left = tuple(one for one in counted if one.key not in waiting)
+        holds += _unconfirmed(scales, left, observed, brake)
+    planned = plan.withdrawals
+    meant = released_by(brake.approval, planned, [one for hold in holds for one in hold.withdrawals])
+    approved = meant | (brake.approved & {one.key for one in planned})
+    held = held_of(
+        replace(hold, withdrawals=tuple(one for one in hold.withdrawals if one.key not in approved)) for hold in holds
+    )
+    return Braked(plan=hold_back(plan, held), held=held, approved=approved)
+
+
+def hold_back(plan: Plan, held: Held | None) -> Plan:
+    """The plan with all that is held renewed instead."""
+    if held is None:
+        return plan
+    keys = {one.key for one in held.withdrawals}
+    why = f"its removal is held ({held.plan_id})"
+    return sorted_plan(
+        (
+            renewal_of(action, why) if isinstance(action, Update | Cancel) and action.key in keys else action
+            for action in plan.actions
+        ),
+        plan.blocked,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scales:
+    """What is weighed against the withdrawals."""
+
+    plan: Plan
+    stands: frozenset[InstanceKey]
+    """UP now."""
+    unread: frozenset[InstanceKey]
+    """UP in the list, and not to be read again: as good as lost."""
+
+    @property
+    def gained(self) -> Counter[str]:
+        """UP instances that come, by app."""
+        return Counter(action.key.app for action in self.plan.actions if brings_up(action))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loss:
+    """Of each app, UP now - UP after, where that is a loss."""
+
+    lost: Counter[str]
+    """Without netting."""
+    net: Counter[str]
+    unexplained: int
+    """Of the whole net loss, what no evidence explains: what comes in a rollout replaces what terminates in it, not
+    what turned unready meanwhile."""
+
+
+def _loss(withdrawals: Collection[Withdrawal], unread: Collection[InstanceKey], gained: Mapping[str, int]) -> _Loss:
+    unsure = Counter(key.app for key in unread)
+    lost = Counter(one.key.app for one in withdrawals) + unsure
+    doubted = Counter(one.key.app for one in withdrawals if not grounds_of(one).positive) + unsure
+    net = Counter({app: count - gained.get(app, 0) for app, count in lost.items() if count > gained.get(app, 0)})
+    return _Loss(lost=lost, net=net, unexplained=sum(min(count, net[app]) for app, count in doubted.items()))
+
+
+def _too_much(scales: _Scales, withdrawals: Collection[Withdrawal], limits: BrakeLimits) -> str | None:
+    loss = _loss(withdrawals, scales.unread, scales.gained)
+    now = Counter(key.app for key in scales.stands)
+    total, apps = now.total(), len(now)
+    emptied = _emptied(loss, now)
+    if loss.unexplained > limits.loss_floor and loss.unexplained * 100 > limits.loss_percent * total:
+        return f"{loss.unexplained} of {total} UP instances would go, more than {limits.loss_percent:g} %"
+    if loss.net.total() > limits.loss_ceiling:
+        return f"{loss.net.total()} of {total} UP instances would go, more than {limits.loss_ceiling:g}"
+    if len(emptied) > max(limits.apps_floor, apps * limits.apps_percent / 100):
+        return f"{len(emptied)} of {apps} apps would lose their last UP instance"
+    # One syncer that a person deletes may be all there is; nothing else may take the last instance of everything.
+    asked_for = all(grounds_of(one) is Grounds.SYNCER_DELETED for one in withdrawals)
+    if emptied and len(emptied) == apps and not asked_for and not _renamed(withdrawals, scales.plan):
+        return f"all that we own would go: {total} UP {'instance' if total == 1 else 'instances'}"
+    return None
+
+
+def _emptied(loss: _Loss, now: Mapping[str, int]) -> frozenset[str]:
+    return frozenset(app for app, count in now.items() if loss.net[app] >= count)
+
+
+def _renamed(withdrawals: Iterable[Withdrawal], plan: Plan) -> bool:
     """Whether every syncer that loses something gains something under another app: it changed its name."""
-    losing = {action.syncer for action in plan.withdrawals}
+    losing = {one.syncer for one in withdrawals}
     gaining = {action.syncer for action in plan.actions if brings_up(action)}
     return losing <= gaining
 
 
-def _too_much(plan: Plan, observed: Observed, limits: BrakeLimits) -> str | None:
-    now = Counter(key.app for key, i in observed.ours.items() if i.status is InstanceStatus.UP)
-    gained = Counter(action.key.app for action in plan.actions if brings_up(action))
-    if not plan.withdrawals:
+def _over_their_own(
+    scales: _Scales, withdrawals: Collection[Withdrawal], limits: Mapping[SyncerRef, int]
+) -> list[Hold]:
+    """All of those syncers that would lose more than their `maxRemovalPercent`. Evidence exempts here as in the test of
+    sizes, or a syncer that has a limit could never be deleted."""
+    own: dict[SyncerRef, list[Withdrawal]] = {}
+    for one in withdrawals:
+        if one.syncer in limits:
+            own.setdefault(one.syncer, []).append(one)
+    actions: dict[SyncerRef, list[Action]] = {syncer: [] for syncer in own}
+    for action in scales.plan.actions:
+        if action.syncer in own:
+            actions[action.syncer].append(action)
+    holds = []
+    for syncer, limit in sorted((syncer, limits[syncer]) for syncer in own):
+        stands = sum(action.key in scales.stands for action in actions[syncer])
+        unread = [action.key for action in actions[syncer] if action.key in scales.unread]
+        gained = Counter(action.key.app for action in actions[syncer] if brings_up(action))
+        loss = _loss(own[syncer], unread, gained).unexplained
+        if loss * 100 > limit * stands:
+            why = f"{loss} of {stands} UP instances of {syncer} would go, more than its {limit} %"
+            reason = HoldReason.MAX_REMOVAL_PERCENT
+            holds.append(Hold(reason=reason, why=why, withdrawals=tuple(own[syncer]), syncer=syncer))
+    return holds
+
+
+def _unconfirmed(scales: _Scales, withdrawals: Collection[Withdrawal], observed: Observed, brake: Brake) -> list[Hold]:
+    """Of each app that would go to nothing, what no evidence takes away and no pass saw before.
+
+    A removal is the same when its syncer would lose the same instances without evidence, whichever way: an outage that
+    comes back, or grows, begins its wait anew. An app waits until all syncers that it would lose are seen again.
+    """
+    if not brake.limits.confirm_after:
+        return []
+    loss = _loss(withdrawals, scales.unread, scales.gained)
+    emptied = _emptied(loss, Counter(key.app for key in scales.stands))
+    moved = _sockets_served(scales, withdrawals, observed)
+    waiting: dict[SyncerRef, list[Withdrawal]] = {}
+    for one in withdrawals:
+        there = observed.ours[one.key]
+        socket = (one.syncer, there.ip_addr, there.port.number)
+        if one.key.app in emptied and not grounds_of(one).positive and socket not in moved:
+            waiting.setdefault(one.syncer, []).append(one)
+    marks = {syncer: _mark(own) for syncer, own in waiting.items()}
+    fresh = {
+        syncer for syncer, mark in marks.items() if brake.seen.get((syncer, mark), -1.0) < brake.limits.confirm_after
+    }
+    apps = {one.key.app for syncer in fresh for one in waiting[syncer]}
+    holds = []
+    for syncer, own in sorted(waiting.items()):
+        held = tuple(one for one in own if one.key.app in apps)
+        names = sorted({one.key.app for one in held})
+        shown = f"{names[0]} and {len(names) - 1} more apps" if len(names) > 1 else f"app {''.join(names)}"
+        why = f"{shown} would go to nothing; a pass at least {brake.limits.confirm_after:g} s later has to see the same"
+        if held:
+            hold = Hold(
+                reason=HoldReason.AWAITING_CONFIRMATION, why=why, withdrawals=held, syncer=syncer, mark=marks[syncer]
+            )
+            holds.append(hold)
+    return holds
+
+
+def _sockets_served(
+    scales: _Scales, withdrawals: Iterable[Withdrawal], observed: Observed
+) -> frozenset[tuple[SyncerRef | None, str, int]]:
+    """Where a syncer still serves, or will, under whatever app: an address and port that moves to another name is
+    evidence that its pod lives."""
+    going = {one.key for one in withdrawals}
+    served: set[tuple[SyncerRef | None, str, int]] = set()
+    for action in scales.plan.actions:
+        if isinstance(action, Register | Update) and brings_up(action):
+            served.add((action.syncer, action.instance.ip_addr, action.instance.port.number))
+        elif action.key in scales.stands and action.key not in going:
+            there = observed.ours[action.key]
+            served.add((action.syncer, there.ip_addr, there.port.number))
+    return frozenset(served)
+
+
+def _mark(withdrawals: Iterable[Withdrawal]) -> str:
+    return hashlib.sha256("\n".join(sorted(str(one.key) for one in withdrawals)).encode()).hexdigest()[:12]
+
+
+def condition_message(hold: Hold, count: int, plan_id: str) -> str:
+    """What `RemovalHeld` says to a syncer of which a hold has this many withdrawals."""
+    mark = f"removal {hold.mark}: " if hold.mark else ""
+    return (
+        f"{mark}{count} of its removals are held, they stay and are renewed: {hold.why}; "
+        f"to release them: eurekube-sync run --approve {plan_id}"
+    )
+
+
+def awaited_mark(condition: Condition | None) -> str | None:
+    """The mark of the removal that a condition says awaits its confirmation."""
+    if condition is None or condition.status is not ConditionStatus.TRUE:
         return None
-    ours = observed.ours
-    unsure = Counter(key.app for key in observed.unread if key in ours and ours[key].status is InstanceStatus.UP)
-    lost = Counter(action.key.app for action in plan.withdrawals) + unsure
-    unexplained = Counter(a.key.app for a in plan.withdrawals if not grounds_of(a).positive) + unsure
-    loss = sum(max(0, count - gained[app]) for app, count in lost.items())
-    unexplained_loss = sum(max(0, count - gained[app]) for app, count in unexplained.items())
-    total, apps = now.total(), len(now)
-    emptied = [app for app, count in now.items() if lost[app] and count - lost[app] + gained[app] <= 0]
-    if unexplained_loss > limits.loss_floor and unexplained_loss * 100 > limits.loss_percent * total:
-        return f"{unexplained_loss} of {total} UP instances would go, more than {limits.loss_percent:g} %"
-    if loss > limits.loss_ceiling:
-        return f"{loss} of {total} UP instances would go, more than {limits.loss_ceiling}"
-    if len(emptied) > max(limits.apps_floor, apps * limits.apps_percent / 100):
-        return f"{len(emptied)} of {apps} apps would lose their last UP instance"
-    # One syncer that a person deletes may be all there is; nothing else may take the last instance of everything.
-    asked_for = all(grounds_of(action) is Grounds.SYNCER_DELETED for action in plan.withdrawals)
-    if emptied and len(emptied) == apps and not asked_for and not _renamed(plan):
-        return f"all that we own would go: {total} UP {'instance' if total == 1 else 'instances'}"
-    return None
+    if condition.type != "RemovalHeld" or condition.reason != HoldReason.AWAITING_CONFIRMATION:
+        return None
+    first, colon, _ = condition.message.partition(":")
+    return first.removeprefix("removal ") if colon else None

@@ -49,6 +49,8 @@ class Serving:
     """Keys that an older syncer holds."""
     apps: tuple[str, ...] = ()
     vip_address: str = ""
+    max_removal_percent: int | None = None
+    """Of its own brake."""
     warnings: tuple[str, ...] = ()
     conduct: Conduct = Conduct()  # noqa: RUF009 - immutable
     over: Mapping[InstanceKey, str] = field(default_factory=dict)
@@ -252,6 +254,7 @@ def _serve(syncer: SyncerObject, spec: Syncer, catalog: Complete[Catalog], namin
         incomplete=tuple(incomplete),
         apps=builder.apps,
         vip_address=builder.vip_address,
+        max_removal_percent=spec.max_removal_percent,
         warnings=builder.warnings(),
         conduct=spec.conduct,
     )

@@ -25,7 +25,6 @@ from eurekube_sync.errors import (
     Stopped,
 )
 from eurekube_sync.model import Cause, Unknown
-from eurekube_sync.plan import withdrawal_id
 from eurekube_sync.reconcile import PassReport
 from eurekube_sync.view import unknown_sources
 
@@ -68,7 +67,10 @@ _MEANINGS = {
     ExitCode.OK: "done; Eureka holds what the cluster says, but for syncers that their condition says are in trouble",
     ExitCode.INTERNAL_ERROR: "a bug; set `EUREKUBE_SYNC_DEBUG=1` to see the traceback",
     ExitCode.USAGE: "the command line is wrong",
-    ExitCode.CONFIGURATION: "a file, URL or kubeconfig that was given is wrong; `keepalive` still renewed",
+    ExitCode.CONFIGURATION: (
+        "a file, URL or kubeconfig that was given is wrong; `keepalive` still renewed, as does `run` where "
+        "what `--approve` names is of another cluster or too old"
+    ),
     ExitCode.INVALID_MANIFEST: "`validate` found a manifest that the API server would refuse",
     ExitCode.CHANGES_PENDING: "with `--detailed-exitcode`: `run --dry-run` found changes to make, `orphans` found some",
     ExitCode.CLUSTER_UNAVAILABLE: "the Kubernetes API did not answer; what is ours was renewed, nothing withdrawn",
@@ -101,7 +103,7 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool) -> Exit
         return _of_cluster(unknown[1].cause)
     if isinstance(report.registry, Unknown):
         return _of_registry(report.registry.cause)
-    if report.snapshot_refused is not None:
+    if report.snapshot_refused is not None or report.approval_refused is not None:
         return ExitCode.CONFIGURATION
     if report.cut_short:
         return ExitCode.CUT_SHORT
@@ -122,7 +124,7 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool) -> Exit
 def _unreleased(report: PassReport) -> bool:
     """Whether a person released removals that were not made: the brake holds others, or they are not planned now."""
     released = report.approved is not None and not report.dry_run
-    return released and (report.held is not None or withdrawal_id(report.plan.actions) != report.approved)
+    return released and (report.held is not None or not report.released)
 
 
 def of_error(error: EurekubeError) -> ExitCode:

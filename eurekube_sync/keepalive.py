@@ -83,6 +83,7 @@ def keepalive(world: RegistryWorld, settings: KeepaliveSettings, load: LoadSnaps
     outcomes = Outcomes(by_key={}) if settings.dry_run else _carry_out(applier, plan)
     return PassReport(
         dry_run=settings.dry_run,
+        at=world.clock.now(),
         plan=plan,
         registry=registry,
         view=None,

@@ -15,9 +15,11 @@ from dataclasses import dataclass, field, replace
 from eurekube_sync.actions import Register, Renew, Update, removes
 from eurekube_sync.admission import admit
 from eurekube_sync.apply import Applier
-from eurekube_sync.brake import BrakeLimits, Held, apply_brake
+from eurekube_sync.approval import Approval, annotated, refusal
+from eurekube_sync.brake import Brake, Braked, BrakeLimits, Held, apply_brake, held_of
+from eurekube_sync.confirmation import Sighted, Sightings
 from eurekube_sync.deadline import Deadline, TimeLimit
-from eurekube_sync.desired import Desired, claim_all
+from eurekube_sync.desired import Desired, Serving, claim_all
 from eurekube_sync.errors import ClusterError
 from eurekube_sync.instance import Naming
 from eurekube_sync.model import (
@@ -59,6 +61,7 @@ class World:
     own_writes: OwnWrites
     time_limit: TimeLimit
     """The one that the adapters keep."""
+    sightings: Sightings = field(default_factory=Sightings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +72,7 @@ class PassSettings:
     scope: Scope = field(default_factory=Scope)
     lease: LeaseTimes = LeaseTimes(30, 300)  # noqa: RUF009 - a NamedTuple is immutable
     brake: BrakeLimits = field(default_factory=BrakeLimits)
-    approved: str | None = None
+    approved: Approval | None = None
     dry_run: bool = False
     deadline: float = 120
     registry_cache: float = 45
@@ -81,6 +84,8 @@ class PassReport:
     """All that a pass found and did, for the table, the summary line and the exit code."""
 
     dry_run: bool
+    at: float
+    """When it began, in Unix seconds."""
     plan: Plan
     registry: Complete[Observed] | Unknown
     view: ClusterView | None
@@ -94,12 +99,22 @@ class PassReport:
     outcomes: Outcomes = Outcomes(by_key={})  # noqa: RUF009 - immutable
     statuses: dict[SyncerRef, SyncerStatus] = field(default_factory=dict)
     cluster_errors: tuple[ClusterError, ...] = ()
-    approved: str | None = None
-    """The plan id that a person released."""
+    approved: Approval | None = None
+    """What a person released ..."""
+    approval_refused: str | None = None
+    """... why that cannot be meant for this pass ..."""
+    released: frozenset[InstanceKey] = frozenset()
+    """... and the withdrawals of this pass that it released."""
     batching: Batching | None = None
     """Whether writes go to Eureka in batches, as its servers say; None where it was not asked."""
     cut_short: bool = False
     """The pass's time was over, or it was asked to stop, before all was tried."""
+
+    @property
+    def approval_spent(self) -> bool:
+        """Whether all that was released is done: the same set another day is another removal."""
+        ended = [self.outcomes.by_key.get(key) for key in self.released]
+        return bool(ended) and all(outcome is not None and outcome.result is Result.DONE for outcome in ended)
 
 
 _IDENTIFYING, _LISTING, _CHOOSING, _RENEWING, _READING, _APPLYING, _SETTLING = 0.1, 0.3, 0.4, 0.7, 0.8, 0.92, 1.0
@@ -142,23 +157,31 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
         desired = replace(desired, living_pods=living_pods(view))
 
     deadline.stage_of_rest(0.5, _APPLYING)
-    plan, desired, registry, held = _decide(applier, settings, desired, registry, world.clock.now())
+    now = world.clock.now()
+    refused = refusal(settings.approved, ownership, now)
+    seen = world.sightings.before(desired, monotonic=world.clock.monotonic(), now=now)
+    brake = _brake(settings, desired, None if refused else settings.approved, seen, now)
+    braked, desired, registry = _decide(applier, desired, registry, brake, now)
     deadline.stage(_APPLYING)
     report = PassReport(
         dry_run=settings.dry_run,
-        plan=plan,
+        at=now,
+        plan=braked.plan,
         registry=registry,
         view=view,
         desired=desired,
-        held=held,
+        held=braked.held,
         approved=settings.approved,
         batching=world.registry.batching(),
+        approval_refused=refused,
+        released=braked.approved,
         cut_short=deadline.cut_short,
     )
     if settings.dry_run:
         return report
-    outcomes, held_late, errors = _carry_out(world, applier, deadline, settings, report, desired, renewed)
-    held = held or held_late
+    brake = replace(brake, approval=None, approved=braked.approved)
+    plan, outcomes, held, errors = _carry_out(world, applier, deadline, brake, report, desired, renewed)
+    world.sightings.note(held, seen, monotonic=world.clock.monotonic())
 
     deadline.stage(_SETTLING)
     written, more_errors = settle(
@@ -167,6 +190,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     )  # fmt: skip
     return replace(
         report,
+        plan=plan,
         held=held,
         outcomes=outcomes,
         statuses=written,
@@ -204,13 +228,30 @@ def _renew_ours(
     return applier.renew(plan_renewals(standing, "it stands", now=world.clock.now()).of(Renew))
 
 
+def _brake(settings: PassSettings, desired: Desired, approval: Approval | None, seen: Sighted, now: float) -> Brake:
+    """How this pass is braked: by the limits of the installation and of each syncer, less what was released."""
+    claims = desired.claims.items()
+    annotations = {ref: annotated(claim.syncer, now) for ref, claim in claims}
+    return Brake(
+        limits=settings.brake.scaled(settings.scope.share),
+        syncer_limits={
+            ref: claim.max_removal_percent
+            for ref, claim in claims
+            if isinstance(claim, Serving) and claim.max_removal_percent is not None
+        },
+        freed=frozenset(ref for ref, release in annotations.items() if release and release.released),
+        approval=approval,
+        seen=seen,
+    )
+
+
 def _decide(
-    applier: Applier, settings: PassSettings, desired: Desired, registry: Complete[Observed] | Unknown, now: float
-) -> tuple[Plan, Desired, Complete[Observed] | Unknown, Held | None]:
+    applier: Applier, desired: Desired, registry: Complete[Observed] | Unknown, brake: Brake, now: float
+) -> tuple[Braked, Desired, Complete[Observed] | Unknown]:
     """The plan, and the claims within their limits: drafted from the list, made from uncached reads of all that the
     draft would change, then braked."""
     if isinstance(registry, Unknown):
-        return plan_blind(desired), desired, registry, None
+        return Braked(plan=plan_blind(desired), held=None), desired, registry
     observed = registry.data
     admitted = admit(desired, observed)
     plan = restrain(make_plan(admitted.desired, observed), admitted.desired, observed, now=now)
@@ -221,19 +262,18 @@ def _decide(
         read.update(unread)
         admitted = admit(desired, observed)
         plan = restrain(make_plan(admitted.desired, observed), admitted.desired, observed, now=now)
-    plan, held = apply_brake(plan, observed, settings.brake, approved=settings.approved)
-    return plan, warned(admitted.desired, observed), Complete(data=observed), held
+    return apply_brake(plan, observed, brake), warned(admitted.desired, observed), Complete(data=observed)
 
 
 def _carry_out(
     world: World,
     applier: Applier,
     deadline: Deadline,
-    settings: PassSettings,
+    brake: Brake,
     report: PassReport,
     desired: Desired,
     renewed: list[Outcome],
-) -> tuple[Outcomes, Held | None, tuple[ClusterError, ...]]:
+) -> tuple[Plan, Outcomes, Held | None, tuple[ClusterError, ...]]:
     """The renewals that are left; finalizers, before anything is registered; adds and other changes; then, weighed
     against what the adds really gained, what takes away."""
     plan = report.plan
@@ -249,14 +289,15 @@ def _carry_out(
     done += applier.change(adds, barred)
     done += applier.level(done, barred)
 
-    held: Held | None = None
+    held = report.held
     if isinstance(report.registry, Complete):
-        removals = what_may_go(plan, desired, report.registry.data, done, settings.brake, approved=settings.approved)
+        removals = what_may_go(plan, desired, report.registry.data, done, brake)
         done += applier.withdraw(removals.actions, removals.kept_back)
-        held = removals.held
+        plan = removals.plan
+        held = held_of([*(held.holds if held else ()), *(removals.held.holds if removals.held else ())])
     outcomes = _renew_the_rest(applier, Outcomes.of(done))
     world.own_writes.note(outcomes, world.clock.monotonic())
-    return outcomes, held, errors
+    return plan, outcomes, held, errors
 
 
 def _renew_the_rest(applier: Applier, outcomes: Outcomes) -> Outcomes:
@@ -274,9 +315,9 @@ def _renew_all(
     identity: Unknown,
 ) -> PassReport:
     """The cluster does not tell who it is: renew whatever carries our owner's name, ask and change nothing more."""
-    view = unread_cluster(identity)
+    view, now = unread_cluster(identity), world.clock.now()
     if isinstance(listed, Unknown):
-        return PassReport(dry_run=settings.dry_run, plan=Plan(), registry=listed, view=view)
+        return PassReport(dry_run=settings.dry_run, at=now, plan=Plan(), registry=listed, view=view)
     applier = _applier(world, None, deadline)
     ours = held_by_owner(listed, settings.owner, settings.scope)
     plan = plan_renewals(ours, f"the cluster could not be read: {identity.cause}", now=world.clock.now())
@@ -284,6 +325,7 @@ def _renew_all(
     observed = observe(listed, Ownership(owner=settings.owner, cluster=""), settings.scope)
     return PassReport(
         dry_run=settings.dry_run,
+        at=now,
         plan=plan,
         registry=Complete(data=observed),
         view=view,
@@ -304,6 +346,7 @@ def _refuse(
     """Another cluster uses our owner's name: what is surely ours is renewed, so that refusing to work is no outage."""
     return PassReport(
         dry_run=settings.dry_run,
+        at=now,
         plan=plan_renewals(registry.data.ours.values(), "another cluster uses our owner name", now=now),
         registry=registry,
         view=view,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eurekube_sync.actions import Cancel, Register, Renew, Update, Withdrawal, brings_up, removes, withdraws
-from eurekube_sync.brake import BrakeLimits, Held, apply_brake
+from eurekube_sync.brake import Brake, Held, apply_brake, hold_back
 from eurekube_sync.desired import Desired
 from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
 from eurekube_sync.observed import Observed
@@ -24,11 +24,14 @@ from eurekube_sync.plan import Blocked, Obstacle, Plan
 class Removals:
     """What is left to do of a plan when its adds are done."""
 
+    plan: Plan
+    """As far as it was not held."""
     actions: tuple[Withdrawal, ...] = ()
     """Every cancel, and UP to DOWN."""
     kept_back: Mapping[InstanceKey, str]
     """Those of them that must wait for a successor, with the reason."""
     held: Held | None = None
+    """What the second look held."""
 
 
 def what_may_go(
@@ -36,17 +39,16 @@ def what_may_go(
     desired: Desired,
     observed: Observed,
     done: Sequence[Outcome],
-    limits: BrakeLimits,
-    *,
-    approved: str | None,
+    brake: Brake,
 ) -> Removals:
     """The removals of the plan after its renewals and adds; `done` is what became of those."""
     if not _removals(plan):
-        return Removals(kept_back={})
-    kept, held = apply_brake(_achieved(plan, done), _still_standing(observed, done), limits, approved=approved)
-    actions = _removals(kept)
+        return Removals(plan=plan, kept_back={})
+    held = apply_brake(_achieved(plan, done), _still_standing(observed, done), brake).held
+    plan = hold_back(plan, held)
+    actions = _removals(plan)
     blocked = _blocked(plan, desired, observed)
-    return Removals(actions=actions, kept_back=failed_adds(actions, done, observed.ours, blocked), held=held)
+    return Removals(plan=plan, actions=actions, kept_back=failed_adds(actions, done, observed.ours, blocked), held=held)
 
 
 def _removals(plan: Plan) -> tuple[Withdrawal, ...]:

@@ -46,6 +46,11 @@ class Scope:
     elsewhere: frozenset[SyncerRef] = field(default=frozenset(), repr=False)
     """Syncers that a list showed to be somebody else's, by label or class."""
 
+    @property
+    def share(self) -> float:
+        """Which part of an installation it is: a shard's absolute limits are this share of the whole."""
+        return 1 / self.shard.count if self.shard else 1.0
+
     def covers(self, syncer: SyncerRef) -> bool:
         """Whether the syncer of this name is ours, as far as is known: one that is gone is, too."""
         return (

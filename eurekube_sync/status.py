@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from eurekube_sync.brake import Held
+from eurekube_sync.approval import APPROVE_ANNOTATION, annotated
+from eurekube_sync.brake import Held, Hold, awaited_mark, condition_message
 from eurekube_sync.desired import Claim, Deleting, Desired, Frozen, Serving
 from eurekube_sync.model import (
     Cause,
@@ -50,6 +51,8 @@ class _Tally:
     """Calls that failed with the whole server: counted, for their texts and their number differ from pass to pass."""
     unread: int = 0
     held: int = 0
+    hold: Hold | None = None
+    """The first that has some of its removals."""
 
     def count(self, status: InstanceStatus) -> int:
         return sum(one is status for one in self.standing.values())
@@ -74,13 +77,15 @@ def statuses(
 
 
 def flips(claim: Claim, status: SyncerStatus) -> tuple[EventRecord, ...]:
-    """An event for each condition that is new or changed its value; conditions that begin in peace say nothing."""
+    """An event for each condition that is new or changed its value, or holds removals for another reason; conditions
+    that begin in peace say nothing."""
     syncer = claim.syncer
     events = []
     for condition in status.conditions:
         before = syncer.status.condition(condition.type) if syncer.status else None
         value = before.status if before else (ConditionStatus.FALSE if condition.type in _TROUBLES else None)
-        if condition.status is value or condition.type == "Synced":
+        another = before is not None and condition.reason != before.reason and _is_held(condition)
+        if (condition.status is value and not another) or condition.type == "Synced":
             continue
         events.append(
             EventRecord(
@@ -116,6 +121,10 @@ _PATIENCE = frozenset({"AddressPending"})
 _TROUBLES = frozenset({"Conflict", "RemovalHeld"})
 
 
+def _is_held(condition: Condition) -> bool:
+    return condition.type == "RemovalHeld" and condition.status is ConditionStatus.TRUE
+
+
 def _tallies(
     desired: Desired, registry: Complete[Observed] | Unknown, plan: Plan, held: Held | None, outcomes: Outcomes
 ) -> dict[SyncerRef, _Tally]:
@@ -145,8 +154,11 @@ def _tallies(
             of(blocked.syncer).conflicts.append(f"{blocked.key}: {blocked.why}")
         else:
             of(blocked.syncer).unread += 1
-    for withdrawal in held.withdrawals if held else ():
-        of(withdrawal.syncer).held += 1
+    for hold in held.holds if held else ():
+        for withdrawal in hold.withdrawals:
+            tally = of(withdrawal.syncer)
+            tally.held += 1
+            tally.hold = tally.hold or hold
     for claim in desired.claims.values():
         if isinstance(claim, Serving):
             lost = [f"{key}: syncer {holder} is older and holds it" for key, holder in sorted(claim.lost.items())]
@@ -175,7 +187,8 @@ def _status(
     desired = len(wanted) if serving else (0 if isinstance(claim, Deleting) else before.desired)
     apps = claim.apps if isinstance(claim, Serving) else before.apps
     trouble = (*tally.conflicts, *tally.duplicates, *tally.failures)
-    judged = _conditions(claim, tally, registry, held, waiting, desired=desired, up=ready_up if serving else up)
+    removal_held = _removal_held(claim, tally, held, now)
+    judged = _conditions(claim, tally, registry, removal_held, waiting, desired, ready_up if serving else up)
     return SyncerStatus(
         observed_generation=claim.syncer.generation,
         conditions=tuple(_condition(claim, verdict, before, now) for verdict in judged),
@@ -203,9 +216,8 @@ def _conditions(
     claim: Claim,
     tally: _Tally,
     registry: Complete[Observed] | Unknown,
-    held: Held | None,
+    removal_held: _Verdict,
     waiting: str,
-    *,
     desired: int,
     up: int,
 ) -> Sequence[_Verdict]:
@@ -216,18 +228,17 @@ def _conditions(
         conflict = _Verdict("Conflict", True, "DuplicateRegistration", _sample(tally.duplicates))
     else:
         conflict = _Verdict("Conflict", False, "NoConflict", "")
-    if held is not None and tally.held:
-        removal_held = _Verdict(
-            "RemovalHeld",
-            True,
-            "TooManyRemovals",
-            f"{tally.held} of its removals are held, they stay and are renewed: {held.reason}; "
-            f"to release them: eurekube-sync run --approve {held.plan_id}",
-        )
-    else:
-        removal_held = _Verdict("RemovalHeld", False, "NothingHeld", "")
     ready = _ready(claim, tally, (synced, conflict, removal_held), desired=desired, up=up)
     return (ready, synced, conflict, removal_held)
+
+
+def _removal_held(claim: Claim, tally: _Tally, held: Held | None, now: float) -> _Verdict:
+    release = annotated(claim.syncer, now)
+    refused = f"annotation {APPROVE_ANNOTATION}: {release.why}" if release and not release.released else ""
+    if held is None or tally.hold is None:
+        return _Verdict("RemovalHeld", False, "NothingHeld", refused)
+    message = condition_message(tally.hold, tally.held, held.plan_id)
+    return _Verdict("RemovalHeld", True, tally.hold.reason.value, f"{message}; {refused}" if refused else message)
 
 
 def _synced(claim: Claim, tally: _Tally, registry: Complete[Observed] | Unknown, waiting: str) -> _Verdict:
@@ -278,14 +289,24 @@ def _ready(
 def _condition(claim: Claim, verdict: _Verdict, before: SyncerStatus, now: int) -> Condition:
     status = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}[verdict.value]
     old = before.condition(verdict.type)
-    return Condition(
+    found = Condition(
         type=verdict.type,
         status=status,
         reason=verdict.reason,
         message=_short(verdict.message),
         observed_generation=claim.syncer.generation,
-        last_transition=old.last_transition if old is not None and old.status is status else now,
+        last_transition=now,
     )
+    same = old is not None and old.status is status and _same_hold(old, found)
+    return replace(found, last_transition=old.last_transition) if same and old is not None else found
+
+
+def _same_hold(old: Condition, new: Condition) -> bool:
+    """Whether a removal that is held is the one that was: its wait is counted from the condition's time, and begins
+    anew with another removal. A time that lies ahead, by another machine's clock, would make it wait too long."""
+    if awaited_mark(new) is None:
+        return True
+    return awaited_mark(old) == awaited_mark(new) and old.last_transition <= new.last_transition
 
 
 def _sample(troubles: Sequence[str]) -> str:

@@ -131,6 +131,8 @@ class Syncer:
     keep_while_serving: bool
     """`terminating: KeepWhileServing`; else an endpoint goes as soon as it terminates."""
     conduct: Conduct = Conduct()  # noqa: RUF009 - immutable
+    max_removal_percent: int | None = None
+    """More of its UP instances than this go in one pass with evidence only."""
 
 
 class _Expression(msgspec.Struct, forbid_unknown_fields=True):
@@ -175,13 +177,12 @@ class _Spec(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     policy: Policy = Policy.SYNC
     suspend: bool = False
     on_duplicate: Literal["Skip", "Warn"] = "Skip"
+    max_removal_percent: int | float | None = None
     # Still to come. A value that asks for what is done anyway is fine, any other is refused by name.
-    max_removal_percent: Any = None
     readiness_gate: Any = None
 
 
 _FIELDS_TO_COME: Mapping[str, tuple[Any, ...]] = {
-    "maxRemovalPercent": (),
     "readinessGate": (False,),
 }
 """Each field whose behaviour is still to come, with the values that ask for nothing more than is done anyway."""
@@ -237,6 +238,7 @@ def parse(syncer: SyncerObject) -> Syncer:
             suspend=spec.suspend,
             warn_of_duplicates=spec.on_duplicate == "Warn",
         ),
+        max_removal_percent=_percent("spec.maxRemovalPercent", spec.max_removal_percent),
     )
 
 
@@ -335,3 +337,9 @@ def _service(spec: _Service | None, *, pods: bool) -> _Service:
     if spec.node_address and spec.address not in (None, ServiceAddress.AUTO, ServiceAddress.NODE_PORT):
         raise InvalidSyncer("InvalidSpec", "spec.service: nodeAddress is only for address NodePort")
     return spec
+
+
+def _percent(field: str, number: float | None) -> int | None:
+    if number is not None and not (number == int(number) and 0 <= number <= 100):
+        raise InvalidSyncer("InvalidSpec", f"{field}: {number!r} is no whole number in 0..100")
+    return None if number is None else int(number)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from eurekube_sync.cli.values import Duration, NamespacePairs, Namespaces, Owner, Part, Selector, SyncerClass
+from eurekube_sync.cli.values import Duration, NamespacePairs, Namespaces, Owner, Part, Percent, Selector, SyncerClass
 from eurekube_sync.scope import Scope, Shard
 from eurekube_sync.syncer import Expression
 
@@ -257,21 +257,28 @@ def brake_options(command: F) -> F:
     """Where the brake takes hold."""
     for decorate in reversed(
         (
-            option("--brake-percent", type=click.FloatRange(0, 100), default=30.0, help="Hold above this, and ..."),
+            option("--brake-percent", type=Percent(), default=30.0, help="Hold above this, and ..."),
             option("--brake-count", type=click.IntRange(0), default=10, help="... above this many instances."),
             option("--brake-ceiling", type=click.IntRange(0), default=500, help="Hold above this many in any case."),
             option(
                 "--brake-apps-percent",
-                type=click.FloatRange(0, 100),
+                type=Percent(),
                 default=5.0,
                 help="Hold when more of the apps lose their last UP instance, or ...",
             ),
             option("--brake-apps", type=click.IntRange(0), default=1, help="... this many, whichever is more."),
             option(
+                "--brake-confirm",
+                type=Duration(),
+                default="20s",
+                help="An app that goes to nothing without evidence waits for a pass this much later; 0: for none.",
+            ),
+            option(
                 "--approve",
-                metavar="PLAN_ID",
+                metavar="PLAN_ID|FILE",
                 default=None,
-                help="Release held removals: this very set of them, as a dry run or a held pass named it.",
+                help="Release held removals: this very set of them, as a dry run or a held pass named it; or, of a "
+                "dry run saved with -o json, what is still planned.",
             ),
         )
     ):

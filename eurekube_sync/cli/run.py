@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import click
 
 from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.cli.approval import read_approval
 from eurekube_sync.cli.connect import Connection, connect
 from eurekube_sync.cli.eureka_access import EurekaAccess, eureka_access_options
 from eurekube_sync.cli.logs import set_up_logs
@@ -86,6 +88,7 @@ def command(
     brake_ceiling: int,
     brake_apps_percent: float,
     brake_apps: int,
+    brake_confirm: float,
     approve: str | None,
     snapshot: str | None,
     output: str,
@@ -111,8 +114,9 @@ def command(
             loss_ceiling=brake_ceiling,
             apps_percent=brake_apps_percent,
             apps_floor=brake_apps,
+            confirm_after=brake_confirm,
         ),
-        approved=approve,
+        approved=read_approval(approve) if approve else None,
         dry_run=dry_run,
         deadline=pass_timeout,
         registry_cache=registry_cache,
@@ -143,7 +147,10 @@ def command(
     with stopped_by_signals(clock), connect(connection, clock) as world:
 
         def one_pass() -> PassReport:
+            nonlocal settings
             report = reconcile(world, settings)
+            if report.approval_spent:
+                settings = replace(settings, approved=None)
             if keeper is not None:
                 keeper.keep(report, clock.now())
             return report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import isnan
 from typing import Any
 
 import click
@@ -36,6 +37,19 @@ class Duration(click.ParamType[float]):
         if seconds < self._least:
             self.fail(f"{value!r} is too short; at least {self._least:g}s", param, ctx)
         return seconds
+
+
+class Percent(click.FloatRange):
+    """A number from 0 to 100; `nan`, which compares with nothing, would switch off what it limits."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 100)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if isnan(number):
+            self.fail(f"{value!r} is no number", param, ctx)
+        return number
 
 
 class Owner(click.ParamType[str]):

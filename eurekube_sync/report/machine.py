@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from eurekube_sync.actions import Action, Cancel, Register, Renew, Update, withdraws
+from eurekube_sync.approval import rfc_3339
 from eurekube_sync.desired import Claim, Frozen, Serving
 from eurekube_sync.exit_codes import ExitCode
-from eurekube_sync.model import Unknown
+from eurekube_sync.model import Complete, Unknown
 from eurekube_sync.plan import withdrawal_id
 from eurekube_sync.reconcile import PassReport
 from eurekube_sync.report.words import sentences, summary
@@ -20,8 +21,12 @@ def as_data(
     report: PassReport, code: ExitCode, notices: Sequence[str] = (), headroom: Headroom | None = None
 ) -> dict[str, Any]:
     """The pass as dictionaries, lists, texts and numbers; keys are camelCase, as Kubernetes and Eureka write them."""
+    whose = report.registry.data.ownership if isinstance(report.registry, Complete) else None
     return {
         "dryRun": report.dry_run,
+        "owner": whose.owner if whose else None,
+        "cluster": whose.cluster if whose else None,
+        "at": rfc_3339(report.at),
         "exitCode": int(code),
         "summary": summary(report),
         "planId": _plan_id(report),
@@ -33,6 +38,10 @@ def as_data(
         "held": {
             "planId": report.held.plan_id,
             "reason": report.held.reason,
+            "holds": [
+                {"reason": hold.reason.value, "why": hold.why, "count": len(hold.withdrawals)}
+                for hold in report.held.holds
+            ],
             "withdrawals": [_action(action, report) for action in report.held.withdrawals],
         }
         if report.held

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 
 from eurekube_sync.actions import Cancel, Register, Renew, Update, brings_up, withdraws
+from eurekube_sync.approval import SavedDryRun
 from eurekube_sync.desired import Claim, Deleting, Frozen, Serving
 from eurekube_sync.model import Cause, Complete, SyncerRef, Unknown
 from eurekube_sync.outcome import Outcome, Result
-from eurekube_sync.plan import withdrawal_id
 from eurekube_sync.reconcile import PassReport
 from eurekube_sync.view import unknown_sources
 
@@ -86,11 +86,10 @@ def _sentences(report: PassReport) -> Iterator[str]:
     if isinstance(report.registry, Unknown):
         yield _of_registry(report, report.registry)
     yield from _of_sources(report)
-    if report.approved and not report.dry_run and withdrawal_id(report.plan.actions) != report.approved:
-        yield f"--approve {report.approved}: no such set of removals is planned now; nothing was released"
+    yield from _of_approval(report)
     if report.held:
         yield (
-            f"held: {len(report.held.withdrawals)} removals wait, {report.held.reason}. "
+            f"held: {_removals(len(report.held.withdrawals))}, {report.held.reason}. "
             f"They stay and are renewed. If it is right: run --approve {report.held.plan_id}"
         )
     yield from _of_syncers(report)
@@ -113,6 +112,23 @@ def _of_keepalive(report: PassReport) -> Iterator[str]:
         yield f"{report.snapshot_refused}. What stands was renewed, nothing was brought back."
     elif isinstance(report.registry, Complete) and not (report.plan.actions or report.plan.blocked):
         yield "nothing in Eureka bears this owner and cluster: is --owner right?"
+
+
+def _removals(count: int) -> str:
+    return "1 removal waits" if count == 1 else f"{count} removals wait"
+
+
+def _of_approval(report: PassReport) -> Iterator[str]:
+    """What became of what a person released."""
+    if report.approval_refused is not None:
+        yield f"--approve {report.approved}: {report.approval_refused}. Nothing was released"
+    elif report.approved is None or report.dry_run:
+        return
+    elif not report.released:
+        yield f"--approve {report.approved}: no such set of removals is planned now; nothing was released"
+    elif isinstance(report.approved, SavedDryRun):
+        count = len(report.approved.removals)
+        yield f"--approve {report.approved}: {len(report.released)} of its {count} removals are planned now"
 
 
 _ENDED = "the pass ended before"

@@ -38,7 +38,9 @@ def test_a_dry_run_writes_nothing_and_all_its_forms_agree(program: Program) -> N
         assert ended.code == ExitCode.OK
         assert (set(ended.eureka), set(ended.kubernetes)) == ({"GET"}, {"GET"})
     plan: dict[str, Any] = json.loads(json_.out)
-    assert plan == yaml.safe_load(yaml_.out)
+    same: dict[str, Any] = yaml.safe_load(yaml_.out)
+    assert plan.pop("at") <= same.pop("at")
+    assert plan == same
     assert (plan["dryRun"], plan["exitCode"], plan["planId"]) == (True, 0, None)
     assert [(a["action"], a["app"], a["id"]) for a in plan["actions"]] == [("register", "RATING", i) for i in IDS]
     lines = table.out.splitlines()
@@ -206,6 +208,20 @@ def test_several_passes_do_not_fail_on_held_unless_asked(outage: Program) -> Non
     assert outage.run("--no-fail-on-held").code == ExitCode.OK
 
 
+def test_a_saved_dry_run_of_another_cluster_is_refused(outage: Program) -> None:
+    """In a sentence, exit 3, and all is renewed; with its own a dry run shows what it would do."""
+    shown = outage.run("--dry-run", "-o", "yaml").out
+    file = outage.folder / "plan.yaml"
+    file.write_text(shown)
+    assert "12 to turn DOWN" in outage.run("--dry-run", "--approve", str(file)).out
+    file.write_text(shown.replace("cluster: ", "cluster: not-"))
+    wrong = outage.run("--approve", str(file))
+    assert (wrong.code, wrong.eureka["PUT"], wrong.eureka["POST"]) == (ExitCode.CONFIGURATION, 14, 0)
+    assert f"--approve {file}: is a dry run of owner demo in cluster not-" in wrong.out
+    file.write_text("kind: List")
+    assert outage.run("--approve", str(file)).code == ExitCode.CONFIGURATION
+
+
 def test_only_the_right_approval_releases(outage: Program) -> None:
     """A wrong plan id releases nothing; the id of the report does, and a dry run with it shows what it would do."""
     plan = json.loads(outage.run("--dry-run", "-o", "json").out)
@@ -215,8 +231,8 @@ def test_only_the_right_approval_releases(outage: Program) -> None:
     assert (wrong.code, wrong.eureka["POST"]) == (ExitCode.REMOVALS_HELD, 0)
     dry = outage.run("--dry-run", "--detailed-exitcode", "--approve", plan["planId"])
     assert (dry.code, set(dry.eureka)) == (ExitCode.CHANGES_PENDING, {"GET"})
-    done = outage.run("--approve", plan["planId"])
-    assert done.code == ExitCode.OK
+    done = outage.run("--passes", "2", "--interval", "1s", "--approve", plan["planId"])
+    assert done.code == ExitCode.OK, "spent in the first pass, and not asked for again"
     assert "12 turned DOWN" in done.out
 
 

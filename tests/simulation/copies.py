@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
+from eurekube_sync.approval import PlanId
 from eurekube_sync.cluster import KubernetesCluster
 from eurekube_sync.cluster.in_process import InProcessConnection
 from eurekube_sync.deadline import TimeLimit
@@ -78,7 +79,7 @@ class Process:
         """One pass; an exception that leaves it is a broken promise."""
         view = self.wire.view = PassView(begun=self._clock.monotonic())
         try:
-            report = reconcile(self._world, replace(self._settings, approved=approved))
+            report = reconcile(self._world, replace(self._settings, approved=PlanId(approved) if approved else None))
         except Exception as error:
             raise Violation("crash", f"a pass ended with {error!r}") from error
         self._pass_over(view, report)

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NoReturn, TypeVar
 
+from eurekube_sync.approval import Approval, PlanId
 from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.confirmation import Sightings
 from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.errors import ClusterConflict, ClusterUnavailable, RegistryError, RegistryUnavailable
 from eurekube_sync.model import (
@@ -519,9 +521,13 @@ class FakeWorld:
         """By default every lease is due in every pass."""
         self.own_writes = OwnWrites(seconds=0)
         """By default each pass is a process of its own."""
+        self.sightings: Sightings | None = None
+        """The same."""
 
-    def run(self, *, approved: str | None = None, dry_run: bool = False, deadline: float = 120) -> PassReport:
-        """One pass; the wire then holds its calls alone."""
+    def run(
+        self, *, approved: Approval | str | None = None, dry_run: bool = False, deadline: float = 120
+    ) -> PassReport:
+        """One pass; the wire then holds its calls alone. A text that is approved is a plan id."""
         self.wire.calls.clear()
         world = World(
             registry=self.registry,
@@ -531,12 +537,13 @@ class FakeWorld:
             renewals=self.renewals,
             own_writes=self.own_writes,
             time_limit=TimeLimit(self.clock),
+            sightings=self.sightings or Sightings(),
         )
         settings = PassSettings(
             owner=OWNER,
             scope=self.scope,
             brake=self.brake,
-            approved=approved,
+            approved=PlanId(approved) if isinstance(approved, str) else approved,
             dry_run=dry_run,
             deadline=deadline,
         )

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from eurekube_sync.actions import Action, Cancel, Grounds, Register, Renew, Update
-from eurekube_sync.brake import BrakeLimits, Held, apply_brake
+from eurekube_sync.approval import PlanId
+from eurekube_sync.brake import Brake, Braked, BrakeLimits, Held, HoldReason, apply_brake
 from eurekube_sync.model import InstanceKey, SyncerRef
-from eurekube_sync.observed import Unread
+from eurekube_sync.observed import Observed, Unread
 from eurekube_sync.plan import Blocked, Obstacle, Plan, sorted_plan, withdrawal_id
 
 from .build import DOWN, OUT, PROOF, REF, UP, instance, observed, stored
 
-LIMITS = BrakeLimits()
-NO_APP_LIMIT = BrakeLimits(apps_percent=100, apps_floor=10_000)
+LIMITS = BrakeLimits(confirm_after=0)
+"""Without the second look, which has its own tests."""
 
 
 def cancel(number: int, *, app: str = "rating", grounds: Grounds = Grounds.ABSENCE) -> Cancel:
@@ -43,14 +45,19 @@ def register(number: int, *, app: str = "rating") -> Register:
     return Register(instance=instance(number, app=app), syncer=REF, why="")
 
 
+def weigh(plan: Plan, stands: Observed, limits: BrakeLimits = LIMITS, **rest: Any) -> Braked:
+    """What the brake leaves of the plan."""
+    return apply_brake(plan, stands, Brake(limits=limits, **rest))
+
+
 def brake(
     total: int, actions: list[Action], *, apps: tuple[str, ...] = ("rating",), limits: BrakeLimits = LIMITS
 ) -> Held | None:
     """What is held of the actions, with `total` UP instances in each app."""
     stands = observed(*(stored(instance(number, app=app)) for app in apps for number in range(total)))
-    plan, held = apply_brake(sorted_plan(actions), stands, limits)
-    assert (plan == sorted_plan(actions)) is (held is None)
-    return held
+    braked = weigh(sorted_plan(actions), stands, limits)
+    assert (braked.plan == sorted_plan(actions)) is (braked.held is None)
+    return braked.held
 
 
 @pytest.mark.parametrize(
@@ -141,8 +148,7 @@ def test_only_up_instances_count() -> None:
     for status in (DOWN, OUT):
         stands = [stored(instance(number), status=status) for number in range(20)]
         cancels = [replace(cancel(number), was=status) for number in range(20)]
-        plan, held = apply_brake(sorted_plan(cancels), observed(*stands), LIMITS)
-        assert (plan.actions, held) == (tuple(sorted_plan(cancels).actions), None)
+        assert weigh(sorted_plan(cancels), observed(*stands)) == Braked(plan=sorted_plan(cancels), held=None)
 
 
 def test_a_plan_without_withdrawals_is_never_held() -> None:
@@ -156,9 +162,10 @@ def test_held_withdrawals_are_renewed_with_their_status_and_the_rest_is_done() -
     stands = observed(*(stored(instance(number)) for number in range(2)))
     gone_down = Cancel(key=instance(5).key, syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=DOWN)
     before = sorted_plan([cancel(0), down(1), gone_down])
-    plan, held = apply_brake(before, stands, LIMITS)
+    braked = weigh(before, stands)
+    plan, held = braked.plan, braked.held
     assert held is not None
-    assert held.withdrawals == before.withdrawals
+    assert held.withdrawals == tuple(sorted(before.withdrawals, key=lambda one: one.key))
     assert held.plan_id == withdrawal_id(before.actions)
     renewals = plan.of(Renew)
     assert [(r.key, r.status, r.heal) for r in renewals] == [(instance(n).key, UP, None) for n in range(2)]
@@ -171,34 +178,35 @@ def test_a_plan_id_releases_exactly_what_was_held() -> None:
     """The same set of withdrawals, or nothing."""
     stands = observed(stored(instance(0)))
     plan = sorted_plan([cancel(0)])
-    _, held = apply_brake(plan, stands, LIMITS)
+    held = weigh(plan, stands).held
     assert held is not None
-    assert apply_brake(plan, stands, LIMITS, approved=held.plan_id) == (plan, None)
+    approval = PlanId(held.plan_id)
+    assert weigh(plan, stands, approval=approval) == Braked(plan=plan, held=None, approved=frozenset({instance(0).key}))
     more = sorted_plan([cancel(0), cancel(1)])
     both = observed(stored(instance(0)), stored(instance(1)))
-    assert apply_brake(more, both, LIMITS, approved=held.plan_id)[1] is not None
+    assert weigh(more, both, approval=approval).held is not None
 
 
 def test_every_number_is_an_option() -> None:
     """Each limit is the one that takes hold."""
     actions: list[Action] = [cancel(number) for number in range(5)]
-    assert brake(10, actions, limits=BrakeLimits(loss_percent=49, loss_floor=4)) is not None
-    assert brake(10, actions, limits=BrakeLimits(loss_percent=50, loss_floor=4)) is None
-    assert brake(10, actions, limits=BrakeLimits(loss_percent=49, loss_floor=5)) is None
-    assert brake(10, actions, limits=BrakeLimits(loss_ceiling=4)) is not None
+    assert brake(10, actions, limits=replace(LIMITS, loss_percent=49, loss_floor=4)) is not None
+    assert brake(10, actions, limits=replace(LIMITS, loss_percent=50, loss_floor=4)) is None
+    assert brake(10, actions, limits=replace(LIMITS, loss_percent=49, loss_floor=5)) is None
+    assert brake(10, actions, limits=replace(LIMITS, loss_ceiling=4)) is not None
     emptied: list[Action] = [cancel(0, app=app) for app in ("a", "b")]
     apps = ("a", "b", "c", "d")
-    assert brake(1, emptied, apps=apps, limits=BrakeLimits(apps_floor=2)) is None
-    assert brake(1, emptied, apps=apps, limits=BrakeLimits(apps_percent=50)) is None
-    assert brake(1, emptied, apps=apps, limits=BrakeLimits(apps_percent=49)) is not None
+    assert brake(1, emptied, apps=apps, limits=replace(LIMITS, apps_floor=2)) is None
+    assert brake(1, emptied, apps=apps, limits=replace(LIMITS, apps_percent=50)) is None
+    assert brake(1, emptied, apps=apps, limits=replace(LIMITS, apps_percent=49)) is not None
 
 
 def test_a_blocked_instance_stays_blocked_while_the_brake_holds() -> None:
     """The plan keeps what else it says."""
     blocked = Blocked(key=instance(1).key, syncer=REF, why="timeout", obstacle=Obstacle.UNREAD)
-    plan, held = apply_brake(sorted_plan([cancel(0)], [blocked]), observed(stored(instance(0))), LIMITS)
-    assert held is not None
-    assert plan.blocked == (blocked,)
+    braked = weigh(sorted_plan([cancel(0)], [blocked]), observed(stored(instance(0))))
+    assert braked.held is not None
+    assert braked.plan.blocked == (blocked,)
 
 
 def test_an_instance_that_could_not_be_read_again_counts_as_lost() -> None:
@@ -206,14 +214,191 @@ def test_an_instance_that_could_not_be_read_again_counts_as_lost() -> None:
     stands = observed(stored(instance(0)), stored(instance(1)), stored(instance(2, app="web")))
     unsure = stands.refreshed({instance(0).key: Unread(why="timeout")})
     losses = [cancel(1), cancel(2, app="web")]
-    assert apply_brake(sorted_plan(losses), stands, LIMITS)[1] is None
-    assert apply_brake(sorted_plan(losses), unsure, LIMITS)[1] is not None
+    assert weigh(sorted_plan(losses), stands).held is None
+    assert weigh(sorted_plan(losses), unsure).held is not None
 
 
 def test_a_read_that_failed_holds_nothing_by_itself() -> None:
     """Nor does one of an instance that is not UP, or not known at all."""
     unsure = observed(stored(instance(0))).refreshed({instance(0).key: Unread(why="timeout")})
-    assert apply_brake(Plan(), unsure, LIMITS) == (Plan(), None)
+    assert weigh(Plan(), unsure) == Braked(plan=Plan(), held=None)
     known = observed(stored(instance(0), status=DOWN), stored(instance(1)), stored(instance(2)))
     unread = {instance(n).key: Unread(why="timeout") for n in (0, 9)}
-    assert apply_brake(sorted_plan([cancel(1)]), known.refreshed(unread), LIMITS)[1] is None
+    assert weigh(sorted_plan([cancel(1)]), known.refreshed(unread)).held is None
+
+
+def test_what_comes_replaces_first_what_terminates() -> None:
+    """A rollout brings as many as it ends: what turned unready meanwhile is a loss all the same."""
+    ending = [cancel(number, grounds=Grounds.TERMINATING) for number in range(15)]
+    coming = [register(100 + number) for number in range(15)]
+    unready = [down(20 + number) for number in range(15)]
+    held = brake(40, [*ending, *coming, *unready])
+    assert held is not None
+    assert held.reason == "15 of 40 UP instances would go, more than 30 %"
+    assert brake(40, [*ending, *coming]) is None
+    few = brake(40, [*ending, *coming, *unready[:10]])
+    assert few is None
+
+
+def test_absolute_numbers_shrink_with_a_shards_share() -> None:
+    """Each of four shards may lose a quarter; one app may always go."""
+    quarter = BrakeLimits(apps_floor=8).scaled(0.25)
+    assert (quarter.loss_percent, quarter.loss_floor, quarter.loss_ceiling) == (30, 2.5, 125)
+    assert (quarter.apps_percent, quarter.apps_floor) == (5, 2)
+    assert BrakeLimits().scaled(0.25).apps_floor == 1
+    assert BrakeLimits(apps_floor=0).scaled(0.25).apps_floor == 0
+    losses: list[Action] = [cancel(number) for number in range(3)]
+    assert brake(9, losses, limits=replace(LIMITS, loss_percent=30).scaled(0.25)) is not None
+    assert brake(9, losses) is None
+
+
+OTHER = SyncerRef("elsewhere", "web")
+STANDS = observed(
+    *(stored(instance(number)) for number in range(4)),
+    *(stored(instance(10 + n, app="web", ref=OTHER)) for n in range(9)),
+)
+"""Four of `rating`, nine of another syncer's `web`."""
+
+
+def of_other(number: int) -> Cancel:
+    """A cancel of the other syncer's."""
+    wanted = instance(10 + number, app="web", ref=OTHER)
+    return replace(cancel(0), key=wanted.key, syncer=OTHER)
+
+
+@pytest.mark.parametrize(("percent", "loss", "held"), [(50, 2, False), (50, 3, True), (0, 1, True), (100, 4, False)])
+def test_a_syncers_own_limit_holds_its_own_removals(percent: int, loss: int, held: bool) -> None:
+    """And no other's, however few of all they are."""
+    keeps = [Renew(key=instance(number).key, syncer=REF, why="", status=UP) for number in range(loss, 4)]
+    actions: list[Action] = [*(cancel(number) for number in range(loss)), *keeps, of_other(0)]
+    braked = weigh(sorted_plan(actions), STANDS, syncer_limits={REF: percent})
+    assert braked.plan.of(Cancel) == ((of_other(0),) if held else sorted_plan(actions).of(Cancel))
+    if held:
+        assert braked.held is not None
+        assert [hold.reason for hold in braked.held.holds] == [HoldReason.MAX_REMOVAL_PERCENT]
+        assert braked.held.reason == f"{loss} of 4 UP instances of {REF} would go, more than its {percent} %"
+
+
+def test_a_syncers_own_limit_spares_what_is_explained_and_what_is_replaced() -> None:
+    """Its deletion, pods that terminate, and a rollout; a read that failed counts as lost."""
+    limit = {REF: 25}
+    for grounds in (Grounds.SYNCER_DELETED, Grounds.TERMINATING):
+        gone = sorted_plan([cancel(number, grounds=grounds) for number in range(4)])
+        assert weigh(gone, STANDS, syncer_limits=limit).held is None
+    rollout = sorted_plan([*(cancel(number) for number in range(3)), *(register(20 + n) for n in range(3))])
+    assert weigh(rollout, STANDS, syncer_limits=limit).held is None
+    elsewhere = sorted_plan(
+        [*(cancel(n) for n in range(3)), *(replace(register(20 + n), syncer=OTHER) for n in range(3))]
+    )
+    assert weigh(elsewhere, STANDS, syncer_limits=limit).held is not None
+    one: list[Action] = [cancel(0), *(Renew(key=instance(n).key, syncer=REF, why="", status=UP) for n in range(1, 4))]
+    assert weigh(sorted_plan(one), STANDS, syncer_limits=limit).held is None
+    unsure = STANDS.refreshed({instance(1).key: Unread(why="timeout")})
+    assert weigh(sorted_plan(one), unsure, syncer_limits=limit).held is not None
+
+
+SECOND_LOOK = BrakeLimits()
+ALL_OF_RATING = sorted_plan([cancel(number) for number in range(4)])
+
+
+def awaited(braked: Braked) -> dict[tuple[SyncerRef, str], float]:
+    """What awaits its confirmation, as if it were first seen 20 seconds ago."""
+    holds = braked.held.holds if braked.held else ()
+    assert {hold.reason for hold in holds} <= {HoldReason.AWAITING_CONFIRMATION}
+    return {(hold.syncer, hold.mark): 20.0 for hold in holds if hold.syncer}
+
+
+def test_an_app_that_goes_to_nothing_waits_for_a_second_look() -> None:
+    """20 seconds after the first; other removals go at once, and an app that keeps one waits for nothing."""
+    plan = sorted_plan([*ALL_OF_RATING.actions, of_other(0)])
+    first = weigh(plan, STANDS, SECOND_LOOK)
+    assert first.plan.of(Cancel) == (of_other(0),)
+    assert first.held is not None
+    assert first.held.reason == "app RATING would go to nothing; a pass at least 20 s later has to see the same"
+    seen = awaited(first)
+    assert weigh(plan, STANDS, SECOND_LOOK, seen=dict.fromkeys(seen, 19.9)).held is not None
+    assert weigh(plan, STANDS, SECOND_LOOK, seen=seen) == Braked(plan=plan, held=None)
+    assert weigh(sorted_plan(ALL_OF_RATING.actions[:3]), STANDS, SECOND_LOOK).held is None
+    assert weigh(ALL_OF_RATING, STANDS, LIMITS).held is None
+
+
+def test_another_removal_is_not_confirmed_by_the_first() -> None:
+    """Other instances, or another syncer, begin their wait anew; cancelled or DOWN is the same loss."""
+    seen = awaited(weigh(ALL_OF_RATING, STANDS, SECOND_LOOK))
+    fewer = observed(*(i for i in STANDS.ours.values() if i.key != instance(3).key))
+    assert weigh(sorted_plan(ALL_OF_RATING.actions[:3]), fewer, SECOND_LOOK, seen=seen).held is not None
+    stolen = {(OTHER, mark): age for (_, mark), age in seen.items()}
+    assert weigh(ALL_OF_RATING, STANDS, SECOND_LOOK, seen=stolen).held is not None
+    downs = sorted_plan([down(number) for number in range(4)])
+    assert weigh(downs, STANDS, SECOND_LOOK, seen=seen).held is None
+
+
+def test_what_evidence_takes_away_goes_without_a_second_look() -> None:
+    """What has none waits alone, and keeps the app."""
+    mixed = sorted_plan([*(cancel(number, grounds=Grounds.TERMINATING) for number in range(3)), cancel(3)])
+    braked = weigh(mixed, STANDS, SECOND_LOOK)
+    assert braked.held is not None
+    assert [one.key for one in braked.held.withdrawals] == [instance(3).key]
+    alone = sorted_plan([cancel(number, grounds=Grounds.SYNCER_DELETED) for number in range(4)])
+    assert weigh(alone, STANDS, SECOND_LOOK).held is None
+
+
+def test_an_app_that_takes_another_name_needs_no_second_look() -> None:
+    """Its pods serve on at their addresses, of the same syncer; another pod's gain is no reason."""
+    renamed = [register(number, app="fresh") for number in range(4)]
+    assert weigh(sorted_plan([*ALL_OF_RATING.actions, *renamed]), STANDS, SECOND_LOOK).held is None
+    standing = observed(*STANDS.ours.values(), *(stored(instance(number, app="fresh")) for number in range(4)))
+    renewed = [Renew(key=instance(number, app="fresh").key, syncer=REF, why="", status=UP) for number in range(4)]
+    assert weigh(sorted_plan([*ALL_OF_RATING.actions, *renewed]), standing, SECOND_LOOK).held is None
+    others = [register(20 + number, app="fresh") for number in range(4)]
+    assert weigh(sorted_plan([*ALL_OF_RATING.actions, *others]), STANDS, SECOND_LOOK).held is not None
+    strangers = [replace(one, syncer=OTHER) for one in renamed]
+    assert weigh(sorted_plan([*ALL_OF_RATING.actions, *strangers]), STANDS, SECOND_LOOK).held is not None
+
+
+def test_an_app_of_two_syncers_waits_until_both_are_seen_again() -> None:
+    """The one that was seen long ago waits with the other; several apps of one syncer are told in one sentence."""
+    both = observed(
+        stored(instance(0)), stored(instance(1, ref=OTHER)), *(stored(instance(n, app=f"app{n}")) for n in range(5, 30))
+    )
+    theirs = replace(cancel(1), key=instance(1, ref=OTHER).key, syncer=OTHER)
+    plan = sorted_plan([cancel(0), theirs])
+    seen = awaited(weigh(plan, both, SECOND_LOOK))
+    assert len(seen) == 2
+    half = {known: 20.0 if known[0] == REF else 5.0 for known in seen}
+    braked = weigh(plan, both, SECOND_LOOK, seen=half)
+    assert braked.held is not None
+    assert len(braked.held.withdrawals) == 2
+    assert weigh(plan, both, SECOND_LOOK, seen=seen).held is None
+    limits = replace(SECOND_LOOK, apps_floor=10)
+    several = weigh(sorted_plan([cancel(n, app=f"app{n}") for n in range(5, 9)]), both, limits).held
+    assert several is not None
+    assert several.reason.startswith("APP5 and 3 more apps would go to nothing")
+
+
+def test_many_holds_are_told_in_few_words() -> None:
+    """Three of them, and how many more."""
+    refs = [SyncerRef(f"ns{number}", "web") for number in range(5)]
+    stands = observed(
+        *(stored(instance(n, app=f"app{n}", ref=ref)) for n, ref in enumerate(refs)), *STANDS.ours.values()
+    )
+    cancels = [
+        replace(cancel(0), key=instance(n, app=f"app{n}", ref=ref).key, syncer=ref) for n, ref in enumerate(refs)
+    ]
+    held = weigh(sorted_plan(cancels), stands, replace(SECOND_LOOK, apps_floor=10)).held
+    assert held is not None
+    assert (len(held.holds), held.reason.count("would go to nothing")) == (5, 3)
+    assert held.reason.endswith("; and 2 more")
+
+
+def test_what_an_annotation_released_is_neither_held_nor_counted() -> None:
+    """The rest is weighed as if that had gone already."""
+    plan = sorted_plan([*ALL_OF_RATING.actions, of_other(0)])
+    freed = frozenset({REF})
+    assert weigh(plan, STANDS, SECOND_LOOK, freed=freed, syncer_limits={REF: 0}) == Braked(plan=plan, held=None)
+    everything = sorted_plan([*ALL_OF_RATING.actions, *(of_other(number) for number in range(9))])
+    braked = weigh(everything, STANDS, SECOND_LOOK, freed=freed)
+    assert braked.held is not None
+    assert braked.held.reason == "all that we own would go: 9 UP instances"
+    assert {one.syncer for one in braked.held.withdrawals} == {OTHER}
+    assert {one.syncer for one in braked.plan.withdrawals} == {REF}

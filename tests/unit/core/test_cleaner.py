@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.confirmation import Sightings
 from eurekube_sync.errors import ClusterUnavailable
 from eurekube_sync.model import ConditionStatus, EventRecord, SyncerObject, SyncerRef
 from eurekube_sync.syncer import ABANDON_ANNOTATION, CLEANUP_FINALIZER
@@ -109,7 +110,10 @@ def test_what_an_abandoned_deletion_left_is_an_orphan_later() -> None:
     abandon(world)
     world.run()
     world.registry.unreadable = None
-    world.run()
+    world.sightings = Sightings()
+    for _ in range(2):  # the last of an app goes at the second look
+        world.run()
+        world.later(20)
     assert world.statuses() == {"OTHER 10.0.0.7:8080": "UP"}
 
 

@@ -66,15 +66,15 @@ def test_no_orphans_is_said_where_all_was_read() -> None:
 def test_a_syncer_that_is_gone_leaves_orphans_that_run_cancels() -> None:
     """What is said is what the next pass does."""
     world = settled()
-    world.registry.put(stored(instance(8, ref=GONE)), stored(instance(9, app="web", ref=NOWHERE)))
+    world.registry.put(stored(instance(8, ref=GONE)), stored(instance(9, ref=NOWHERE)))
     found = look(world)
     assert told(found) == [
-        ("10.0.0.8", Kind.NO_SYNCER, Fate.CANCEL),
         ("10.0.0.9", Kind.NO_NAMESPACE, Fate.CANCEL),
+        ("10.0.0.8", Kind.NO_SYNCER, Fate.CANCEL),
     ]
     assert [one.why for one in found.found] == [
-        "there is no syncer rating/gone; the next `run` cancels it",
         "there is no namespace nowhere; the next `run` cancels it",
+        "there is no syncer rating/gone; the next `run` cancels it",
     ]
     assert found.summary == "2 orphans: 2 to be cancelled"
     assert (found.code(detailed=False), found.code(detailed=True)) == (ExitCode.OK, ExitCode.CHANGES_PENDING)
@@ -88,7 +88,7 @@ def test_whether_a_namespace_exists_need_not_be_known() -> None:
     """The shipped role may not ask: then it is said that the syncer is gone."""
     world = settled()
     world.cluster.namespaces = DENIED
-    world.registry.put(stored(instance(9, app="web", ref=NOWHERE)))
+    world.registry.put(stored(instance(9, ref=NOWHERE)))
     assert told(look(world)) == [("10.0.0.9", Kind.NO_SYNCER, Fate.CANCEL)]
 
 
@@ -187,7 +187,7 @@ def test_an_instance_without_a_readable_mark_is_nobodys() -> None:
 def test_a_scope_is_all_that_is_judged() -> None:
     """An instance of another namespace is another's matter."""
     world = settled()
-    world.registry.put(stored(instance(8, ref=GONE)), stored(instance(9, app="web", ref=NOWHERE)))
+    world.registry.put(stored(instance(8, ref=GONE)), stored(instance(9, ref=NOWHERE)))
     assert told(look(world, Scope(namespaces=frozenset({NS})))) == [("10.0.0.8", Kind.NO_SYNCER, Fate.CANCEL)]
 
 

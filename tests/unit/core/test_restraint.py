@@ -24,7 +24,7 @@ NEVER_CANCELLING = ("UpsertOnly", "CreateOnly")
 def setting(*, pods: int = 2, **spec: Any) -> FakeWorld:
     """An app with so many ready pods, in sync, beside another app, so that what goes is not all that we own."""
     world = FakeWorld()
-    world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10)
+    world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10, confirm_after=0)
     world.cluster.apply(
         service(),
         syncer(**spec),

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.confirmation import Sightings
 from eurekube_sync.model import ObservedInstance, SyncerObject, SyncerRef
 from eurekube_sync.ownership import CLASS, syncer_of
 from eurekube_sync.scope import Scope, Shard, parse_selector
@@ -228,7 +229,10 @@ def test_an_orphan_is_one_whose_syncer_is_not_in_the_whole_list(world: FakeWorld
     world.run()
     del world.cluster.syncers[SyncerRef(NS, "b")]
     world.scope = Scope(selector=TEAM_A)
-    world.run()
+    world.sightings = Sightings()
+    for _ in range(2):  # the last of an app goes at the second look
+        world.run()
+        world.later(20)
     assert world.statuses() == {"A 10.0.0.1:8080": "UP"}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eurekube_sync.actions import Cancel, Grounds, Register, Renew
-from eurekube_sync.brake import Held
+from eurekube_sync.brake import Held, Hold, HoldReason
 from eurekube_sync.desired import Desired, Serving
 from eurekube_sync.instance import Incomplete
 from eurekube_sync.model import Cause, Complete, ConditionStatus, ObservedInstance, SyncerRef, SyncerStatus, Unknown
@@ -198,13 +198,15 @@ def test_an_instance_that_could_not_be_read_is_a_failure_not_a_conflict() -> Non
 def test_held_removals_are_told_with_their_numbers_and_how_to_release_them() -> None:
     """To the syncers that they concern, and to no other."""
     withdrawal = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
-    held = Held(plan_id="abc", withdrawals=(withdrawal,), reason="11 of 20 would go")
+    hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="11 of 20 would go", withdrawals=(withdrawal,))
+    held = Held(plan_id="abc", holds=(hold,))
     found = status(claims(), *BOTH, held=held)
     assert conditions(found)["RemovalHeld"] == ("True", "TooManyRemovals")
     assert conditions(found)["Ready"] == ("False", "TooManyRemovals")
     assert "1 of its removals are held" in message(found, "RemovalHeld")
     assert message(found, "RemovalHeld").endswith("11 of 20 would go; to release them: eurekube-sync run --approve abc")
-    others = replace(held, withdrawals=(replace(withdrawal, syncer=SyncerRef(NS, "other")),))
+    theirs = replace(hold, withdrawals=(replace(withdrawal, syncer=SyncerRef(NS, "other")),))
+    others = replace(held, holds=(theirs,))
     assert conditions(status(claims(), *BOTH, held=others))["RemovalHeld"] == ("False", "NothingHeld")
 
 

@@ -97,7 +97,6 @@ def test_an_error_names_the_field() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        {"maxRemovalPercent": 10},
         {"readinessGate": True},
     ],
 )
@@ -285,3 +284,18 @@ def test_where_a_service_is_reached_is_said_or_goes_by_its_type() -> None:
     assert (spec.service_address, spec.node_address) == (ServiceAddress.AUTO, NodeAddress.INTERNAL)
     assert (spec.secure_port, spec.fixed_host) == ("https", None)
     assert parse(syncer(mode="service", service={"hostname": "a.b"})).fixed_host == "a.b"
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, None), (0, 0), (50, 50), (100.0, 100)])
+def test_a_syncers_own_removal_limit_is_a_whole_number_of_percent(given: float | None, expected: int | None) -> None:
+    """100.0 is 100 to the API server, and stored as it came."""
+    assert parse(syncer(maxRemovalPercent=given)).max_removal_percent == expected
+
+
+@pytest.mark.parametrize("given", [-1, 101, 12.5])
+def test_another_removal_limit_is_refused(given: float) -> None:
+    """An older CRD may have let it in."""
+    assert refused(maxRemovalPercent=given) == (
+        "InvalidSpec",
+        f"spec.maxRemovalPercent: {given!r} is no whole number in 0..100",
+    )

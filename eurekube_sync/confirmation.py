@@ -1,0 +1,44 @@
+"""What was seen before of removals that await a confirming pass: by this process, or by one before it.
+
+A process remembers by itself. For one that just began the syncer's condition `RemovalHeld` tells, by its mark and its
+own time. A pass that does not see the removal again forgets it, here and, by the condition, there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eurekube_sync.brake import Held, awaited_mark
+from eurekube_sync.desired import Desired
+from eurekube_sync.model import SyncerRef
+
+Sighted = Mapping[tuple[SyncerRef, str], float]
+"""Seconds since a removal was first seen, by its syncer and mark."""
+
+
+class Sightings:
+    """The memory of one process; all times monotonic seconds, which no change of the clock moves."""
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[SyncerRef, str], float] = {}
+
+    def before(self, desired: Desired, *, monotonic: float, now: float) -> Sighted:
+        """What was seen before this pass; `now` in Unix seconds. This process knows best."""
+        return _told(desired, now) | {seen: monotonic - first for seen, first in self._first.items()}
+
+    def note(self, held: Held | None, before: Sighted, *, monotonic: float) -> None:
+        """Remember what awaits its confirmation after a pass, and forget all else."""
+        awaited = [(hold.syncer, hold.mark) for hold in held.holds if hold.syncer and hold.mark] if held else []
+        self._first = {seen: monotonic - before.get(seen, 0.0) for seen in awaited}
+
+
+def _told(desired: Desired, now: float) -> dict[tuple[SyncerRef, str], float]:
+    """What conditions say. Their times are whole seconds, so that a second may be missing; one in the future, by
+    another machine's clock, says nothing."""
+    found = {}
+    for ref, claim in desired.claims.items():
+        condition = claim.syncer.status.condition("RemovalHeld") if claim.syncer.status else None
+        mark = awaited_mark(condition)
+        if condition is not None and mark is not None and condition.last_transition < now:
+            found[ref, mark] = now - condition.last_transition - 1
+    return found

@@ -1,0 +1,82 @@
+"""What `--approve` reads, and which numbers the brake's options take."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from eurekube_sync.approval import PlanId, SavedDryRun
+from eurekube_sync.cli.approval import read_approval
+from eurekube_sync.cli.values import Percent
+from eurekube_sync.errors import ConfigurationError
+
+DRY_RUN = {
+    "dryRun": True,
+    "owner": "prod",
+    "cluster": "c",
+    "at": "2027-01-15T08:00:00Z",
+    "actions": [{"action": "cancel", "app": "RATING", "id": "prod:rating:rating:10.0.0.1:8080", "withdrawal": True}],
+    "held": None,
+}
+
+
+def test_twelve_hex_digits_are_a_plan_id() -> None:
+    """Even where a file has that name."""
+    assert read_approval("0123456789ab") == PlanId("0123456789ab")
+
+
+@pytest.mark.parametrize("dumped", [json.dumps(DRY_RUN, indent=2), yaml.safe_dump(DRY_RUN, explicit_start=True)])
+def test_a_file_is_a_saved_dry_run_in_json_or_yaml(dumped: str, tmp_path: Path) -> None:
+    """As `-o json` and `-o yaml` write it; a time is the same in both."""
+    file = tmp_path / "plan"
+    for text in (dumped, dumped.replace("'2027-01-15T08:00:00Z'", "2027-01-15T08:00:00Z")):
+        file.write_text(text)
+        approval = read_approval(str(file))
+        assert isinstance(approval, SavedDryRun)
+        assert (approval.at, len(approval.removals)) == (1_800_000_000, 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (None, "is neither a plan id, which is 12 hex digits, nor a file"),
+        (b"", "is no dry run: save one with run --dry-run -o json"),
+        (b'{"dryRun": true', "is cut, or neither JSON nor YAML: save it again"),
+        (b"dryRun: true\nactions: [", "is cut, or neither JSON nor YAML: save it again"),
+        (json.dumps(DRY_RUN).encode() * 2, "is cut, or neither JSON nor YAML: save it again"),
+        (b"[" * 5000, "is cut, or neither JSON nor YAML: save it again"),
+        (b"\xff\xfe", "is no text: save a dry run with run --dry-run -o json"),
+        (json.dumps({**DRY_RUN, "actions": []}).encode(), "shows no removal, so there is nothing to release"),
+    ],
+)
+def test_any_other_file_is_refused_in_one_sentence(content: bytes | None, expected: str, tmp_path: Path) -> None:
+    """It names the option and the file."""
+    file = tmp_path / "plan.json"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(ConfigurationError) as caught:
+        read_approval(str(file))
+    assert str(caught.value) == f"--approve {file} {expected}"
+
+
+def test_a_folder_cannot_be_read(tmp_path: Path) -> None:
+    """Nor anything else that the system refuses."""
+    with pytest.raises(ConfigurationError, match="cannot be read: Is a directory"):
+        read_approval(str(tmp_path))
+
+
+@pytest.mark.parametrize(("text", "number"), [("0", 0), ("12.5", 12.5), ("100", 100), (30.0, 30)])
+def test_a_percentage_is_a_number_in_0_to_100(text: str | float, number: float) -> None:
+    """Whole or not."""
+    assert Percent().convert(text, None, None) == number
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "100.1", "30%", "x", ""])
+def test_what_would_switch_the_brake_off_is_refused(text: str) -> None:
+    """`nan` is more than nothing and less than nothing."""
+    with pytest.raises(click.BadParameter):
+        Percent().convert(text, None, None)
