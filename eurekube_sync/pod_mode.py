@@ -9,7 +9,7 @@ from eurekube_sync.catalog import Catalog
 from eurekube_sync.endpoints import Backend, backends, chosen_ports, one_per_pod
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.instance import Builder, Found, Incomplete, Kept, Leaving, Site
-from eurekube_sync.model import InstanceKey, Service, ServicePort
+from eurekube_sync.model import EndpointSlice, InstanceKey, Service, ServicePort
 from eurekube_sync.syncer import Syncer
 
 
@@ -36,6 +36,9 @@ def serve_pods(
         names = ", ".join(service.name for service in truncated)
         message = f"the Endpoints of Service {names} are truncated: more stand behind it than are written there"
         yield Incomplete(reason="EndpointsTruncated", message=message, unknown=True)
+    for name, service in sorted(chosen.items()):
+        if service.publish_not_ready and _without_health(catalog.slices_of(service)):
+            builder.warn(f"the Endpoints of Service {name} do not tell which pods are ready: publishNotReadyAddresses")
     unsure = frozenset(service.name for service in truncated)
     on_plain = None if plain is None else _listening(plain, catalog, family, unsure)
     on_secure = None if secure is None else _listening(secure, catalog, family, unsure)
@@ -67,6 +70,11 @@ def serve_pods(
             why = f"{backend.label} has no port {spec.secure_port!r} (yet)"
             found = Kept(why=why, host=site.host, port=site.main_port)
         yield key, found
+
+
+def _without_health(slices: Sequence[EndpointSlice]) -> bool:
+    """Whether they are made from Endpoints, which know readiness and nothing beside it."""
+    return any(endpoint.zone is None for piece in slices for endpoint in piece.endpoints)
 
 
 def _listening(
