@@ -13,6 +13,8 @@ from .world import APPS
 def story(seed: int) -> Story:
     """The story of this seed: always the same."""
     chance = random.Random(seed)
+    if chance.random() < 0.02:
+        return _slow(seed, chance)
     ends = chance.uniform(60, 240)
     installation = _installation(chance)
     apps = chance.sample(sorted(APPS), chance.choice((1, 2, 2, 3, 4)))
@@ -30,18 +32,38 @@ def story(seed: int) -> Story:
     )
 
 
+def _slow(seed: int, chance: random.Random) -> Story:
+    """Eureka takes so long for each call, for so long, that no pass comes to an end: each lease must have its turn."""
+    installation = Installation(mode=Mode.ONCE, interval=30, pass_seconds=30)
+    begun = 65.0
+    slow = Trouble(
+        at=begun, until=begun + 900, calls=EUREKA_CALLS, kind=Kind.SLOW, seconds=round(chance.uniform(4, 7), 1)
+    )
+    happenings = tuple(_beginning(chance, sorted(APPS), least=2))
+    return Story(
+        seed=seed, installation=installation, events=happenings, troubles=(slow,), ends=over(happenings, (slow,))
+    )
+
+
 def _installation(chance: random.Random) -> Installation:
     mode = chance.choice((Mode.DAEMON, Mode.DAEMON, Mode.ONCE, Mode.TWICE))
     interval = {Mode.DAEMON: 10.0, Mode.ONCE: 30.0, Mode.TWICE: 60.0}[mode]
-    return Installation(mode=mode, interval=interval, scoped=chance.random() < 0.3)
+    return Installation(
+        mode=mode,
+        interval=interval,
+        peers=2 if chance.random() < 0.15 else 1,
+        scoped=chance.random() < 0.3,
+        batches=chance.random() < 0.3,
+        halves=chance.random() < 0.15,
+    )
 
 
-def _beginning(chance: random.Random, apps: list[str]) -> list[e.Event]:
+def _beginning(chance: random.Random, apps: list[str], *, least: int = 1) -> list[e.Event]:
     found: list[e.Event] = []
     for app in apps:
         found.append(e.ServiceApplied(at=0.0, app=app))
         found.append(e.SyncerApplied(at=0.0, name=app, app=app))
-        for number in range(chance.choice((1, 1, 2, 3))):
+        for number in range(max(least, chance.choice((1, 1, 2, 3)))):
             found.append(e.PodStarted(at=0.0, app=app, number=number, ip=_ip(chance), ready=chance.random() < 0.9))
     return found
 

@@ -12,8 +12,10 @@ from eurekube_sync.cluster.in_process import InProcessConnection
 from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.eureka import ConnectionOptions, EurekaClient
 from eurekube_sync.eureka.address import EurekaAddress
+from eurekube_sync.eureka.batches import BatchingRegistry, BatchMode
 from eurekube_sync.eureka.in_process import InProcessAdapter
 from eurekube_sync.eureka.peers import EurekaPeers
+from eurekube_sync.eureka.rests import Rests
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.loop import Schedule, run_passes
 from eurekube_sync.model import LeaseTimes
@@ -22,17 +24,21 @@ from eurekube_sync.ports import Registry
 from eurekube_sync.reconcile import PassReport, PassSettings, World, reconcile
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.scope import Scope
+from eurekube_sync.syncer import Expression
 from eurekube_sync.workers import InTurn
 
 from .clock import MachineClock
 from .judge import OWNER, PassView, Violation
 from .story import Installation, Mode
 from .wire import Wire
-from .world import NAMESPACES
+from .world import ADDRESSES, NAMESPACES
 
 PERIOD = 30.0
 _CACHE_MEMORY = 45.0
-_ADDRESSES = tuple(EurekaAddress.parse(f"http://eureka-{number}:8761/eureka") for number in (1, 2))
+_ASK_TIMEOUT = 2.0
+_EUREKAS = tuple(EurekaAddress.parse(url) for url in ADDRESSES)
+_FIRST_TEAM = Expression(key="team", operator="In", values=frozenset({"one"}))
+_OTHER_TEAM = Expression(key="team", operator="NotIn", values=frozenset({"one"}))
 
 
 class Process:
@@ -46,6 +52,7 @@ class Process:
         wire: Wire,
         chance: random.Random,
         *,
+        first: bool,
         pass_over: Callable[[PassView, PassReport], None],
     ) -> None:
         self.wire = wire
@@ -53,6 +60,7 @@ class Process:
         self._installation = installation
         self._pass_over = pass_over
         many = installation.mode is not Mode.ONCE
+        team = (_FIRST_TEAM if first else _OTHER_TEAM,) if installation.halves else ()
         self._world = World(
             registry=_registry(installation, clock, limit, wire, chance),
             cluster=KubernetesCluster(InProcessConnection(wire.kubernetes), clock=clock, random=chance, limit=limit),
@@ -64,7 +72,7 @@ class Process:
         )
         self._settings = PassSettings(
             owner=OWNER,
-            scope=Scope(namespaces=frozenset(NAMESPACES) if installation.scoped else None),
+            scope=Scope(namespaces=frozenset(NAMESPACES) if installation.scoped else None, selector=team),
             lease=LeaseTimes(int(PERIOD), installation.lease),
             deadline=installation.pass_seconds,
         )
@@ -93,20 +101,33 @@ def _heard(report: PassReport, code: ExitCode) -> None:
 def _registry(
     installation: Installation, clock: MachineClock, limit: TimeLimit, wire: Wire, chance: random.Random
 ) -> Registry:
-    clients: dict[str, Registry] = {
-        address.url: EurekaClient(
-            ConnectionOptions(
-                address=address,
-                read_timeout=installation.call_seconds,
-                retries=2 if installation.peers == 1 else 1,
-            ),
-            clock=clock,
-            random=chance,
-            adapter=InProcessAdapter(wire.eureka(number)),
-            limit=limit,
-        )
-        for number, address in enumerate(_ADDRESSES[: installation.peers])
-    }
-    if len(clients) == 1:
-        return next(iter(clients.values()))
-    return EurekaPeers(clients, clock=clock, limit=limit)
+    def clients(*, timeout: float, retries: int) -> dict[str, EurekaClient]:
+        return {
+            address.url: EurekaClient(
+                ConnectionOptions(address=address, read_timeout=timeout, retries=retries),
+                clock=clock,
+                random=chance,
+                adapter=InProcessAdapter(wire.eureka(number)),
+                limit=limit,
+            )
+            for number, address in enumerate(_EUREKAS[: installation.peers])
+        }
+
+    single = installation.peers == 1
+    servers = clients(timeout=installation.call_seconds, retries=2 if single else 1)
+    rests = None if single else Rests(clock)
+    registry: Registry = servers[_EUREKAS[0].url]
+    if not single:
+        registry = EurekaPeers(servers, clock=clock, limit=limit, rests=rests)
+    if not installation.batches:
+        return registry
+    return BatchingRegistry(
+        registry,
+        servers,
+        asked=clients(timeout=_ASK_TIMEOUT, retries=0),
+        mode=BatchMode.AUTO,
+        clock=clock,
+        limit=limit,
+        workers=InTurn(),
+        rests=rests,
+    )

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .world import APPS, NAMESPACES, PORT, Key, Stranger, service_manifest, syncer_manifest
+from .world import APPS, service_manifest, syncer_manifest
 
 if TYPE_CHECKING:
     from .stage import Stage
@@ -45,7 +45,7 @@ class SyncerApplied(Event):
         spec |= {"appName": self.app_name} if self.app_name else {"appName": self.app}
         spec |= {"notReady": self.not_ready or "Down"}
         spec |= {"metadata": {"version": self.version}} if self.version else {}
-        done = stage.world.apply(_SYNCERS, syncer_manifest(self.name, APPS[self.app], spec))
+        done = stage.world.apply(_SYNCERS, syncer_manifest(self.name, self.app, spec))
         named = f" as {self.app_name}" if self.app_name else ""
         return f"syncer {self.name} of app {self.app}{named} is {done}"
 
@@ -290,30 +290,3 @@ class CrdDeleted(Event):
     def _filled(self, stage: Stage, lost: list[dict[str, object]]) -> None:
         stage.world.recreate(lost)
         stage.happened(f"{len(lost)} syncers are created again")
-
-
-__all__ = [
-    "APPS",
-    "NAMESPACES",
-    "PORT",
-    "AllPodsTurn",
-    "ClockJumps",
-    "CrdDeleted",
-    "EurekaRestarts",
-    "Event",
-    "Key",
-    "PersonOverrides",
-    "PersonReleases",
-    "PodEnds",
-    "PodMoves",
-    "PodStarted",
-    "PodTurns",
-    "SecondCopyRuns",
-    "ServiceApplied",
-    "ServiceDeleted",
-    "Stranger",
-    "StrangerLeaves",
-    "StrangerRegisters",
-    "SyncerApplied",
-    "SyncerDeleted",
-]

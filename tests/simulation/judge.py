@@ -85,8 +85,8 @@ class Judge:
         """What a person put out of service."""
         self.calm_since = 0.0
         """Since when the program runs and Eureka answers."""
-        self.held: frozenset[Key] = frozenset()
-        """What the last whole pass said it holds."""
+        self.held_by: dict[str, frozenset[Key]] = {}
+        """What each copy's last whole pass said it holds."""
         self._was_out: set[Key] = set()
         self._arrived: dict[Key, float] = {}
         self._known: list[State] = [{} for _ in world.eurekas]
@@ -113,6 +113,11 @@ class Judge:
         """The program, or Eureka, is not there, for so many seconds."""
         self.calm_since = max(self.calm_since, self.world.clock.time + until_later)
 
+    @property
+    def held(self) -> frozenset[Key]:
+        """All that is held, and said to be."""
+        return frozenset().union(*self.held_by.values())
+
     def ours(self, listed: Listed) -> bool:
         """By both marks."""
         metadata = listed[0].metadata
@@ -135,7 +140,7 @@ class Judge:
             return
         before, now = self._known[peer], self.world.standing(peer)
         self._known[peer] = now
-        if request.method == "POST" or before.keys() != now.keys():  # a DELETE that meets a 404 makes sure, no more
+        if call is Call.REGISTER or before.keys() != now.keys():  # a DELETE that meets a 404 makes sure, no more
             view.writes.append(f"{request.method} {request.path}")
         for key in before.keys() | now.keys():
             was, stands = before.get(key), now.get(key)

@@ -21,6 +21,8 @@ _APART = 41.0
 """Seconds between the two good passes after which all has to be at rest."""
 _PATIENCE = 600.0
 """Seconds after a story's end in which three good passes must have come."""
+_OTHER_HALF = 14.0
+"""How often the other half of an installation makes a pass."""
 _PEERS_PATIENCE = 1300.0
 _SWEPT_AFTER = 600.0
 """What stands on one of two peers alone is found by a sweep; two are never more than ten minutes apart."""
@@ -61,6 +63,8 @@ class Stage:
         self._second_runs = False
         for event in self.story.events:
             self.clock.at(event.at, lambda event=event: self._happen(event))  # type: ignore[misc]
+        if self.story.installation.halves:
+            self.clock.at(1.0, self._run_other_half)
 
     def play(self) -> None:
         """From the beginning to the verdict; raises Violation."""
@@ -70,7 +74,7 @@ class Stage:
             if begun > self.story.ends + patience:
                 raise Violation("rest", "the program never came to three good passes")
             self._machine.stopped = False
-            process = self._process("the program", self._machine, self._troubles, self._pass_over)
+            process = self._process("the program", self._machine, self._troubles, self._pass_over, first=True)
             try:
                 process.run()
             except Killed:
@@ -147,7 +151,7 @@ class Stage:
         try:
             if self._second is None:
                 machine = MachineClock(self.clock)
-                self._second = self._process("the second copy", machine, None, lambda view, report: None)
+                self._second = self._process("the second copy", machine, None, self._second_pass_over, first=False)
             self._second.one_pass()
         finally:
             self._second_runs = False
@@ -161,6 +165,8 @@ class Stage:
         machine: MachineClock,
         troubles: Troubles | None,
         pass_over: Callable[[PassView, PassReport], None],
+        *,
+        first: bool,
     ) -> Process:
         limit = TimeLimit(machine)
         wire = Wire(
@@ -174,7 +180,11 @@ class Stage:
             call_seconds=self.story.installation.call_seconds,
             tell=self.happened_on_the_wire if self.telling else None,
         )
-        return Process(self.story.installation, machine, limit, wire, self._chance, pass_over=pass_over)
+        return Process(self.story.installation, machine, limit, wire, self._chance, first=first, pass_over=pass_over)
+
+    def _run_other_half(self) -> None:
+        self.run_second_copy()
+        self.clock.at(self.clock.time + _OTHER_HALF, self._run_other_half)
 
     def happened_on_the_wire(self, what: str) -> None:
         """A call, for the tale."""
@@ -183,10 +193,13 @@ class Stage:
     def _happen(self, event: Event) -> None:
         self.happened(event.happen(self))
 
+    def _second_pass_over(self, view: PassView, report: PassReport) -> None:
+        if self.story.installation.halves:
+            self.judge.held_by["the second copy"] = _held(report)
+
     def _pass_over(self, view: PassView, report: PassReport) -> None:
         self.passes += 1
-        held = report.held.withdrawals if report.held else ()
-        self.judge.held = frozenset(Key(*action.key) for action in held)
+        self.judge.held_by["the program"] = _held(report)
         self.judge.pass_ended(view, period=PERIOD)
         rest = self._rest
         swept = _SWEPT_AFTER if self.story.installation.peers > 1 else 0.0
@@ -202,3 +215,7 @@ class Stage:
         elif view.begun >= rest.first + _APART + swept:
             self.judge.at_rest()
             rest.judged = True
+
+
+def _held(report: PassReport) -> frozenset[Key]:
+    return frozenset(Key(*action.key) for action in (report.held.withdrawals if report.held else ()))

@@ -34,9 +34,15 @@ class Installation:
     call_seconds: float = 10
     scoped: bool = False
     """Whether the namespaces are named, so that each is listed by itself."""
+    batches: bool = False
+    """Whether the program writes to Eureka in batches, where that is safe."""
+    halves: bool = False
+    """Whether it serves one team's syncers, and the second copy, run by itself, the others'."""
 
     def __str__(self) -> str:
         scope = ", its namespaces named" if self.scoped else ""
+        scope += ", in batches" if self.batches else ""
+        scope += ", beside another for the other team's syncers" if self.halves else ""
         servers = "one Eureka" if self.peers == 1 else f"{self.peers} Eureka peers"
         return f"{self.mode} each {self.interval:g} s{scope}, {servers}, leases of {self.lease} s"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+import msgspec
+
 from eurekube_sync.embedded.http import Request
 
 
@@ -99,8 +101,11 @@ class Trouble:
 
 
 def kind_of(request: Request) -> Call:
-    """What a request is to its server."""
+    """What a request is to its server; a batch is what its first item is."""
     path, method = request.path, request.method
+    if path.endswith("/peerreplication/batch/"):
+        action = next((item["action"] for item in batched(request)), "")
+        return _BATCHED.get(action, Call.OTHER)
     if path.startswith("/eureka"):
         return _of_eureka(method, path)
     if path.endswith("/status"):
@@ -117,6 +122,13 @@ def kind_of(request: Request) -> Call:
     return _LISTS.get(last, Call.OTHER)
 
 
+def batched(request: Request) -> list[dict[str, str]]:
+    """The items of a batch."""
+    items: list[dict[str, str]] = msgspec.json.decode(request.body)["replicationList"]
+    return items
+
+
+_BATCHED = {"Heartbeat": Call.RENEW, "Register": Call.REGISTER, "Cancel": Call.CANCEL}
 _LISTS = {
     "eurekasyncers": Call.SYNCERS,
     "services": Call.SERVICES,

@@ -15,7 +15,7 @@ from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.embedded.http import Request, Response
 
 from .judge import STRIKES_AT_CALM, Judge, PassView
-from .troubles import Call, Kind, Trouble, kind_of
+from .troubles import Call, Kind, Trouble, batched, kind_of
 from .world import Key, World
 
 if TYPE_CHECKING:
@@ -168,16 +168,11 @@ class Wire:
 
     def _note(self, call: Call, request: Request, response: Response, *, as_of: float | None) -> None:
         """What the program learned from a whole answer."""
-        key = None
         if call in (Call.READ, Call.RENEW):
-            looked = response.status == 404 or (call is Call.READ and response.status == 200)
-            if not looked:
-                return
-            app, id_ = request.path.split("/")[-2:]
-            key = Key(unquote(app), unquote(id_))
-        elif response.status != 200:
-            return
-        self._judge.saw(self.view, call, key, as_of=as_of)
+            for key in _looked_at(call, request, response):
+                self._judge.saw(self.view, call, key, as_of=as_of)
+        elif response.status == 200:
+            self._judge.saw(self.view, call, None, as_of=as_of)
 
     def _older(self, call: Call, request: Request, peer: int | None) -> Response:
         known = self._answered.get(_asked(request))
@@ -209,6 +204,20 @@ class Wire:
         if self._tell is not None:
             server = "Kubernetes" if peer is None else f"Eureka {peer + 1}"
             self._tell(f"{self._name} -> {server}: {request.method} {unquote(request.path)}: {what}")
+
+
+def _looked_at(call: Call, request: Request, response: Response) -> list[Key]:
+    """The instances of which an uncached answer told that they stand, or that they do not."""
+    if request.path.endswith("/batch/"):
+        if response.status != 200:
+            return []
+        codes = [one["statusCode"] for one in msgspec.json.decode(response.body)["responseList"]]
+        items = zip(batched(request), codes, strict=False)
+        return [Key(item["appName"], item["id"]) for item, code in items if code == 404]
+    if response.status == 404 or (call is Call.READ and response.status == 200):
+        app, id_ = request.path.split("/")[-2:]
+        return [Key(unquote(app), unquote(id_))]
+    return []
 
 
 def _asked(request: Request) -> str:

@@ -23,6 +23,9 @@ NAMESPACES = ("bank", "shop")
 APPS = {"rating": "shop", "cart": "shop", "pay": "bank", "stock": "bank"}
 """Each app with its namespace: all that a story can be about."""
 PORT = 8080
+TEAMS = {"rating": "one", "pay": "one", "cart": "two", "stock": "two"}
+"""Whose app it is, as a label of its syncers says."""
+ADDRESSES = ("http://eureka-1:8761/eureka", "http://eureka-2:8761/eureka")
 _REPLICATED_AFTER = 0.7
 _CRD = Path(__file__).parents[2] / "crds" / "eurekasyncer.yaml"
 _CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -62,8 +65,9 @@ class World:
     def __init__(self, clock: VirtualClock, *, peers: int, seed: int) -> None:
         self.clock = clock
         self.kubernetes = EmbeddedKubernetes(clock.now, definitions=[definition()], seed=seed)
-        self.eurekas = [self._new_eureka(seed + number) for number in range(peers)]
         self._seed = seed
+        self._peers = peers
+        self.eurekas = [self._new_eureka(number) for number in range(peers)]
         self.kubernetes.call("POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}})
         for namespace in NAMESPACES:
             self.kubernetes.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
@@ -74,8 +78,11 @@ class World:
 
     # --- Eureka ----------------------------------------------------------------------------------------------------
 
-    def _new_eureka(self, seed: int) -> EmbeddedEureka:
-        return EmbeddedEureka(self.clock.now, self_preservation=False, shuffle=random.Random(seed))
+    def _new_eureka(self, peer: int) -> EmbeddedEureka:
+        self._seed += 1
+        fresh = EmbeddedEureka(self.clock.now, self_preservation=False, shuffle=random.Random(self._seed))
+        fresh.replicas = tuple(f"{url}/" for number, url in enumerate(ADDRESSES[: self._peers]) if number != peer)
+        return fresh
 
     def standing(self, peer: int) -> dict[Key, Listed]:
         """All that this server holds now."""
@@ -85,7 +92,8 @@ class World:
     def ask_eureka(self, peer: int, request: Request) -> Response:
         """A client's call: answered by this server, and told to the others a moment later."""
         response = self.eurekas[peer].handle(request)
-        if len(self.eurekas) > 1 and request.method != "GET" and response.status < 300:
+        told = request.method != "GET" and "/peerreplication/" not in request.path and response.status < 300
+        if told and len(self.eurekas) > 1:
             for other in range(len(self.eurekas)):
                 if other != peer:
                     self._replicate(peer, other, request)
@@ -106,8 +114,7 @@ class World:
 
     def restart_eureka(self, peer: int, *, warm_up: float) -> None:
         """All memory is lost; a peer that has others fills up from one of them, a single one warms up."""
-        self._seed += 1
-        fresh = self._new_eureka(self._seed)
+        fresh = self._new_eureka(peer)
         self.eurekas[peer] = fresh
         other = next((number for number in range(len(self.eurekas)) if number != peer), None)
         if other is not None:
@@ -218,7 +225,7 @@ class World:
     def recreate(self, lost: Iterable[Mapping[str, Any]]) -> None:
         """The syncers as they were, new ones to the server."""
         for syncer in lost:
-            names = {key: syncer["metadata"][key] for key in ("namespace", "name")}
+            names = {key: syncer["metadata"][key] for key in ("namespace", "name", "labels")}
             manifest = {**_SYNCER, "metadata": names, "spec": syncer["spec"]}
             self.apply("apis/eurekube.io/v1/eurekasyncers", manifest)
 
@@ -226,9 +233,10 @@ class World:
 _SYNCER = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer"}
 
 
-def syncer_manifest(name: str, namespace: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An EurekaSyncer."""
-    return {**_SYNCER, "metadata": {"namespace": namespace, "name": name}, "spec": spec}
+def syncer_manifest(name: str, app: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An EurekaSyncer of an app."""
+    metadata = {"namespace": APPS[app], "name": name, "labels": {"team": TEAMS[app]}}
+    return {**_SYNCER, "metadata": metadata, "spec": spec}
 
 
 def service_manifest(app: str, name: str = "") -> Mapping[str, Any]:
