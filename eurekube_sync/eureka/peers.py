@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 from typing import TypeVar
 
 from eurekube_sync.deadline import TimeLimit
@@ -34,6 +35,8 @@ SWEEP_MARGIN_SECONDS = 90.0
 minute. Two sweeps are thus never more than 10 minutes apart."""
 _STRAY_RENEWAL_SECONDS = 25.0
 """What stands on one peer alone is renewed there in the first pass after this: about as often as all else."""
+REPLICATION_SECONDS = 5.0
+"""How long a register may be on its way to the other peers: servers send every half second what they have to tell."""
 
 _log = logging.getLogger(__name__)
 
@@ -98,6 +101,8 @@ class EurekaPeers:
         self._doubts = doubts or Doubts()
         self._sweep_seconds = sweep_seconds
         self._swept: int | None = None
+        self._registered = -inf
+        """When something was registered last, in monotonic seconds."""
         self._owed: set[str] = set()
         """Peers to list with the next list, whenever the next sweep may be."""
         self._unseen: dict[str, str] = {}
@@ -156,6 +161,7 @@ class EurekaPeers:
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
         """On the first peer, which tells the others."""
         self._first(lambda peer: peer.register(instance, dirty_timestamp=dirty_timestamp))
+        self._registered = self._clock.monotonic()
         self._lapsing.pop(instance.key, None)
         self._strays.pop(instance.key, None)
 
@@ -170,10 +176,15 @@ class EurekaPeers:
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
         """On the first peer, then on each other that can be reached and holds it: a 404 is not replicated, and a late
-        heartbeat can bring a cancelled instance back (PeerAwareInstanceRegistryImpl.cancel). There it is read first."""
+        heartbeat can bring a cancelled instance back (PeerAwareInstanceRegistryImpl.cancel). There it is read first.
+
+        Not right after a registration: the other peers may still be about to hear of it, and what it is to replace must
+        not go there before it comes. The first peer tells them of both, in that order."""
         self._lapsing.pop(key, None)
         self._strays.pop(key, None)
         name, done = self._first(lambda peer: peer.cancel(key, ours=ours))
+        if done and self._clock.monotonic() - self._registered < REPLICATION_SECONDS:
+            return True
         refusal: RegistryError | None = None
         for other in self._reachable(without=name):
             peer = self._peers[other]

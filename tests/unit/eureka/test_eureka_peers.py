@@ -376,6 +376,7 @@ class TestRefusals:
     def test_a_cancel_that_another_peer_refuses_has_failed(self, pair: Pair) -> None:
         """Callers may still find the instance there, so the finalizer of its syncer waits."""
         pair.two.trouble = DENIED
+        pair.clock.sleep(6)
         with pytest.raises(RegistryDenied):
             pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
         assert key(1) not in pair.one.held.held
@@ -416,6 +417,7 @@ class TestGhosts:
     def test_a_cancel_reaches_every_peer_without_replication(self, pair: Pair) -> None:
         """What a cut line between the peers would leave behind goes in the same call, unless its peer is down."""
         pair.one.others = []
+        pair.clock.sleep(6)
         assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
         assert pair.standing() == ({key(2)}, {key(2)})
         pair.two.trouble = DOWN
@@ -423,6 +425,16 @@ class TestGhosts:
         pair.two.calls.clear()
         assert not pair.peers.cancel(key(2), ours=OWNERSHIP.holds)
         assert pair.two.calls == []
+
+    def test_what_replaces_an_instance_comes_before_it_goes_on_every_peer(self, pair: Pair) -> None:
+        """The first peer may not have told the second yet of what was just registered, so it tells of the cancel, too."""
+        pair.one.others = []  # what it has to tell is still on its way
+        pair.peers.register(instance(3), dirty_timestamp=int(pair.clock.now() * 1000))
+        assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
+        assert pair.standing() == ({key(2), key(3)}, OURS)
+        pair.clock.sleep(6)
+        assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
+        assert pair.standing() == ({key(2), key(3)}, {key(2)})
 
     def test_a_ghost_counts_before_the_brake(self) -> None:
         """A first peer that lost its memory, and a cluster that shows no pods, do not empty the second."""
@@ -625,6 +637,7 @@ def test_a_syncer_that_is_deleted_leaves_nothing_on_either_peer(pair: Pair) -> N
     pair.one.others = pair.two.others = []
     pair.run()
     pair.world.cluster.delete(REF)
+    pair.clock.sleep(6)
     pair.run()
     assert pair.standing() == (set(), set())
     pair.clock.sleep(60)
