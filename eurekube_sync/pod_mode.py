@@ -30,6 +30,10 @@ def serve_pods(
     secure = None if spec.secure_port is None else chosen_ports(services, spec.secure_port)
     chosen = {service.name: service for service, _ in [*(plain or ()), *(secure or ())]}
     apps = {service.name: builder.app_name(service) for service, _ in plain or secure or ()}
+    if not any(catalog.slices_of(service) for service in chosen.values()):
+        # A Service without pods has an empty slice. One with none at all is too young, or went while both were listed.
+        message = f"Service {', '.join(chosen)} has no EndpointSlice, not even an empty one"
+        raise InvalidSyncer("NoEndpointSlices", message)
     family = _family(spec, list(chosen.values()))
     truncated = [service for service in chosen.values() if any(piece.truncated for piece in catalog.slices_of(service))]
     if truncated:

@@ -218,6 +218,12 @@ def test_services_that_give_a_pod_different_ports_are_ambiguous_in_service_mode_
     assert reason(claim({"mode": "service"}, services, slices)) == "AmbiguousService"
 
 
+def test_a_service_without_any_slice_freezes_its_syncer() -> None:
+    """One without pods has an empty slice; one that has none went, with its slices, while both were listed."""
+    assert reason(claim(None, (service(),), ())) == "NoEndpointSlices"
+    assert isinstance(claim(None, (service(),), (piece(),)), Serving)
+
+
 @pytest.mark.parametrize(
     ("spec", "services", "expected"),
     [

@@ -122,7 +122,7 @@ def test_what_is_frozen_or_unknown_adds_nothing(case: dict[str, Any]) -> None:
 
 def test_an_empty_service_is_empty() -> None:
     """It matched and has no endpoints: what stood goes."""
-    action = only(plan_for(stored(instance()), slices=()))
+    action = only(plan_for(stored(instance()), slices=(piece(),)))
     assert isinstance(action, Cancel)
     assert (action.grounds, action.why) == (Grounds.ABSENCE, "it has no endpoint any more")
 

@@ -120,7 +120,7 @@ def test_ready_means_that_callers_reach_something(
 
 def test_without_endpoints_it_is_not_ready() -> None:
     """Though it is in sync."""
-    found = conditions(status(claims(slices=())))
+    found = conditions(status(claims(slices=(piece(),))))
     assert (found["Ready"], found["Synced"]) == (("False", "NoEndpoints"), ("True", "InSync"))
 
 
