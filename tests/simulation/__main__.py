@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from .chance import story
+from .defects import Caught, catch, defects, table
 from .run import Verdict, run
 from .shrink import shrink
 from .tale import tell
@@ -27,7 +28,10 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
     parser.add_argument("--tell", action="store_true", help="tell the story of --seed, whole, and how it ends")
+    parser.add_argument("--defects", action="store_true", help="make the product wrong on purpose, and print the table")
     options = parser.parse_args(arguments)
+    if options.defects:
+        return _show_defects(options.seed, options.runs, options.jobs)
     if options.tell:
         verdict = run(story(options.seed), telling=True)
         print(tell(verdict, whole=True))
@@ -57,6 +61,18 @@ def _run_many(first: int, runs: int, jobs: int) -> int:
         print(tell(shrink(verdict)))
         print(f"again: python -m tests.simulation --seed {verdict.story.seed} --tell")
     return 1 if broken else 0
+
+
+def _show_defects(first: int, most: int, jobs: int) -> int:
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        tries = [(number, first, most) for number in range(len(defects()))]
+        caught = pool.starmap(_catch, tries, chunksize=1)
+    print(table(caught))
+    return 0 if all(one.promise for one in caught) else 1
+
+
+def _catch(number: int, first: int, most: int) -> Caught:
+    return catch(defects()[number], first=first, most=most)
 
 
 def verdicts(seeds: Iterable[int], jobs: int) -> Iterator[Verdict]:

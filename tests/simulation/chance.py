@@ -13,7 +13,8 @@ from .world import APPS
 def story(seed: int) -> Story:
     """The story of this seed: always the same."""
     chance = random.Random(seed)
-    if chance.random() < 0.02:
+    kind = chance.random()
+    if kind < 0.015:
         return _slow(seed, chance)
     ends = chance.uniform(60, 240)
     installation = _installation(chance)
@@ -21,6 +22,14 @@ def story(seed: int) -> Story:
     happenings = list(_beginning(chance, apps))
     happenings += [_event(chance, apps, ends) for _ in range(chance.choice((1, 2, 4, 6, 9)))]
     troubles = [_trouble(chance, ends) for _ in range(chance.choice((0, 1, 2, 3, 4)))]
+    if chance.random() < 0.3:
+        happenings += _flap(chance, apps, ends)
+    if kind < 0.08:
+        troubles, more = _paused(chance, apps, ends)
+        happenings += more
+    elif kind < 0.15:
+        troubles, more = _outage(chance, apps, ends)
+        happenings += more
     ends = max(ends, over(happenings, troubles))
     happenings += _good_end(happenings, ends)
     return Story(
@@ -98,7 +107,7 @@ def _event(chance: random.Random, apps: list[str], ends: float) -> e.Event:
         (2, e.PersonOverrides(at=at, which=number)),
         (1.5, e.PersonReleases(at=at)),
         (1, e.EurekaRestarts(at=at, peer=number, warm_up=chance.choice((0.0, 0.0, 20.0)))),
-        (1, e.ClockJumps(at=at, by=chance.choice((-3600.0, -20.0, 20.0, 3600.0)), lasts=chance.uniform(1, 60))),
+        (2, e.ClockJumps(at=at, by=chance.choice((-3600.0, -20.0, 20.0, 3600.0, 3600.0)), lasts=chance.uniform(1, 90))),
         (3, e.SecondCopyRuns(at=at)),
         (1, e.CrdDeleted(at=at, lasts=chance.uniform(5, 60), empty_for=chance.uniform(0, 30))),
     ]
@@ -136,6 +145,71 @@ _PROGRAM_KINDS = (
     Kind.PAUSE_AFTER,
     Kind.STOP,
 )
+
+
+def _flap(chance: random.Random, apps: list[str], ends: float) -> list[e.Event]:
+    """A pod is not ready for a while."""
+    app, number = chance.choice(apps), chance.randint(0, 1)
+    down = chance.uniform(3, ends - QUIET - 2)
+    up = chance.uniform(down, ends - QUIET)
+    return [
+        e.PodTurns(at=round(when, 1), app=app, number=number, ready=ready)
+        for when, ready in ((down, False), (up, True))
+    ]
+
+
+def _paused(chance: random.Random, apps: list[str], ends: float) -> tuple[list[Trouble], list[e.Event]]:
+    """The program is paused in the middle of a pass, and goes on when a second copy has done what there was to do."""
+    at = round(chance.uniform(5, ends - QUIET - 5), 1)
+    lasts = round(chance.uniform(15, 60), 1)
+    pause = Trouble(
+        at=at,
+        until=at + 15,
+        calls=chance.choice((ALL_CALLS, frozenset({Call.LIST}), EUREKA_CALLS)),
+        kind=chance.choice((Kind.PAUSE_BEFORE, Kind.PAUSE_AFTER)),
+        skip=chance.choice((0, 0, chance.randint(1, 10))),
+        strikes=1,
+        seconds=lasts,
+    )
+    happenings: list[e.Event] = []
+    for _ in range(chance.randint(1, 3)):
+        app = chance.choice(apps)
+        number = chance.randint(0, 2)
+        when = round(at + chance.uniform(3, lasts / 2), 1)
+        happenings.append(
+            chance.choice(
+                (
+                    e.PodStarted(at=when, app=app, number=number, ip=_ip(chance)),
+                    e.PodMoves(at=when, app=app, number=number, ip=_ip(chance)),
+                    e.SyncerDeleted(at=when, name=app, app=app),
+                    e.PodTurns(at=when, app=app, number=number, ready=chance.random() < 0.7),
+                )
+            )
+        )
+    seconds = [e.SecondCopyRuns(at=round(at + part * lasts, 1)) for part in (0.55, 0.75)]
+    return [pause], [*happenings, *seconds]
+
+
+def _outage(chance: random.Random, apps: list[str], ends: float) -> tuple[list[Trouble], list[e.Event]]:
+    """The Kubernetes API is out, pods come and go behind it, and Eureka forgets all meanwhile."""
+    at = round(chance.uniform(5, ends - QUIET - 5), 1)
+    until = at + round(chance.uniform(30, 90), 1)
+    group = chance.choice(
+        (KUBERNETES_CALLS, frozenset({Call.SLICES}), frozenset({Call.SERVICES}), frozenset({Call.SYNCERS}))
+    )
+    kind = chance.choice((Kind.TIMEOUT_BEFORE, Kind.FORBIDDEN, Kind.ERROR_503, Kind.CUT, Kind.PAGE, Kind.GONE_410))
+    outage = Trouble(at=at, until=until, calls=group, kind=kind)
+    happenings: list[e.Event] = []
+    for _ in range(chance.randint(1, 3)):
+        app, number = chance.choice(apps), chance.randint(0, 2)
+        when = round(chance.uniform(at, until), 1)
+        happenings += [
+            e.PodEnds(at=when, app=app, number=number),
+            e.PodStarted(at=when + 5, app=app, number=number, ip=_ip(chance)),
+        ]
+    if chance.random() < 0.7:
+        happenings.append(e.EurekaRestarts(at=round(chance.uniform(at + 5, until), 1)))
+    return [outage], happenings
 
 
 def _trouble(chance: random.Random, ends: float) -> Trouble:

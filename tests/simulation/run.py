@@ -5,9 +5,14 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from eurekube_sync.cluster import walks
+
 from .judge import Violation
 from .stage import Stage
 from .story import Story
+
+_PAGE = 2
+"""Objects in a page of a list: small, so that the lists of small worlds have several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +40,14 @@ def run(story: Story, *, telling: bool = False) -> Verdict:
     promise = what = ""
     logs = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # the tale tells it all
+    page, walks.PAGE = walks.PAGE, _PAGE
     try:
         stage.play()
     except Violation as violation:
         promise, what = violation.promise, violation.what
     finally:
         logging.disable(logs)
+        walks.PAGE = page
     return Verdict(
         story=story,
         promise=promise,

@@ -168,7 +168,14 @@ class Truth:
 
     def key(self, namespace: str, app: str, ip: str) -> Key:
         """`owner:namespace:app:ip:port`, under the app's name in capitals."""
-        return Key(app.upper(), f"{self.owner}:{namespace}:{app.lower()}:{ip}:{PORT}")
+        return Key(
+            app.upper(), instance_id(owner=self.owner, namespace=namespace, app=app.lower(), address=ip, port=PORT)
+        )
+
+
+def instance_id(*, owner: str, namespace: str, app: str, address: str, port: int) -> str:
+    """The format of the contract."""
+    return f"{owner}:{namespace}:{app}:{address}:{port}"
 
 
 def _same(before: SyncerTruth | None, now: SyncerTruth) -> bool:

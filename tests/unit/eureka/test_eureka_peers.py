@@ -427,7 +427,7 @@ class TestGhosts:
         assert pair.two.calls == []
 
     def test_what_replaces_an_instance_comes_before_it_goes_on_every_peer(self, pair: Pair) -> None:
-        """The first peer may not have told the second yet of what was just registered, so it tells of the cancel, too."""
+        """The first peer may not have told the second yet of what was registered, so it tells of the cancel, too."""
         pair.one.others = []  # what it has to tell is still on its way
         pair.peers.register(instance(3), dirty_timestamp=int(pair.clock.now() * 1000))
         assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)

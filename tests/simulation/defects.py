@@ -1,0 +1,236 @@
+"""The product made wrong on purpose, at run time, one defect at a time: each is one that a promise has to catch.
+
+This is the one place where our own code is patched: a defect that the judge does not see would be the judge's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from eurekube_sync import actions, apply, brake, plan, reconcile, removals, settle
+from eurekube_sync.actions import Cancel, Renew, Update, removes
+from eurekube_sync.apply import Applier
+from eurekube_sync.cluster import KubernetesCluster, walks, wire
+from eurekube_sync.eureka import EurekaClient
+from eurekube_sync.model import Complete, Instance, InstanceStatus, ObservedInstance
+from eurekube_sync.ownership import CLUSTER, OWNER, Ownership
+from eurekube_sync.plan import Plan
+from eurekube_sync.ports import Dated
+from eurekube_sync.renewals import RenewalLedger
+from eurekube_sync.scope import Scope
+
+from . import truth
+from .chance import story
+from .run import run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defect:
+    """One mistake. `patches` are (where, name, what stands there instead)."""
+
+    name: str
+    patches: tuple[tuple[Any, str, Any], ...]
+
+
+@contextmanager
+def made_wrong(defect: Defect) -> Iterator[None]:
+    """The product has this defect meanwhile. A patch of a name that is not there is an error of the table."""
+    before = [(where, name, vars(where)[name]) for where, name, _ in defect.patches]
+    for where, name, wrong in defect.patches:
+        setattr(where, name, wrong)
+    try:
+        yield
+    finally:
+        for where, name, right in before:
+            setattr(where, name, right)
+
+
+def _empty_for_an_error(page: Callable[..., Any]) -> Callable[..., Any]:
+    before: list[Any] = []
+
+    def wrong(calls: Any, kind: Any, call: Any, namespace: Any) -> Any:
+        try:
+            found = page(calls, kind, call, namespace)
+        except walks._Failed:
+            follows = before and "continue" in call.query
+            head = wire.ListMeta(resource_version=before[-1].resource_version if follows else "")
+            return wire.RawPage(kind=kind.list_kind, items=None, metadata=head)
+        before[:] = [found.metadata]
+        return found
+
+    return wrong
+
+
+def _owner_alone(self: Ownership, instance: ObservedInstance | Instance) -> bool:
+    return instance.metadata.get(OWNER) == self.owner
+
+
+def _cluster_alone(self: Ownership, instance: ObservedInstance | Instance) -> bool:
+    return instance.metadata.get(CLUSTER) == self.cluster
+
+
+def _old_timestamp(self: Applier, instance: Instance, *, stored: int = 0) -> Dated:
+    return Dated(instance, stored - 1 if stored else int(self._clock.now() * 1000))
+
+
+def _status_by_put(register: Callable[..., None]) -> Callable[..., None]:
+    def wrong(self: EurekaClient, instance: Instance, *, dirty_timestamp: int) -> None:
+        if instance.status is InstanceStatus.DOWN:
+            self._call("PUT", f"/apps/{instance.key.app}/{instance.key.id}/status?value=DOWN")
+        else:
+            register(self, instance, dirty_timestamp=dirty_timestamp)
+
+    return wrong
+
+
+def _at_once(*arguments: Any, **named: Any) -> None:
+    """Nothing to wait for."""
+
+
+def _too_late(self: RenewalLedger, key: Any, now: float) -> bool:
+    last = self._last.get(key)
+    return last is None or now - last >= 10 * self._period
+
+
+_LISTS = ("list_syncers", "list_services", "list_slices")
+_LISTED: Mapping[str, Any] = {name: getattr(KubernetesCluster, name) for name in _LISTS}
+
+
+def _cluster_first(identity: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(self: KubernetesCluster) -> Any:
+        ahead = {name: listed(self, None) for name, listed in _LISTED.items()}
+        vars(self)["ahead"] = ahead
+        return identity(self)
+
+    return wrong
+
+
+def _from_before(name: str) -> Callable[..., Any]:
+    return lambda self, namespaces: vars(self)["ahead"][name]
+
+
+def _healed_when_frozen(for_unwanted: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(instance: ObservedInstance, *rest: Any) -> Any:
+        action = for_unwanted(instance, *rest)
+        if not isinstance(action, Renew):
+            return action
+        fields = {name: getattr(instance, name) for name in Instance.__slots__}
+        return replace(action, heal=Instance(**fields))
+
+    return wrong
+
+
+def _always_live(self: KubernetesCluster) -> Complete[bool]:
+    return Complete(data=True)
+
+
+def _cancels_alone(action: Any) -> bool:
+    return isinstance(action, Cancel) and action.was is InstanceStatus.UP
+
+
+def _of_nobody_else(self: Scope, syncers: Any) -> Scope:
+    return replace(self, elsewhere=frozenset())
+
+
+def _withdrawals_first(carry_out: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(world: Any, applier: Applier, deadline: Any, settings: Any, report: Any, *rest: Any) -> Any:
+        applier.withdraw([a for a in report.plan.actions if isinstance(a, Update | Cancel) and removes(a)], {})
+        return carry_out(world, applier, deadline, settings, report, *rest)
+
+    return wrong
+
+
+def _as_it_came(items: Iterable[Any], now: float) -> list[Any]:
+    return list(items)
+
+
+def _id_without_app(*, owner: str, namespace: str, app: str, address: str, port: int) -> str:
+    return f"{owner}:{namespace}:any:{address}:{port}"
+
+
+def _no_brake(plan: Plan, *arguments: Any, **named: Any) -> tuple[Plan, None]:
+    return plan, None
+
+
+def defects() -> tuple[Defect, ...]:
+    """All of them, in the order of the table."""
+    from eurekube_sync import instance
+
+    return (
+        Defect(name="an error is read as an empty page", patches=((walks, "_page", _empty_for_an_error(walks._page)),)),
+        Defect(name="the owner's mark is not looked at", patches=((Ownership, "holds", _cluster_alone),)),
+        Defect(name="the cluster's mark is not looked at", patches=((Ownership, "holds", _owner_alone),)),
+        Defect(name="POST with an old timestamp", patches=((Applier, "_dated", _old_timestamp),)),
+        Defect(
+            name="PUT .../status makes an instance DOWN",
+            patches=((EurekaClient, "register", _status_by_put(EurekaClient.register)),),
+        ),
+        Defect(name="the finalizer goes at once", patches=((settle, "waits_for", _at_once),)),
+        Defect(name="leases are renewed too late", patches=((RenewalLedger, "due", _too_late),)),
+        Defect(
+            name="Kubernetes is listed before Eureka",
+            patches=(
+                (KubernetesCluster, "identity", _cluster_first(KubernetesCluster.identity)),
+                *((KubernetesCluster, name, _from_before(name)) for name in _LISTS),
+            ),
+        ),
+        Defect(
+            name="what is frozen is registered on a 404",
+            patches=((plan, "_for_unwanted", _healed_when_frozen(plan._for_unwanted)),),
+        ),
+        Defect(
+            name="the end of the CRD is read as deletions", patches=((KubernetesCluster, "crd_live", _always_live),)
+        ),
+        Defect(
+            name="the brake does not count UP to DOWN",
+            patches=tuple((where, "withdraws", _cancels_alone) for where in (actions, brake, plan, removals)),
+        ),
+        Defect(name="orphans are judged in a filtered view", patches=((Scope, "knowing", _of_nobody_else),)),
+        Defect(
+            name="withdrawals come before adds",
+            patches=((reconcile, "_carry_out", _withdrawals_first(reconcile._carry_out)),),
+        ),
+        Defect(name="the cached list is trusted for a withdrawal", patches=((Plan, "suspects", ()),)),
+        Defect(name="a pass is always cut at the same tail", patches=((apply, "_rotated", _as_it_came),)),
+        Defect(
+            name="one id, and so one override, for two apps",
+            patches=((instance, "instance_id", _id_without_app), (truth, "instance_id", _id_without_app)),
+        ),
+        Defect(
+            name="there is no brake",
+            patches=((reconcile, "apply_brake", _no_brake), (removals, "apply_brake", _no_brake)),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caught:
+    """How a defect was found out."""
+
+    defect: str
+    seeds: int
+    """How many stories it took."""
+    promise: str
+    """Which promise it broke; empty when no story of those tried showed it."""
+    seed: int = 0
+    what: str = ""
+
+
+def catch(defect: Defect, *, first: int = 0, most: int = 2000) -> Caught:
+    """Plays story after story with the product made wrong, until a promise is broken."""
+    with made_wrong(defect):
+        for seed in range(first, first + most):
+            verdict = run(story(seed))
+            if not verdict.kept:
+                number = seed - first + 1
+                return Caught(defect=defect.name, seeds=number, promise=verdict.promise, seed=seed, what=verdict.what)
+    return Caught(defect=defect.name, seeds=most, promise="")
+
+
+def table(caught: Iterable[Caught]) -> str:
+    """The table of the defects, in Markdown."""
+    rows = [f"| {one.defect} | {one.seeds} | {one.promise or 'not caught'} |" for one in caught]
+    return "\n".join(["| defect | stories | promise that it broke |", "|---|---|---|", *rows])
