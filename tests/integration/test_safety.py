@@ -83,7 +83,7 @@ def all_listed(program: Program, registry: Registry, count: int) -> bool:
     return len(registry.listed(program.owner)) == count
 
 
-@pytest.mark.parametrize("count", [1, 50])
+@pytest.mark.parametrize("count", [1, 10, 50])
 def test_a_deleted_crd_takes_nothing_out(
     count: int, program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
 ) -> None:
@@ -129,27 +129,64 @@ def test_a_right_taken_away_withdraws_nothing(
     world = kubernetes_world
     with as_shipped_service_account(world) as token:
         program.token = token
-        addresses = give_endpoints(world, 5)
+        addresses = give_endpoints(world, 50)
         create_syncer(world)
         program.good()
-        program.run_until(lambda: all_listed(program, registry, 5), seconds=30)
+        program.run_until(lambda: all_listed(program, registry, 50), seconds=30)
 
         role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/eurekube-sync"
         rules = world.request("GET", role)["rules"]
         without = [rule for rule in rules if "endpointslices" not in rule["resources"]]
         world.request("PATCH", role, {"rules": without})
-        give_endpoints(world, 1)
+        give_endpoints(world, 45)
         done = program.run()
         assert done.returncode == 11, done.stdout + done.stderr
         assert "endpointslices" in done.stdout
-        assert program.eureka.methods() == {"GET": 1, "PUT": 5}
+        assert program.eureka.methods() == {"GET": 1, "PUT": 50}
         status = world.request("GET", f"{SYNCERS}/shop")["status"]
         ready = next(c for c in status["conditions"] if c["type"] == "Ready")
         assert (ready["status"], ready["reason"]) == ("Unknown", "SourceUnknown"), ready
 
         world.request("PATCH", role, {"rules": rules})
         program.good()
-        assert up_ids(program, registry, addresses) == 1
+        assert up_ids(program, registry, addresses) == 45
+
+
+def test_fifty_pods_that_turn_unready_at_once_stay(
+    program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
+) -> None:
+    """As when the node controller is lost: all are renewed, exit code, condition and one event say why, and when they
+    are ready again nothing has to be done."""
+    world = kubernetes_world
+    addresses = give_endpoints(world, 50)
+    create_syncer(world)
+    program.good()
+    program.run_until(lambda: all_listed(program, registry, 50), seconds=30)
+
+    give_endpoints(world, 50, ready=False)
+    for _ in range(2):
+        done = program.run()
+        assert done.returncode == 31, done.stdout + done.stderr
+        assert "50 of 50 UP instances would go" in done.stdout
+        methods = program.eureka.methods()
+        assert (methods["PUT"], methods["POST"], methods["DELETE"]) == (50, 0, 0)
+        assert up_ids(program, registry, addresses) == 50
+    status = world.request("GET", f"{SYNCERS}/shop")["status"]
+    held = next(c for c in status["conditions"] if c["type"] == "RemovalHeld")
+    assert (held["status"], held["reason"]) == ("True", "TooManyRemovals")
+    assert "--approve" in held["message"]
+    events = world.request("GET", f"/api/v1/namespaces/{NAMESPACE}/events")["items"]
+    uid = world.request("GET", f"{SYNCERS}/shop")["metadata"]["uid"]
+    told = [e for e in events if e["involvedObject"]["uid"] == uid and "are held" in e["message"]]
+    assert {e.get("count", 1) for e in told} == {1}
+
+    give_endpoints(world, 50)
+    program.good()
+    program.good()
+    assert program.eureka.methods()["POST"] == program.eureka.methods()["DELETE"] == 0
+    status = world.request("GET", f"{SYNCERS}/shop")["status"]
+    assert {c["type"]: c["status"] for c in status["conditions"]}["RemovalHeld"] == "False"
+    assert up_ids(program, registry, addresses) == 50
 
 
 @contextlib.contextmanager

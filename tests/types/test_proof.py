@@ -18,9 +18,10 @@ from eurekube_sync.catalog import Catalog
 from eurekube_sync.desired import Deleting, Desired, Serving
 from eurekube_sync.model import Complete, Instance, InstanceKey, InstanceStatus, Proof, Source, SyncerObject, SyncerRef
 from eurekube_sync.model import ObservedInstance, Unknown
-from eurekube_sync.observed import Scope, observe
+from eurekube_sync.observed import observe
 from eurekube_sync.ownership import Ownership
 from eurekube_sync.plan import make_plan
+from eurekube_sync.scope import Scope
 
 def cancel(key: InstanceKey, ref: SyncerRef, proof: Proof) -> Cancel:
     return Cancel(key=key, syncer=ref, why="", grounds=Grounds.ABSENCE, proof=proof, was=None)
