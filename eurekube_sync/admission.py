@@ -81,7 +81,7 @@ def _choose(claim: Serving, limit: Limit, observed: Observed, callers: _Callers)
         claim=replace(
             claim,
             wanted={key: wanted for key, wanted in claim.wanted.items() if key not in out},
-            over=dict.fromkeys(out, f"over the limit: {note}"),
+            over={key: replace(claim.wanted[key], why=f"over the limit: {note}") for key in out},
             notes=(*claim.notes, note),
         ),
         doubtful=[key for key in newcomers if key in out] if comes else (),

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from eurekube_sync.model import Cause, ClusterView, Complete, EndpointSlice, Node, Pod, Service, Source, Unknown
+from eurekube_sync.model import (
+    Cause,
+    ClusterView,
+    Complete,
+    EndpointSlice,
+    Node,
+    Pod,
+    PodReadiness,
+    Service,
+    Source,
+    Unknown,
+)
 from eurekube_sync.syncer import Selector
 
 _NOT_READ = Unknown(cause=Cause.NOT_READ, message="what the syncer needs was not read")
@@ -27,7 +38,10 @@ class Catalog:
         slices: Complete[tuple[EndpointSlice, ...]],
         pods: Source[tuple[Pod, ...]] = _NOT_READ,
         nodes: Source[tuple[Node, ...]] = _NOT_READ,
+        readiness: Source[tuple[PodReadiness, ...]] = _NOT_READ,
     ) -> None:
+        self._readiness = readiness
+        self._readiness_by_uid: Mapping[str, PodReadiness] | None = None
         self._pods = pods
         self._nodes = nodes
         self._nodes_by_name: Mapping[str, Node] | None = None
@@ -64,6 +78,15 @@ class Catalog:
         return self._pods_by_uid
 
     @property
+    def readiness(self) -> Mapping[str, PodReadiness]:
+        """How ready each Pod is but for our gate, by UID. Raises SourceUnknown when that could not be read."""
+        if isinstance(self._readiness, Unknown):
+            raise SourceUnknown(self._readiness)
+        if self._readiness_by_uid is None:
+            self._readiness_by_uid = {pod.uid: pod for pod in self._readiness.data}
+        return self._readiness_by_uid
+
+    @property
     def nodes(self) -> Mapping[str, Node]:
         """The cluster's Nodes by name. Raises SourceUnknown when they could not be read."""
         if isinstance(self._nodes, Unknown):
@@ -94,7 +117,8 @@ class Catalogs:
         if isinstance(slices, Unknown):
             return slices
         pods = self._view.pods.of(namespace) if self._view.pods else _NOT_READ
-        return Complete(data=Catalog(services, slices, pods, self._view.nodes or _NOT_READ))
+        readiness = self._view.readiness.of(namespace) if self._view.readiness else _NOT_READ
+        return Complete(data=Catalog(services, slices, pods, self._view.nodes or _NOT_READ, readiness))
 
 
 def pods_by_socket(view: ClusterView) -> Mapping[tuple[str, int], Complete[frozenset[str]]]:

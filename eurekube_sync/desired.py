@@ -26,6 +26,7 @@ from eurekube_sync.model import (
     SyncerRef,
     Unknown,
 )
+from eurekube_sync.ownership import pod_uid_of
 from eurekube_sync.pod_mode import serve_pods
 from eurekube_sync.presentation import Presentation
 from eurekube_sync.scope import Scope
@@ -53,8 +54,8 @@ class Serving:
     """Of its own brake."""
     warnings: tuple[str, ...] = ()
     conduct: Conduct = Conduct()  # noqa: RUF009 - immutable
-    over: Mapping[InstanceKey, str] = field(default_factory=dict)
-    """Ready endpoints that its limit keeps out, with the reason."""
+    over: Mapping[InstanceKey, Wanted] = field(default_factory=dict)
+    """What its limit keeps out, with the reason."""
     notes: tuple[str, ...] = ()
     """What its limit comes to."""
 
@@ -80,6 +81,8 @@ class Deleting:
     keys: frozenset[InstanceKey] = frozenset()
     policy: Policy = Policy.SYNC
     """As its spec has it, when that can be read."""
+    gated: frozenset[str] = frozenset()
+    """UIDs of the pods whose readiness gate waits for it."""
 
 
 Claim: TypeAlias = Serving | Frozen | Deleting
@@ -210,7 +213,9 @@ def _delete(
         return _unknown(syncer, "SourceUnknown", catalog)
     try:
         # Only the keys count, and what an instance looks like has no part in them.
-        spec = replace(parse(syncer), presentation=Presentation()) if catalog else None
+        asked = parse(syncer)
+        bare = replace(asked.conduct, readiness_gate=False)
+        spec = replace(asked, presentation=Presentation(), conduct=bare) if catalog else None
         served = _serve(syncer, spec, catalog, naming) if catalog and spec else None
     except InvalidSyncer:
         served = None
@@ -218,7 +223,12 @@ def _delete(
         return _unknown(syncer, "SourceUnknown", error.unknown)
     keys = frozenset({**served.wanted, **served.leaving, **served.kept}) if served else frozenset()
     policy = served.conduct.policy if served else Policy.SYNC
-    return Deleting(syncer=syncer, proof=crd_live.proof, keys=keys, policy=policy)
+    gated = _pods(served.wanted) if served and asked.conduct.readiness_gate else frozenset()
+    return Deleting(syncer=syncer, proof=crd_live.proof, keys=keys, policy=policy, gated=gated)
+
+
+def _pods(wanted: Mapping[InstanceKey, Wanted]) -> frozenset[str]:
+    return frozenset(uid for one in wanted.values() if (uid := pod_uid_of(one.instance)))
 
 
 def _serve(syncer: SyncerObject, spec: Syncer, catalog: Complete[Catalog], naming: Naming) -> Serving:

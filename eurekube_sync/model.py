@@ -224,6 +224,19 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PodReadiness:
+    """How ready a Pod is but for our readiness gate, which stays shut until Eureka holds its instance."""
+
+    namespace: str
+    name: str
+    uid: str
+    ready: bool
+    """Its containers are, and every other gate of its own is open."""
+    registered: bool
+    """The condition `eurekube.io/registered` is True, which it stays."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """What a pass needs of a Node."""
 
@@ -306,6 +319,8 @@ class ClusterView:
     """None while nobody needs to know which pods live, or what their labels are."""
     nodes: Source[tuple[Node, ...]] | None = None
     """None while nobody needs them."""
+    readiness: Listed[PodReadiness] | None = None
+    """None while no syncer has a readiness gate."""
     crd_live: Source[bool]
     """Complete(True) when deletions of syncers are people's; Unknown(CRD_TERMINATING) when the CRD itself goes."""
 

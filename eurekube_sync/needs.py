@@ -21,13 +21,16 @@ class Needs:
     pods: frozenset[str] = frozenset()
     """Namespaces."""
     nodes: bool = False
+    readiness: frozenset[str] = frozenset()
+    """Namespaces."""
 
 
 def needs_of(view: ClusterView, scope: Scope) -> Needs:
     """What the syncers cannot do without: Pods where metadata comes from them, Nodes for node ports, and for zones
-    where the endpoints do not tell them."""
+    where the endpoints do not tell them, whole Pods for a readiness gate."""
     catalogs = Catalogs(view)
     pods: set[str] = set()
+    readiness: set[str] = set()
     nodes = False
     for syncer in _with_wishes(view, scope):
         namespace = selected_namespace(syncer)
@@ -41,13 +44,18 @@ def needs_of(view: ClusterView, scope: Scope) -> Needs:
             continue  # it will freeze, and says why
         if spec.presentation.needs_pods and syncer.deleted is None:
             pods.add(namespace)
-    return Needs(pods=frozenset(pods), nodes=nodes)
+        if spec.conduct.readiness_gate:
+            readiness.add(namespace)
+    return Needs(pods=frozenset(pods), nodes=nodes, readiness=frozenset(readiness))
+
+
+_WISHES = ("metadataFrom", "zone", "readinessGate")
 
 
 def _with_wishes(view: ClusterView, scope: Scope) -> Iterator[SyncerObject]:
     """Most syncers have none of the fields that could need more: their specs are not parsed twice."""
     for syncer in every(view.syncers):
-        wishes = syncer.spec.get("mode") == "service" or syncer.spec.get("metadataFrom") or syncer.spec.get("zone")
+        wishes = syncer.spec.get("mode") == "service" or any(syncer.spec.get(field) for field in _WISHES)
         if wishes and scope.takes(syncer) and scope.may_select(syncer):
             yield syncer
 

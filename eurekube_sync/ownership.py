@@ -85,7 +85,7 @@ def syncer_of(instance: ObservedInstance | Instance) -> SyncerRef | None:
     return SyncerRef(namespace, name) if slash and namespace and name else None
 
 
-def pod_uid_of(instance: ObservedInstance) -> str | None:
+def pod_uid_of(instance: ObservedInstance | Instance) -> str | None:
     """UID of the pod that its mark names, or None."""
     _, slash, uid = instance.metadata.get(POD, "").rpartition("/")
     return uid if slash and uid else None

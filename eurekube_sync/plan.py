@@ -307,8 +307,8 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
                 return cancel(why, Grounds.ABSENCE, claim.proof)
             if instance.key in claim.over:
                 if instance.status is InstanceStatus.OUT_OF_SERVICE:
-                    return renew(f"{claim.over[instance.key]}; {_PUT_OUT}")
-                return cancel(claim.over[instance.key], Grounds.OVER_LIMIT, claim.proof)
+                    return renew(f"{claim.over[instance.key].why}; {_PUT_OUT}")
+                return cancel(claim.over[instance.key].why, Grounds.OVER_LIMIT, claim.proof)
             if leaving is None and instance.key in claim.kept:
                 return renew(claim.kept[instance.key].why)
             if leaving is None and claim.incomplete:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eurekube_sync.catalog import Catalog
 from eurekube_sync.endpoints import Backend, backends, chosen_ports, one_per_pod
@@ -115,7 +115,16 @@ def _zone(spec: Syncer, backend: Backend, catalog: Catalog) -> str:
     return node.zone if node else ""
 
 
+def _past_the_gate(backend: Backend, catalog: Catalog) -> Backend:
+    """The slices call a pod not ready until our gate is open, and it opens when the pod is registered: so the pod's own
+    containers decide. One that is not in the list is younger than it."""
+    pod = catalog.readiness.get(backend.pod.uid) if backend.pod and not backend.terminating else None
+    return replace(backend, ready=pod.ready, serving=pod.ready) if pod else backend
+
+
 def _found(spec: Syncer, backend: Backend, site: Site, key: InstanceKey, catalog: Catalog, builder: Builder) -> Found:
+    if spec.conduct.readiness_gate:
+        backend = _past_the_gate(backend, catalog)
     kept = spec.keep_while_serving and backend.serving
     if backend.terminating and not kept:
         return Leaving(why=f"{backend.label} terminates", terminating=True)

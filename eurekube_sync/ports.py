@@ -20,6 +20,7 @@ from eurekube_sync.model import (
     Node,
     ObservedInstance,
     Pod,
+    PodReadiness,
     Service,
     Source,
     SyncerObject,
@@ -154,6 +155,14 @@ class Cluster(Protocol):
     def list_pods(self, namespaces: Sequence[str] | None) -> Listed[Pod]:
         """All Pods, as metadata-only lists. Asked for only where some syncer takes metadata from them, or while
         instances of a frozen syncer stand: a pod that is gone is the evidence that takes one out."""
+
+    def list_readiness(self, namespaces: Sequence[str]) -> Listed[PodReadiness]:
+        """How ready all Pods of these namespaces are but for our gate. Asked for only where a syncer has a readiness
+        gate: it takes whole Pods."""
+
+    def open_gate(self, pod: PodReadiness, *, reason: str, message: str, at: float) -> None:
+        """Set the Pod's condition `eurekube.io/registered` to True; `at` in Unix seconds. A Pod that is gone, or
+        another one of the same name, is fine and is left alone."""
 
     def list_nodes(self) -> Source[tuple[Node, ...]]:
         """All Nodes. Asked for only while some syncer registers node ports."""

@@ -21,6 +21,7 @@ from eurekube_sync.confirmation import Sighted, Sightings
 from eurekube_sync.deadline import Deadline, TimeLimit
 from eurekube_sync.desired import Desired, Serving, claim_all
 from eurekube_sync.errors import ClusterError
+from eurekube_sync.gates import open_gates, openings
 from eurekube_sync.instance import Naming
 from eurekube_sync.model import (
     Batching,
@@ -188,13 +189,15 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
         world.cluster, world.clock, world.workers, deadline, desired, registry, plan, held, outcomes,
         cache_seconds=settings.registry_cache, lapse_seconds=2 * settings.lease.duration,
     )  # fmt: skip
+    wished = openings(desired, view, registry, plan, now=world.clock.now())
+    gates = open_gates(world.cluster, applier, world.workers, deadline, ownership, wished, now=world.clock.now())
     return replace(
         report,
         plan=plan,
         held=held,
         outcomes=outcomes,
         statuses=written,
-        cluster_errors=(*errors, *more_errors),
+        cluster_errors=(*errors, *more_errors, *gates),
         cut_short=deadline.cut_short,
     )
 

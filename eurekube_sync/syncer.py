@@ -1,7 +1,7 @@
 """What one EurekaSyncer asks for: its raw spec becomes a `Syncer`, or an `InvalidSyncer` that says why not.
 
-The API server has checked the spec against the CRD, perhaps an older one, so nothing is taken on trust here. Fields
-whose behaviour is still to come are refused by name: a syncer is never silently served without one.
+The API server has checked the spec against the CRD, perhaps an older one, so nothing is taken on trust here. A field
+that this version does not know is refused by name: a syncer is never silently served without one.
 """
 
 from __future__ import annotations
@@ -178,31 +178,15 @@ class _Spec(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     suspend: bool = False
     on_duplicate: Literal["Skip", "Warn"] = "Skip"
     max_removal_percent: int | float | None = None
-    # Still to come. A value that asks for what is done anyway is fine, any other is refused by name.
-    readiness_gate: Any = None
-
-
-_FIELDS_TO_COME: Mapping[str, tuple[Any, ...]] = {
-    "readinessGate": (False,),
-}
-"""Each field whose behaviour is still to come, with the values that ask for nothing more than is done anyway."""
+    readiness_gate: bool = False
 
 
 def parse(syncer: SyncerObject) -> Syncer:
-    """The syncer's spec with its meaning. Raises InvalidSyncer: `NotSupportedYet` or `InvalidSpec`."""
+    """The syncer's spec with its meaning. Raises InvalidSyncer."""
     try:
         spec = msgspec.convert(syncer.spec, _Spec)
     except msgspec.ValidationError as error:
         raise InvalidSyncer("InvalidSpec", f"spec: {error}".replace("`$.", "`spec.")) from error
-    to_come = [
-        f"spec.{field}"
-        for field, harmless in _FIELDS_TO_COME.items()
-        if (value := syncer.spec.get(field)) is not None and value not in harmless
-    ]
-    if to_come:
-        named = f"{', '.join(to_come)} {'are' if len(to_come) > 1 else 'is'}"
-        message = f"{named} not supported by this version; nothing is registered until removed"
-        raise InvalidSyncer("NotSupportedYet", message)
     pods = spec.mode is Mode.POD
     if spec.port is not None and spec.port == spec.secure_port:
         raise InvalidSyncer("InvalidSpec", "spec.securePort: port and securePort are two different ports")
@@ -237,6 +221,7 @@ def parse(syncer: SyncerObject) -> Syncer:
             policy=spec.policy,
             suspend=spec.suspend,
             warn_of_duplicates=spec.on_duplicate == "Warn",
+            readiness_gate=spec.readiness_gate and pods,
         ),
         max_removal_percent=_percent("spec.maxRemovalPercent", spec.max_removal_percent),
     )

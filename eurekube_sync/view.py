@@ -76,6 +76,8 @@ def _with_needs(cluster: Cluster, view: ClusterView, scope: Scope) -> ClusterVie
     if needs.pods:
         many = scope.namespaces is None and len(needs.pods) > _FEW_NAMESPACES
         view = replace(view, pods=cluster.list_pods(None if many else sorted(needs.pods)))
+    if needs.readiness:
+        view = replace(view, readiness=cluster.list_readiness(sorted(needs.readiness)))
     return view
 
 
@@ -124,6 +126,7 @@ def unknown_sources(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
         ("Services", view.services),
         ("EndpointSlices", view.slices),
         *((("Pods", view.pods),) if view.pods else ()),
+        *((("Pods", view.readiness),) if view.readiness else ()),
     ):
         sources = [("", listed.elsewhere), *((f" of {n}", s) for n, s in sorted(listed.by_namespace.items()))]
         for where, source in sources:

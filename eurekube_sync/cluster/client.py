@@ -26,6 +26,7 @@ from eurekube_sync.model import (
     Listed,
     Node,
     Pod,
+    PodReadiness,
     Service,
     Source,
     SyncerObject,
@@ -40,6 +41,7 @@ _GROUP = "/apis/eurekube.io/v1"
 _DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
 _MERGE_PATCH = "application/merge-patch+json"
 _JSON_PATCH = "application/json-patch+json"
+_STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 _TRIES = 3
 """How often a write that lost a race is made again from a new read (product: at most three times)."""
 _COUNT_SECONDS = 300
@@ -102,6 +104,16 @@ _PODS = Kind(
     project=projection.pod,
     when_absent=_NOT_SERVED,
     accept="application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+)
+
+
+_WHOLE_PODS = Kind(
+    prefix="/api/v1",
+    plural="pods",
+    list_kind="PodList",
+    item=wire.WholePodItem,
+    project=projection.readiness,
+    when_absent=_NOT_SERVED,
 )
 
 
@@ -178,6 +190,27 @@ class KubernetesCluster:
     def list_pods(self, namespaces: Sequence[str] | None) -> Listed[Pod]:
         """The metadata of all Pods; neither their specs nor their statuses are sent."""
         return list_all(self._calls, _PODS, namespaces)
+
+    def list_readiness(self, namespaces: Sequence[str]) -> Listed[PodReadiness]:
+        """How ready all Pods are but for our gate."""
+        return list_all(self._calls, _WHOLE_PODS, namespaces)
+
+    def open_gate(self, pod: PodReadiness, *, reason: str, message: str, at: float) -> None:
+        """A strategic merge patch leaves the other conditions; the UID in it is refused by another Pod of that name."""
+        condition = {
+            "type": projection.REGISTERED,
+            "status": "True",
+            "reason": reason,
+            "message": message[:_LONGEST_MESSAGE],
+            "lastTransitionTime": projection.timestamp(at),
+        }
+        body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+        call = Call(method="PATCH", path=path, body=msgspec.json.encode(body), content_type=_STRATEGIC_MERGE_PATCH)
+        answer = self._calls.send(call)
+        another = answer.status == 422 and b"metadata.uid" in answer.body  # "field is immutable" [real 1.36]
+        if answer.status not in (200, 404) and not another:
+            raise refusal(call, answer)
 
     def list_nodes(self) -> Source[tuple[Node, ...]]:
         """All Nodes."""

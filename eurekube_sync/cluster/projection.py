@@ -19,6 +19,7 @@ from eurekube_sync.model import (
     EndpointSlice,
     Node,
     Pod,
+    PodReadiness,
     PodRef,
     Service,
     ServicePort,
@@ -28,6 +29,8 @@ from eurekube_sync.model import (
 
 SERVICE_NAME = "kubernetes.io/service-name"
 """The label that ties an EndpointSlice to its Service (well-known labels of the Kubernetes documentation)."""
+REGISTERED = "eurekube.io/registered"
+"""Our readiness gate: the condition of a Pod that Eureka holds."""
 OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
 """The annotation with which the endpoints controller says that it stopped at 1000 addresses."""
 
@@ -241,6 +244,21 @@ def pod(item: wire.PodItem) -> Pod:
     if not meta.uid:
         raise ValueError("a Pod without a UID")
     return Pod(name=meta.name, uid=meta.uid, labels=meta.labels or {}, annotations=meta.annotations or {})
+
+
+def readiness(item: wire.WholePodItem) -> PodReadiness:
+    """How ready a Pod is but for our gate, as the kubelet computes Ready: its containers, and every gate."""
+    meta = pod(wire.PodItem(metadata=item.metadata))
+    conditions = (item.status.conditions if item.status else None) or ()
+    true = {condition.type for condition in conditions if condition.status == "True"}
+    gates = {gate.condition_type for gate in (item.spec.readiness_gates if item.spec else None) or ()}
+    return PodReadiness(
+        namespace=item.metadata.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        ready={"ContainersReady", *(gates - {REGISTERED})} <= true,
+        registered=REGISTERED in true,
+    )
 
 
 def node(item: wire.NodeItem) -> Node:

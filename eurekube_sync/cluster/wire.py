@@ -224,6 +224,26 @@ class PodItem(_Wire):
     metadata: _PodMeta
 
 
+class _Gate(_Wire):
+    condition_type: str = ""
+
+
+class _PodSpec(_Wire):
+    readiness_gates: list[_Gate] | None = None
+
+
+class _PodStatus(_Wire):
+    conditions: list[_NodeCondition] | None = None
+
+
+class WholePodItem(_Wire):
+    """What a readiness gate needs of a Pod."""
+
+    metadata: _PodMeta
+    spec: _PodSpec | None = None
+    status: _PodStatus | None = None
+
+
 class StatusCondition(_Wire):
     """One entry of `status.conditions`, of a syncer or of a CRD."""
 

@@ -21,7 +21,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "expression": ({"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}, "InvalidSpec"),
     "policy": ({**PLAIN, "appName": "c", "policy": "Never"}, "InvalidSpec"),
     "gate": ({**PLAIN, "appName": "d", "readinessGate": "yes"}, "InvalidSpec"),
-    "elsewhere": ({"selector": {"app": "rating", "namespace": "other"}}, "NotSupportedYet"),
+    "elsewhere": ({"selector": {"app": "rating", "namespace": "other"}}, "NamespaceNotAllowed"),
     "nonsense": ({"selector": "rating"}, "InvalidSpec"),
 }
 

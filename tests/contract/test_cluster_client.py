@@ -9,7 +9,7 @@ import random
 import socket
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from eurekube_sync.model import (
     EventRecord,
     Listed,
     Pod,
+    PodReadiness,
     Source,
     SyncerObject,
     SyncerRef,
@@ -39,6 +40,7 @@ SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.servers)]
 DEFINITION = Path(__file__).parents[2] / "crds" / "eurekasyncer.yaml"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 FINALIZER = "eurekube.io/cleanup"
+START = 1_800_000_000.0
 _numbers = itertools.count(1)
 
 
@@ -174,6 +176,34 @@ def test_pods_are_listed_by_name_and_uid(subject: Subject, namespace: str) -> No
     for namespaces in (None, [namespace]):
         found = data(cluster.list_pods(namespaces).of(namespace))
         assert sorted(found, key=lambda pod: pod.name) == expected
+
+
+def test_a_gate_is_opened_beside_the_pods_other_conditions(subject: Subject, namespace: str) -> None:
+    """A pod is as ready as its containers and its other gates; another pod of that name, or none, is left alone."""
+    cluster = subject.cluster()
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    subject.call("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}})
+    gates = [{"conditionType": "eurekube.io/registered"}, {"conditionType": "example.com/other"}]
+    spec = {"containers": [{"name": "c", "image": "example.com/c"}], "readinessGates": gates}
+    deadline = time.monotonic() + 10
+    while (made := subject.call("POST", pods, {"metadata": {"name": "a"}, "spec": spec}))[0] != 201:
+        assert time.monotonic() < deadline, made
+        time.sleep(0.1)
+    (pod,) = data(cluster.list_readiness([namespace]).of(namespace))
+    uid = made[1]["metadata"]["uid"]
+    assert pod == PodReadiness(namespace=namespace, name="a", uid=uid, ready=False, registered=False)
+    ready = [{"type": name, "status": "True"} for name in ("ContainersReady", "example.com/other")]
+    subject.call("PATCH", f"{pods}/a/status", {"status": {"conditions": ready}})
+    (pod,) = data(cluster.list_readiness([namespace]).of(namespace))
+    assert (pod.ready, pod.registered) == (True, False)
+    for other in (replace(pod, uid="another"), replace(pod, name="gone")):
+        cluster.open_gate(other, reason="Registered", message="x", at=START)
+    assert data(cluster.list_readiness([namespace]).of(namespace)) == (pod,)
+    cluster.open_gate(pod, reason="Registered", message="it is UP", at=START)
+    assert data(cluster.list_readiness([namespace]).of(namespace)) == (replace(pod, registered=True),)
+    conditions = subject.call("GET", f"{pods}/a")[1]["status"]["conditions"]
+    assert [c["type"] for c in conditions if c["status"] == "True"].count("eurekube.io/registered") == 1
+    assert {"ContainersReady", "example.com/other"} <= {c["type"] for c in conditions}
 
 
 def test_more_than_a_page_is_listed_whole(subject: Subject, namespace: str) -> None:

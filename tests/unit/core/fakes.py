@@ -29,6 +29,7 @@ from eurekube_sync.model import (
     Node,
     ObservedInstance,
     Pod,
+    PodReadiness,
     PodRef,
     Service,
     Source,
@@ -62,6 +63,7 @@ _READS = frozenset(
         "list_services",
         "list_slices",
         "list_pods",
+        "list_readiness",
         "list_nodes",
         "namespace_exists",
     }
@@ -357,6 +359,9 @@ class Cluster:
         self.services: list[Service] = []
         self.slices: list[EndpointSlice] = []
         self.events: list[EventRecord] = []
+        self.readiness: dict[str, PodReadiness] = {}
+        self.opened: dict[str, tuple[str, str]] = {}
+        """Gates that were opened, with reason and message."""
         self.pods: dict[str, tuple[PodRef | Pod, ...]] = {}
         """Pods beside those that stand in a slice, or with labels."""
         self.nodes: Source[tuple[Node, ...]] = Complete(data=())
@@ -392,6 +397,28 @@ class Cluster:
             )
 
         return self.wire.send("list_pods", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED))
+
+    def list_readiness(self, namespaces: Sequence[str]) -> Listed[PodReadiness]:
+        def walk() -> Listed[PodReadiness]:
+            return Listed(
+                by_namespace={
+                    namespace: self.unknown.get(("readiness", namespace))
+                    or Complete(data=tuple(pod for pod in self.readiness.values() if pod.namespace == namespace))
+                    for namespace in namespaces
+                },
+                elsewhere=_NOT_READ,
+            )
+
+        return self.wire.send("list_readiness", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED))
+
+    def open_gate(self, pod: PodReadiness, *, reason: str, message: str, at: float) -> None:
+        def effect() -> None:
+            self._maybe_refuse("open_gate")
+            if pod.uid in self.readiness:
+                self.readiness[pod.uid] = replace(self.readiness[pod.uid], registered=True)
+                self.opened[pod.name] = (reason, message)
+
+        self.wire.send(f"open_gate {pod.name}", effect, _cluster_down)
 
     def list_nodes(self) -> Source[tuple[Node, ...]]:
         return self.wire.send("list_nodes", lambda: self.nodes, lambda: _FAILED)

@@ -95,7 +95,7 @@ FROZEN: dict[str, dict[str, Any]] = {
     "no such port in the slices": {"slices": (piece(endpoint(2), port_name="other"),)},
     "forbidden namespace": {"selector": {"app": "rating", "namespace": "another"}},
     "invalid spec": {"selector": {}},
-    "a field to come": {"readinessGate": True},
+    "an unknown field": {"weight": 5},
 }
 UNKNOWN: dict[str, dict[str, Any]] = {
     "Services denied": {"services": nowhere(DENIED)},

@@ -15,8 +15,7 @@ import eurekube_sync
 from eurekube_sync.cli.eureka_access import PASSWORD_VARIABLE
 from eurekube_sync.cli.main import cli
 from eurekube_sync.exit_codes import ExitCode
-from eurekube_sync.manifests import Severity, load_crd, validate_text
-from eurekube_sync.syncer import _FIELDS_TO_COME
+from eurekube_sync.manifests import Severity, validate_text
 from tests.servers.cache import CACHE_VARIABLE
 
 ROOT = Path(__file__).parents[3]
@@ -169,15 +168,6 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
 def test_no_page_tells_of_the_machine_it_was_written_on(page: Path) -> None:
     """No absolute path of a checkout, and nothing outside of it."""
     assert not re.search(r"/work/|/root/|/tmp/|\.\./shared", page.read_text())
-
-
-def test_the_readme_lists_the_fields_to_come() -> None:
-    """Exactly those that the program refuses with NotSupportedYet, and all of them are in the CRD."""
-    paragraph = section(README, "Not there yet").split("\n\n- ")[0]
-    known = load_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-    listed = {span for span in spans(paragraph) if span in known}
-    assert listed == set(_FIELDS_TO_COME)
-    assert set(known) >= set(_FIELDS_TO_COME)
 
 
 def test_ci_runs_the_readmes_test_line() -> None:

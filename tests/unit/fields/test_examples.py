@@ -9,10 +9,9 @@ import pytest
 import yaml
 
 from eurekube_sync.cluster import InProcessConnection, KubernetesCluster
-from eurekube_sync.desired import Frozen, Serving
+from eurekube_sync.desired import Serving
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.manifests import load_crd
-from eurekube_sync.syncer import _FIELDS_TO_COME
 from tests.cases.fields import look
 from tests.unit.fields.test_fields import NOW, Clock, Half
 
@@ -35,7 +34,7 @@ def world_for(syncer: Any) -> EmbeddedKubernetes:
     kind = spec.get("service", {}).get("address", "ClusterIP")
     core = f"/api/v1/namespaces/{namespace}"
     addresses = [{"type": "InternalIP", "address": "192.168.7.1"}]
-    conditions = [{"type": "Ready", "status": "True"}]
+    conditions = [{"type": name, "status": "True"} for name in ("Ready", "ContainersReady")]
     pod = {"nodeName": "node-a", "containers": [{"name": "app", "image": "app"}]}
     running = {"phase": "Running", "podIPs": [{"ip": "10.0.0.1"}], "podIP": "10.0.0.1", "conditions": conditions}
     name = selector.get("service", syncer["metadata"]["name"])
@@ -63,15 +62,9 @@ def world_for(syncer: Any) -> EmbeddedKubernetes:
 
 @pytest.mark.parametrize(("file", "syncer"), SYNCERS, ids=lambda value: value if isinstance(value, str) else "")
 def test_an_example_registers_something(file: str, syncer: Any) -> None:
-    """One that shows a field to come says so by name, and shows no other."""
+    """With the world that it needs: one ready pod, or the Service's own address."""
     server = world_for(syncer)
     cluster = KubernetesCluster(InProcessConnection(server.handle), clock=Clock(), random=Half())
     (claim,) = look(cluster, syncer["metadata"]["namespace"]).claims.values()
-    to_come = [name for name, usual in _FIELDS_TO_COME.items() if syncer["spec"].get(name, None) not in (None, *usual)]
-    if to_come:
-        assert isinstance(claim, Frozen)
-        assert claim.reason == "NotSupportedYet"
-        assert all(f"spec.{name}" in claim.message for name in to_come)
-    else:
-        assert isinstance(claim, Serving), claim
-        assert [one.instance.status for one in claim.wanted.values()] == ["UP"]
+    assert isinstance(claim, Serving), claim
+    assert [one.instance.status for one in claim.wanted.values()] == ["UP"]

@@ -1,0 +1,142 @@
+"""The readiness gates of pods: each a latch that opens once, and is never shut again.
+
+Open once Eureka holds the pod's instance UP, as an uncached read shows, so that a rolling update waits for it; or when
+it is not to be registered on purpose; or when Eureka could not be read for five minutes. A gate that were shut again
+would take the app down inside the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from eurekube_sync.apply import Applier
+from eurekube_sync.deadline import Deadline
+from eurekube_sync.desired import Deleting, Desired, Serving
+from eurekube_sync.errors import ClusterError, ClusterUnavailable
+from eurekube_sync.instance import Wanted
+from eurekube_sync.model import (
+    ClusterView,
+    Complete,
+    ConditionStatus,
+    InstanceKey,
+    InstanceStatus,
+    ObservedInstance,
+    PodReadiness,
+    Unknown,
+)
+from eurekube_sync.observed import Observed
+from eurekube_sync.ownership import Ownership, pod_uid_of
+from eurekube_sync.plan import Obstacle, Plan
+from eurekube_sync.ports import Cluster, Workers
+
+_LONGEST_UNKNOWN = 300
+"""Seconds that a rollout waits for a registry that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """A gate to open."""
+
+    pod: PodReadiness
+    reason: str
+    message: str
+    confirm: InstanceKey | None = None
+    """What has to be UP first, by an uncached read."""
+
+
+def openings(
+    desired: Desired, view: ClusterView, registry: Complete[Observed] | Unknown, plan: Plan, *, now: float
+) -> tuple[Opening, ...]:
+    """The gates that may open after a pass, each at most once; `now` in Unix seconds."""
+    shut = _shut(view)
+    themselves = {blocked.key: blocked.why for blocked in plan.blocked if blocked.obstacle is Obstacle.DUPLICATE}
+    found: dict[str, Opening] = {}
+    for claim in desired.claims.values() if shut else ():
+        if isinstance(claim, Deleting):
+            for uid in claim.gated & shut.keys():
+                found[uid] = Opening(pod=shut[uid], reason="SyncerDeleted", message="its syncer is being deleted")
+        if isinstance(claim, Serving) and claim.conduct.readiness_gate:
+            for key, wanted in (*claim.wanted.items(), *claim.over.items()):
+                pod = shut.get(pod_uid_of(wanted.instance) or "")
+                opening = pod and _opening(claim, key, wanted, pod, registry, themselves, now)
+                if opening:
+                    found[opening.pod.uid] = opening
+    return tuple(found[uid] for uid in sorted(found))
+
+
+def _shut(view: ClusterView) -> Mapping[str, PodReadiness]:
+    sources = view.readiness.by_namespace.values() if view.readiness else ()
+    pods = [pod for source in sources if isinstance(source, Complete) for pod in source.data]
+    return {pod.uid: pod for pod in pods if not pod.registered}
+
+
+def _opening(
+    claim: Serving,
+    key: InstanceKey,
+    wanted: Wanted,
+    pod: PodReadiness,
+    registry: Complete[Observed] | Unknown,
+    themselves: Mapping[InstanceKey, str],
+    now: float,
+) -> Opening | None:
+    if claim.conduct.suspend:
+        return Opening(pod=pod, reason="Suspended", message="its syncer is suspended")
+    if key in claim.over:
+        return Opening(pod=pod, reason="OverLimit", message=wanted.why)
+    if key in themselves:
+        return Opening(pod=pod, reason="RegistersItself", message=themselves[key])
+    if isinstance(registry, Unknown):
+        waited = _unknown_for(claim, now)
+        message = f"Eureka could not be read for {waited:.0f} s: {registry.message}"
+        return Opening(pod=pod, reason="RegistryUnknown", message=message) if waited >= _LONGEST_UNKNOWN else None
+    if wanted.instance.status is not InstanceStatus.UP:
+        return None
+    return Opening(pod=pod, reason="Registered", message=f"{key} is UP in Eureka", confirm=key)
+
+
+def _unknown_for(claim: Serving, now: float) -> float:
+    """How long Eureka could not be read, as the syncer's condition has it: a one-shot remembers nothing."""
+    synced = claim.syncer.status.condition("Synced") if claim.syncer.status else None
+    unknown = synced is not None and synced.status is ConditionStatus.UNKNOWN and synced.reason == "RegistryUnknown"
+    return now - synced.last_transition if synced is not None and unknown else 0
+
+
+def open_gates(
+    cluster: Cluster,
+    applier: Applier,
+    workers: Workers,
+    deadline: Deadline,
+    ownership: Ownership,
+    wished: Sequence[Opening],
+    *,
+    now: float,
+) -> tuple[ClusterError, ...]:
+    """Opens them, after a look at Eureka where one is needed. What fails is done by the next pass."""
+
+    def open_one(opening: Opening) -> ClusterError | None:
+        pod = opening.pod
+        if deadline.passed:
+            return ClusterUnavailable(f"the gate of pod {pod.namespace}/{pod.name} stays shut: the pass ended before")
+        try:
+            cluster.open_gate(pod, reason=opening.reason, message=opening.message, at=now)
+        except ClusterError as error:
+            return error
+        return None
+
+    errors = workers.each(open_one, tuple(_confirmed(applier, ownership, wished)))
+    return tuple(error for error in errors if error)
+
+
+def _confirmed(applier: Applier, ownership: Ownership, wished: Sequence[Opening]) -> Iterator[Opening]:
+    readings = applier.read([opening.confirm for opening in wished if opening.confirm])
+    for opening in wished:
+        reading = readings.get(opening.confirm) if opening.confirm else None
+        if opening.confirm is None or (isinstance(reading, ObservedInstance) and _stands(reading, opening, ownership)):
+            yield opening
+
+
+def _stands(reading: ObservedInstance, opening: Opening, ownership: Ownership) -> bool:
+    """A person's OUT_OF_SERVICE is on purpose, and no reason for a rollout to wait for ever."""
+    ours = ownership.holds(reading) and pod_uid_of(reading) == opening.pod.uid
+    return ours and reading.status in (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
