@@ -206,7 +206,7 @@ def test_a_list_of_pods_that_fails_freezes_who_needs_it() -> None:
     world.pods(1)
     world.run()
     world.cluster.unknown["readiness", NS] = DENIED
-    world.pods()
+    world.pods(starting=(1,))
     report = world.run()
     assert (report.plan.changes, world.statuses()) == ((), {"RATING 10.0.0.1:8080": "UP"})
     world.cluster.delete(REF)

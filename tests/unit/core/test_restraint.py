@@ -9,13 +9,13 @@ import pytest
 
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.conduct import GONE, LIMIT, POLICY
-from eurekube_sync.model import Condition, InstanceKey, InstanceStatus, ObservedInstance, Port
+from eurekube_sync.model import Condition, InstanceKey, InstanceStatus, ObservedInstance, PodRef, Port
 from eurekube_sync.ownership import POD
 from eurekube_sync.report.words import sentences
 from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import CLEANUP_FINALIZER
 
-from .build import DENIED, DOWN, OUT, REF, UP, endpoint, foreign, key, piece, service, syncer
+from .build import DENIED, DOWN, NS, OUT, REF, UP, endpoint, foreign, key, piece, service, syncer
 from .fakes import START, FakeWorld
 
 NEVER_CANCELLING = ("UpsertOnly", "CreateOnly")
@@ -219,6 +219,7 @@ def test_nobody_renews_what_lapses_for_a_frozen_syncer() -> None:
     world.cluster.apply(piece(endpoint(1)))
     world.run()
     world.later(3601)
+    world.cluster.pods[NS] = (PodRef("rating-2", "uid-of-rating-2"),)
     world.cluster.apply(syncer(policy="UpsertOnly", port="grpc"))
     world.run()
     assert f"renew {key(2)}" not in world.wire.calls

@@ -28,7 +28,7 @@ EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 SIMULATION = frozenset({"--runs", "--seed", "--jobs", "--tell", "--defects"})  # of `python -m tests.simulation`
 OTHER_PROGRAMS = SIMULATION | frozenset(
-    {"--cov", "--wait", "--hypothesis-profile", "--editable", "--strict", "--minutes"}
+    {"--cov", "--wait", "--hypothesis-profile", "--editable", "--strict", "--minutes", "--type"}
 )
 OTHER_VARIABLES = frozenset({PASSWORD_VARIABLE, CACHE_VARIABLE, "EUREKUBE_SYNC_DEBUG"})
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
