@@ -18,6 +18,8 @@ class Grounds(StrEnum):
     """The endpoint says so itself."""
     SYNCER_DELETED = "SyncerDeleted"
     """A person deletes the syncer."""
+    DRAINED = "Drained"
+    """A person drains it, by annotation."""
     OVER_LIMIT = "OverLimit"
     """A person lowered the syncer's limit."""
     REPLACED = "Replaced"
@@ -30,7 +32,7 @@ class Grounds(StrEnum):
     @property
     def positive(self) -> bool:
         """Whether it is evidence that somebody wanted it so."""
-        return self in (Grounds.TERMINATING, Grounds.SYNCER_DELETED, Grounds.OVER_LIMIT)
+        return self in (Grounds.TERMINATING, Grounds.SYNCER_DELETED, Grounds.OVER_LIMIT, Grounds.DRAINED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,6 +84,8 @@ def _opening(
         return Opening(pod=pod, reason="Suspended", message="its syncer is suspended")
     if key in claim.over:
         return Opening(pod=pod, reason="OverLimit", message=wanted.why)
+    if wanted.drained:
+        return Opening(pod=pod, reason="Drained", message=wanted.why)
     if key in themselves:
         return Opening(pod=pod, reason="RegistersItself", message=themselves[key])
     if isinstance(registry, Unknown):

@@ -10,7 +10,7 @@ from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, LeaseTimes, Pod, PodRef, Port, Service
 from eurekube_sync.ownership import Ownership, instance_id
 from eurekube_sync.presentation import MANAGEMENT_PORT, NO_PATHS, ZONE, Base, From, MetadataSource, is_ip, value_fault
-from eurekube_sync.syncer import Syncer, check_app_name, host_name_warning
+from eurekube_sync.syncer import DRAIN_ANNOTATION, Syncer, check_app_name, host_name_warning
 
 _PLAIN_PORT_OFF = Port(80, False)
 _SECURE_PORT_OFF = Port(443, False)
@@ -31,6 +31,8 @@ class Wanted:
 
     instance: Instance
     why: str
+    drained: bool = False
+    """A person asked for it to be DOWN."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,12 +120,15 @@ class Builder:
         return InstanceKey(app.upper(), id_)
 
     def wanted(self, key: InstanceKey, site: Site, *, up: bool, why: str) -> Wanted:
-        """The whole instance. Raises InvalidSyncer(NoHostName) where the place has no name of the asked kind."""
+        """The whole instance; DOWN where a Service of it is drained. Raises InvalidSyncer(NoHostName) where the place
+        has no name of the asked kind."""
         vip = self.spec.vip_address or key.app.lower()
         host_name = self._host_name(site)
         home, status, health = self._urls(site, host_name)
+        drained = next((s.name for s in site.services if s.annotations.get(DRAIN_ANNOTATION) == "true"), None)
         return Wanted(
-            why=why,
+            why=why if drained is None else f"Service {drained} is drained, by annotation",
+            drained=drained is not None,
             instance=Instance(
                 key=key,
                 host_name=host_name,
@@ -132,7 +137,7 @@ class Builder:
                 secure_port=_SECURE_PORT_OFF if site.secure_port is None else Port(site.secure_port, True),
                 vip_address=vip,
                 secure_vip_address=self.spec.secure_vip_address or vip,
-                status=InstanceStatus.UP if up else InstanceStatus.DOWN,
+                status=InstanceStatus.UP if up and drained is None else InstanceStatus.DOWN,
                 lease=self.naming.lease,
                 metadata=self.naming.ownership.marked(
                     self._metadata(site),

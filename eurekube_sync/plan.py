@@ -267,6 +267,7 @@ def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> A
         was=observed.status,
         stored_timestamp=observed.last_dirty_timestamp,
         proof=claim.proof,
+        grounds=Grounds.DRAINED if wanted.drained else Grounds.ABSENCE,
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.errors import ClusterDenied, RegistryUnavailable
 from eurekube_sync.model import Cause, InstanceStatus, PodReadiness, Port, Unknown
+from eurekube_sync.syncer import DRAIN_ANNOTATION
 
 from .build import DENIED, NS, REF, UP, endpoint, foreign, key, piece, service, syncer
 from .fakes import FakeWorld
@@ -128,6 +129,15 @@ def test_a_pod_whose_syncer_is_being_deleted_does_not_wait() -> None:
     world.cluster.delete(REF)
     world.run()
     assert world.opened()["rating-2"] == "SyncerDeleted"
+
+
+def test_a_pod_of_a_drained_service_does_not_wait() -> None:
+    """A drain is no reason to stop a rolling update."""
+    world = Rollout()
+    world.cluster.apply(replace(service(), annotations={DRAIN_ANNOTATION: "true"}))
+    world.pods(1)
+    world.run()
+    assert (world.statuses(), world.opened()) == ({}, {"rating-1": "Drained"})
 
 
 def test_a_pod_that_registers_itself_does_not_wait() -> None:

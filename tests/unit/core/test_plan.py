@@ -445,9 +445,9 @@ def test_a_not_ready_endpoint_is_no_positive_evidence(name: str) -> None:
 
 
 def test_only_a_wish_is_positive_evidence() -> None:
-    """A terminating endpoint, a deleted syncer, a lowered limit; an orphan or a missing endpoint may be the cluster's
-    error."""
-    wishes = {Grounds.TERMINATING, Grounds.SYNCER_DELETED, Grounds.OVER_LIMIT}
+    """A terminating endpoint, a deleted syncer, a lowered limit, a drain; an orphan or a missing endpoint may be the
+    cluster's error."""
+    wishes = {Grounds.TERMINATING, Grounds.SYNCER_DELETED, Grounds.OVER_LIMIT, Grounds.DRAINED}
     assert {grounds for grounds in Grounds if grounds.positive} == wishes
 
 
