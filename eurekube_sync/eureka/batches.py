@@ -28,6 +28,8 @@ ASK_SECONDS = 480.0
 AWAY_SECONDS = 120.0
 """After a server has been away for so long, each write goes singly to one that tells the others: it may be away from us
 alone, and what it holds of ours would lapse there. A renewed lease lasts ten minutes by default."""
+_FEWEST = 32
+"""A server that has no answer even to so few items at a time, and still answers one, gets no batches."""
 _PROBE = InstanceKey("EUREKUBE-SYNC-PROBE", "eurekube-sync-probe")
 """Nothing has this id: a heartbeat for it changes nothing, and must come back as a 404."""
 _SINGLY = "Each instance is renewed by a call of its own."
@@ -103,7 +105,13 @@ class BatchingRegistry:
         self._told: Batching | None = None
         self._doubts = doubts if doubts is not None else Doubts()
         self._batches = EverywhereBatches(
-            servers, clock=clock, limit=limit, workers=workers, rests=rests, doubts=self._doubts
+            servers,
+            asked=self._asked,
+            clock=clock,
+            limit=limit,
+            workers=workers,
+            rests=rests,
+            doubts=self._doubts,
         )
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
@@ -156,18 +164,22 @@ class BatchingRegistry:
         self._stretch = stretch
         called = set(self._asked) if everybody else {*away, *self._lost, *(self._asked.keys() - self._verdicts)}
         due = [name for name in self._asked if name in called - just_failed]
+        if everybody:
+            self._batches.anew()
+        for name, silence in self._batches.silent.items():
+            self._lost.setdefault(name, silence)
         failed = dict.fromkeys(just_failed, "its list could not be had")
         for name, answer in zip(due, self._workers.each(self._ask, due), strict=True):
             if isinstance(answer, _Verdict):
                 self._verdicts[name] = answer
-                self._lost.pop(name, None)
+                if name not in self._batches.silent:
+                    self._lost.pop(name, None)
             else:
                 failed[name] = str(answer).removesuffix(".")
         now = self._clock.monotonic()
         for name, why in failed.items():
             self._lost[name] = (self._lost[name][0] if name in self._lost else now), why
-        if everybody:
-            self._batches.trouble = None
+            self._batches.silent.pop(name, None)  # it was really away: when it is back, it begins anew
         safe = [name for name, verdict in self._verdicts.items() if verdict.trouble is None and name not in failed]
         self._batches.begin(safe)
         self._tell(self._judged(now))
@@ -179,8 +191,7 @@ class BatchingRegistry:
             if not self._required:
                 verdict = self._question(name)
             if verdict.trouble is None and not self._dry_run:
-                body, items = next(replication.bodies([replication.heartbeat(_PROBE)]))
-                codes = self._asked[name].replicate(body, items=items)
+                codes = _probed(self._asked[name])
                 if codes != (404,):
                     trouble = f"{name} answered a batch of one unknown instance with {codes[0]} instead of 404."
                     verdict = replace(verdict, trouble=trouble)
@@ -249,8 +260,9 @@ class BatchingRegistry:
 class EverywhereBatches:
     """The `Batches` of several servers, or of one: each goes to all that can be reached, side by side.
 
-    A server that fails is left out until the next list. When an answer has not the known form, `trouble` says so and
-    nothing more is sent in batches.
+    A server that fails is left out until the next list; but one that still answers a single item is too slow for so
+    many, and gets half as many at a time: left out of batch after batch, it would let our leases lapse. When an answer
+    has not the known form, `trouble` says so and nothing more is sent in batches.
     """
 
     size = SIZE
@@ -259,6 +271,7 @@ class EverywhereBatches:
         self,
         servers: Mapping[str, Server],
         *,
+        asked: Mapping[str, Server],
         clock: Clock,
         limit: TimeLimit,
         workers: Workers,
@@ -266,6 +279,7 @@ class EverywhereBatches:
         doubts: Doubts,
     ) -> None:
         self._servers = dict(servers)
+        self._asked = dict(asked)
         self._clock = clock
         self._limit = limit
         self._workers = workers
@@ -274,7 +288,17 @@ class EverywhereBatches:
         self._admitted: frozenset[str] = frozenset()
         self._left_out: set[str] = set()
         self._lacking: dict[InstanceKey, frozenset[str]] = {}
+        self._sizes: dict[str, int] = {}
+        """How many items at a time a server gets that had no answer to more."""
         self.trouble: str | None = None
+        self.silent: dict[str, tuple[float, str]] = {}
+        """Servers that have answered no batch since their last one failed: since when (monotonic), and why."""
+
+    def anew(self) -> None:
+        """All servers are asked again: forget what went wrong, and try longer batches."""
+        self.trouble = None
+        self.silent.clear()
+        self._sizes = {name: 2 * size for name, size in self._sizes.items() if 2 * size < SIZE}
 
     def begin(self, admitted: Iterable[str]) -> None:
         """With a new list: use these servers, and forget what was before."""
@@ -341,15 +365,15 @@ class EverywhereBatches:
             self._doubts.settle(key)
         names = self.usable()
         gone = self._workers.each(lambda name: self._cancelled(name, keys, ours), names)
-        settled = [bool(names) and all(one[index] for one in gone) for index in range(len(keys))]
-        return [Batched.DONE if one else Batched.UNSETTLED for one in settled]
+        of_each = [{one[index] for one in gone} for index in range(len(keys))]
+        return [Batched.DONE if True in found and False not in found else Batched.UNSETTLED for found in of_each]
 
     def _cancelled(
         self, name: str, keys: Sequence[InstanceKey], ours: Callable[[ObservedInstance], bool]
-    ) -> list[bool]:
-        """Whether each is settled on this server: cancelled, or another's, or the server is away."""
+    ) -> list[bool | None]:
+        """Whether each is settled on this server: cancelled, or another's. None where the server is away."""
         there = list(range(len(keys)))
-        settled = [True] * len(keys)
+        settled: list[bool] = [True] * len(keys)
         if len(self._servers) > 1:
             stands = [self._read(name, key) for key in keys]
             settled = [one is not _UNREAD for one in stands]
@@ -357,7 +381,7 @@ class EverywhereBatches:
         answered = self._sent(name, [replication.cancel(keys[index]) for index in there])
         for place, index in enumerate(there):
             settled[index] = answered is not None and answered[place] in (200, 404)
-        return [one or name in self._left_out for one in settled]
+        return [True if one else None if name in self._left_out else False for one in settled]
 
     def _registered(self, items: Sequence[Dated], names: Sequence[str]) -> list[list[int]]:
         """For each item the answers to its heartbeat on each of these servers that could be reached; none where a
@@ -398,19 +422,40 @@ class EverywhereBatches:
         """The answers of one server; None when it gave none, and then it is left out, or batches have ended, or time is
         over, or the items are at fault: one that cannot be read makes a 400 of the whole."""
         found: list[int] = []
-        for body, number in replication.bodies(items):
+        while left := items[len(found) : len(found) + self._sizes.get(name, SIZE)]:
             if self._limit.left() <= 0 or self._clock.stopping() or self.trouble is not None:
                 return None
+            body, number = next(replication.bodies(left))
             try:
                 found += self._servers[name].replicate(body, items=number)
             except RegistryUnavailable as error:
-                self._fail(name, error)
-                return None
+                if not self._shortened(name, number, error):
+                    self._fail(name, error)
+                    return None
             except RegistryError as error:
                 if not (may_refuse and isinstance(error, RegistryRejected)):
                     self._end(refused(error))
                 return None
+        if found:
+            self.silent.pop(name, None)
         return found
+
+    def _shortened(self, name: str, number: int, error: RegistryUnavailable) -> bool:
+        """Whether the server that had no answer to so many items still has one to a single item: then it gets half as
+        many at a time, or no batches at all. Repeating those that it did all the same is harmless."""
+        if number == 1 or self._limit.left() <= 0 or self._clock.stopping():
+            return False
+        try:
+            _probed(self._asked[name])
+        except RegistryError:
+            return False
+        if number <= _FEWEST:
+            why = str(error).removesuffix(".")
+            self._end(f"{name} answers a batch of one item, and not of {number} ({why}).")
+        elif number // 2 < self._sizes.get(name, SIZE):  # else another thread has met the same
+            self._sizes[name] = number // 2
+            _log.warning("the Eureka server %s gets %d items at a time: %s", name, number // 2, error)
+        return True
 
     def _read(self, name: str, key: InstanceKey) -> ObservedInstance | _Unread | None:
         if name in self._left_out or self._limit.left() <= 0 or self._clock.stopping():
@@ -427,6 +472,7 @@ class EverywhereBatches:
         if self._limit.left() <= 0:
             return  # the pass had no time left for it: nobody is to blame
         self._left_out.add(name)
+        self.silent.setdefault(name, (self._clock.monotonic(), str(error).removesuffix(".")))
         if self._rests is not None:
             self._rests.failed(name, error)
 
@@ -434,6 +480,12 @@ class EverywhereBatches:
         if self.trouble is None:
             self.trouble = why
             _log.warning("%s %s", why, _SINGLY)
+
+
+def _probed(server: Server) -> tuple[int, ...]:
+    """The answer to a batch of one heartbeat that renews nothing."""
+    body, items = next(replication.bodies([replication.heartbeat(_PROBE)]))
+    return server.replicate(body, items=items)
 
 
 class _Unread:

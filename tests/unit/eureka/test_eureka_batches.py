@@ -47,6 +47,8 @@ class Server:
     plugged: bool = True
     answers: dict[str, Response] = field(default_factory=dict)
     """In place of the server's own, by path."""
+    most: int | None = None
+    """The items of a batch that it has done in time; a longer one takes effect, and is not answered."""
 
     def __post_init__(self) -> None:
         self.empty()
@@ -68,7 +70,13 @@ class Server:
         if not self.plugged:
             raise ConnectionError("unplugged")
         self.calls.append(request)
-        return self.answers.get(request.path) or self.eureka.handle(request)
+        answer = self.answers.get(request.path) or self.eureka.handle(request)
+        if self.most is not None and request.path == BATCH and self.items(request) > self.most:
+            raise TimeoutError("no answer in time")
+        return answer
+
+    def items(self, request: Request) -> int:
+        return len(json.loads(request.body)["replicationList"])
 
     def count(self, path: str) -> int:
         return sum(call.path == path for call in self.calls)
@@ -405,6 +413,64 @@ class TestFailures:
         site.servers[1].plugged = True
         site.listed()
         assert site.renew(1) == [Batched.PARTLY]
+
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_what_no_server_has_cancelled_is_not_cancelled(self, number: int) -> None:
+        """All went away in the very call: nobody has taken the cancel."""
+        site = Site(number).listed()
+        batches = site.registry.batches()
+        assert batches is not None
+        for server in site.servers:
+            server.put(1)
+            server.plugged = False
+        assert batches.cancel([key(1)], ours=OWNERSHIP.holds) == [Batched.UNSETTLED]
+
+    def test_a_server_that_is_too_slow_for_a_long_batch_gets_shorter_ones(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Left out of all batches, it would let every lease of ours lapse while they count as renewed."""
+        caplog.set_level(logging.INFO)
+        site = Site(2).listed()
+        numbers = range(1, 251)
+        for server in site.servers:
+            server.put(*numbers)
+        site.servers[1].most = 100
+        site.forget()
+        assert site.renew(*numbers) == [Batched.DONE] * 250
+        batches = [call for call in site.servers[1].calls if call.path == BATCH]
+        assert [site.servers[1].items(call) for call in batches] == [250, 1, 125, 1, 62, 62, 62, 62, 2]
+        assert [site.servers[0].items(call) for call in site.servers[0].calls] == [250]
+        site.listed().forget()
+        assert site.renew(*numbers) == [Batched.DONE] * 250
+        assert site.servers[1].count(BATCH) == 5
+        told = [message for message in caplog.messages if "at a time" in message]
+        assert len(told) == 2
+        assert NAMES[1] in told[0]
+        site.clock.sleep(ASK_SECONDS)
+        site.listed().forget()
+        site.renew(*numbers)
+        assert site.servers[1].items(site.servers[1].calls[0]) == 124
+
+    def test_a_server_that_answers_one_item_and_never_some_ends_batches(self) -> None:
+        """Single calls tell the others of each renewal."""
+        site = Site(2).listed()
+        numbers = range(1, 101)
+        site.servers[1].most = 1
+        assert site.renew(*numbers) == [Batched.UNSETTLED] * 100
+        assert f"{NAMES[1]} answers a batch of one item, and not of" in site.why()
+
+    def test_a_server_that_answers_questions_and_no_batch_ends_them_before_its_leases_lapse(self) -> None:
+        """As one that stays away: it goes down under each batch, and is up again when it is asked."""
+        site = Site(2)
+        for _ in range(4):
+            assert site.listed().registry.batching().on
+            site.servers[1].plugged = False
+            assert site.renew(1) == [Batched.ABSENT]
+            site.servers[1].plugged = True
+            site.clock.sleep(30)
+        assert f"{NAMES[1]} does not answer" in site.why()
+        site.clock.sleep(ASK_SECONDS)
+        assert site.listed().registry.batching().on
 
     def test_without_any_server_all_is_left_to_single_calls(self) -> None:
         """They tell the trouble."""
