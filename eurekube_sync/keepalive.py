@@ -76,11 +76,16 @@ def keepalive(world: RegistryWorld, settings: KeepaliveSettings, load: LoadSnaps
         lost = {} if snapshot is None or clashes else _missing(snapshot, registry.data)
         registry = Complete(data=registry.data.refreshed(applier.read(lost)))
         if _absent(lost, registry.data):
-            # `run` may have taken something away since: what it takes out of Eureka, it takes out of the snapshot.
             snapshot, refused = _load(world, settings, load)
         plan = _plan(ours, snapshot if not clashes else None, lost, registry.data, world.clock.now())
 
-    outcomes = Outcomes(by_key={}) if settings.dry_run else _carry_out(applier, plan)
+    def still_up() -> Mapping[InstanceKey, Instance]:
+        now, _ = _load(world, settings, load)
+        return now.up if now else {}
+
+    outcomes = Outcomes(by_key={})
+    if not settings.dry_run:
+        plan, outcomes = _carry_out(applier, plan, still_up)
     return PassReport(
         dry_run=settings.dry_run,
         at=world.clock.now(),
@@ -180,11 +185,24 @@ def _plan_blind(snapshot: Snapshot | None) -> Plan:
     )
 
 
-def _carry_out(applier: Applier, plan: Plan) -> Outcomes:
-    """Renewals first, then what is to be brought back."""
+def _carry_out(
+    applier: Applier, plan: Plan, still_up: Callable[[], Mapping[InstanceKey, Instance]]
+) -> tuple[Plan, Outcomes]:
+    """Renewals first, then what is to be brought back; and the plan without what is not any more.
+
+    `run` may have taken something away since the snapshot was read: what it takes out of Eureka, it takes out of the
+    snapshot before. So that is read again when all else is done.
+    """
     done: list[Outcome] = applier.renew(plan.of(Renew))
-    applied = applier.change([*plan.of(Register), *_lapsed(done)], {})
-    return Outcomes.of([*done, *applied, *applier.level(done, {})])
+    lapsed, lacking = list(_lapsed(done)), [outcome for outcome in done if outcome.lacking]
+    if not (lapsed or lacking or plan.of(Register)):
+        return plan, Outcomes.of(done)
+    up = still_up()
+    plan = replace(plan, actions=tuple(a for a in plan.actions if not isinstance(a, Register) or a.key in up))
+    applied = applier.change([*plan.of(Register), *(action for action in lapsed if action.key in up)], {})
+    return plan, Outcomes.of(
+        [*done, *applied, *applier.level([outcome for outcome in lacking if outcome.action.key in up], {})]
+    )
 
 
 def _lapsed(done: list[Outcome]) -> Iterator[Renew]:

@@ -244,9 +244,41 @@ def test_what_run_takes_out_of_the_snapshot_meanwhile_is_not_brought_back() -> N
     """`run` cancels an instance while we look for it: the snapshot is read again before anything is registered."""
     world = FakeWorld()
     versions = [snapshot(instance(1), instance(2)), snapshot(instance(2), instance(1, status=DOWN))]
-    report = run(world, lambda: versions.pop(0))
+    report = run(world, lambda: versions.pop(0) if len(versions) > 1 else versions[0])
     assert world.wire.writes() == [f"register {key(2)}"]
     assert not report.plan.blocked
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_what_run_cancels_during_the_pass_does_not_come_back(listed: bool) -> None:
+    """A stale list shows it still, or it was read before: the snapshot is asked when all renewals are made."""
+    world = FakeWorld(cache=30)
+    world.registry.put(stored(instance(1)), stored(instance(2)))
+    world.registry.list_instances()
+    world.registry.held.clear()
+    if not listed:
+        world.later(30)
+    without = snapshot(instance(2), instance(1, status=DOWN))
+
+    def load() -> Snapshot:
+        done = "renew" if listed else "read_instance"
+        return without if done in world.wire.verbs() else snapshot(instance(1), instance(2))
+
+    report = run(world, load)
+    assert world.wire.writes() == [f"register {key(2)}"]
+    assert code(report) is ExitCode.OK
+
+
+def test_what_run_cancels_on_one_server_after_the_other_is_not_brought_back_there() -> None:
+    """A batch that comes between finds it on one of them."""
+    world = FakeWorld()
+    world.registry.batch_size = 250
+    world.registry.put(stored(instance(1)))
+    world.registry.lacking.add(key(1))
+    run(world, lambda: snapshot() if "renew_batch" in world.wire.verbs() else snapshot(instance(1)))
+    assert world.wire.writes() == []
+    run(world, lambda: snapshot(instance(1)))
+    assert world.wire.writes() == ["level_batch 1"]
 
 
 def test_a_dry_run_reads_only() -> None:
