@@ -10,9 +10,10 @@ hangs on it is left as it is.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from eurekube_sync.actions import Register, Renew, Update, removes
+from eurekube_sync.actions import Register, Renew, Update, Withdrawal, removes
 from eurekube_sync.admission import admit
 from eurekube_sync.apply import Applier
 from eurekube_sync.approval import Approval, annotated, refusal
@@ -63,6 +64,8 @@ class World:
     time_limit: TimeLimit
     """The one that the adapters keep."""
     sightings: Sightings = field(default_factory=Sightings)
+    withdrawing: Callable[[PassReport, Iterable[Withdrawal]], None] = lambda _report, _actions: None
+    """Told what a pass is about to take away: who could bring it back has to know before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,6 +298,9 @@ def _carry_out(
     held = report.held
     if isinstance(report.registry, Complete):
         removals = what_may_go(plan, desired, report.registry.data, done, brake)
+        going = [action for action in removals.actions if action.key not in removals.kept_back]
+        if going:
+            world.withdrawing(report, going)
         done += applier.withdraw(removals.actions, removals.kept_back)
         plan = removals.plan
         held = held_of([*(held.holds if held else ()), *(removals.held.holds if removals.held else ())])

@@ -6,14 +6,14 @@ taken away, and nothing may be brought back from a file that is another's, old, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated
 
 import msgspec
 
-from eurekube_sync.actions import Cancel, Update
+from eurekube_sync.actions import Cancel, Update, Withdrawal
 from eurekube_sync.desired import Desired
 from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.exit_codes import ExitCode, of_report
@@ -100,6 +100,17 @@ def take(report: PassReport, source: Source, now: float) -> Snapshot | None:
         taken=int(now),
         instances={key: _instance(key, status, report.desired, ours) for key, status in sorted(standing.items())},
     )
+
+
+def without(snapshot: Snapshot, withdrawals: Iterable[Withdrawal]) -> Snapshot:
+    """The same without what is to be cancelled, and DOWN what is to be turned DOWN."""
+    instances = dict(snapshot.instances)
+    for action in withdrawals:
+        if isinstance(action, Cancel):
+            instances.pop(action.key, None)
+        elif action.key in instances:
+            instances[action.key] = replace(instances[action.key], status=InstanceStatus.DOWN)
+    return snapshot if instances == snapshot.instances else replace(snapshot, instances=instances)
 
 
 def without_withdrawn(snapshot: Snapshot, outcomes: Outcomes) -> Snapshot:

@@ -145,6 +145,8 @@ def command(
     tell = teller(output, renewed_every(renewal_interval, interval, many=many), eureka_access.notices, many=many)
     clock = SystemClock()
     with stopped_by_signals(clock), connect(connection, clock) as world:
+        if keeper is not None:
+            world = replace(world, withdrawing=keeper.forget)
 
         def one_pass() -> PassReport:
             nonlocal settings

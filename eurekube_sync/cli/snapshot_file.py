@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
 
+from eurekube_sync.actions import Withdrawal
 from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.reconcile import PassReport
 from eurekube_sync.scope import Scope
-from eurekube_sync.snapshot import Snapshot, Source, from_text, source_of, take, to_text, without_withdrawn
+from eurekube_sync.snapshot import Snapshot, Source, from_text, source_of, take, to_text, without, without_withdrawn
 
 log = logging.getLogger(__name__)
 
@@ -99,12 +101,22 @@ class SnapshotKeeper:
 
     def keep(self, report: PassReport, now: float) -> None:
         """Writes a new snapshot after a good pass, and takes out of the old one what another pass has withdrawn."""
+        self._write(
+            report,
+            lambda before, source: take(report, source, now) or (before and without_withdrawn(before, report.outcomes)),
+        )
+
+    def forget(self, report: PassReport, withdrawals: Iterable[Withdrawal]) -> None:
+        """Takes out what the pass is about to withdraw, so that no `keepalive` brings it back while the pass lasts."""
+        self._write(report, lambda before, _: before and without(before, withdrawals))
+
+    def _write(self, report: PassReport, change: Callable[[Snapshot | None, Source], Snapshot | None]) -> None:
         source = source_of(report, self._scope)
         if source is None or report.dry_run:
             return
         try:
             before = self._file.before(source)
-            after = take(report, source, now) or (before and without_withdrawn(before, report.outcomes))
+            after = change(before, source)
             if after is not None and _worth_writing(before, after):
                 self._file.replace(after)
         except ConfigurationError as error:

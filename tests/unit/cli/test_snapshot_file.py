@@ -11,6 +11,7 @@ import pytest
 
 from eurekube_sync.cli.snapshot_file import SnapshotFile, SnapshotKeeper
 from eurekube_sync.errors import ConfigurationError, RegistryRejected
+from eurekube_sync.model import InstanceKey
 from eurekube_sync.scope import Scope
 from tests.unit.core.build import endpoint, key
 from tests.unit.core.fakes import FakeWorld
@@ -69,6 +70,25 @@ def test_a_bad_pass_writes_only_what_it_took_away(file: Path) -> None:
     pods(world, endpoint(2), endpoint(3))
     keep(world, file)
     assert set(SnapshotFile(str(file)).load().instances) == {key(2)}
+
+
+def test_what_a_pass_is_about_to_cancel_is_out_of_the_file_before(file: Path) -> None:
+    """A `keepalive` that meets the 404 meanwhile must not bring a dead pod back."""
+    world, keeper = article(), SnapshotKeeper(str(file), Scope())
+    keep(world, file, keeper=keeper)
+    pods(world, endpoint(2), endpoint(1, ready=False))
+    world.withdrawing = keeper.forget
+    at_the_call: list[set[InstanceKey]] = []
+
+    def look() -> None:
+        if world.wire.calls[-1] in (f"register {key(1)}", f"cancel {key(1)}"):
+            at_the_call.append(set(SnapshotFile(str(file)).load().up))
+
+    world.wire.then = look
+    world.run()
+    pods(world, endpoint(2))
+    world.run()
+    assert at_the_call == [{key(2)}] * 2
 
 
 def test_a_reader_sees_each_new_version(file: Path) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NoReturn, TypeVar
 
+from eurekube_sync.actions import Withdrawal
 from eurekube_sync.approval import Approval, PlanId
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.confirmation import Sightings
@@ -548,6 +549,7 @@ class FakeWorld:
         """By default every lease is due in every pass."""
         self.own_writes = OwnWrites(seconds=0)
         """By default each pass is a process of its own."""
+        self.withdrawing: Callable[[PassReport, Iterable[Withdrawal]], None] = lambda _report, _actions: None
         self.sightings: Sightings | None = None
         """The same."""
 
@@ -564,6 +566,7 @@ class FakeWorld:
             renewals=self.renewals,
             own_writes=self.own_writes,
             time_limit=TimeLimit(self.clock),
+            withdrawing=self.withdrawing,
             sightings=self.sightings or Sightings(),
         )
         settings = PassSettings(
