@@ -17,7 +17,6 @@ from eurekube_sync.errors import RegistryError, RegistryRejected, RegistryUnavai
 from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
 from eurekube_sync.observed import Unread
 from eurekube_sync.outcome import Outcome, Result, cause_of
-from eurekube_sync.ownership import Ownership
 from eurekube_sync.ports import Batched, Batches, Clock, Dated, Registry, Workers
 from eurekube_sync.renewals import RenewalLedger
 
@@ -37,14 +36,15 @@ class Applier:
         clock: Clock,
         workers: Workers,
         renewals: RenewalLedger,
-        ownership: Ownership | None,
+        ours: Callable[[ObservedInstance], bool] | None,
         deadline: Deadline,
     ) -> None:
+        """`ours` tells whose an instance is that stands under an id of ours; None: nothing may be changed."""
         self._registry = registry
         self._renewals = renewals
         self._clock = clock
         self._workers = workers
-        self._ownership = ownership
+        self._ours = ours
         self._deadline = deadline
         self._reads, self._changes = Streak(), Streak()
 
@@ -122,14 +122,14 @@ class Applier:
             and outcome.status is outcome.action.heal.status
             and not (outcome.action.syncer is not None and outcome.action.syncer in barred)
         ]
-        if batches is None or self._ownership is None or not lacking:
+        if batches is None or self._ours is None or not lacking:
             return []
-        holds = self._ownership.holds
+        ours = self._ours
 
         def level(chunk: Sequence[tuple[Outcome, Instance]]) -> list[Outcome]:
             if self._give_up(self._changes):
                 return []
-            answers = batches.level([self._dated(wanted) for _, wanted in chunk], ours=holds)
+            answers = batches.level([self._dated(wanted) for _, wanted in chunk], ours=ours)
             return [
                 replace(outcome, result=Result.CONFLICT, detail=_ANOTHERS, lacking=False)
                 for (outcome, _), answer in zip(chunk, answers, strict=True)
@@ -204,10 +204,10 @@ class Applier:
         return ended
 
     def _cancel_many(self, batches: Batches, chunk: Sequence[Cancel]) -> list[Outcome | None]:
-        assert self._ownership is not None  # a pass that does not know who it is plans renewals alone
+        assert self._ours is not None  # a pass that does not know who it is plans renewals alone
         for action in chunk:
             self._renewals.drop(action.key)
-        answers = batches.cancel([action.key for action in chunk], ours=self._ownership.holds)
+        answers = batches.cancel([action.key for action in chunk], ours=self._ours)
         return [
             Outcome(action=action, result=Result.DONE) if answer is Batched.DONE else None
             for action, answer in zip(chunk, answers, strict=True)
@@ -275,7 +275,7 @@ class Applier:
             if action.status is not None:
                 raise
             stands = None  # the registry cannot be read at all; the 404 of the renewal is an uncached answer too
-        if stands is not None and not (self._ownership and self._ownership.holds(stands)):
+        if stands is not None and not (self._ours and self._ours(stands)):
             return Outcome(action=action, result=Result.CONFLICT, detail=_ANOTHERS)
         self._register(action.heal, stored=stands.last_dirty_timestamp if stands else 0)
         return _registered(action)
@@ -288,9 +288,9 @@ class Applier:
             raise RegistryRejected("Eureka took the registration, but does not know the instance a moment later")
 
     def _cancel(self, action: Cancel) -> Outcome:
-        assert self._ownership is not None  # a pass that does not know who it is plans renewals alone
+        assert self._ours is not None  # a pass that does not know who it is plans renewals alone
         self._renewals.drop(action.key)
-        self._registry.cancel(action.key, ours=self._ownership.holds)  # a 404 is as good
+        self._registry.cancel(action.key, ours=self._ours)  # a 404 is as good
         return Outcome(action=action, result=Result.DONE)
 
 

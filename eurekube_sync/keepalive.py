@@ -16,7 +16,7 @@ from eurekube_sync.apply import Applier
 from eurekube_sync.deadline import Deadline, TimeLimit
 from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.model import Complete, Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef, Unknown
-from eurekube_sync.observed import Observed, held_by_owner, observe
+from eurekube_sync.observed import Observed, held_by_owner, is_ours, observe
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.ownership import CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.plan import Blocked, Obstacle, Plan, plan_renewals, sorted_plan
@@ -62,7 +62,11 @@ def keepalive(world: RegistryWorld, settings: KeepaliveSettings, load: LoadSnaps
     listed = world.registry.list_instances()
     snapshot, refused = _load(world, settings, load)
     ownership = snapshot.ownership if snapshot else Ownership(owner=settings.owner, cluster=settings.cluster or "")
-    applier = Applier(world.registry, world.clock, world.workers, world.renewals, ownership, deadline)
+
+    def ours(instance: ObservedInstance) -> bool:
+        return is_ours(instance, ownership, settings.scope)
+
+    applier = Applier(world.registry, world.clock, world.workers, world.renewals, ours, deadline)
 
     registry = listed if isinstance(listed, Unknown) else Complete(data=observe(listed, ownership, settings.scope))
     clashes: tuple[str, ...] = ()
@@ -70,14 +74,14 @@ def keepalive(world: RegistryWorld, settings: KeepaliveSettings, load: LoadSnaps
         plan = _plan_blind(snapshot)
     else:
         assert isinstance(listed, Complete)
-        ours = [one for one in held_by_owner(listed, settings.owner, settings.scope) if _chosen(one, settings)]
+        bearing = [one for one in held_by_owner(listed, settings.owner, settings.scope) if _chosen(one, settings)]
         if snapshot is not None and settings.cluster is None:
             clashes = registry.data.clashes  # whose snapshot is it? Until --cluster says so, nothing is brought back
         lost = {} if snapshot is None or clashes else _missing(snapshot, registry.data)
         registry = Complete(data=registry.data.refreshed(applier.read(lost)))
         if _absent(lost, registry.data):
             snapshot, refused = _load(world, settings, load)
-        plan = _plan(ours, snapshot if not clashes else None, lost, registry.data, world.clock.now())
+        plan = _plan(bearing, snapshot if not clashes else None, lost, registry.data, world.clock.now())
 
     def still_up() -> Mapping[InstanceKey, Instance]:
         now, _ = _load(world, settings, load)

@@ -52,7 +52,7 @@ class Observed:
 
     def narrowed(self, scope: Scope) -> Observed:
         """The same in a scope that knows more by now: what turned out to be somebody else's is `others`."""
-        theirs = {key: i for key, i in self.ours.items() if not _ours(i, self.ownership, scope)}
+        theirs = {key: i for key, i in self.ours.items() if not is_ours(i, self.ownership, scope)}
         ours = {key: i for key, i in self.ours.items() if key not in theirs}
         return replace(self, scope=scope, ours=ours, others={**self.others, **theirs})
 
@@ -64,7 +64,7 @@ class Observed:
             ours.pop(key, None)
             others.pop(key, None)
             if instance is not None:
-                (ours if _ours(instance, self.ownership, self.scope) else others)[key] = instance
+                (ours if is_ours(instance, self.ownership, self.scope) else others)[key] = instance
         return replace(self, ours=ours, others=others)
 
 
@@ -75,10 +75,10 @@ def observe(registry: Complete[tuple[ObservedInstance, ...]], ownership: Ownersh
     clashes: set[str] = set()
     listed: dict[SyncerRef, int] = {}
     for instance in registry.data:
-        if _ours(instance, ownership, scope):
+        if is_ours(instance, ownership, scope):
             ours[instance.key] = instance
             syncer = syncer_of(instance)
-            assert syncer is not None  # _ours has read it
+            assert syncer is not None  # is_ours has read it
             listed[syncer] = listed.get(syncer, 0) + (not is_gone(instance))
         else:
             others[instance.key] = instance
@@ -89,7 +89,8 @@ def observe(registry: Complete[tuple[ObservedInstance, ...]], ownership: Ownersh
     )
 
 
-def _ours(instance: ObservedInstance, ownership: Ownership, scope: Scope) -> bool:
+def is_ours(instance: ObservedInstance, ownership: Ownership, scope: Scope) -> bool:
+    """Whether a pass may change the instance: owner and cluster match, and its syncer is in scope."""
     syncer = syncer_of(instance)
     return syncer is not None and ownership.holds(instance) and scope.covers(syncer)
 

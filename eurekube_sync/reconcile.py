@@ -37,7 +37,7 @@ from eurekube_sync.model import (
     SyncerStatus,
     Unknown,
 )
-from eurekube_sync.observed import Observed, held_by_owner, keys_by_syncer, observe
+from eurekube_sync.observed import Observed, held_by_owner, is_ours, keys_by_syncer, observe
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ownership import CLASS, Ownership
@@ -134,11 +134,11 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     listed = world.registry.list_instances()
 
     if isinstance(identity, Unknown):
-        deadline.stage(_RENEWING)
+        deadline.stage(_SETTLING)
         return _renew_all(world, settings, deadline, listed, identity)
     ownership = Ownership(owner=settings.owner, cluster=identity.data)
     scope, syncers = _choose(world, settings, deadline)
-    applier = _applier(world, ownership, deadline)
+    applier = _applier(world, ownership, scope, deadline)
     remembered = world.own_writes.recent(world.clock.monotonic())
     registry: Complete[Observed] | Unknown = (
         listed
@@ -148,12 +148,15 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     cancelled = frozenset(key for key, wrote in remembered.items() if wrote is None)
     renewed = [] if settings.dry_run else _renew_ours(world, applier, registry, cancelled)
     if isinstance(registry, Complete) and registry.data.clashes:
-        return _refuse(settings, deadline, registry, renewed, unread_cluster(identity), world.clock.now())
+        deadline.stage(_SETTLING)
+        outcomes = _renew_the_rest(applier, Outcomes.of(renewed))
+        return _refuse(settings, deadline, registry, outcomes, unread_cluster(identity), world.clock.now())
 
     deadline.stage(_READING)
     marked = frozenset(keys_by_syncer(registry.data)) if isinstance(registry, Complete) else frozenset()
     view = read_cluster(world.cluster, identity, scope, marked, syncers)
     scope = scope.knowing(view.syncers)
+    applier = _applier(world, ownership, scope, deadline)
     desired = claim_all(view, Naming(ownership=ownership, lease=settings.lease), scope)
     if isinstance(registry, Complete):
         registry = Complete(data=registry.data.narrowed(scope))
@@ -205,8 +208,12 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     )
 
 
-def _applier(world: World, ownership: Ownership | None, deadline: Deadline) -> Applier:
-    return Applier(world.registry, world.clock, world.workers, world.renewals, ownership, deadline)
+def _applier(world: World, ownership: Ownership | None, scope: Scope, deadline: Deadline) -> Applier:
+    def ours(instance: ObservedInstance) -> bool:
+        return ownership is not None and is_ours(instance, ownership, scope)
+
+    may_change = ours if ownership is not None else None
+    return Applier(world.registry, world.clock, world.workers, world.renewals, may_change, deadline)
 
 
 def _choose(world: World, settings: PassSettings, deadline: Deadline) -> tuple[Scope, Listed[SyncerObject] | None]:
@@ -327,7 +334,7 @@ def _renew_all(
     view, now = unread_cluster(identity), world.clock.now()
     if isinstance(listed, Unknown):
         return PassReport(dry_run=settings.dry_run, at=now, plan=Plan(), registry=listed, view=view)
-    applier = _applier(world, None, deadline)
+    applier = _applier(world, None, settings.scope, deadline)
     ours = held_by_owner(listed, settings.owner, settings.scope)
     plan = plan_renewals(ours, f"the cluster could not be read: {identity.cause}", now=world.clock.now())
     outcomes = Outcomes.of([] if settings.dry_run else applier.renew(plan.of(Renew)))
@@ -348,7 +355,7 @@ def _refuse(
     settings: PassSettings,
     deadline: Deadline,
     registry: Complete[Observed],
-    renewed: list[Outcome],
+    outcomes: Outcomes,
     view: ClusterView,
     now: float,
 ) -> PassReport:
@@ -360,6 +367,6 @@ def _refuse(
         registry=registry,
         view=view,
         clashes=registry.data.clashes,
-        outcomes=Outcomes.of(renewed),
+        outcomes=outcomes,
         cut_short=deadline.cut_short,
     )

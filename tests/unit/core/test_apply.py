@@ -39,7 +39,7 @@ class Bench:
             self.clock,
             InTurn(),
             RenewalLedger(period=0, slack=0),
-            OWNERSHIP,
+            OWNERSHIP.holds,
             Deadline(self.clock, self.seconds),
         )
 
@@ -135,7 +135,7 @@ def test_a_lease_is_as_old_as_the_pass_that_renewed_it(bench: Bench) -> None:
 
     def one_pass() -> Applier:
         deadline = Deadline(bench.clock, bench.seconds)
-        return Applier(bench.registry, bench.clock, InTurn(), ledger, OWNERSHIP, deadline)
+        return Applier(bench.registry, bench.clock, InTurn(), ledger, OWNERSHIP.holds, deadline)
 
     bench.registry.put(stored(instance()))
     bench.wire.then = lambda: bench.clock.sleep(50)

@@ -159,6 +159,23 @@ def test_renewals_that_their_stage_left_over_get_the_time_that_is_left() -> None
     assert world.wire.verbs().count("renew") > 50 * 0.8
 
 
+@pytest.mark.parametrize("trouble", ["identity", "clash"])
+def test_a_pass_that_can_only_renew_has_all_its_time_for_it(trouble: str) -> None:
+    """What a slow Eureka leaves over in the stage of renewals is not left for the next pass."""
+    world = FakeWorld()
+    world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 51))), syncer())
+    world.run()
+    world.later(60)
+    if trouble == "identity":
+        world.cluster.uid = DENIED
+    else:
+        world.registry.put(stored(instance(99), metadata={OWNER: "prod", CLUSTER: "another", SYNCER: "rating/rating"}))
+    slow(world, "renew", 1)
+    report = world.run(deadline=60)
+    assert {f"renew {key(number)}" for number in range(1, 51)} <= set(world.wire.calls)
+    assert not report.outcomes.failures
+
+
 def test_no_instance_goes_while_its_successor_cannot_even_be_read(world: FakeWorld) -> None:
     """A blocked add is a failed one."""
     world.run()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.confirmation import Sightings
 from eurekube_sync.model import ObservedInstance, SyncerObject, SyncerRef
-from eurekube_sync.ownership import CLASS, syncer_of
+from eurekube_sync.ownership import CLASS, SYNCER, syncer_of
 from eurekube_sync.scope import Scope, Shard, parse_selector
 from eurekube_sync.syncer import CLEANUP_FINALIZER
 
@@ -247,6 +247,27 @@ def test_an_older_instance_of_another_scope_is_a_conflict(world: FakeWorld) -> N
     conflict = status.condition("Conflict") if status else None
     assert conflict is not None
     assert f"syncer {NS}/a, stands under our id" in conflict.message
+
+
+def test_what_another_scope_registers_under_our_id_meanwhile_is_not_written_over(world: FakeWorld) -> None:
+    """The list shows ours, whose lease has lapsed; before it is healed, the other installation has come."""
+    a = SyncerRef(NS, "a")
+    touches(world, Scope(selector=TEAM_A))
+    theirs = dict(world.registry.held)
+    world.registry.held.clear()
+    world.cluster.apply(labelled(syncer("c", selector={"service": "a"}), team="b"))
+    relabel(world, "a", team="x")
+    del world.cluster.syncers[a]
+    touches(world, Scope(selector=TEAM_B))
+    world.cluster.apply(labelled(syncer("a", selector={"service": "a"}), team="a"))
+    world.registry.cached_for(600)
+    ours = world.registry.held
+    for one in theirs:
+        del ours[one]
+    world.wire.then = lambda: ours.update(theirs) if world.wire.calls[-1].startswith("renew A") else None
+    touches(world, Scope(selector=TEAM_B))
+    assert world.wire.calls[-1].startswith("read_instance A"), "it was about to be healed"
+    assert ours[next(iter(theirs))].metadata[SYNCER] == str(a)
 
 
 # --- Two installations at once -------------------------------------------------------------------------------------

@@ -22,12 +22,13 @@ from eurekube_sync.eureka.peers import EurekaPeers
 from eurekube_sync.eureka.replication import decode_answers, decode_status
 from eurekube_sync.eureka.rests import Rests
 from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.model import InstanceKey, InstanceStatus
+from eurekube_sync.model import InstanceKey, InstanceStatus, SyncerRef
 from eurekube_sync.ports import Batched, Dated, Registry
 from eurekube_sync.reconcile import PassReport
+from eurekube_sync.scope import Scope
 from eurekube_sync.workers import InTurn
 from tests.unit.core import fakes
-from tests.unit.core.build import OWNERSHIP, endpoint, instance, key, piece, service, syncer
+from tests.unit.core.build import NS, OWNERSHIP, endpoint, instance, key, piece, service, syncer
 
 NAMES = ("http://one:8761/eureka", "http://two:8761/eureka", "http://three:8761/eureka")
 NOW = 2_000_000_000_000
@@ -664,6 +665,17 @@ class TestPasses:
             story.run()
         assert story.held() == [{key(1), key(2)}, set()]
         assert story.site.servers[0].sent() == ["Heartbeat"] * 2
+
+    def test_what_another_scope_holds_on_one_server_is_not_cancelled_there(self) -> None:
+        """The same id, under a syncer that is not ours to serve: only our own copy goes."""
+        story = Story()
+        story.world.scope = Scope(namespaces=frozenset({NS}))
+        story.run()
+        one = instance(1, ref=SyncerRef("elsewhere", "cart"))
+        story.site.servers[1].client.register(replace(one, key=key(1)), dirty_timestamp=NOW)
+        story.world.cluster.apply(piece(endpoint(2)))
+        story.run()
+        assert story.held() == [{key(2)}, {key(1), key(2)}]
 
     def test_a_person_s_out_of_service_is_not_carried_over_as_up(self) -> None:
         """What a person took out on one server does not come up on the other."""
