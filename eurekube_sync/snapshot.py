@@ -104,12 +104,12 @@ def take(report: PassReport, source: Source, now: float) -> Snapshot | None:
 
 def without(snapshot: Snapshot, withdrawals: Iterable[Withdrawal]) -> Snapshot:
     """The same without what is to be cancelled, and DOWN what is to be turned DOWN."""
-    instances = dict(snapshot.instances)
-    for action in withdrawals:
-        if isinstance(action, Cancel):
-            instances.pop(action.key, None)
-        elif action.key in instances:
-            instances[action.key] = replace(instances[action.key], status=InstanceStatus.DOWN)
+    going = {action.key: isinstance(action, Cancel) for action in withdrawals}
+    instances = {
+        key: replace(one, status=InstanceStatus.DOWN) if key in going else one
+        for key, one in snapshot.instances.items()
+        if not going.get(key, False)
+    }
     return snapshot if instances == snapshot.instances else replace(snapshot, instances=instances)
 
 

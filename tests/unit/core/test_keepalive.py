@@ -13,6 +13,7 @@ from eurekube_sync.errors import ConfigurationError, RegistryUnavailable
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.keepalive import KeepaliveSettings, RegistryWorld, keepalive
 from eurekube_sync.model import Cause, Complete, Instance, ObservedInstance, SyncerRef, Unknown
+from eurekube_sync.outcome import Result
 from eurekube_sync.ownership import CLUSTER as CLUSTER_MARK
 from eurekube_sync.ownership import OWNER as OWNER_MARK
 from eurekube_sync.reconcile import PassReport
@@ -267,6 +268,19 @@ def test_what_run_cancels_during_the_pass_does_not_come_back(listed: bool) -> No
     report = run(world, load)
     assert world.wire.writes() == [f"register {key(2)}"]
     assert code(report) is ExitCode.OK
+
+
+def test_what_comes_to_stand_under_our_id_meanwhile_is_not_written_over() -> None:
+    """The list shows ours, whose lease has lapsed; before it is brought back, another has come."""
+    world = FakeWorld(cache=30)
+    world.registry.put(stored(instance(1)))
+    world.registry.list_instances()
+    world.registry.held.clear()
+    other = stored(instance(1), metadata={OWNER_MARK: "other"})
+    world.wire.then = lambda: world.registry.put(other) if world.wire.verbs()[-1] == "renew" else None
+    report = run(world, lambda: snapshot(instance(1)))
+    assert world.wire.writes() == []
+    assert report.outcomes.by_key[key(1)].result is Result.CONFLICT
 
 
 def test_what_run_cancels_on_one_server_after_the_other_is_not_brought_back_there() -> None:

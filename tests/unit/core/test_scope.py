@@ -266,7 +266,7 @@ def test_what_another_scope_registers_under_our_id_meanwhile_is_not_written_over
         del ours[one]
     world.wire.then = lambda: ours.update(theirs) if world.wire.calls[-1].startswith("renew A") else None
     touches(world, Scope(selector=TEAM_B))
-    assert world.wire.calls[-1].startswith("read_instance A"), "it was about to be healed"
+    assert "read_instance" in world.wire.verbs(), "it was about to be healed"
     assert ours[next(iter(theirs))].metadata[SYNCER] == str(a)
 
 
