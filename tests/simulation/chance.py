@@ -30,6 +30,8 @@ def story(seed: int) -> Story:
     elif kind < 0.15:
         troubles, more = _outage(chance, apps, ends)
         happenings += more
+    elif kind < 0.19:
+        happenings += _two_apps(chance, apps, ends)
     ends = max(ends, over(happenings, troubles))
     happenings += _good_end(happenings, ends)
     return Story(
@@ -145,6 +147,15 @@ _PROGRAM_KINDS = (
     Kind.PAUSE_AFTER,
     Kind.STOP,
 )
+
+
+def _two_apps(chance: random.Random, apps: list[str], ends: float) -> list[e.Event]:
+    """The same pods are two apps, and a person puts one of their instances out of service."""
+    app, at = chance.choice(apps), round(chance.uniform(3, ends - QUIET - 40), 1)
+    return [
+        e.SyncerApplied(at=at, name=f"{app}-next", app=app, app_name="fresh"),
+        *(e.PersonOverrides(at=at + 20, which=number) for number in range(2)),
+    ]
 
 
 def _flap(chance: random.Random, apps: list[str], ends: float) -> list[e.Event]:

@@ -172,6 +172,8 @@ class Judge:
             if seen or not fresh:
                 raise Violation("stranger", f"{key} is somebody else's, and was {_change(was, stands)}")
             return
+        if key not in view.looked:
+            raise Violation("unseen", f"{key} was {_change(was, stands) if was else 'registered'} without a look at it")
         if stands is not None and not self.ours(stands):
             raise Violation("stranger", f"{key} is ours, and was made somebody else's")
         if was is not None and _is_up(was) and not _is_up(stands):
