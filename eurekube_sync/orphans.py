@@ -128,6 +128,10 @@ class _OneCluster:
     def batching(self) -> None:
         """Nobody asks."""
 
+    def unreached(self) -> tuple[str, ...]:
+        """The registry's."""
+        return self._registry.unreached()
+
     def register(self, instance: Instance, *, dirty_timestamp: int) -> NoReturn:
         """A dry run writes nothing; nor do the next two."""
         raise NotImplementedError
@@ -165,7 +169,7 @@ def find_orphans(
         raise registry_error(report.registry)
     assert report.desired is not None  # both were read, and the clashes were left out
     observed, desired = report.registry.data, report.desired
-    held = {action.key for action in report.held.withdrawals} if report.held else set()
+    held = {one.key: hold.why for hold in report.held.holds for one in hold.withdrawals} if report.held else {}
     actions = {action.key: action for action in report.plan.actions}
     found: list[Orphan] = []
     for key, one in sorted(observed.ours.items()):
@@ -181,7 +185,7 @@ def find_orphans(
         if others:
             fate, what = Fate.RENEW, "`run` does nothing but renew while another cluster uses this owner"
         elif report.held and key in held:
-            fate, what = Fate.HOLD, f"held by the brake: {report.held.reason}; run --approve {report.held.plan_id}"
+            fate, what = Fate.HOLD, f"held by the brake: {held[key]}; run --approve {report.held.plan_id}"
         else:
             fate, what = _fate(actions[key])
         found.append(Orphan(instance=one, kind=kind, fate=fate, why=f"{why}; {what}"))

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.values import Duration, NamespacePairs, Namespaces, Owner, Part, Percent, Selector, SyncerClass
 from eurekube_sync.scope import Scope, Shard
 from eurekube_sync.syncer import Expression
@@ -254,7 +255,30 @@ def lease_options(command: F) -> F:
 
 
 def brake_options(command: F) -> F:
-    """Where the brake takes hold."""
+    """Where the brake takes hold; the command gets them as one `BrakeLimits`, named `brake`."""
+
+    @wraps(command)
+    def collected(
+        *,
+        brake_percent: float,
+        brake_count: int,
+        brake_ceiling: int,
+        brake_apps_percent: float,
+        brake_apps: int,
+        brake_confirm: float,
+        **given: Any,
+    ) -> Any:
+        brake = BrakeLimits(
+            loss_percent=brake_percent,
+            loss_floor=brake_count,
+            loss_ceiling=brake_ceiling,
+            apps_percent=brake_apps_percent,
+            apps_floor=brake_apps,
+            confirm_after=brake_confirm,
+        )
+        return command(brake=brake, **given)
+
+    decorated: Any = collected
     for decorate in reversed(
         (
             option("--brake-percent", type=Percent(), default=30.0, help="Hold above this, and ..."),
@@ -273,14 +297,19 @@ def brake_options(command: F) -> F:
                 default="20s",
                 help="An app that goes to nothing without evidence waits for a pass this much later; 0: for none.",
             ),
-            option(
-                "--approve",
-                metavar="PLAN_ID|FILE",
-                default=None,
-                help="Release held removals: this very set of them, as a dry run or a held pass named it; or, of a "
-                "dry run saved with -o json, what is still planned.",
-            ),
         )
     ):
-        command = decorate(command)
-    return command
+        decorated = decorate(decorated)
+    result: F = decorated
+    return result
+
+
+def approve_option(command: F) -> F:
+    """What a person releases."""
+    return option(
+        "--approve",
+        metavar="PLAN_ID|FILE",
+        default=None,
+        help="Release held removals: this very set of them, as a dry run or a held pass named it; or, of a "
+        "dry run saved with -o json, what is still planned.",
+    )(command)

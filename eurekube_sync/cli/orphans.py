@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
+from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.connect import Connection, connect
 from eurekube_sync.cli.eureka_access import EurekaAccess, eureka_access_options
 from eurekube_sync.cli.logs import set_up_logs
 from eurekube_sync.cli.options import (
+    brake_options,
     call_options,
     cluster_options,
     eureka_options,
@@ -32,6 +34,7 @@ from eurekube_sync.scope import Scope
 @cluster_options
 @scope_options
 @call_options
+@brake_options
 @option("--detailed-exitcode", is_flag=True, help=f"Exit {ExitCode.CHANGES_PENDING} when there are orphans.")
 @report_options
 def command(
@@ -44,6 +47,7 @@ def command(
     scope: Scope,
     concurrency: int,
     call_timeout: float,
+    brake: BrakeLimits,
     detailed_exitcode: bool,
     output: str,
     log_format: str,
@@ -55,7 +59,7 @@ def command(
     Writes nothing. While part of the cluster cannot be read it says what is unknown, and never that there are none.
     """
     set_up_logs(as_json=log_format == "json", verbose=verbose)
-    settings = PassSettings(owner=owner, scope=scope, dry_run=True)
+    settings = PassSettings(owner=owner, scope=scope, brake=brake, dry_run=True)
     connection = Connection(
         eureka_url=eureka_url,
         eureka_access=eureka_access,

@@ -13,6 +13,7 @@ from eurekube_sync.cli.connect import Connection, connect
 from eurekube_sync.cli.eureka_access import EurekaAccess, eureka_access_options
 from eurekube_sync.cli.logs import set_up_logs
 from eurekube_sync.cli.options import (
+    approve_option,
     batch_option,
     brake_options,
     call_options,
@@ -54,6 +55,7 @@ from eurekube_sync.scope import Scope
 )
 @lease_options
 @brake_options
+@approve_option
 @option(
     "--snapshot",
     metavar="FILE",
@@ -83,12 +85,7 @@ def command(
     lease_duration: float,
     renewal_interval: float,
     registry_cache: float,
-    brake_percent: float,
-    brake_count: int,
-    brake_ceiling: int,
-    brake_apps_percent: float,
-    brake_apps: int,
-    brake_confirm: float,
+    brake: BrakeLimits,
     approve: str | None,
     snapshot: str | None,
     output: str,
@@ -108,14 +105,7 @@ def command(
         owner=owner,
         scope=scope,
         lease=LeaseTimes(int(renewal_interval), int(lease_duration)),
-        brake=BrakeLimits(
-            loss_percent=brake_percent,
-            loss_floor=brake_count,
-            loss_ceiling=brake_ceiling,
-            apps_percent=brake_apps_percent,
-            apps_floor=brake_apps,
-            confirm_after=brake_confirm,
-        ),
+        brake=brake,
         approved=read_approval(approve) if approve else None,
         dry_run=dry_run,
         deadline=pass_timeout,

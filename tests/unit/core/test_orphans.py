@@ -15,7 +15,7 @@ from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ownership import CLUSTER, SYNCER
 from eurekube_sync.reconcile import PassSettings, World
 from eurekube_sync.renewals import RenewalLedger
-from eurekube_sync.scope import Scope
+from eurekube_sync.scope import Scope, Shard, parse_selector
 from eurekube_sync.workers import InTurn
 
 from .build import NS, OWNER, TERMINATING, endpoint, foreign, instance, key, piece, service, stored, syncer
@@ -197,6 +197,57 @@ def test_a_syncer_of_somebody_elses_class_leaves_no_orphans() -> None:
     world.cluster.apply(syncer("other", syncerClass="second"))
     world.registry.put(stored(instance(8, ref=SyncerRef(NS, "other"))))
     assert look(world).found == ()
+
+
+OTHER = SyncerRef(NS, "other")
+MINE = Scope(shard=Shard(index=1 - Shard(index=1, count=2).holds(OTHER), count=2))
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        Scope(selector=parse_selector("team=a")),
+        Scope(selector=parse_selector("!team")),
+        Scope(syncer_class="first"),
+        MINE,
+        Scope(namespaces=frozenset({"shop"})),
+        Scope(namespaces=frozenset({"shop", NS}), selector=parse_selector("team=a")),
+    ],
+    ids=["selector", "no label", "class", "shard", "namespaces", "both"],
+)
+@pytest.mark.parametrize("deleted", [None, 1.0], ids=["living", "deleting"])
+@pytest.mark.parametrize("partial", [False, True], ids=["all read", "one namespace unread"])
+def test_one_that_exists_and_is_not_in_scope_is_somebody_elses(
+    scope: Scope, deleted: float | None, partial: bool
+) -> None:
+    """In every form of a scope; also while another namespace of it cannot be listed, and until its finalizer is off."""
+    world = settled()
+    there = replace(syncer("other"), labels={"team": "b"}, deleted=deleted, finalizers=("somebody/else",))
+    world.cluster.apply(replace(there, spec={**there.spec, "syncerClass": "second"}))
+    world.registry.put(stored(instance(8, ref=OTHER)))
+    if partial:
+        world.cluster.unknown[("syncers", "shop")] = DENIED
+    found = look(world, scope)
+    assert key(8) not in {one.instance.key for one in found.found}
+    world.scope = scope
+    world.run()
+    assert key(8) in world.registry.held
+    assert not [call for call in world.wire.writes() if str(key(8)) in call]
+
+
+def test_one_that_is_gone_is_an_orphan_of_every_scope_that_its_name_falls_into() -> None:
+    """Labels and class are gone with it: nobody is left whose it could be."""
+    for scope, falls in (
+        (Scope(selector=parse_selector("team=a")), True),
+        (Scope(syncer_class="first"), True),
+        (MINE, False),
+        (Scope(shard=Shard(index=1 - MINE.shard.index, count=2)) if MINE.shard else Scope(), True),
+        (Scope(namespaces=frozenset({"shop"})), False),
+        (Scope(namespaces=frozenset({NS})), True),
+    ):
+        world = settled()
+        world.registry.put(stored(instance(8, ref=OTHER)))
+        assert (key(8) in {one.instance.key for one in look(world, scope).found}) is falls, scope
 
 
 def test_without_eureka_or_the_clusters_identity_nothing_can_be_said() -> None:
