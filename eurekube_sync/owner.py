@@ -18,7 +18,16 @@ from eurekube_sync.desired import Desired, claim_all
 from eurekube_sync.errors import ClusterError, ConfigurationError, StillRenewed
 from eurekube_sync.exit_codes import ExitCode, cluster_error, of_error, of_failures, registry_error
 from eurekube_sync.instance import Naming
-from eurekube_sync.model import ClusterView, InstanceKey, LeaseTimes, ObservedInstance, SyncerObject, SyncerRef, Unknown
+from eurekube_sync.model import (
+    Cause,
+    ClusterView,
+    InstanceKey,
+    LeaseTimes,
+    ObservedInstance,
+    SyncerObject,
+    SyncerRef,
+    Unknown,
+)
 from eurekube_sync.moves import (
     Address,
     Adoption,
@@ -40,7 +49,7 @@ from eurekube_sync.scope import ANY, Scope
 from eurekube_sync.settle import put_finalizers_on
 from eurekube_sync.syncer import CLEANUP_FINALIZER
 from eurekube_sync.transfer import Tell, Transfer, silent
-from eurekube_sync.view import read_cluster, unknown_sources
+from eurekube_sync.view import read_cluster, read_syncers, unknown_sources
 
 RENEWAL_INTERVAL = 30.0
 """Seconds between two renewals of what `release` keeps alive."""
@@ -81,6 +90,8 @@ class OwnerReport:
     errors: tuple[ClusterError, ...] = ()
     """Writes to Kubernetes that failed."""
     stopped: bool = False
+    unreached: tuple[str, ...] = ()
+    """Eureka servers on which something may stand that was not seen, or not cancelled."""
 
     @property
     def code(self) -> ExitCode:
@@ -90,7 +101,21 @@ class OwnerReport:
             return ExitCode.CUT_SHORT
         if failures:
             return of_failures([one.cause for one in failures], succeeded=len(self.affected) - len(failures))
-        return of_error(self.errors[0]) if self.errors else ExitCode.OK
+        if self.errors:
+            return of_error(self.errors[0])
+        return ExitCode.ACTIONS_FAILED if self.unreached and not self.dry_run else ExitCode.OK
+
+
+def told_whole(world: OwnerWorld, report: OwnerReport) -> OwnerReport:
+    """The same with what no peer that was called can tell: which were away."""
+    away = world.registry.unreached()
+    if not away:
+        return report
+    sentence = (
+        f"{', '.join(away)} could not be reached: what stands there is left until it lapses; give the command again "
+        "when it is back"
+    )
+    return replace(report, unreached=away, sentences=(*report.sentences, sentence))
 
 
 # --- adopt -----------------------------------------------------------------------------------------------------------
@@ -213,7 +238,8 @@ def release_instances(
     released = [one for one in affected if one.result is Result.DONE]
     more = _wanted_still(world, ownership, moves)
     if keepalive is not None and released:
-        more = (*more, *_keep_alive(world, [one.instance.key for one in released], keepalive))
+        done = {one.instance.key for one in released}
+        more = (*more, *_keep_alive(world, [move for move in moves if move.target in done], keepalive))
     lives = (_lives([one.instance for one in released]),) if released else ()
     return OwnerReport(
         command="owner release",
@@ -225,22 +251,23 @@ def release_instances(
     )
 
 
-def _keep_alive(world: OwnerWorld, keys: Sequence[InstanceKey], seconds: float) -> list[str]:
-    """Renews until the time is over; gives what went wrong."""
+def _keep_alive(world: OwnerWorld, moves: Sequence[Move], seconds: float) -> list[str]:
+    """Renews until the time is over what is still nobody's; gives what went wrong."""
     begun = world.clock.monotonic()
-    transfer, standing = world.transfer, list(keys)
-    failed: dict[InstanceKey, str] = {}
+    transfer, standing = world.transfer, list(moves)
+    failed: list[tuple[InstanceKey, str]] = []
     while standing and (left := begun + seconds - world.clock.monotonic()) > 0 and not world.clock.stopping():
         world.tell("keeping them alive", seconds - left, seconds)
         world.clock.sleep(min(left, RENEWAL_INTERVAL))
         if world.clock.stopping():
             break
-        answers = transfer.renew(standing)
-        failed = {key: str(answer) for key, answer in answers.items() if isinstance(answer, Exception)}
-        standing = [key for key, answer in answers.items() if answer is not False]
-    sentences = [f"{len(keys) - len(standing)} of them went meanwhile"] if len(standing) < len(keys) else []
+        answers = list(zip(standing, transfer.renew_made(standing), strict=True))
+        failed = [(move.target, str(answer)) for move, answer in answers if isinstance(answer, Exception)]
+        standing = [move for move, answer in answers if answer is not False]
+    lost = len(moves) - len(standing)
+    sentences = [f"{lost} of them went meanwhile, or are somebody else's by now"] if lost else []
     if failed:
-        key, why = next(iter(failed.items()))
+        key, why = failed[0]
         sentences.append(f"{len(failed)} could not be renewed the last time, such as {key}: {why}")
     return sentences
 
@@ -273,10 +300,19 @@ class Purge:
     """What is to be purged, for a person to look at."""
 
     ownership: Ownership
+    scope: Scope
     standing: tuple[ObservedInstance, ...]
     listed: tuple[ObservedInstance, ...]
     renewed_ago: float | None
     """Seconds since somebody renewed one of them; None: there is none."""
+
+    @property
+    def whose(self) -> str:
+        """In words."""
+        shown = f"owner {self.ownership.owner} and cluster {self.ownership.cluster}"
+        if self.scope.namespaces is not None:
+            shown += f", namespace {', '.join(sorted(self.scope.namespaces))}"
+        return f"{shown}, {self.scope}" if str(self.scope) else shown
 
     @property
     def warning(self) -> str | None:
@@ -289,23 +325,26 @@ class Purge:
         )
 
 
-def look_before_purge(world: OwnerWorld, *, owner: str, cluster: str | None) -> Purge:
-    """All that is ours, from Eureka alone."""
+def look_before_purge(world: OwnerWorld, *, owner: str, cluster: str | None, scope: Scope) -> Purge:
+    """All that is ours, from Eureka alone, of a scope that goes by names; what names no syncer is of the whole."""
     ownership = Ownership(owner=owner, cluster=cluster or identity(world))
     listed = tuple(_list(world))
-    standing = tuple(sorted((one for one in listed if ownership.holds(one)), key=lambda one: one.key))
-    return Purge(ownership=ownership, standing=standing, listed=listed, renewed_ago=_renewed_ago(world, standing))
+    whole = scope.namespaces is None and scope.shard is None
+    ours = (one for one in listed if ownership.holds(one))
+    covered = (one for one in ours if whole or ((syncer := syncer_of(one)) and scope.covers(syncer)))
+    standing = tuple(sorted(covered, key=lambda one: one.key))
+    ago = _renewed_ago(world, standing)
+    return Purge(ownership=ownership, scope=scope, standing=standing, listed=listed, renewed_ago=ago)
 
 
 def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
     """Cancels all of it, on every peer; then lets go the finalizers of syncers that are being deleted."""
     warning = (found.warning,) if found.warning else ()
-    whose = f"owner {found.ownership.owner} and cluster {found.ownership.cluster}"
     if dry_run:
         affected = [
             Affected(instance=one, target=None, syncer=syncer_of(one), why="all of ours goes") for one in found.standing
         ]
-        summary = f"dry run: {len(affected)} to cancel of {whose}"
+        summary = f"dry run: {len(affected)} to cancel of {found.whose}"
         return OwnerReport(
             command="owner purge", dry_run=True, summary=summary, affected=tuple(affected), sentences=warning
         )
@@ -314,7 +353,7 @@ def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
     errors: tuple[ClusterError, ...] = ()
     if world.cluster is not None and not any(one.failed for one in affected):
         finalizers, errors = _let_go(world, world.cluster, found)
-    nothing = f"nothing to purge: no instance is of {whose}"
+    nothing = f"nothing to purge: no instance is of {found.whose}"
     return OwnerReport(
         command="owner purge",
         dry_run=False,
@@ -335,9 +374,9 @@ def _renewed_ago(world: OwnerWorld, standing: Sequence[ObservedInstance]) -> flo
 
 def _let_go(world: OwnerWorld, cluster: Cluster, found: Purge) -> tuple[tuple[str, ...], tuple[ClusterError, ...]]:
     """Takes our finalizer off syncers that are being deleted and of which nothing stands, whoever registered it."""
-    listed = cluster.list_syncers(None)
+    listed = read_syncers(cluster, found.scope)
     sources = [listed.elsewhere, *listed.by_namespace.values()]
-    unread = next((source for source in sources if isinstance(source, Unknown)), None)
+    unread = next((one for one in sources if isinstance(one, Unknown) and one.cause is not Cause.NOT_READ), None)
     if unread is not None:
         return (f"finalizers were left: {unread.message}",), ()
     carrying = [
@@ -345,7 +384,7 @@ def _let_go(world: OwnerWorld, cluster: Cluster, found: Purge) -> tuple[tuple[st
         for source in sources
         if not isinstance(source, Unknown)
         for syncer in source.data
-        if CLEANUP_FINALIZER in syncer.finalizers
+        if CLEANUP_FINALIZER in syncer.finalizers and found.scope.covers(syncer.ref)
     ]
     gone = {one.key for one in found.standing}
     kept = {syncer_of(one) for one in found.listed if one.key not in gone and OWNER in one.metadata}

@@ -6,6 +6,7 @@ Safe to repeat and safe to cut: between any two calls every instance stands unde
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 
@@ -108,16 +109,21 @@ class Transfer:
             done += self.workers.each(cancel, instances[first : first + _AT_ONCE])
         return done
 
-    def renew(self, keys: Sequence[InstanceKey]) -> dict[InstanceKey, bool | RegistryError]:
-        """Renews each lease; False: Eureka holds none."""
+    def renew_made(self, moves: Sequence[Move]) -> list[bool | RegistryError]:
+        """Renews each target that still bears the marks of its move; False: it is gone, or somebody else's by now. In
+        doubt it is renewed."""
 
-        def renew(key: InstanceKey) -> bool | RegistryError:
+        def renew(move: Move) -> bool | RegistryError:
             try:
-                return self.registry.renew(key)
+                with suppress(RegistryError):
+                    stands = self.registry.read_instance(move.target)
+                    if stands is None or not move.made(stands):
+                        return False
+                return self.registry.renew(move.target)
             except RegistryError as error:
                 return error
 
-        return dict(zip(keys, self.workers.each(renew, keys), strict=True))
+        return self.workers.each(renew, moves)
 
     def _guard(self, move: Move, call: Callable[[Move], _Added], barred: Mapping[InstanceKey, str]) -> _Added:
         if move.source.key in barred:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from eurekube_sync.cli.connect import Connection, connect, connect_registry
 from eurekube_sync.cli.eureka_access import EurekaAccess, eureka_access_options
@@ -17,6 +18,7 @@ from eurekube_sync.cli.options import (
     cluster_options,
     eureka_options,
     eureka_url_option,
+    name_scope_options,
     option,
     report_options,
     scope_options,
@@ -38,11 +40,12 @@ from eurekube_sync.owner import (
     purge,
     release_instances,
     rename_owner,
+    told_whole,
 )
 from eurekube_sync.ports import EndpointsSource
 from eurekube_sync.report.ownership import owner_data, owner_table
 from eurekube_sync.report.progress import ProgressLine
-from eurekube_sync.scope import Scope
+from eurekube_sync.scope import Scope, Shard
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -69,6 +72,14 @@ def _observe(command: F) -> F:
         help="How long to watch whether somebody renews them.  [default: two of their renewal periods, and 5s]",
         show_default=False,
     )(command)
+
+
+def _command_line_first(*names: str) -> Callable[[str], bool]:
+    """Of options that exclude each other, which count: those of the command line alone when it has any. A variable may
+    stand there for another command."""
+    context = click.get_current_context()
+    given = {name for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    return lambda name: not given or name in given
 
 
 def _which_cluster(command: F) -> F:
@@ -122,6 +133,11 @@ def adopt_command(
     Refuses what somebody else still renews: it watches for that first. Callers see no gap.
     """
     set_up_logs(as_json=log_format == "json", verbose=verbose)
+    counts = _command_line_first("app", "cluster")
+    app, cluster = app if counts("app") else None, cluster if counts("cluster") else None
+    if app is None and cluster is not None:
+        counts = _command_line_first("cluster", "addresses", "syncer")
+        addresses, syncer = addresses if counts("addresses") else (), syncer if counts("syncer") else None
     if (app is None) is (cluster is None):
         raise click.UsageError("give --app, for instances that nobody owns, or --cluster, for an old cluster's")
     if app is None and (addresses or syncer):
@@ -185,6 +201,8 @@ def release_command(
     --lapse leaves it at that; --keepalive DURATION goes on renewing them in the foreground.
     """
     set_up_logs(as_json=log_format == "json", verbose=verbose)
+    counts = _command_line_first("keepalive", "lapse")
+    keepalive, lapse = keepalive if counts("keepalive") else None, lapse and counts("lapse")
     if (keepalive is None) is not lapse:
         raise click.UsageError("say what becomes of them: --lapse, or --keepalive DURATION")
     connection = _connection(
@@ -254,6 +272,7 @@ def rename_command(
 @eureka_access_options
 @cluster_options
 @_which_cluster
+@name_scope_options
 @option("--yes", "-y", is_flag=True, help="Do not ask.")
 @call_options
 @_dry_run
@@ -266,6 +285,8 @@ def purge_command(
     context: str | None,
     endpoints_source: EndpointsSource,
     cluster: str | None,
+    namespaces: tuple[tuple[str, ...], ...],
+    shard: Shard | None,
     yes: bool,
     concurrency: int,
     call_timeout: float,
@@ -274,12 +295,14 @@ def purge_command(
     log_format: str,
     verbose: bool,
 ) -> ExitCode:
-    """Cancel all of the owner's instances of one cluster, on every peer, from Eureka alone.
+    """Cancel all of the owner's instances of one cluster, on every peer, from Eureka alone. With --namespace or --shard
+    those of syncers that the names put there: another installation of the same owner keeps its own.
 
     Without --cluster the cluster is asked for its UID, and the finalizers of syncers that are being deleted are taken
     off as well.
     """
     set_up_logs(as_json=log_format == "json", verbose=verbose)
+    scope = Scope(namespaces=frozenset(name for names in namespaces for name in names) or None, shard=shard)
     if not (yes or dry_run or sys.stdin.isatty()):
         raise click.UsageError("there is no terminal to ask at: give --yes, or --dry-run to see what would go")
     connection = _connection(
@@ -287,7 +310,7 @@ def purge_command(
     )
 
     def work(world: OwnerWorld) -> OwnerReport | ExitCode:
-        found = look_before_purge(world, owner=owner, cluster=cluster)
+        found = look_before_purge(world, owner=owner, cluster=cluster, scope=scope)
         if found.standing and not (yes or dry_run or _confirmed(found)):
             click.echo("nothing was changed", err=True)
             return ExitCode.DECLINED
@@ -305,9 +328,8 @@ def _confirmed(found: Purge) -> bool:
         click.echo(f"  and {number - _NAMED} more", err=True)
     if found.warning:
         click.echo(f"! {found.warning}", err=True)
-    whose = f"owner {found.ownership.owner}, cluster {found.ownership.cluster}"
     what = "the one instance" if number == 1 else f"all {number} instances"
-    return click.confirm(f"Cancel {what} of {whose}?", err=True)
+    return click.confirm(f"Cancel {what} of {found.whose}?", err=True)
 
 
 def _connection(
@@ -358,8 +380,9 @@ def _carry_out(
 ) -> ExitCode:
     clock = SystemClock()
     with stopped_by_signals(clock), _world(connection, clock, registry_alone=registry_alone) as world:
-        report = work(world)
-    if isinstance(report, ExitCode):
-        return report
+        done = work(world)
+        if isinstance(done, ExitCode):
+            return done
+        report = told_whole(world, done)
     write_report(output, lambda: owner_table(report, notices), lambda: owner_data(report, notices))
     return report.code

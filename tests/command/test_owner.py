@@ -125,7 +125,7 @@ def test_no_orphans_is_one_line(settled: Program) -> None:
 
 def test_orphans_are_told_with_what_run_does_to_them(ours: Program) -> None:
     """As a table, JSON and YAML; with --detailed-exitcode they are exit 5."""
-    register(ours, "demo:gone:web:10.9.9.9:8080", app="WEB", owner="demo", cluster=uid(ours), syncer="gone/web")
+    register(ours, "demo:gone:rating:10.9.9.9:8080", owner="demo", cluster=uid(ours), syncer="gone/rating")
     ended = give(ours, "orphans")
     assert ended.code == ExitCode.OK
     assert ended.out.splitlines()[-1] == "1 orphan: 1 to be cancelled"
@@ -135,10 +135,10 @@ def test_orphans_are_told_with_what_run_does_to_them(ours: Program) -> None:
     data = json.loads(detailed.out)
     assert data["orphans"] == [
         {
-            "app": "WEB",
-            "id": "demo:gone:web:10.9.9.9:8080",
+            "app": "RATING",
+            "id": "demo:gone:rating:10.9.9.9:8080",
             "status": "UP",
-            "syncer": "gone/web",
+            "syncer": "gone/rating",
             "kind": "NoNamespace",
             "run": "Cancel",
             "why": "there is no namespace gone; the next `run` cancels it",
@@ -147,7 +147,21 @@ def test_orphans_are_told_with_what_run_does_to_them(ours: Program) -> None:
     assert yaml.safe_load(give(ours, "orphans", "-o", "yaml").out)["summary"] == data["summary"]
     assert give(ours, "orphans", "-n", "rating").out == "no orphans\n"
     assert ours.run().code == ExitCode.OK
-    assert ours.status("demo:gone:web:10.9.9.9:8080", "WEB") is None
+    assert ours.status("demo:gone:rating:10.9.9.9:8080") is None
+
+
+def test_what_is_held_is_judged_by_the_brakes_options(ours: Program) -> None:
+    """With the numbers that `run` is given; its dry run says the same."""
+    register(ours, "demo:gone:rating:10.9.9.9:8080", owner="demo", cluster=uid(ours), syncer="gone/rating")
+    register(ours, "demo:gone:web:10.9.9.9:8080", app="WEB", owner="demo", cluster=uid(ours), syncer="gone/web")
+    held = give(ours, "orphans", COLUMNS="300")
+    assert held.out.splitlines()[-1] == "2 orphans: 1 to be cancelled, 1 held"
+    assert "held by the brake: app WEB would go to nothing; a pass at least 20 s later has to see the same" in held.out
+    strict = ("--brake-count", "0", "--brake-percent", "1")
+    ended = give(ours, "orphans", *strict)
+    assert ended.out.splitlines()[-1] == "2 orphans: 2 held", ended.out + ended.err
+    assert give(ours, "orphans", "--brake-confirm", "0s").out.splitlines()[-1] == "2 orphans: 2 to be cancelled"
+    assert ours.run("--dry-run", *strict).code == ExitCode.REMOVALS_HELD
 
 
 def test_an_unreadable_cluster_never_reads_as_no_orphans(settled: Program) -> None:
@@ -270,6 +284,21 @@ def test_a_rebuilt_cluster_takes_over_what_the_old_one_left(program: Program) ->
 # --- rename -----------------------------------------------------------------------------------------------------
 
 
+def test_the_variable_of_another_command_does_not_make_an_adoption_ambiguous(strangers: Program) -> None:
+    """EUREKUBE_SYNC_CLUSTER may stand there for keepalive: the command line counts; two variables are too many."""
+    other = {"EUREKUBE_SYNC_CLUSTER": "set-for-keepalive", "EUREKUBE_SYNC_ADDRESS": "10.0.0.1:8080"}
+    ended = give(strangers, "owner", "adopt", "--app", "RATING", "--dry-run", **other)
+    assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "dry run: 1 to adopt"), ended.out + ended.err
+    other = {"EUREKUBE_SYNC_APP": "RATING", "EUREKUBE_SYNC_ADDRESS": "10.0.0.1:8080"}
+    ended = give(strangers, "owner", "adopt", "--cluster", "old", "--dry-run", **other)
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    assert "nothing to adopt: no instance of owner demo is of cluster old" in ended.out
+    ended = give(strangers, "owner", "release", "--lapse", "--dry-run", EUREKUBE_SYNC_KEEPALIVE="1h")
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    ended = give(strangers, "owner", "adopt", EUREKUBE_SYNC_APP="a", EUREKUBE_SYNC_CLUSTER="b")
+    assert ended.code == ExitCode.USAGE
+
+
 def test_a_rename_moves_all_and_the_new_owner_is_in_sync(ours: Program) -> None:
     """By the id of the cluster alone, too, with no kubeconfig."""
     looked = give(ours, "owner", "rename", "demo", "next", "--dry-run", "-o", "json")
@@ -343,6 +372,16 @@ def test_a_purge_for_scripts(ours: Program) -> None:
     assert "nothing to purge" in give(ours, "owner", "purge", "--yes").out
 
 
+def test_a_purge_of_a_part_leaves_the_other_installations(ours: Program) -> None:
+    """One owner, two scopes: --namespace and --shard, or the variables that `run` is given, hold for purge."""
+    register(ours, "demo:shop:cart:10.9.9.9:8080", app="CART", owner="demo", cluster=uid(ours), syncer="shop/cart")
+    ended = give(ours, "owner", "purge", "--yes", EUREKUBE_SYNC_NAMESPACE="rating")
+    assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "2 cancelled"), ended.out + ended.err
+    assert ours.status("demo:shop:cart:10.9.9.9:8080", "CART") == "UP"
+    parts = [give(ours, "owner", "purge", "--dry-run", "--shard", f"{number}/2").out for number in range(2)]
+    assert sorted("CART" in part for part in parts) == [False, True]
+
+
 def at_terminal(program: Program, answer: str, *arguments: str) -> tuple[int, str]:
     """A command at a terminal, where somebody types an answer; exit code and all that is shown."""
     controller, terminal = os.openpty()
@@ -373,7 +412,7 @@ def test_a_purge_asks_at_a_terminal(ours: Program) -> None:
     code, shown = at_terminal(ours, "n\n", "owner", "purge")
     assert code == ExitCode.DECLINED
     assert f"RATING/{IDS[0]} UP" in shown
-    assert "Cancel all 2 instances of owner demo, cluster" in shown
+    assert "Cancel all 2 instances of owner demo and cluster" in shown
     assert "nothing was changed" in shown
     assert [ours.status(id_) for id_ in IDS] == ["UP", "UP"]
     code, shown = at_terminal(ours, "y\n", "owner", "purge")
@@ -490,7 +529,7 @@ def shown(command: str) -> str:
 
 def test_the_page_shows_what_orphans_says(ours: Program) -> None:
     """To the letter."""
-    register(ours, "demo:gone:web:10.9.9.9:8080", app="WEB", owner="demo", cluster=uid(ours), syncer="gone/web")
+    register(ours, "demo:gone:rating:10.9.9.9:8080", owner="demo", cluster=uid(ours), syncer="gone/rating")
     assert give(ours, "orphans").out == shown("orphans")
 
 

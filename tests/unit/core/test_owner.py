@@ -45,6 +45,7 @@ from eurekube_sync.owner import (
     purge,
     release_instances,
     rename_owner,
+    told_whole,
 )
 from eurekube_sync.ownership import CLUSTER as CLUSTER_MARK
 from eurekube_sync.ownership import OWNER as OWNER_MARK
@@ -722,8 +723,43 @@ def test_a_released_instance_is_kept_alive_for_as_long_as_was_asked() -> None:
 
     world.clock.sleep = slept  # type: ignore[method-assign]
     report = release(world, keepalive=100.0)
-    assert "1 of them went meanwhile" in report.sentences
+    assert "1 of them went meanwhile, or are somebody else's by now" in report.sentences
     assert f"1 could not be renewed the last time, such as {key(2)}: timed out" in report.sentences
+
+
+@pytest.mark.parametrize("mark", [{OWNER_MARK: "next"}, {RELEASED: "next/elsewhere"}], ids=["adopted", "retagged"])
+def test_what_is_somebody_elses_by_now_is_kept_alive_no_longer(mark: dict[str, str]) -> None:
+    """Under the same id, while the command waits: its new owner renews it, or lets it lapse on purpose."""
+    world = two_of_ours()
+    sleep = world.clock.sleep
+
+    def slept(seconds: float) -> None:
+        sleep(seconds)
+        there = world.registry.held[key(1)]
+        world.registry.put(replace(there, metadata={**there.metadata, **mark}))
+        world.wire.calls.append("waited")
+
+    world.clock.sleep = slept  # type: ignore[method-assign]
+    report = release(world, keepalive=100.0)
+    kept = world.wire.calls[world.wire.calls.index("waited") :]
+    assert f"renew {key(1)}" not in kept
+    assert kept.count(f"renew {key(2)}") == 4
+    assert "1 of them went meanwhile, or are somebody else's by now" in report.sentences
+
+
+def test_what_cannot_be_read_is_kept_alive() -> None:
+    """In doubt a lease is renewed."""
+    world = two_of_ours()
+    sleep = world.clock.sleep
+
+    def slept(seconds: float) -> None:
+        sleep(seconds)
+        world.registry.refuse_read[key(1)] = RegistryUnavailable("timed out")
+        world.wire.calls.append("waited")
+
+    world.clock.sleep = slept  # type: ignore[method-assign]
+    release(world, keepalive=100.0)
+    assert world.wire.calls[world.wire.calls.index("waited") :].count(f"renew {key(1)}") == 4
 
 
 def test_a_signal_ends_the_keepalive_and_says_so() -> None:
@@ -773,10 +809,10 @@ def test_short_leases_are_told_in_seconds() -> None:
 # --- purge ------------------------------------------------------------------------------------------------------
 
 
-def purged(world: FakeWorld, *, alone: bool = False, dry_run: bool = False) -> OwnerReport:
+def purged(world: FakeWorld, *, alone: bool = False, dry_run: bool = False, scope: Scope | None = None) -> OwnerReport:
     """`owner purge --yes`."""
     where = owner_world(world, alone=alone)
-    found = look_before_purge(where, owner=OWNER, cluster=CLUSTER if alone else None)
+    found = look_before_purge(where, owner=OWNER, cluster=CLUSTER if alone else None, scope=scope or Scope())
     return purge(where, found, dry_run=dry_run)
 
 
@@ -798,6 +834,73 @@ def test_a_purge_takes_all_of_ours_and_nothing_else() -> None:
     assert purged(world, alone=True).summary == f"nothing to purge: no instance is of owner prod and cluster {CLUSTER}"
 
 
+def test_a_purge_of_a_scope_leaves_another_scopes_instances_and_finalizers() -> None:
+    """One owner, two namespaces, each with an installation of its own; what names no syncer goes with the whole."""
+    world = two_of_ours()
+    ref = SyncerRef("shop", "cart")
+    odd = stored(instance(8))
+    cart = stored(instance(9, ref=ref))
+    world.registry.put(cart, replace(odd, metadata={**odd.metadata, SYNCER: "cart"}))
+    world.cluster.apply(replace(syncer("cart"), namespace="shop", finalizers=(CLEANUP_FINALIZER,), deleted=1.0))
+    world.later(600)
+    purged(world, scope=Scope(namespaces=frozenset({NS})))
+    assert set(world.registry.held) == {foreign().key, key(8), cart.key}
+    assert world.cluster.syncers[ref].finalizers == (CLEANUP_FINALIZER,)
+    world.later(600)
+    purged(world)
+    assert set(world.registry.held) == {foreign().key}
+    assert ref not in world.cluster.syncers
+
+
+def test_a_peer_that_is_away_is_no_success() -> None:
+    """Something may still stand there: said, and exit 30; a dry run only says it."""
+    world = two_of_ours()
+    world.registry.away = ("http://two/eureka",)
+    for dry_run, code in ((True, ExitCode.OK), (False, ExitCode.ACTIONS_FAILED)):
+        report = told_whole(owner_world(world), purged(world, dry_run=dry_run))
+        assert report.code is code
+        assert report.sentences[-1].startswith("http://two/eureka could not be reached: what stands there is left")
+    world.registry.away = ()
+    assert told_whole(owner_world(world), purged(world)).code is ExitCode.OK
+
+
+def deleted_with_two() -> FakeWorld:
+    """A syncer that somebody deleted, long ago, while its two instances stand."""
+    world = two_of_ours()
+    world.cluster.delete(REF)
+    world.later(600)
+    return world
+
+
+@pytest.mark.parametrize("trouble", ["kill", "fail"])
+def test_a_purge_that_is_killed_or_fails_anywhere_is_finished_by_the_next(trouble: str) -> None:
+    """Before and after every call; no finalizer is off while an instance stands; no stranger is touched."""
+    untouched = deleted_with_two()
+    untouched.wire.calls.clear()
+    assert purged(untouched).code is ExitCode.OK
+    assert (set(untouched.registry.held), untouched.cluster.syncers) == ({foreign().key}, {})
+    for number in range(len(untouched.wire.calls)):
+        for when in When:
+            world = deleted_with_two()
+            world.wire.calls.clear()
+            broken: list[int] = []
+
+            def look(world: FakeWorld = world, broken: list[int] = broken) -> None:
+                ours = set(world.registry.held) - {foreign().key}
+                if ours and not world.cluster.syncers:
+                    broken.append(len(world.wire.calls))
+
+            world.wire.then = look
+            setattr(world.wire, trouble, (number, when))
+            with suppress(Killed, EurekubeError):
+                purged(world)
+            setattr(world.wire, trouble, None)
+            world.later(46)
+            assert purged(world).code is ExitCode.OK, (number, when)
+            assert (set(world.registry.held), world.cluster.syncers) == ({foreign().key}, {}), (number, when)
+            assert not broken, (number, when)
+
+
 def test_a_purge_says_that_a_run_would_bring_them_back() -> None:
     """They were renewed lately."""
     world = two_of_ours()
@@ -810,7 +913,7 @@ def test_a_purge_says_that_a_run_would_bring_them_back() -> None:
 def test_a_purge_cancels_by_uncached_reads() -> None:
     """What is another's by now stays, what is gone is gone, what fails is told, a signal ends it."""
     world = two_of_ours()
-    found = look_before_purge(owner_world(world), owner=OWNER, cluster=None)
+    found = look_before_purge(owner_world(world), owner=OWNER, cluster=None, scope=Scope())
     world.registry.held[key(1)] = replace(theirs(), key=key(1))
     del world.registry.held[key(2)]
     report = purge(owner_world(world), found, dry_run=False)
@@ -882,10 +985,10 @@ def test_without_a_cluster_or_eureka_nothing_is_begun() -> None:
     """Each says what is missing."""
     world = two_of_ours()
     with pytest.raises(ConfigurationError, match="give --cluster, or a kubeconfig"):
-        look_before_purge(owner_world(world, alone=True), owner=OWNER, cluster=None)
+        look_before_purge(owner_world(world, alone=True), owner=OWNER, cluster=None, scope=Scope())
     world.registry.unreadable = DENIED
     with pytest.raises(RegistryDenied):
-        look_before_purge(owner_world(world), owner=OWNER, cluster=None)
+        look_before_purge(owner_world(world), owner=OWNER, cluster=None, scope=Scope())
 
 
 @pytest.mark.parametrize(
