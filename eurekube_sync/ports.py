@@ -132,6 +132,10 @@ class Registry(Protocol):
     def batching(self) -> Batching | None:
         """Whether writes go out in batches, as found with the last list, and why; None where they are off."""
 
+    def unreached(self) -> tuple[str, ...]:
+        """Addresses of servers that could not be reached by the last list, or a cancel since: there may stand what no
+        list showed, or what was cancelled on the others. Of a single server none: its calls fail."""
+
 
 class Cluster(Protocol):
     """Kubernetes. Lists never raise; writes raise a `ClusterError` of `errors`.

@@ -155,6 +155,10 @@ class BatchingRegistry:
             return Batching(on=False, why=f"{trouble} {_SINGLY}")
         return self._told or Batching(on=False, why="No Eureka server has said yet whether batches are safe.")
 
+    def unreached(self) -> tuple[str, ...]:
+        """Of the single calls."""
+        return self._inner.unreached()
+
     def _away(self) -> frozenset[str]:
         return self._rests.down() if self._rests is not None else frozenset()
 

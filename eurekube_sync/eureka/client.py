@@ -133,6 +133,10 @@ class EurekaClient:
     def batching(self) -> None:
         """None: it was not asked."""
 
+    def unreached(self) -> tuple[str, ...]:
+        """None: a call that does not reach it fails."""
+        return ()
+
     def replicate(self, body: bytes, *, items: int) -> tuple[int, ...]:
         """`PeerReplicationResource.batchReplication` with a body of `replication`: one status code for each item.
 

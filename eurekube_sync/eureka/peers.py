@@ -111,6 +111,7 @@ class EurekaPeers:
         """What stands on other peers than the first alone, by peer, as the last sweep showed it."""
         self._lapsing: dict[InstanceKey, tuple[str, ...]] = {}
         self._lapsing_renewed: float | None = None
+        self._passed_over: set[str] = set()
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
         """The list of the first peer that gives one; when a sweep is due, also what stands on another peer alone.
@@ -128,6 +129,7 @@ class EurekaPeers:
                 self._worked(name, listed=True)
                 self._renew_lapsing()
                 self._sweep(name, listed, without=failed)
+                self._passed_over = {*self._down(), *self._unseen} - {name}
                 return self._with_strays(listed)
             failed[name] = listed
             refusing = listed.cause is not Cause.UNAVAILABLE
@@ -186,6 +188,7 @@ class EurekaPeers:
         if done and self._clock.monotonic() - self._registered < REPLICATION_SECONDS:
             return True
         refusal: RegistryError | None = None
+        self._passed_over.update(self._down() - {name})
         for other in self._reachable(without=name):
             peer = self._peers[other]
             try:
@@ -194,6 +197,7 @@ class EurekaPeers:
                     done = peer.cancel(key, ours=ours) or done
             except RegistryUnavailable as error:
                 self._rests.failed(other, error)
+                self._passed_over.add(other)
             except RegistryError as error:
                 refusal = error
         if refusal is not None:
@@ -205,6 +209,10 @@ class EurekaPeers:
 
     def batching(self) -> None:
         """None: it was not asked."""
+
+    def unreached(self) -> tuple[str, ...]:
+        """Those that the last list, or a cancel since, passed over."""
+        return tuple(name for name in self._peers if name in self._passed_over)
 
     def _first(self, call: Callable[[Registry], A]) -> tuple[str, A]:
         errors: dict[str, RegistryError] = {}
@@ -230,8 +238,11 @@ class EurekaPeers:
         resting = self._rests.down() if to_list else self._rests.resting()
         return sorted(self._peers, key=lambda name: name in resting)
 
+    def _down(self) -> frozenset[str]:
+        return self._rests.down() - self._rests.back()
+
     def _reachable(self, *, without: str) -> list[str]:
-        down = self._rests.down() - self._rests.back()
+        down = self._down()
         return [name for name in self._peers if name != without and name not in down]
 
     def _holders(self, key: InstanceKey, *, without: str) -> list[str]:

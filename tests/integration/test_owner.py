@@ -17,7 +17,8 @@ from eurekube_sync.exit_codes import ExitCode
 from tests.command.program import IDS, Ended, Program, rating
 from tests.command.test_passes import wait_for
 from tests.integration.program import Registry
-from tests.servers.eureka import EurekaServer
+from tests.integration.test_peers import wait_until
+from tests.servers.eureka import EurekaServer, eureka_pair
 
 pytestmark = pytest.mark.servers
 
@@ -262,3 +263,88 @@ def test_run_takes_nothing_released_back(program: Program, registry: Registry) -
     assert ended.code == ExitCode.OK, ended.out + ended.err
     assert "in conflict" in ended.out
     assert [registry.instance("RATING", id_) for id_ in IDS] == stood
+
+
+# --- Two peers --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[tuple[EurekaServer, EurekaServer]]:
+    """They replicate to each other; every test leaves both running and empty."""
+    with eureka_pair() as found:
+        yield found
+
+
+@pytest.fixture
+def peered(pair: tuple[EurekaServer, EurekaServer], tmp_path: Path) -> Iterator[Program]:
+    """Two pods, which `run` has registered on both peers."""
+    with rating(tmp_path) as found:
+        found.eureka_url = ",".join(server.url for server in pair)
+        assert found.run().code == ExitCode.OK
+        on_both(pair, dict.fromkeys(IDS, "UP"))
+        yield found
+
+
+def on_both(pair: tuple[EurekaServer, EurekaServer], expected: dict[str, str], *, seconds: float = 30) -> None:
+    """Waits until each list shows exactly these of the app."""
+
+    def listed(server: EurekaServer) -> dict[str, str]:
+        apps = [app for app in applications(server.url) if app["name"] == "RATING"]
+        return {one["instanceId"]: one["status"] for app in apps for one in app["instance"]}
+
+    wait_until(
+        lambda: [listed(server) for server in pair] == [expected, expected],
+        lambda: str([listed(server) for server in pair]),
+        seconds=seconds,
+    )
+
+
+def test_a_purge_takes_all_from_both_peers(peered: Program, pair: tuple[EurekaServer, EurekaServer]) -> None:
+    """Also what stands on the second one alone, of which the first knows nothing."""
+    stray = "demo:rating:rating:10.0.0.9:8080"
+    there = Registry(url=pair[1].url).instance("RATING", IDS[0])
+    assert there is not None
+    known = ("hostName", "ipAddr", "app", "status", "port", "vipAddress", "dataCenterInfo", "metadata")
+    body = {"instanceId": stray, **{name: there[name] for name in known}}
+    unreplicated = {"x-netflix-discovery-replication": "true"}
+    url = f"{pair[1].url}/apps/RATING"
+    requests.post(url, json={"instance": body}, headers=unreplicated, timeout=10).raise_for_status()
+    wait_for(lambda: stray in str(applications(pair[1].url)))
+    ended = owner(peered, "purge", "--yes")
+    assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "3 cancelled"), ended.out + ended.err
+    for server in pair:
+        assert [Registry(url=server.url).status("RATING", id_) for id_ in (*IDS, stray)] == [None] * 3
+    on_both(pair, {})
+
+
+def test_a_rename_and_an_adoption_reach_both_peers(peered: Program, pair: tuple[EurekaServer, EurekaServer]) -> None:
+    """Each stands under the new id on both, and under the old one on neither."""
+    ended = owner(peered, "rename", "demo", "next", *WATCH)
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    renamed = [id_.replace("demo:", "next:", 1) for id_ in IDS]
+    on_both(pair, dict.fromkeys(renamed, "UP"))
+    ended = peered.command("owner", "release", "--lapse", EUREKUBE_SYNC_OWNER="next")
+    assert ended.code == ExitCode.OK, ended.out + ended.err
+    time.sleep(2)
+    ended = owner(peered, "adopt", "--app", "RATING", *WATCH)
+    assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "2 adopted"), ended.out + ended.err
+    on_both(pair, dict.fromkeys(IDS, "UP"))
+    assert owner(peered, "purge", "--yes").code == ExitCode.OK
+    on_both(pair, {})
+
+
+@pytest.mark.parametrize("away", [0, 1])
+def test_a_peer_that_is_down_is_told(peered: Program, pair: tuple[EurekaServer, EurekaServer], away: int) -> None:
+    """By name and with exit 30; the other one is purged. It comes back, copies the other, and a purge is whole."""
+    pair[away].kill()
+    try:
+        ended = owner(peered, "purge", "--yes", "--call-timeout", "2s")
+        assert ended.code == ExitCode.ACTIONS_FAILED, ended.out + ended.err
+        assert ended.out.splitlines()[-1] == "2 cancelled"
+        assert f"{pair[away].url} could not be reached: what stands there is left until it lapses" in ended.out
+        assert [Registry(url=pair[1 - away].url).status("RATING", id_) for id_ in IDS] == [None, None]
+    finally:
+        pair[away].start()
+    on_both(pair, {})
+    ended = owner(peered, "purge", "--yes")
+    assert ended.code == ExitCode.OK, ended.out + ended.err

@@ -166,6 +166,8 @@ class Registry:
         self.refuse_read: dict[InstanceKey, Exception] = {}
         self.refuse_register: dict[InstanceKey, Exception] = {}
         """Keys whose writes fail."""
+        self.away: tuple[str, ...] = ()
+        """Peers that cannot be reached."""
         self.batch_size: int | None = type(self).batch_size_of_all
         """How many items a batch takes; None: it takes none."""
         self.lacking: set[InstanceKey] = set()
@@ -181,6 +183,9 @@ class Registry:
 
     def batching(self) -> Batching | None:
         return None if self.batch_size is None else Batching(on=True, why="as the test says")
+
+    def unreached(self) -> tuple[str, ...]:
+        return self.away
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
         return self.wire.send("list_instances", self._list, lambda: _FAILED)

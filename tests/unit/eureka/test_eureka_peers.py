@@ -86,6 +86,9 @@ class Peer:
     def batching(self) -> None:
         """Nor was it asked."""
 
+    def unreached(self) -> tuple[str, ...]:
+        return ()
+
     def _answer(self, call: str, effect: Callable[[], T]) -> T:
         self.calls.append(call)
         self.held._clock.sleep(self.takes)
@@ -643,3 +646,23 @@ def test_a_syncer_that_is_deleted_leaves_nothing_on_either_peer(pair: Pair) -> N
     pair.clock.sleep(60)
     pair.run()
     assert REF not in pair.world.cluster.syncers
+
+
+def test_a_peer_that_was_passed_over_is_told(pair: Pair) -> None:
+    """By the list, or by a cancel after it: something may stand there. One that is called again is not."""
+    assert pair.run()[0] is ExitCode.OK
+    peers = pair.restart()
+    peers.list_instances()
+    assert peers.unreached() == ()
+    pair.two.trouble = RegistryUnavailable("timed out")
+    peers.cancel(key(1), ours=lambda _: True)
+    assert peers.unreached() == (TWO,)
+    peers.cancel(key(2), ours=lambda _: True)
+    assert peers.unreached() == (TWO,)
+    pair.two.trouble = None
+    pair.clock.sleep(REST_SECONDS)
+    peers.list_instances()
+    assert peers.unreached() == ()
+    pair.one.trouble = RegistryUnavailable("timed out")
+    peers.cancel(key(1), ours=lambda _: True)
+    assert peers.unreached() == (ONE,)
