@@ -24,7 +24,7 @@ from eurekube_sync.cli.options import (
     scope_options,
 )
 from eurekube_sync.cli.passes import write_report
-from eurekube_sync.cli.signals import stopped_by_signals
+from eurekube_sync.cli.signals import ended_by_signals, stopped_by_signals
 from eurekube_sync.cli.values import Duration, HostAndPort, Owner, Syncer
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.exit_codes import ExitCode
@@ -329,7 +329,12 @@ def _confirmed(found: Purge) -> bool:
     if found.warning:
         click.echo(f"! {found.warning}", err=True)
     what = "the one instance" if number == 1 else f"all {number} instances"
-    return click.confirm(f"Cancel {what} of {found.whose}?", err=True)
+    try:
+        with ended_by_signals():
+            return click.confirm(f"Cancel {what} of {found.whose}?", err=True)
+    except click.Abort:
+        click.echo("\nnothing was changed", err=True)
+        raise
 
 
 def _connection(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -22,9 +22,22 @@ def stopped_by_signals(clock: SystemClock) -> Iterator[None]:
         clock.stop()
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    with _handled_by(stop):
+        yield
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """While a person is asked: SIGTERM and Ctrl-C end the process at once, for nothing has begun."""
+    with _handled_by(signal.default_int_handler):
+        yield
+
+
+@contextmanager
+def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import signal
 import struct
 import subprocess
 import termios
@@ -418,6 +419,29 @@ def test_a_purge_asks_at_a_terminal(ours: Program) -> None:
     code, shown = at_terminal(ours, "y\n", "owner", "purge")
     assert code == ExitCode.OK
     assert [ours.status(id_) for id_ in IDS] == [None, None]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_question(ours: Program, number: signal.Signals) -> None:
+    """At once: there is nothing to bring to an end, and no answer has to be typed after Ctrl-C."""
+    controller, terminal = os.openpty()
+    process = subprocess.Popen(
+        [BINARY, "owner", "purge"],
+        cwd=ours.folder,
+        env=ours.environment(TERM="xterm-256color"),
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+    )
+    shown = b""
+    while b"[y/N]" not in shown:
+        shown += os.read(controller, 65536)
+    process.send_signal(number)
+    assert process.wait(timeout=10) == ExitCode.INTERRUPTED
+    assert b"nothing was changed" in os.read(controller, 65536)
+    for one in (controller, terminal):
+        os.close(one)
+    assert [ours.status(id_) for id_ in IDS] == ["UP", "UP"]
 
 
 def test_a_watch_shows_how_far_it_is_at_a_terminal_only(strangers: Program) -> None:
