@@ -272,3 +272,4 @@ def test_the_dry_run_cannot_write() -> None:
     with pytest.raises(NotImplementedError):
         registry.cancel(key(), ours=lambda _: True)
     assert registry.list_instances() == Complete(data=())
+    assert registry.unreached() == ()
