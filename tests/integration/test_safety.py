@@ -1,18 +1,25 @@
-"""What must not be removed, on real servers: the CRD goes with our finalizers on its objects; a right is taken away."""
+"""What must not be removed, on real servers: the CRD goes with our finalizers on its objects; a right is taken away;
+the API server hangs; all pods turn unready at once."""
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
 import yaml
 
+from eurekube_sync.embedded.http import Request
 from tests.integration.conftest import CRD_NAME, CRD_PATH, create_crd, remove_crd, strip_finalizers
-from tests.integration.program import Program, Registry
-from tests.servers.world import KubernetesWorld
+from tests.integration.program import CountingProxy, Program, Registry
+from tests.servers.kube import KubernetesServers
+from tests.servers.toxiproxy import Toxiproxy
+from tests.servers.world import KubernetesWorld, write_kubeconfig
 
 pytestmark = pytest.mark.servers
 
@@ -83,11 +90,26 @@ def all_listed(program: Program, registry: Registry, count: int) -> bool:
     return len(registry.listed(program.owner)) == count
 
 
+def condition(world: KubernetesWorld, kind: str) -> tuple[str, str, str]:
+    """Status, reason and message of one condition of the namespace's syncer."""
+    conditions = world.request("GET", f"{SYNCERS}/shop")["status"]["conditions"]
+    found = next(one for one in conditions if one["type"] == kind)
+    return (found["status"], found["reason"], found["message"])
+
+
+def events(world: KubernetesWorld, reason: str) -> list[dict[str, Any]]:
+    """The events of this reason for the very syncer that is there now."""
+    uid = world.request("GET", f"{SYNCERS}/shop")["metadata"]["uid"]
+    found = world.request("GET", f"/api/v1/namespaces/{NAMESPACE}/events")["items"]
+    return [one for one in found if one["involvedObject"]["uid"] == uid and one["reason"] == reason]
+
+
 @pytest.mark.parametrize("count", [1, 10, 50])
 def test_a_deleted_crd_takes_nothing_out(
     count: int, program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """While the CRD goes, after it is gone and when it is back empty, every instance stays UP and is renewed."""
+    """While the CRD goes, after it is gone and when it is back empty, every instance stays UP and is renewed. The
+    condition and one event say why; with its syncer applied again all is in sync within two passes."""
     world = kubernetes_world
     addresses = give_endpoints(world, count)
     create_syncer(world)
@@ -105,6 +127,10 @@ def test_a_deleted_crd_takes_nothing_out(
         assert items[0]["metadata"]["finalizers"] == ["eurekube.io/cleanup"]
     assert "CRD" in done.stdout
     assert up_ids(program, registry, addresses) == count
+    status, reason, message = condition(world, "Ready")
+    assert (status, reason) == ("Unknown", "CRDTerminating")
+    assert "being deleted" in message
+    assert [one.get("count", 1) for one in events(world, "CRDTerminating")] == [1]
 
     strip_finalizers(world)
     remove_crd(world)
@@ -119,6 +145,15 @@ def test_a_deleted_crd_takes_nothing_out(
     assert "would go" in done.stdout
     assert "--approve" in done.stdout
     assert program.eureka.methods()["DELETE"] == 0
+    assert up_ids(program, registry, addresses) == count
+
+    create_syncer(world)
+    program.good()
+    program.good()
+    assert program.eureka.methods() == {"GET": 1, "PUT": count}
+    assert condition(world, "Ready")[:2] == ("True", "InSync")
+    assert condition(world, "RemovalHeld")[0] == "False"
+    assert world.request("GET", f"{SYNCERS}/shop")["metadata"]["finalizers"] == ["eurekube.io/cleanup"]
     assert up_ids(program, registry, addresses) == count
 
 
@@ -143,13 +178,109 @@ def test_a_right_taken_away_withdraws_nothing(
         assert done.returncode == 11, done.stdout + done.stderr
         assert "endpointslices" in done.stdout
         assert program.eureka.methods() == {"GET": 1, "PUT": 50}
-        status = world.request("GET", f"{SYNCERS}/shop")["status"]
-        ready = next(c for c in status["conditions"] if c["type"] == "Ready")
-        assert (ready["status"], ready["reason"]) == ("Unknown", "SourceUnknown"), ready
+        status, reason, message = condition(world, "Ready")
+        assert (status, reason) == ("Unknown", "SourceUnknown")
+        assert "endpointslices" in message
+        assert [one.get("count", 1) for one in events(world, "SourceUnknown")] == [1]
+        assert program.run().returncode == 11
+        assert [one.get("count", 1) for one in events(world, "SourceUnknown")] == [1], "it is told once"
 
         world.request("PATCH", role, {"rules": rules})
         program.good()
         assert up_ids(program, registry, addresses) == 45
+        program.good()
+        assert program.eureka.methods()["POST"] == program.eureka.methods()["DELETE"] == 0
+        assert condition(world, "Ready")[:2] == ("True", "InSync")
+
+
+def test_a_list_that_times_out_withdraws_nothing(
+    program: Program,
+    registry: Registry,
+    shop: None,
+    kubernetes_world: KubernetesWorld,
+    kubernetes_servers: KubernetesServers,
+) -> None:
+    """While slices alone do not come in time all is renewed, and the exit code, the condition and one event say why;
+    what happened meanwhile is done when they come again."""
+    world = kubernetes_world
+    slow = True
+
+    def hang(request: Request) -> None:
+        if slow and "endpointslices" in request.path:
+            time.sleep(6)
+
+    addresses = give_endpoints(world, 50)
+    create_syncer(world)
+    program.good()
+    program.run_until(lambda: all_listed(program, registry, 50), seconds=30)
+    give_endpoints(world, 45)
+    with CountingProxy(kubernetes_servers.url, ca_file=kubernetes_servers.ca_file, before=hang) as hanging:
+        behind = replace(program, kubernetes=hanging)
+        for _ in range(2):
+            done = behind.run("--call-timeout=1s", "--pass-timeout=15s")
+            assert done.returncode == 10, done.stdout + done.stderr
+            assert program.eureka.methods() == {"GET": 1, "PUT": 50}
+        status, reason, message = condition(world, "Ready")
+        assert (status, reason) == ("Unknown", "SourceUnknown")
+        assert "endpointslices" in message
+        assert [one.get("count", 1) for one in events(world, "SourceUnknown")] == [1]
+        assert up_ids(program, registry, addresses) == 50
+
+        slow = False
+        behind.good()
+        assert up_ids(program, registry, addresses) == 45
+        behind.good()
+        assert program.eureka.methods()["POST"] == program.eureka.methods()["DELETE"] == 0
+        assert condition(world, "Ready")[:2] == ("True", "InSync")
+
+
+def test_an_api_server_that_hangs_withdraws_nothing(
+    program: Program,
+    registry: Registry,
+    shop: None,
+    kubernetes_world: KubernetesWorld,
+    kubernetes_servers: KubernetesServers,
+    toxiproxy: Toxiproxy,
+) -> None:
+    """Nothing comes through to the API server and nobody is told: all is renewed, and the exit code and a sentence say
+    why. The syncer cannot be told anything then, and its condition goes on saying what was true; afterwards it says
+    what is true again, and what happened meanwhile is done."""
+    world = kubernetes_world
+    proxy = toxiproxy.proxy(kubernetes_servers.url.removeprefix("https://"))
+    # The certificate names the address, which is the same, and no port.
+    path = write_kubeconfig(
+        program.folder / "through-toxiproxy",
+        url=f"https://{proxy.address}",
+        token=kubernetes_servers.admin_token,
+        ca_file=kubernetes_servers.ca_file,
+    )
+    options = (f"--kubeconfig={path}", "--call-timeout=1s", "--pass-timeout=15s")
+    try:
+        addresses = give_endpoints(world, 50)
+        create_syncer(world)
+        program.good(*options)
+        program.run_until(lambda: all_listed(program, registry, 50), seconds=30)
+        before = world.request("GET", f"{SYNCERS}/shop")
+
+        give_endpoints(world, 45)
+        proxy.drop()
+        for _ in range(2):
+            done = program.run(*options)
+            assert done.returncode == 10, done.stdout + done.stderr
+            assert proxy.address in done.stdout + done.stderr
+            assert program.eureka.methods() == {"GET": 1, "PUT": 50}
+        assert up_ids(program, registry, addresses) == 50
+        assert world.request("GET", f"{SYNCERS}/shop") == before
+
+        proxy.heal()
+        program.good(*options)
+        assert up_ids(program, registry, addresses) == 45
+        program.good(*options)
+        assert program.eureka.methods()["POST"] == program.eureka.methods()["DELETE"] == 0
+        assert condition(world, "Ready")[:2] == ("True", "InSync")
+        assert world.request("GET", f"{SYNCERS}/shop")["status"]["registered"] == 45
+    finally:
+        toxiproxy.remove(proxy)
 
 
 def test_fifty_pods_that_turn_unready_at_once_stay(

@@ -1,0 +1,141 @@
+"""A source that breaks off, or says that it is not all: through whole passes, nothing goes by what it does not show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eurekube_sync.embedded.http import Handler, Request, Response
+from eurekube_sync.exit_codes import ExitCode
+from tests.command.program import IDS, Program
+
+Proxy = Callable[[Request, Handler], Response]
+THIRD = "demo:rating:rating:10.0.0.3:8080"
+EXPIRED = Response(status=410, body=b'{"kind":"Status","reason":"Expired","message":"too old"}')
+SLICE = {
+    "apiVersion": "discovery.k8s.io/v1",
+    "kind": "EndpointSlice",
+    "metadata": {"name": "a-first", "namespace": "rating", "labels": {"kubernetes.io/service-name": "rating"}},
+    "addressType": "IPv4",
+    "ports": [{"name": "http", "port": 8080}],
+    "endpoints": [{"addresses": ["10.0.0.3"], "conditions": {"ready": True}}],
+}
+SECOND_PAGES = {
+    "410 for ever": (EXPIRED, ExitCode.CLUSTER_UNAVAILABLE, "SourceUnknown"),
+    "500": (Response(status=500, body=b"{}"), ExitCode.CLUSTER_UNAVAILABLE, "SourceUnknown"),
+    "403": (Response(status=403, body=b"{}"), ExitCode.CLUSTER_DENIED, "SourceUnknown"),
+    "404": (Response(status=404, body=b"{}"), ExitCode.CLUSTER_UNUSABLE, "SourceUnknown"),
+    "cut": (
+        Response(status=200, body=b'{"kind":"EndpointSliceList","items":['),
+        ExitCode.CLUSTER_UNUSABLE,
+        "SourceUnknown",
+    ),
+}
+
+
+def in_pages(answer: Response | None, *, times: int = 1000) -> Proxy:
+    """Slices come one a page; that many times the second page is answered so."""
+    left = [times]
+
+    def proxy(request: Request, api: Handler) -> Response:
+        if "endpointslices" not in request.path or request.method != "GET":
+            return api(request)
+        if answer is not None and request.query.get("continue") and left[0]:
+            left[0] -= 1
+            return answer
+        return api(replace(request, query={**request.query, "limit": "1"}))
+
+    return proxy
+
+
+@pytest.fixture
+def paged(program: Program) -> Iterator[Program]:
+    """Three instances; the first page of slices has one of them, the second page the others. All stand in the end."""
+    status, _ = program.playground.kubernetes.call(
+        "POST", "/apis/discovery.k8s.io/v1/namespaces/rating/endpointslices", SLICE
+    )
+    assert status == 201
+    assert program.run().code == ExitCode.OK
+    yield program
+    assert [program.status(id_) for id_ in (*IDS, THIRD)] == ["UP"] * 3
+
+
+@pytest.mark.parametrize("name", SECOND_PAGES)
+def test_a_walk_that_breaks_off_withdraws_nothing(paged: Program, name: str) -> None:
+    """The second page expires, fails or is cut: what the first did not show is renewed, and the syncer is told; whole
+    again, all is in sync."""
+    answer, code, reason = SECOND_PAGES[name]
+    with paged.kubernetes_behind(in_pages(answer)) as kubeconfig:
+        ended = paged.run("--kubeconfig", kubeconfig)
+    assert ended.code == code, ended.out
+    assert ended.eureka == {"GET": 1, "PUT": 3}
+    assert paged.conditions("rating")["Ready"] == ("Unknown", reason)
+    with paged.kubernetes_behind(in_pages(None)) as kubeconfig:
+        ended = paged.run("--kubeconfig", kubeconfig)
+    assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1, "PUT": 3}), ended.out
+    assert paged.conditions("rating")["Ready"] == ("True", "InSync")
+
+
+def test_a_walk_that_expires_once_begins_anew(paged: Program) -> None:
+    """A 410 in its middle costs the pages that were read, and nothing else."""
+    with paged.kubernetes_behind(in_pages(EXPIRED, times=1)) as kubeconfig:
+        ended = paged.run("--kubeconfig", kubeconfig)
+    assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1, "PUT": 3}), ended.out
+
+
+def endpoints_of(*addresses: str, truncated: bool) -> dict[str, Any]:
+    """What an endpoints controller writes; `truncated` when it stopped at 1000 addresses."""
+    annotations = {"endpoints.kubernetes.io/over-capacity": "truncated"} if truncated else {}
+    ports = [{"name": "http", "port": 8080}]
+    subset = {"addresses": [{"ip": address} for address in addresses], "ports": ports}
+    return {"metadata": {"name": "rating", "annotations": annotations}, "subsets": [subset]}
+
+
+@pytest.mark.parametrize("truncated", [True, False])
+def test_what_truncated_endpoints_do_not_show_stays(program: Program, truncated: bool) -> None:
+    """Endpoints that say that they were cut at 1000 addresses prove nobody's absence; whole ones do."""
+    kubernetes = program.playground.kubernetes
+    for name in ("rating-headless", "rating-metrics"):
+        program.playground.delete("Service", "rating", name)
+    path = "/api/v1/namespaces/rating/endpoints"
+    whole = endpoints_of("10.0.0.1", "10.0.0.2", truncated=False)
+    assert kubernetes.call("POST", path, whole)[0] == 201
+    assert program.run("--endpoints-source", "endpoints").eureka["POST"] == 2
+
+    less = endpoints_of("10.0.0.1", truncated=truncated)
+    assert kubernetes.call("PATCH", f"{path}/rating", less)[0] == 200
+    ended = program.run("--endpoints-source", "endpoints")
+    assert program.status(IDS[0]) == "UP"
+    if not truncated:
+        assert (ended.code, ended.eureka["DELETE"]) == (ExitCode.OK, 1), ended.out
+        return
+    assert (ended.eureka["DELETE"], ended.eureka["PUT"]) == (0, 2), ended.out
+    assert program.status(IDS[1]) == "UP"
+    assert program.conditions("rating")["Synced"] == ("Unknown", "EndpointsTruncated")
+    assert kubernetes.call("PATCH", f"{path}/rating", {**whole, "metadata": {"annotations": None}})[0] == 200
+    ended = program.run("--endpoints-source", "endpoints")
+    assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1, "PUT": 2}), ended.out
+    assert program.conditions("rating")["Synced"] == ("True", "InSync")
+
+
+def test_a_registry_that_comes_back_empty_and_warms_up_gets_its_instances_again(program: Program) -> None:
+    """Its lists are a 403 and its writes work: a renewal that meets no lease registers, and nothing goes, though a pod
+    did meanwhile; when it can be read again that is done."""
+    assert program.run().code == ExitCode.OK
+    for id_ in IDS:
+        path = f"/eureka/apps/RATING/{id_}"
+        program.playground.eureka.handle(Request(method="DELETE", path=path))
+    program.playground.eureka.warming_up = True
+    ended = program.run()
+    assert ended.code == ExitCode.REGISTRY_UNAVAILABLE, ended.out
+    assert (ended.eureka["POST"], ended.eureka["DELETE"]) == (2, 0)
+    assert [program.status(id_) for id_ in IDS] == ["UP", "UP"]
+    program.playground.delete("Pod", "rating", "rating-2", grace_seconds=0)
+    assert program.run().eureka["DELETE"] == 0
+    assert program.status(IDS[1]) == "UP"
+    program.playground.eureka.warming_up = False
+    ended = program.run()
+    assert (ended.code, ended.eureka["DELETE"]) == (ExitCode.OK, 1), ended.out
