@@ -38,6 +38,8 @@ class Connection:
     renewal_interval: float = 30
     renewal_slack: float = 30
     """Equal to the interval: every pass renews."""
+    lease_duration: float = 300
+    """Of the leases that are renewed; what `run` gives them by default."""
     eureka_batch: str = "off"
     """`auto`, `on` or `off`."""
     dry_run: bool = False
@@ -159,4 +161,5 @@ def _registry(connection: Connection, clock: Clock, chance: Random, limit: TimeL
             doubts=doubts,
             dry_run=connection.dry_run,
             ask_seconds=sweep,
+            lease_duration=connection.lease_duration,
         )

@@ -130,6 +130,7 @@ def command(
         registry_cache=registry_cache,
         renewal_interval=renewal_interval,
         renewal_slack=interval / 2 if many else 0.0,
+        lease_duration=lease_duration,
     )
     keeper = SnapshotKeeper(snapshot, scope) if snapshot else None
     tell = teller(output, renewed_every(renewal_interval, interval, many=many), eureka_access.notices, many=many)

@@ -25,9 +25,12 @@ SIZE = 250
 """The most items of a batch, as servers send them to each other (`PeerEurekaNode.MAX_BATCHING_DELAY_MS` and beside)."""
 ASK_SECONDS = 480.0
 """The question whether batches are safe is asked again once in each such stretch of the wall clock."""
-AWAY_SECONDS = 120.0
-"""After a server has been away for so long, each write goes singly to one that tells the others: it may be away from us
-alone, and what it holds of ours would lapse there. A renewed lease lasts ten minutes by default."""
+TROUBLED_SECONDS = 60.0
+"""A server whose answer spoke against batches is asked so often: it may have been about to start, or be mended."""
+AWAY_PART = 0.4
+"""After a server has been away for so much of a lease's duration, 2 minutes by default, each write goes singly to one
+that tells the others: it may be away from us alone, and what it holds of ours would lapse there. A renewed lease lasts
+twice its duration."""
 _FEWEST = 32
 """A server that has no answer even to so few items at a time, and still answers one, gets no batches."""
 _PROBE = InstanceKey("EUREKUBE-SYNC-PROBE", "eurekube-sync-probe")
@@ -68,7 +71,7 @@ class _Verdict:
 
 class BatchingRegistry:
     """A `Registry` that also writes in batches where that is safe; it is asked anew with the lists, about every 8
-    minutes, and whenever a server comes back.
+    minutes, of a server that spoke against it each minute, and whenever one comes back.
 
     All else is `inner`'s. `servers` by printable address, those of `inner`; `asked` are the same with short timeouts,
     for one that hangs must not eat the time of a list. `rests`, None where there is one server, and `doubts` are shared
@@ -89,6 +92,7 @@ class BatchingRegistry:
         doubts: Doubts | None = None,
         dry_run: bool = False,
         ask_seconds: float = ASK_SECONDS,
+        lease_duration: float = 300,
     ) -> None:
         self._inner = inner
         self._asked = dict(asked or servers)
@@ -98,7 +102,10 @@ class BatchingRegistry:
         self._rests = rests
         self._dry_run = dry_run
         self._ask_seconds = ask_seconds
+        self._away_seconds = AWAY_PART * lease_duration
         self._stretch: int | None = None
+        self._asked_troubled = 0.0
+        """When those were asked last whose answer spoke against batches, in monotonic seconds."""
         self._verdicts: dict[str, _Verdict] = {}
         self._lost: dict[str, tuple[float, str]] = {}
         """Servers that did not answer when they were last called, since when (monotonic), and why."""
@@ -166,7 +173,11 @@ class BatchingRegistry:
         stretch = int(self._clock.now() // self._ask_seconds)
         everybody = stretch != self._stretch
         self._stretch = stretch
+        now = self._clock.monotonic()
         called = set(self._asked) if everybody else {*away, *self._lost, *(self._asked.keys() - self._verdicts)}
+        if everybody or now - self._asked_troubled >= TROUBLED_SECONDS:
+            called |= {name for name, verdict in self._verdicts.items() if verdict.trouble is not None}
+            self._asked_troubled = now
         due = [name for name in self._asked if name in called - just_failed]
         if everybody:
             self._batches.anew()
@@ -238,7 +249,7 @@ class BatchingRegistry:
             if verdict.trouble is not None:
                 return Batching(on=False, why=f"{verdict.trouble} {_SINGLY}")
         for name, (since, why) in self._lost.items() if len(self._asked) > 1 or not self._verdicts else ():
-            if name not in self._verdicts or now - since >= AWAY_SECONDS:
+            if name not in self._verdicts or now - since >= self._away_seconds:
                 told = f"{name} does not answer ({why}), and a batch would reach it through no other server."
                 return Batching(on=False, why=f"{told} {_SINGLY}")
         selves = [(one.instance_id, one.replicas) for one in self._verdicts.values() if one.instance_id]

@@ -108,6 +108,7 @@ class Site:
         mode: BatchMode = BatchMode.AUTO,
         dry_run: bool = False,
         ask_seconds: float = ASK_SECONDS,
+        lease_duration: float = 300,
     ) -> None:
         self.clock = fakes.Clock()
         self.limit = TimeLimit(self.clock)
@@ -115,6 +116,7 @@ class Site:
         for server in self.servers:
             server.eureka.replicas = tuple(f"{name}/" for name in NAMES[:number] if name != server.name)
         self.mode, self.dry_run, self.ask_seconds = mode, dry_run, ask_seconds
+        self.lease_duration = lease_duration
         self.restart()
 
     def restart(self) -> BatchingRegistry:
@@ -135,6 +137,7 @@ class Site:
             doubts=doubts,
             dry_run=self.dry_run,
             ask_seconds=self.ask_seconds,
+            lease_duration=self.lease_duration,
         )
         return self.registry
 
@@ -300,6 +303,30 @@ class TestTheQuestion:
         assert f"{NAMES[1]} does not answer" in site.why()
         site.servers[1].plugged = True
         assert site.listed().registry.batching().on
+
+    def test_short_leases_wait_less_for_a_server_that_is_away(self) -> None:
+        """A renewed lease of 30 s lapses after a minute."""
+        site = Site(2, lease_duration=30).listed()
+        site.servers[1].plugged = False
+        site.renew(1)
+        site.clock.sleep(10)
+        assert site.listed().registry.batching().on
+        site.clock.sleep(10)
+        assert f"{NAMES[1]} does not answer" in site.why()
+
+    def test_a_server_that_spoke_against_batches_is_asked_again_each_minute(self) -> None:
+        """It was about to start; the others are not asked for that."""
+        site = Site(2)
+        site.servers[1].answers[STATUS] = Response(status=403, body=b"{}")
+        assert "does not say which replicas it has" in site.why()
+        site.servers[1].answers.clear()
+        site.clock.sleep(59)
+        site.forget()
+        site.why()
+        assert site.servers[1].count(STATUS) == 0
+        site.clock.sleep(1)
+        assert site.listed().registry.batching().on
+        assert [server.count(STATUS) for server in site.servers] == [0, 1]
 
     def test_while_all_are_down_nothing_is_known(self) -> None:
         """The single calls tell the trouble."""
