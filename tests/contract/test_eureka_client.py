@@ -82,9 +82,12 @@ def wanted(client: EurekaClient, request: pytest.FixtureRequest) -> Iterator[Ins
 
 class TestCalls:
     def test_what_is_registered_is_read_back(self, client: EurekaClient, wanted: Instance) -> None:
-        """Every field of a register comes back by the uncached read."""
+        """Every field of a register comes back by the uncached read, and when the server took it."""
         client.register(wanted, dirty_timestamp=1_795_248_000_785)
-        assert client.read_instance(wanted.key) == ObservedInstance(
+        stands = client.read_instance(wanted.key)
+        assert stands is not None
+        assert stands.last_renewal > 0
+        assert replace(stands, last_renewal=0) == ObservedInstance(
             key=wanted.key,
             host_name=wanted.host_name,
             ip_addr=wanted.ip_addr,
