@@ -14,12 +14,13 @@ from typing import TypeAlias
 from eurekube_sync.catalog import Catalog, Catalogs, SourceUnknown, pods_by_socket
 from eurekube_sync.conduct import Conduct, Policy
 from eurekube_sync.errors import InvalidSyncer
-from eurekube_sync.instance import Builder, Incomplete, Kept, Leaving, Naming, Wanted, better
+from eurekube_sync.instance import Builder, Incomplete, Kept, Leaving, Naming, Unplaced, Wanted, better
 from eurekube_sync.model import (
     ClusterView,
     Complete,
     InstanceKey,
     Listed,
+    ObservedInstance,
     Proof,
     Source,
     SyncerObject,
@@ -44,6 +45,8 @@ class Serving:
     wanted: Mapping[InstanceKey, Wanted]
     leaving: Mapping[InstanceKey, Leaving] = field(default_factory=dict)
     kept: Mapping[InstanceKey, Kept] = field(default_factory=dict)
+    unplaced: Mapping[str, str] = field(default_factory=dict)
+    """By pod UID, or bare address: why whatever stands of it stays."""
     incomplete: tuple[Incomplete, ...] = ()
     """Why what is not wanted stays none the less, unless it is leaving."""
     lost: Mapping[InstanceKey, SyncerRef] = field(default_factory=dict)
@@ -58,6 +61,17 @@ class Serving:
     """What its limit keeps out, with the reason."""
     notes: tuple[str, ...] = ()
     """What its limit comes to."""
+
+    def keeps(self, instance: ObservedInstance) -> str | None:
+        """Why an instance that it does not want stays none the less; None when it goes."""
+        key = instance.key
+        if key in self.leaving or key in self.lost or key in self.over:
+            return None
+        if key in self.kept:
+            return self.kept[key].why
+        if self.unplaced and (why := self.unplaced.get(pod_uid_of(instance) or instance.ip_addr)):
+            return why
+        return self.incomplete[0].message if self.incomplete else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,14 +139,16 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope) -> Desired:
     wanted_by: dict[InstanceKey, SyncerRef] = {}
     holders: dict[_Socket, SyncerRef] = {}
     for claim in sorted((c for c in claims.values() if isinstance(c, Serving)), key=seniority):
-        sockets = {key: _socket(wanted) for key, wanted in claim.wanted.items()}
-        lost = {key: holders[socket] for key, socket in sockets.items() if socket in holders}
+        sockets = {key: _sockets(wanted) for key, wanted in claim.wanted.items()}
+        lost = {key: holders[s] for key, taken in sockets.items() for s in reversed(taken) if s in holders}
         if lost:
             kept = {key: wanted for key, wanted in claim.wanted.items() if key not in lost}
             claims[claim.syncer.ref] = replace(claim, wanted=kept, lost=lost)
-        for key, socket in sockets.items():
+        for key, taken in sockets.items():
             if key not in lost:
-                wanted_by[key] = holders[socket] = claim.syncer.ref
+                wanted_by[key] = claim.syncer.ref
+                for socket in taken:
+                    holders[socket] = claim.syncer.ref
         for key, unsure in claim.kept.items():
             holders.setdefault((key.app, unsure.host, unsure.port), claim.syncer.ref)
     frozen = any(isinstance(claim, Frozen) for claim in claims.values())
@@ -162,9 +178,13 @@ def _proven(view: ClusterView) -> Listed[SyncerObject]:
 _Socket: TypeAlias = tuple[str, str, int]
 
 
-def _socket(wanted: Wanted) -> _Socket:
+def _sockets(wanted: Wanted) -> tuple[_Socket, ...]:
+    """One for each port that is on, the main one first: callers find the secure one under the same app too."""
     instance = wanted.instance
-    return (instance.key.app, instance.ip_addr, instance.main_port)
+    main = (instance.key.app, instance.ip_addr, instance.main_port)
+    if instance.secure_port.enabled and instance.port.enabled:
+        return (main, (instance.key.app, instance.ip_addr, instance.secure_port.number))
+    return (main,)
 
 
 def seniority(claim: Claim) -> tuple[float, SyncerRef]:
@@ -244,9 +264,13 @@ def _serve(syncer: SyncerObject, spec: Syncer, catalog: Complete[Catalog], namin
     leaving: dict[InstanceKey, Leaving] = {}
     kept: dict[InstanceKey, Kept] = {}
     incomplete: list[Incomplete] = []
+    unplaced: dict[str, str] = {}
     for one in serve(spec, services, catalog.data, builder):
         if isinstance(one, Incomplete):
             incomplete.append(one)
+            continue
+        if isinstance(one, Unplaced):
+            unplaced[one.identity] = one.why
             continue
         key, found = one
         if isinstance(found, Wanted):
@@ -261,6 +285,7 @@ def _serve(syncer: SyncerObject, spec: Syncer, catalog: Complete[Catalog], namin
         wanted=_marked(wanted, spec.conduct),
         leaving={key: found for key, found in leaving.items() if key not in wanted and key not in kept},
         kept={key: found for key, found in kept.items() if key not in wanted},
+        unplaced=unplaced,
         incomplete=tuple(incomplete),
         apps=builder.apps,
         vip_address=builder.vip_address,

@@ -53,6 +53,15 @@ class Kept:
     port: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unplaced:
+    """An endpoint whose own port is not known this time, so that its key is not: whatever stands of it is renewed."""
+
+    identity: str
+    """The pod's UID, or the bare address."""
+    why: str
+
+
 Found: TypeAlias = Wanted | Leaving | Kept
 """What an endpoint comes to."""
 

@@ -310,10 +310,8 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
                 if instance.status is InstanceStatus.OUT_OF_SERVICE:
                     return renew(f"{claim.over[instance.key].why}; {_PUT_OUT}")
                 return cancel(claim.over[instance.key].why, Grounds.OVER_LIMIT, claim.proof)
-            if leaving is None and instance.key in claim.kept:
-                return renew(claim.kept[instance.key].why)
-            if leaving is None and claim.incomplete:
-                return renew(claim.incomplete[0].message)
+            if why_kept := claim.keeps(instance):
+                return renew(why_kept)
             if leaving is None:
                 return cancel("it has no endpoint any more", Grounds.ABSENCE, claim.proof)
             if leaving.terminating:

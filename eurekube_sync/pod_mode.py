@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from eurekube_sync.catalog import Catalog
 from eurekube_sync.endpoints import Backend, backends, chosen_ports, one_per_pod
 from eurekube_sync.errors import InvalidSyncer
-from eurekube_sync.instance import Builder, Found, Incomplete, Kept, Leaving, Site
+from eurekube_sync.instance import Builder, Found, Incomplete, Kept, Leaving, Site, Unplaced
 from eurekube_sync.model import EndpointSlice, InstanceKey, Service, ServicePort
 from eurekube_sync.syncer import Syncer
 
@@ -24,7 +24,7 @@ class _Listening:
 
 def serve_pods(
     spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
-) -> Iterator[tuple[InstanceKey, Found] | Incomplete]:
+) -> Iterator[tuple[InstanceKey, Found] | Incomplete | Unplaced]:
     """What each pod comes to. Raises InvalidSyncer, SourceUnknown."""
     plain = None if spec.port is None and spec.secure_port is not None else chosen_ports(services, spec.port)
     secure = None if spec.secure_port is None else chosen_ports(services, spec.secure_port)
@@ -74,6 +74,9 @@ def serve_pods(
             why = f"{backend.label} has no port {spec.secure_port!r} (yet)"
             found = Kept(why=why, host=site.host, port=site.main_port)
         yield key, found
+    for identity, backend in beside.by_identity.items() if beside is not None else ():
+        if identity not in main.by_identity and not backend.terminating:
+            yield Unplaced(identity=identity, why=f"{backend.label} has no port {spec.port!r} (yet)")
 
 
 def _without_health(slices: Sequence[EndpointSlice]) -> bool:

@@ -7,7 +7,7 @@ written.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -176,15 +176,19 @@ def _status(
 ) -> SyncerStatus:
     before = claim.syncer.status or SyncerStatus(observed_generation=0)
     wanted = claim.wanted if isinstance(claim, Serving) else {}
+    desired = 0 if isinstance(claim, Deleting) else before.desired
     if isinstance(registry, Unknown):  # what stood is the best that is known
         registered, up, down = before.registered, before.up, before.down
-        ready_up = min(up, len(wanted))
+        if isinstance(claim, Serving):
+            desired = max(len(wanted), desired if claim.incomplete else 0)
+        ready_up = min(up, desired)
     else:
         registered, up = len(tally.standing), tally.count(InstanceStatus.UP)
         down = registered - up
-        ready_up = sum(tally.standing.get(key) is InstanceStatus.UP for key in wanted)
+        meant = [*wanted, *_kept(claim, tally, registry.data)] if isinstance(claim, Serving) else []
+        desired = len(meant) if isinstance(claim, Serving) else desired
+        ready_up = sum(tally.standing.get(key) is InstanceStatus.UP for key in meant)
     serving = isinstance(claim, Serving)
-    desired = len(wanted) if serving else (0 if isinstance(claim, Deleting) else before.desired)
     apps = claim.apps if isinstance(claim, Serving) else before.apps
     trouble = (*tally.conflicts, *tally.duplicates, *tally.failures)
     removal_held = _removal_held(claim, tally, held, now)
@@ -202,6 +206,16 @@ def _status(
         apps=tuple(apps[:_MOST_APPS]),
         errors=tuple(_short(error) for error in trouble[:_MOST_ERRORS]),
     )
+
+
+def _kept(claim: Serving, tally: _Tally, observed: Observed) -> Iterator[InstanceKey]:
+    """What stands and is meant to, although nobody can tell this time that it is wanted."""
+    if not (claim.kept or claim.unplaced or claim.incomplete):
+        return
+    for key in tally.standing:
+        instance = observed.ours.get(key) if key not in claim.wanted else None
+        if instance is not None and claim.keeps(instance):
+            yield key
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from eurekube_sync.actions import Cancel, Renew
 from eurekube_sync.desired import Claim, Deleting, Frozen, Serving, claim_all
 from eurekube_sync.model import (
     Complete,
     Endpoint,
+    EndpointPort,
     EndpointSlice,
     Listed,
     Node,
@@ -29,6 +31,7 @@ from .build import (
     DENIED,
     NAMING,
     NS,
+    OWNERSHIP,
     REF,
     TERMINATING,
     UP,
@@ -482,6 +485,35 @@ def test_a_pod_that_lacks_the_secure_port_is_not_taken_out_for_it() -> None:
     assert isinstance(found, Serving)
     assert (found.wanted, set(found.kept), set(found.leaving)) == ({}, {key(1)}, {key(2)})
     assert found.kept[key(1)].why == "pod rating-1 has no port 'https' (yet)"
+
+
+def test_a_pod_that_only_the_secure_port_shows_is_not_taken_out() -> None:
+    """The plain Service's slices may lag as well: by its pod, or its bare address, what stands is renewed."""
+    tls = service("rating-tls", ServicePort(name="https", port=443))
+    both = (piece(endpoint(1)), piece(*(endpoint(n) for n in (1, 2)), endpoint(3, pod=None), endpoint(4, ready=False,
+            terminating=True), service="rating-tls", port=8443, port_name="https"))  # fmt: skip
+    claims = desired([syncer(port="http", securePort="https")], [service(), tls], both)
+    bare = stored(instance(3), metadata=OWNERSHIP.marked({}, REF, None))
+    plan = make_plan(claims, observed(stored(instance(2)), bare, stored(instance(4)), stored(instance(5))))
+    assert [(action.key, action.why) for action in plan.of(Renew)] == [
+        (key(2), "pod rating-2 has no port 'http' (yet)"),
+        (key(3), "endpoint 10.0.0.3 has no port 'http' (yet)"),
+    ]
+    assert [action.key for action in plan.of(Cancel)] == [key(4), key(5)]
+
+
+def test_a_syncer_claims_each_port_that_is_on() -> None:
+    """The secure one beside the plain one too: a caller would find the same socket twice."""
+    ports = (ServicePort(name="http", port=80, target=8080), ServicePort(name="https", port=443, target=8443))
+    there = (EndpointPort(name="http", port=8080), EndpointPort(name="https", port=8443))
+    slices = [replace(piece(endpoint()), ports=there)]
+    both, alone = {"port": "http", "securePort": "https"}, {"securePort": "https"}
+    for first, second in ((both, alone), (alone, both)):
+        syncers = [syncer("z", created=1, **first), syncer("a", created=2, **second)]
+        found = desired(syncers, [service("rating", *ports)], slices)
+        losing = found.claims[SyncerRef(NS, "a")]
+        assert isinstance(losing, Serving)
+        assert (set(found.wanted_by.values()), set(losing.lost.values())) == ({syncers[0].ref}, {syncers[0].ref})
 
 
 def test_a_service_of_a_type_that_nobody_knows_is_left_alone() -> None:

@@ -10,7 +10,7 @@ import pytest
 from eurekube_sync.actions import Cancel, Grounds, Register, Renew
 from eurekube_sync.brake import Held, Hold, HoldReason
 from eurekube_sync.desired import Desired, Serving
-from eurekube_sync.instance import Incomplete
+from eurekube_sync.instance import Incomplete, Kept
 from eurekube_sync.model import Cause, Complete, ConditionStatus, ObservedInstance, SyncerRef, SyncerStatus, Unknown
 from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcome, Outcomes, Result
@@ -345,7 +345,20 @@ def test_an_address_that_is_awaited_is_a_condition(unknown: bool, value: str) ->
     found = status(of, *BOTH)
     assert conditions(found)["Ready"] == conditions(found)["Synced"] == (value, "AddressPending")
     assert message(found) == "Service rating waits; what stands is renewed"
-    assert (found.ready, found.registered, found.app_name) == ("0/0", 2, "RATING")
+    assert (found.ready, found.desired, found.registered, found.app_name) == ("2/2", 2, 2, "RATING")
+    later = status(Desired(claims={REF: replace(claim, syncer=syncer(status=found))}, wanted_by={}, syncers=of.syncers),
+                   registry=DENIED)  # fmt: skip
+    assert (later.ready, later.desired) == ("2/2", 2)
+
+
+def test_what_is_kept_for_a_moment_counts_as_desired() -> None:
+    """And what leaves does not."""
+    kept = {key(2): Kept(why="its labels are not known", host="10.0.0.2", port=8080)}
+    of = claims(slices=(piece(endpoint(1), endpoint(3, ready=False, terminating=True)),))
+    claim = of.claims[REF]
+    assert isinstance(claim, Serving)
+    of = replace(of, claims={REF: replace(claim, kept=kept)})
+    assert status(of, *BOTH, stored(instance(3))).ready == "2/2"
 
 
 def test_waiting_for_an_address_warns_nobody() -> None:
