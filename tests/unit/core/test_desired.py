@@ -507,7 +507,8 @@ def test_a_syncer_claims_each_port_that_is_on() -> None:
     ports = (ServicePort(name="http", port=80, target=8080), ServicePort(name="https", port=443, target=8443))
     there = (EndpointPort(name="http", port=8080), EndpointPort(name="https", port=8443))
     slices = [replace(piece(endpoint()), ports=there)]
-    both, alone = {"port": "http", "securePort": "https"}, {"securePort": "https"}
+    both: dict[str, Any] = {"port": "http", "securePort": "https"}
+    alone: dict[str, Any] = {"securePort": "https"}
     for first, second in ((both, alone), (alone, both)):
         syncers = [syncer("z", created=1, **first), syncer("a", created=2, **second)]
         found = desired(syncers, [service("rating", *ports)], slices)
