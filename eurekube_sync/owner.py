@@ -43,7 +43,7 @@ from eurekube_sync.moves import (
     rename,
 )
 from eurekube_sync.outcome import Result
-from eurekube_sync.ownership import CLASS, OWNER, Ownership, syncer_of
+from eurekube_sync.ownership import CLASS, CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.scope import ANY, Scope
 from eurekube_sync.settle import put_finalizers_on
@@ -163,17 +163,19 @@ def adopt_instances(
     )
 
 
-def adopt_old_cluster(world: OwnerWorld, *, owner: str, old: str, observe: float | None, dry_run: bool) -> OwnerReport:
-    """Takes over all that the owner has in a cluster that this one takes the place of."""
+def adopt_old_cluster(
+    world: OwnerWorld, *, owner: str, old: str, scope: Scope, observe: float | None, dry_run: bool
+) -> OwnerReport:
+    """Takes over all that the owner has, in a scope that goes by names, in a cluster whose place this one takes."""
     new = identity(world)
     if old == new:
         raise ConfigurationError(f"--cluster {old} is this very cluster: give the id of the one whose place it takes.")
-    moves = adopt_cluster(_list(world), owner=owner, old=old, new=new)
+    moves = adopt_cluster(_list_of(world, scope), owner=owner, old=old, new=new)
     if dry_run or not moves:
-        nothing = f"nothing to adopt: no instance of owner {owner} is of cluster {old}"
+        nothing = f"nothing to adopt: no instance is of {_whose(Ownership(owner=owner, cluster=old), scope)}"
         return replace(_planned("owner adopt", moves, observe, nothing=nothing), dry_run=dry_run)
     _watch(world, moves, observe, f"cluster {old} lives: end its eurekube-sync, or give it another owner")
-    affected = world.transfer.move(adopt_cluster(_list(world), owner=owner, old=old, new=new))
+    affected = world.transfer.move(adopt_cluster(_list_of(world, scope), owner=owner, old=old, new=new))
     return OwnerReport(
         command="owner adopt",
         dry_run=False,
@@ -187,22 +189,22 @@ def adopt_old_cluster(world: OwnerWorld, *, owner: str, old: str, observe: float
 
 
 def rename_owner(
-    world: OwnerWorld, *, old: str, new: str, cluster: str | None, observe: float | None, dry_run: bool
+    world: OwnerWorld, *, old: str, new: str, cluster: str | None, scope: Scope, observe: float | None, dry_run: bool
 ) -> OwnerReport:
-    """Moves all of the old owner's instances to the new one, add-first."""
+    """Moves all of the old owner's instances, in a scope that goes by names, to the new one, add-first."""
     if old == new:
         raise ConfigurationError(f"the old owner and the new one are both {old}.")
     uid = cluster or identity(world)
     before, after = Ownership(owner=old, cluster=uid), Ownership(owner=new, cluster=uid)
     listed = _list(world)
     refuse_clash(listed, after)
-    moves = rename(listed, before, after)
+    moves = rename(_of(listed, scope), before, after)
     if dry_run or not moves:
         there = sum(after.holds(one) for one in listed)
-        nothing = f"nothing to rename: owner {old} has no instance of cluster {uid}; owner {new} has {there}"
+        nothing = f"nothing to rename: no instance is of {_whose(before, scope)}; owner {new} has {there}"
         return replace(_planned("owner rename", moves, observe, nothing=nothing), dry_run=dry_run)
     _watch(world, moves, observe, f"stop `run` and `keepalive` of owner {old} first")
-    affected = world.transfer.move(rename(_list(world), before, after))
+    affected = world.transfer.move(rename(_list_of(world, scope), before, after))
     lives = _lives([one.instance for one in affected])
     return OwnerReport(
         command="owner rename",
@@ -221,6 +223,7 @@ def release_instances(
     *,
     owner: str,
     cluster: str | None,
+    scope: Scope,
     apps: frozenset[str],
     syncers: frozenset[SyncerRef],
     keepalive: float | None,
@@ -228,9 +231,9 @@ def release_instances(
 ) -> OwnerReport:
     """Gives instances up: `run` touches them no more, and they live as long as their lease, or as `keepalive` says."""
     ownership = Ownership(owner=owner, cluster=cluster or identity(world))
-    moves = release(_list(world), ownership, apps=apps, syncers=syncers)
+    moves = release(_list_of(world, scope), ownership, apps=apps, syncers=syncers)
     if dry_run or not moves:
-        nothing = f"nothing to release: no such instance is of owner {owner} and cluster {ownership.cluster}"
+        nothing = f"nothing to release: no such instance is of {_whose(ownership, scope)}"
         report = _planned("owner release", moves, None, nothing=nothing)
         more = _wanted_still(world, ownership, moves) if moves else ()
         return replace(report, dry_run=dry_run, sentences=more)
@@ -309,10 +312,7 @@ class Purge:
     @property
     def whose(self) -> str:
         """In words."""
-        shown = f"owner {self.ownership.owner} and cluster {self.ownership.cluster}"
-        if self.scope.namespaces is not None:
-            shown += f", namespace {', '.join(sorted(self.scope.namespaces))}"
-        return f"{shown}, {self.scope}" if str(self.scope) else shown
+        return _whose(self.ownership, self.scope)
 
     @property
     def warning(self) -> str | None:
@@ -326,13 +326,11 @@ class Purge:
 
 
 def look_before_purge(world: OwnerWorld, *, owner: str, cluster: str | None, scope: Scope) -> Purge:
-    """All that is ours, from Eureka alone, of a scope that goes by names; what names no syncer is of the whole."""
+    """All that is ours, in a scope that goes by names, from Eureka alone."""
     ownership = Ownership(owner=owner, cluster=cluster or identity(world))
     listed = tuple(_list(world))
-    whole = scope.namespaces is None and scope.shard is None
-    ours = (one for one in listed if ownership.holds(one))
-    covered = (one for one in ours if whole or ((syncer := syncer_of(one)) and scope.covers(syncer)))
-    standing = tuple(sorted(covered, key=lambda one: one.key))
+    ours = (one for one in _of(listed, scope) if ownership.holds(one))
+    standing = tuple(sorted(ours, key=lambda one: one.key))
     ago = _renewed_ago(world, standing)
     return Purge(ownership=ownership, scope=scope, standing=standing, listed=listed, renewed_ago=ago)
 
@@ -346,7 +344,11 @@ def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
         ]
         summary = f"dry run: {len(affected)} to cancel of {found.whose}"
         return OwnerReport(
-            command="owner purge", dry_run=True, summary=summary, affected=tuple(affected), sentences=warning
+            command="owner purge",
+            dry_run=True,
+            summary=summary,
+            affected=tuple(affected),
+            sentences=(*warning, *_elsewhere(found)),
         )
     affected = world.transfer.cancel(found.standing, found.ownership, "all of ours goes")
     finalizers: tuple[str, ...] = ()
@@ -359,9 +361,19 @@ def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
         dry_run=False,
         summary=_counted(affected, "cancelled") if affected else nothing,
         affected=tuple(affected),
-        sentences=(*_troubles(affected), *warning, *finalizers),
+        sentences=(*_troubles(affected), *warning, *_elsewhere(found), *finalizers),
         errors=errors,
     )
+
+
+def _elsewhere(found: Purge) -> tuple[str, ...]:
+    """What stands of other clusters under the name, where nothing stands of the one that was asked for: it may be the
+    wrong one."""
+    others = Counter(one.metadata[CLUSTER] for one in found.listed if found.ownership.clashes(one))
+    if found.standing or not others:
+        return ()
+    shown = ", ".join(f"{number} of cluster {cluster}" for cluster, number in sorted(others.items()))
+    return (f"owner {found.ownership.owner} has {shown}, which were left",)
 
 
 def _renewed_ago(world: OwnerWorld, standing: Sequence[ObservedInstance]) -> float | None:
@@ -425,6 +437,24 @@ def _list(world: OwnerWorld) -> Sequence[ObservedInstance]:
     if isinstance(listed, Unknown):
         raise registry_error(listed)
     return listed.data
+
+
+def _list_of(world: OwnerWorld, scope: Scope) -> Sequence[ObservedInstance]:
+    return _of(_list(world), scope)
+
+
+def _of(listed: Sequence[ObservedInstance], scope: Scope) -> Sequence[ObservedInstance]:
+    """Those whose syncer's name lies in the scope; what names no syncer is of the whole alone."""
+    if scope.namespaces is None and scope.shard is None:
+        return listed
+    return [one for one in listed if (syncer := syncer_of(one)) and scope.covers(syncer)]
+
+
+def _whose(ownership: Ownership, scope: Scope) -> str:
+    parts = [f"owner {ownership.owner} and cluster {ownership.cluster}"]
+    parts += [f"namespace {name}" for name in sorted(scope.namespaces or ())]
+    parts += [f"shard {scope.shard}"] if scope.shard else []
+    return ", ".join(parts)
 
 
 def _view(world: OwnerWorld, scope: Scope) -> ClusterView:

@@ -20,7 +20,7 @@ from eurekube_sync.cli.options import (
 from eurekube_sync.cli.passes import number_of_passes, renewed_every, teller
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.snapshot_file import SnapshotFile
-from eurekube_sync.cli.values import Duration
+from eurekube_sync.cli.values import Duration, Name
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.keepalive import KeepaliveSettings, keepalive
@@ -34,7 +34,13 @@ _LONGEST = 150
 @click.command(short_help="Renew what is ours, without a cluster.")
 @eureka_options
 @eureka_access_options
-@option("--cluster", metavar="UID", default=None, help="Only instances of this cluster. Default: all of the owner's.")
+@option(
+    "--cluster",
+    type=Name(),
+    metavar="UID",
+    default=None,
+    help="Only instances of this cluster. Default: all of the owner's.",
+)
 @name_scope_options
 @call_options
 @batch_option

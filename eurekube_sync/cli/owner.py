@@ -25,7 +25,7 @@ from eurekube_sync.cli.options import (
 )
 from eurekube_sync.cli.passes import write_report
 from eurekube_sync.cli.signals import ended_by_signals, stopped_by_signals
-from eurekube_sync.cli.values import Duration, HostAndPort, Owner, Syncer
+from eurekube_sync.cli.values import Duration, HostAndPort, Name, Owner, Syncer
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.model import SyncerRef
@@ -77,14 +77,26 @@ def _observe(command: F) -> F:
 def _command_line_first(*names: str) -> Callable[[str], bool]:
     """Of options that exclude each other, which count: those of the command line alone when it has any. A variable may
     stand there for another command."""
-    context = click.get_current_context()
-    given = {name for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    given = _on_command_line(*names)
     return lambda name: not given or name in given
+
+
+def _on_command_line(*names: str) -> frozenset[str]:
+    context = click.get_current_context()
+    return frozenset(name for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE)
+
+
+def _named_scope(namespaces: tuple[tuple[str, ...], ...], shard: Shard | None) -> Scope:
+    return Scope(namespaces=frozenset(name for names in namespaces for name in names) or None, shard=shard)
 
 
 def _which_cluster(command: F) -> F:
     return option(
-        "--cluster", metavar="UID", default=None, help="The cluster that is meant; no cluster is asked then."
+        "--cluster",
+        type=Name(),
+        metavar="UID",
+        default=None,
+        help="The cluster that is meant; no cluster is asked then.",
     )(command)
 
 
@@ -93,7 +105,7 @@ def _which_cluster(command: F) -> F:
 @eureka_access_options
 @cluster_options
 @scope_options
-@option("--app", metavar="APP", default=None, help="Take over instances of this app that nobody owns.")
+@option("--app", type=Name(), metavar="APP", default=None, help="Take over instances of this app that nobody owns.")
 @option(
     "--address",
     "addresses",
@@ -102,7 +114,13 @@ def _which_cluster(command: F) -> F:
     help="Only the instance called there; may be repeated. Default: all of the app that a syncer wants.",
 )
 @option("--syncer", type=Syncer(), default=None, help="Only what this syncer wants.")
-@option("--cluster", metavar="OLD", default=None, help="Take over all that the owner has in the cluster with this UID.")
+@option(
+    "--cluster",
+    type=Name(),
+    metavar="OLD",
+    default=None,
+    help="Take over all that the owner has in the cluster with this UID.",
+)
 @_observe
 @call_options
 @_dry_run
@@ -142,6 +160,10 @@ def adopt_command(
         raise click.UsageError("give --app, for instances that nobody owns, or --cluster, for an old cluster's")
     if app is None and (addresses or syncer):
         raise click.UsageError("--address and --syncer go with --app; --cluster takes all of a cluster's")
+    if app is None and _on_command_line("selector", "syncer_class", "allowed"):
+        raise click.UsageError(
+            "--selector, --syncer-class and --allow-namespace go with --app: of an old cluster only names are known"
+        )
     connection = _connection(
         eureka_url, eureka_access, concurrency, call_timeout, kubeconfig, context, endpoints_source
     )
@@ -149,7 +171,7 @@ def adopt_command(
     def work(world: OwnerWorld) -> OwnerReport:
         if app is None:
             assert cluster is not None  # checked above
-            return adopt_old_cluster(world, owner=owner, old=cluster, observe=observe, dry_run=dry_run)
+            return adopt_old_cluster(world, owner=owner, old=cluster, scope=scope, observe=observe, dry_run=dry_run)
         return adopt_instances(
             world,
             owner=owner,
@@ -169,7 +191,8 @@ def adopt_command(
 @eureka_access_options
 @cluster_options
 @_which_cluster
-@option("--app", "apps", metavar="APP", multiple=True, help="Only instances of this app; may be repeated.")
+@name_scope_options
+@option("--app", "apps", type=Name(), metavar="APP", multiple=True, help="Only instances of this app; may be repeated.")
 @option("--syncer", "syncers", type=Syncer(), multiple=True, help="Only instances of this syncer; may be repeated.")
 @option("--keepalive", type=Duration(least=1), default=None, help="Go on renewing them for so long.")
 @option("--lapse", is_flag=True, help="Let them lapse when their leases end.")
@@ -184,6 +207,8 @@ def release_command(
     context: str | None,
     endpoints_source: EndpointsSource,
     cluster: str | None,
+    namespaces: tuple[tuple[str, ...], ...],
+    shard: Shard | None,
     apps: tuple[str, ...],
     syncers: tuple[SyncerRef, ...],
     keepalive: float | None,
@@ -214,6 +239,7 @@ def release_command(
             world,
             owner=owner,
             cluster=cluster,
+            scope=_named_scope(namespaces, shard),
             apps=frozenset(app.upper() for app in apps),
             syncers=frozenset(syncers),
             keepalive=keepalive,
@@ -230,6 +256,7 @@ def release_command(
 @eureka_access_options
 @cluster_options
 @_which_cluster
+@name_scope_options
 @_observe
 @call_options
 @_dry_run
@@ -243,6 +270,8 @@ def rename_command(
     context: str | None,
     endpoints_source: EndpointsSource,
     cluster: str | None,
+    namespaces: tuple[tuple[str, ...], ...],
+    shard: Shard | None,
     observe: float | None,
     concurrency: int,
     call_timeout: float,
@@ -262,7 +291,8 @@ def rename_command(
     )
 
     def work(world: OwnerWorld) -> OwnerReport:
-        return rename_owner(world, old=old, new=new, cluster=cluster, observe=observe, dry_run=dry_run)
+        scope = _named_scope(namespaces, shard)
+        return rename_owner(world, old=old, new=new, cluster=cluster, scope=scope, observe=observe, dry_run=dry_run)
 
     return _carry_out(connection, work, output, eureka_access.notices, registry_alone=cluster is not None)
 
@@ -302,7 +332,7 @@ def purge_command(
     off as well.
     """
     set_up_logs(as_json=log_format == "json", verbose=verbose)
-    scope = Scope(namespaces=frozenset(name for names in namespaces for name in names) or None, shard=shard)
+    scope = _named_scope(namespaces, shard)
     if not (yes or dry_run or sys.stdin.isatty()):
         raise click.UsageError("there is no terminal to ask at: give --yes, or --dry-run to see what would go")
     connection = _connection(

@@ -52,6 +52,17 @@ class Percent(click.FloatRange):
         return number
 
 
+class Name(click.ParamType[str]):
+    """A name that is not empty, as it is when a script found nothing to put there."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not value.strip():
+            self.fail("it is empty", param, ctx)
+        return str(value).strip()
+
+
 class Owner(click.ParamType[str]):
     """An owner name: it becomes part of every instance id."""
 

@@ -293,7 +293,7 @@ def test_the_variable_of_another_command_does_not_make_an_adoption_ambiguous(str
     other = {"EUREKUBE_SYNC_APP": "RATING", "EUREKUBE_SYNC_ADDRESS": "10.0.0.1:8080"}
     ended = give(strangers, "owner", "adopt", "--cluster", "old", "--dry-run", **other)
     assert ended.code == ExitCode.OK, ended.out + ended.err
-    assert "nothing to adopt: no instance of owner demo is of cluster old" in ended.out
+    assert "nothing to adopt: no instance is of owner demo and cluster old" in ended.out
     ended = give(strangers, "owner", "release", "--lapse", "--dry-run", EUREKUBE_SYNC_KEEPALIVE="1h")
     assert ended.code == ExitCode.OK, ended.out + ended.err
     ended = give(strangers, "owner", "adopt", EUREKUBE_SYNC_APP="a", EUREKUBE_SYNC_CLUSTER="b")
@@ -481,6 +481,9 @@ WRONG = {
     "lapse or not": (("release",), "say what becomes of them: --lapse, or --keepalive DURATION"),
     "lapse and not": (("release", "--lapse", "--keepalive", "1h"), "say what becomes of them"),
     "no terminal": (("purge",), "there is no terminal to ask at: give --yes"),
+    "no app": (("adopt", "--app", ""), "'--app': it is empty"),
+    "no cluster": (("purge", "--yes", "--cluster", " "), "'--cluster': it is empty"),
+    "labels of an old cluster": (("adopt", "--cluster", "b", "-l", "team=a"), "of an old cluster only names are known"),
     "no command": (("prune",), "No such command 'prune'"),
 }
 

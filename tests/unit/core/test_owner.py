@@ -136,7 +136,7 @@ def adopt(world: FakeWorld, *addresses: str, app: str = "rating", **changes: obj
 
 def rename(world: FakeWorld, *, new: str = "next", **changes: object) -> OwnerReport:
     """`owner rename prod next`."""
-    given: dict[str, object] = {"cluster": None, "observe": None, "dry_run": False, **changes}
+    given: dict[str, object] = {"cluster": None, "scope": Scope(), "observe": None, "dry_run": False, **changes}
     return rename_owner(owner_world(world), old=OWNER, new=new, **given)  # type: ignore[arg-type]
 
 
@@ -144,6 +144,7 @@ def release(world: FakeWorld, **changes: object) -> OwnerReport:
     """`owner release --lapse`."""
     given: dict[str, object] = {
         "cluster": None,
+        "scope": Scope(),
         "apps": frozenset(),
         "syncers": frozenset(),
         "keepalive": None,
@@ -374,15 +375,15 @@ def test_a_rebuilt_cluster_takes_over_what_the_old_one_left() -> None:
     world.registry.put(of_cluster("old", 1), of_cluster("old", 5), of_cluster("old", 6, owner="second"))
     world.registry.override(key(1), OUT)
     assert world.run().clashes == ("old",)
-    report = adopt_old_cluster(owner_world(world), owner=OWNER, old="old", observe=None, dry_run=False)
+    report = adopt_old_cluster(owner_world(world), owner=OWNER, old="old", scope=Scope(), observe=None, dry_run=False)
     assert (report.code, report.summary) == (ExitCode.OK, "2 adopted")
     assert [world.registry.held[key(n)].metadata[CLUSTER_MARK] for n in (1, 5, 6)] == [CLUSTER, CLUSTER, "old"]
     assert (world.registry.held[key(1)].status, world.registry.held[key(1)].overridden_status) == (OUT, OUT)
     assert world.run().clashes == ()
-    again = adopt_old_cluster(owner_world(world), owner=OWNER, old="old", observe=None, dry_run=False)
+    again = adopt_old_cluster(owner_world(world), owner=OWNER, old="old", scope=Scope(), observe=None, dry_run=False)
     assert (again.code, again.summary) == (
         ExitCode.OK,
-        "nothing to adopt: no instance of owner prod is of cluster old",
+        "nothing to adopt: no instance is of owner prod and cluster old",
     )
 
 
@@ -392,10 +393,10 @@ def test_an_old_cluster_that_lives_is_refused() -> None:
     world.registry.put(of_cluster("old"))
     renewing(world, key())
     with pytest.raises(StillRenewed, match="cluster old lives"):
-        adopt_old_cluster(owner_world(world), owner=OWNER, old="old", observe=None, dry_run=False)
+        adopt_old_cluster(owner_world(world), owner=OWNER, old="old", scope=Scope(), observe=None, dry_run=False)
     with pytest.raises(ConfigurationError, match="this very cluster"):
-        adopt_old_cluster(owner_world(world), owner=OWNER, old=CLUSTER, observe=None, dry_run=False)
-    planned = adopt_old_cluster(owner_world(world), owner=OWNER, old="old", observe=None, dry_run=True)
+        adopt_old_cluster(owner_world(world), owner=OWNER, old=CLUSTER, scope=Scope(), observe=None, dry_run=False)
+    planned = adopt_old_cluster(owner_world(world), owner=OWNER, old="old", scope=Scope(), observe=None, dry_run=True)
     assert (planned.summary, planned.dry_run) == ("dry run: 1 to adopt", True)
     assert planned.sentences == ("it would first watch for 65 s whether somebody renews them",)
     assert world.wire.writes() == []
@@ -417,7 +418,8 @@ def test_a_rename_moves_all_and_the_new_run_finds_nothing_to_do() -> None:
     assert world.registry.held[renamed_key(2)].status is OUT
     assert world.registry.held[renamed_key(1)].metadata[OWNER_MARK] == "next"
     assert (
-        rename(world).summary == f"nothing to rename: owner prod has no instance of cluster {CLUSTER}; owner next has 2"
+        rename(world).summary
+        == f"nothing to rename: no instance is of owner prod and cluster {CLUSTER}; owner next has 2"
     )
 
 
@@ -592,7 +594,7 @@ def an_adoption(world: FakeWorld) -> OwnerReport:
 @scene(rebuilt)
 def an_adoption_of_a_cluster(world: FakeWorld) -> OwnerReport:
     """Of two."""
-    return adopt_old_cluster(owner_world(world), owner=OWNER, old="old", observe=None, dry_run=False)
+    return adopt_old_cluster(owner_world(world), owner=OWNER, old="old", scope=Scope(), observe=None, dry_run=False)
 
 
 @scene(two_of_ours)
@@ -783,6 +785,7 @@ def test_a_release_needs_no_cluster_and_says_what_it_does_not_know() -> None:
         owner_world(world, alone=True),
         owner=OWNER,
         cluster=CLUSTER,
+        scope=Scope(),
         apps=frozenset(),
         syncers=frozenset(),
         keepalive=None,
@@ -832,6 +835,39 @@ def test_a_purge_takes_all_of_ours_and_nothing_else() -> None:
     assert (report.code, report.summary, report.sentences) == (ExitCode.OK, "2 cancelled", ())
     assert set(world.registry.held) == {foreign().key, elsewhere.key}
     assert purged(world, alone=True).summary == f"nothing to purge: no instance is of owner prod and cluster {CLUSTER}"
+
+
+@pytest.mark.parametrize("command", ["release", "rename", "adopt a cluster"])
+def test_a_command_of_a_scope_leaves_another_scopes_instances(command: str) -> None:
+    """As `run` would: of two installations with one owner each changes its own."""
+    world = rebuilt() if command == "adopt a cluster" else two_of_ours()
+    cart = stored(instance(9, ref=SyncerRef("shop", "cart")))
+    if command == "adopt a cluster":
+        cart = replace(cart, metadata={**cart.metadata, CLUSTER_MARK: "old"})
+    world.registry.put(cart)
+    own, shop, none = (Scope(namespaces=frozenset({name})) for name in (NS, "shop", "empty"))
+
+    def give(scope: Scope) -> OwnerReport:
+        if command == "release":
+            return release(world, scope=scope)
+        if command == "rename":
+            return rename(world, scope=scope)
+        where = owner_world(world)
+        return adopt_old_cluster(where, owner=OWNER, old="old", scope=scope, observe=None, dry_run=False)
+
+    assert give(none).summary.endswith(", namespace empty" if command != "rename" else "; owner next has 0")
+    assert len(give(own).affected) == 2
+    assert world.registry.held[cart.key] == cart
+    assert [one.instance.key for one in give(shop).affected] == [cart.key]
+
+
+def test_a_purge_of_the_wrong_cluster_names_the_right_one() -> None:
+    """Nothing found is no success where the id was mistaken."""
+    world = two_of_ours()
+    found = look_before_purge(owner_world(world), owner=OWNER, cluster="mistaken", scope=Scope())
+    for dry_run in (True, False):
+        report = purge(owner_world(world, alone=True), found, dry_run=dry_run)
+        assert report.sentences == (f"owner {OWNER} has 2 of cluster {CLUSTER}, which were left",)
 
 
 def test_a_purge_of_a_scope_leaves_another_scopes_instances_and_finalizers() -> None:
