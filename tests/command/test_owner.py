@@ -481,8 +481,8 @@ WRONG = {
     "lapse or not": (("release",), "say what becomes of them: --lapse, or --keepalive DURATION"),
     "lapse and not": (("release", "--lapse", "--keepalive", "1h"), "say what becomes of them"),
     "no terminal": (("purge",), "there is no terminal to ask at: give --yes"),
-    "no app": (("adopt", "--app", ""), "'--app': it is empty"),
-    "no cluster": (("purge", "--yes", "--cluster", " "), "'--cluster': it is empty"),
+    "no app": (("adopt", "--app", ""), "it is empty"),
+    "no cluster": (("purge", "--yes", "--cluster", " "), "it is empty"),
     "labels of an old cluster": (("adopt", "--cluster", "b", "-l", "team=a"), "of an old cluster only names are known"),
     "no command": (("prune",), "No such command 'prune'"),
 }
