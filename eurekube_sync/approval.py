@@ -20,7 +20,7 @@ from eurekube_sync.plan import withdrawal_id
 
 APPROVE_ANNOTATION = "eurekube.io/approve-removals-until"
 LONGEST = 3600
-"""Seconds: how far ahead an annotation may release, and how old a saved dry run may be."""
+"""Seconds: how far ahead an annotation may release, and how old a saved dry run or a plan id may be."""
 
 _CLOCKS_APART = 60
 _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -32,6 +32,8 @@ class PlanId:
     """Releases the very set of withdrawals that has this checksum: all that are held, or all that are planned."""
 
     value: str
+    given: float | None = None
+    """Unix seconds; a process that runs on must not keep it for another day's outage of the same pods."""
 
     def __str__(self) -> str:
         return self.value
@@ -91,6 +93,8 @@ def from_dry_run(data: Any, name: str) -> SavedDryRun:
 
 def refusal(approval: Approval | None, ownership: Ownership, now: float) -> str | None:
     """Why it cannot be meant for a pass of this owner and cluster; the end of a sentence. `now` in Unix seconds."""
+    if isinstance(approval, PlanId) and approval.given is not None and now - approval.given > LONGEST:
+        return f"was given {(now - approval.given) / 60:.0f} minutes ago, more than {LONGEST // 60}: look again"
     if not isinstance(approval, SavedDryRun):
         return None
     if (approval.owner, approval.cluster) != (ownership.owner, ownership.cluster):
@@ -111,7 +115,7 @@ def released_by(
     """The withdrawals that it releases, of those that are planned and, among them, held."""
     planned, held = tuple(planned), tuple(held)
     match approval:
-        case PlanId(value):
+        case PlanId(value=value):
             for meant in (held, planned):
                 if meant and withdrawal_id(meant) == value:
                     return frozenset(one.key for one in meant)

@@ -140,9 +140,10 @@ class Braked:
 def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     """The plan, with every withdrawal that has to wait turned into a renewal, and what is held."""
     counted = tuple(one for one in plan.withdrawals if one.syncer not in brake.freed)
-    freed = {one.key for one in plan.withdrawals} - {one.key for one in counted}
+    freed = frozenset(one.key for one in plan.withdrawals) - {one.key for one in counted}
     stands = {key: i for key, i in observed.ours.items() if i.status is InstanceStatus.UP and key not in freed}
-    scales = _Scales(plan=plan, stands=frozenset(stands), unread=frozenset(observed.unread) & frozenset(stands))
+    unread = frozenset(observed.unread) & frozenset(stands)
+    scales = _Scales(plan=plan, stands=frozenset(stands), unread=unread, freed=freed)
     holds: list[Hold] = []
     if counted and (why := _too_much(scales, counted, brake.limits)):
         holds.append(Hold(reason=HoldReason.TOO_MANY_REMOVALS, why=why, withdrawals=counted))
@@ -184,11 +185,18 @@ class _Scales:
     """UP now."""
     unread: frozenset[InstanceKey]
     """UP in the list, and not to be read again: as good as lost."""
+    freed: frozenset[InstanceKey]
+    """Withdrawals that are not weighed."""
 
     @property
     def gained(self) -> Counter[str]:
         """UP instances that come, by app."""
         return Counter(action.key.app for action in self.plan.actions if brings_up(action))
+
+    @property
+    def replacing(self) -> Counter[str]:
+        """Those of them that may replace what is weighed: what goes unweighed is replaced first."""
+        return self.gained - Counter(key.app for key in self.freed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,10 +220,10 @@ def _loss(withdrawals: Collection[Withdrawal], unread: Collection[InstanceKey], 
 
 
 def _too_much(scales: _Scales, withdrawals: Collection[Withdrawal], limits: BrakeLimits) -> str | None:
-    loss = _loss(withdrawals, scales.unread, scales.gained)
+    loss = _loss(withdrawals, scales.unread, scales.replacing)
     now = Counter(key.app for key in scales.stands)
     total, apps = now.total(), len(now)
-    emptied = _emptied(loss, now)
+    emptied = _emptied(loss, now, scales.gained)
     if loss.unexplained > limits.loss_floor and loss.unexplained * 100 > limits.loss_percent * total:
         return f"{loss.unexplained} of {total} UP instances would go, more than {limits.loss_percent:g} %"
     if loss.net.total() > limits.loss_ceiling:
@@ -229,8 +237,8 @@ def _too_much(scales: _Scales, withdrawals: Collection[Withdrawal], limits: Brak
     return None
 
 
-def _emptied(loss: _Loss, now: Mapping[str, int]) -> frozenset[str]:
-    return frozenset(app for app, count in now.items() if loss.net[app] >= count)
+def _emptied(loss: _Loss, now: Mapping[str, int], gained: Mapping[str, int]) -> frozenset[str]:
+    return frozenset(app for app, count in now.items() if loss.lost[app] - gained.get(app, 0) >= count)
 
 
 def _renamed(withdrawals: Iterable[Withdrawal], plan: Plan) -> bool:
@@ -274,8 +282,8 @@ def _unconfirmed(scales: _Scales, withdrawals: Collection[Withdrawal], observed:
     """
     if not brake.limits.confirm_after:
         return []
-    loss = _loss(withdrawals, scales.unread, scales.gained)
-    emptied = _emptied(loss, Counter(key.app for key in scales.stands))
+    loss = _loss(withdrawals, scales.unread, scales.replacing)
+    emptied = _emptied(loss, Counter(key.app for key in scales.stands), scales.gained)
     moved = _sockets_served(scales, withdrawals, observed)
     waiting: dict[SyncerRef, list[Withdrawal]] = {}
     for one in withdrawals:

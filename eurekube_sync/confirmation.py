@@ -1,7 +1,8 @@
 """What was seen before of removals that await a confirming pass: by this process, or by one before it.
 
 A process remembers by itself. For one that just began the syncer's condition `RemovalHeld` tells, by its mark and its
-own time. A pass that does not see the removal again forgets it, here and, by the condition, there.
+own time. A pass that does not see the removal again forgets it, here and, by the condition, there; where the condition
+could not be written, what this process saw counts.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ class Sightings:
     """The memory of one process; all times monotonic seconds, which no change of the clock moves."""
 
     def __init__(self) -> None:
-        self._first: dict[tuple[SyncerRef, str], float] = {}
+        self._first: dict[tuple[SyncerRef, str], float] | None = None
 
     def before(self, desired: Desired, *, monotonic: float, now: float) -> Sighted:
-        """What was seen before this pass; `now` in Unix seconds. This process knows best."""
-        return _told(desired, now) | {seen: monotonic - first for seen, first in self._first.items()}
+        """What was seen before this pass; `now` in Unix seconds. Only before its first pass it has to be told."""
+        if self._first is None:
+            return _told(desired, now)
+        return {seen: monotonic - first for seen, first in self._first.items()}
 
     def note(self, held: Held | None, before: Sighted, *, monotonic: float) -> None:
         """Remember what awaits its confirmation after a pass, and forget all else."""

@@ -15,10 +15,11 @@ _MOST_BYTES = 256 * 1024 * 1024
 """More than a dry run of 100,000 instances takes."""
 
 
-def read_approval(text: str) -> Approval:
-    """A plan id is 12 hex digits; whatever else is given is the name of a file. Raises ConfigurationError."""
+def read_approval(text: str, *, now: float) -> Approval:
+    """A plan id is 12 hex digits; whatever else is given is the name of a file. `now` in Unix seconds, when it is
+    given. Raises ConfigurationError."""
     if is_plan_id(text):
-        return PlanId(text)
+        return PlanId(text, given=now)
     try:
         return from_dry_run(_read(Path(text)), text)
     except ConfigurationError as error:

@@ -98,6 +98,7 @@ def command(
     from the variable EUREKUBE_SYNC_EUREKA_PASSWORD.
     """
     set_up_logs(as_json=log_format == "json", verbose=verbose)
+    clock = SystemClock()
     number = number_of_passes(passes=passes, daemon=daemon)
     many = number != 1
     _check_leases(interval if many else 0.0, renewal_interval, lease_duration)
@@ -106,7 +107,7 @@ def command(
         scope=scope,
         lease=LeaseTimes(int(renewal_interval), int(lease_duration)),
         brake=brake,
-        approved=read_approval(approve) if approve else None,
+        approved=read_approval(approve, now=clock.now()) if approve else None,
         dry_run=dry_run,
         deadline=pass_timeout,
         registry_cache=registry_cache,
@@ -134,7 +135,6 @@ def command(
     )
     keeper = SnapshotKeeper(snapshot, scope) if snapshot else None
     tell = teller(output, renewed_every(renewal_interval, interval, many=many), eureka_access.notices, many=many)
-    clock = SystemClock()
     with stopped_by_signals(clock), connect(connection, clock) as world:
         if keeper is not None:
             world = replace(world, withdrawing=keeper.forget)

@@ -25,8 +25,8 @@ DRY_RUN = {
 
 
 def test_twelve_hex_digits_are_a_plan_id() -> None:
-    """Even where a file has that name."""
-    assert read_approval("0123456789ab") == PlanId("0123456789ab")
+    """Even where a file has that name. It is as old as the process."""
+    assert read_approval("0123456789ab", now=5) == PlanId("0123456789ab", given=5)
 
 
 @pytest.mark.parametrize("dumped", [json.dumps(DRY_RUN, indent=2), yaml.safe_dump(DRY_RUN, explicit_start=True)])
@@ -35,7 +35,7 @@ def test_a_file_is_a_saved_dry_run_in_json_or_yaml(dumped: str, tmp_path: Path) 
     file = tmp_path / "plan"
     for text in (dumped, dumped.replace("'2027-01-15T08:00:00Z'", "2027-01-15T08:00:00Z")):
         file.write_text(text)
-        approval = read_approval(str(file))
+        approval = read_approval(str(file), now=5)
         assert isinstance(approval, SavedDryRun)
         assert (approval.at, len(approval.removals)) == (1_800_000_000, 1)
 
@@ -59,14 +59,14 @@ def test_any_other_file_is_refused_in_one_sentence(content: bytes | None, expect
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(ConfigurationError) as caught:
-        read_approval(str(file))
+        read_approval(str(file), now=5)
     assert str(caught.value) == f"--approve {file} {expected}"
 
 
 def test_a_folder_cannot_be_read(tmp_path: Path) -> None:
     """Nor anything else that the system refuses."""
     with pytest.raises(ConfigurationError, match="cannot be read: Is a directory"):
-        read_approval(str(tmp_path))
+        read_approval(str(tmp_path), now=5)
 
 
 @pytest.mark.parametrize(("text", "number"), [("0", 0), ("12.5", 12.5), ("100", 100), (30.0, 30)])

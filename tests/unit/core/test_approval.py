@@ -105,9 +105,11 @@ def test_what_is_no_dry_run_with_removals_is_refused(data: Any, expected: str) -
 
 
 def test_a_dry_run_of_another_owner_or_cluster_releases_nothing() -> None:
-    """Nor one that is old, or of the future; a plan id can be asked of any."""
+    """Nor one that is old, or of the future; a plan id can be asked of any, for an hour."""
     assert refusal(saved(), OWNERSHIP, NOW + 3600) is None
     assert refusal(PlanId("0123456789ab"), OWNERSHIP, NOW) is None
+    assert refusal(PlanId("0123456789ab", given=NOW), OWNERSHIP, NOW + 3600) is None
+    assert "61 minutes ago" in str(refusal(PlanId("0123456789ab", given=NOW), OWNERSHIP, NOW + 3660))
     assert refusal(None, OWNERSHIP, NOW) is None
     for other in (Ownership(owner="test", cluster=CLUSTER), Ownership(owner=OWNER, cluster="another")):
         found = refusal(saved(), other, NOW)

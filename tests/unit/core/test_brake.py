@@ -402,3 +402,26 @@ def test_what_an_annotation_released_is_neither_held_nor_counted() -> None:
     assert braked.held.reason == "all that we own would go: 9 UP instances"
     assert {one.syncer for one in braked.held.withdrawals} == {OTHER}
     assert {one.syncer for one in braked.plan.withdrawals} == {REF}
+
+
+def test_what_replaces_released_removals_outweighs_no_others() -> None:
+    """A syncer whose removals a person released rolls over, while another one's pods of the same app fail."""
+    web = SyncerRef("shop", "web")
+    stands = observed(*(stored(instance(number)) for number in range(25)))
+    rollout: list[Action] = [replace(cancel(number), syncer=web) for number in range(10)]
+    rollout += [replace(register(100 + number), syncer=web) for number in range(10)]
+    failing: list[Action] = [down(number) for number in range(10, 22)]
+    held = weigh(sorted_plan([*rollout, *failing]), stands, freed=frozenset({web})).held
+    assert held is not None
+    assert {one.syncer for one in held.withdrawals} == {REF}
+    assert held.reason == "12 of 15 UP instances would go, more than 30 %"
+
+
+def test_what_replaces_released_removals_keeps_its_app_from_being_emptied() -> None:
+    """It is there for the callers, whomever it replaces."""
+    web = SyncerRef("shop", "web")
+    stands = observed(*(stored(instance(number, app=app)) for app in ("rating", "other") for number in range(3)))
+    plan = sorted_plan([replace(cancel(0), syncer=web), replace(register(9), syncer=web), down(1), down(2)])
+    assert weigh(plan, stands, LIMITS, freed=frozenset({web})).held is None
+    waiting = BrakeLimits(confirm_after=20)
+    assert weigh(plan, stands, waiting, freed=frozenset({web})).held is None

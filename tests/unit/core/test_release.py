@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.approval import APPROVE_ANNOTATION, SavedDryRun, from_dry_run, rfc_3339
+from eurekube_sync.approval import APPROVE_ANNOTATION, PlanId, SavedDryRun, from_dry_run, rfc_3339
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.confirmation import Sightings
 from eurekube_sync.errors import ClusterDenied, RegistryUnavailable
@@ -377,3 +377,45 @@ def test_one_namespace_that_is_denied_freezes_itself_alone() -> None:
     report = world.run()
     assert before - set(world.registry.held) == {key(12, app="web", namespace="two")}
     assert single(report) is ExitCode.CLUSTER_DENIED
+
+
+def test_an_outage_that_flaps_begins_its_wait_anew_though_no_status_can_be_written(world: FakeWorld) -> None:
+    """What this process saw come back counts, and not what the condition says still."""
+    world.sightings = Sightings()
+    web(world, False)
+    world.run()
+    assert held(world) == ("True", "AwaitingConfirmation")
+    world.later(10)
+    web(world, True)
+    world.cluster.refuse["write_status"] = ClusterDenied("403")
+    world.run()
+    world.cluster.refuse.clear()
+    assert held(world) == ("True", "AwaitingConfirmation")
+    world.later(15)
+    web(world, False)
+    world.run()
+    assert standing(world) == "UP"
+    world.later(20)
+    world.run()
+    assert standing(world) == "DOWN"
+
+
+def test_a_plan_id_that_released_nothing_for_an_hour_releases_nothing_any_more(outage: FakeWorld) -> None:
+    """A daemon goes on with its options for weeks: the same pods may fail again, and nobody looked at that."""
+    report = outage.run()
+    assert report.held is not None
+    approval = PlanId(report.held.plan_id, given=outage.clock.now())
+    web(outage, True)
+    outage.cluster.apply(piece(endpoint(7), endpoint(8), endpoint(9), service="other"))
+    assert not outage.run(approved=approval).approval_spent
+    outage.later(3601)
+    web(outage, False)
+    outage.cluster.apply(piece(*(endpoint(n, ready=False) for n in (7, 8, 9)), service="other"))
+    report = outage.run(approved=approval)
+    assert set(outage.statuses().values()) == {"UP"}
+    assert report.held is not None
+    assert report.held.plan_id == approval.value
+    assert single(report) is daemon(report) is ExitCode.CONFIGURATION
+    assert sentences(report)[0] == (
+        f"--approve {approval}: was given 60 minutes ago, more than 60: look again. Nothing was released"
+    )
