@@ -8,6 +8,7 @@ from eurekube_sync.model import (
     Cause,
     ClusterView,
     Complete,
+    DrainBy,
     EndpointSlice,
     Node,
     Pod,
@@ -39,7 +40,9 @@ class Catalog:
         pods: Source[tuple[Pod, ...]] = _NOT_READ,
         nodes: Source[tuple[Node, ...]] = _NOT_READ,
         readiness: Source[tuple[PodReadiness, ...]] = _NOT_READ,
+        drain_by: frozenset[DrainBy] = frozenset(),
     ) -> None:
+        self.drain_by = drain_by
         self._readiness = readiness
         self._readiness_by_uid: Mapping[str, PodReadiness] | None = None
         self._pods = pods
@@ -118,7 +121,9 @@ class Catalogs:
             return slices
         pods = self._view.pods.of(namespace) if self._view.pods else _NOT_READ
         readiness = self._view.readiness.of(namespace) if self._view.readiness else _NOT_READ
-        return Complete(data=Catalog(services, slices, pods, self._view.nodes or _NOT_READ, readiness))
+        return Complete(
+            data=Catalog(services, slices, pods, self._view.nodes or _NOT_READ, readiness, self._view.drain_by)
+        )
 
 
 def pods_by_socket(view: ClusterView) -> Mapping[tuple[str, int], Complete[frozenset[str]]]:

@@ -18,6 +18,7 @@ from eurekube_sync.instance import Builder, Incomplete, Kept, Leaving, Naming, U
 from eurekube_sync.model import (
     ClusterView,
     Complete,
+    Instance,
     InstanceKey,
     Listed,
     ObservedInstance,
@@ -139,7 +140,7 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope) -> Desired:
     wanted_by: dict[InstanceKey, SyncerRef] = {}
     holders: dict[_Socket, SyncerRef] = {}
     for claim in sorted((c for c in claims.values() if isinstance(c, Serving)), key=seniority):
-        sockets = {key: _sockets(wanted) for key, wanted in claim.wanted.items()}
+        sockets = {key: sockets_of(wanted.instance) for key, wanted in claim.wanted.items()}
         lost = {key: holders[s] for key, taken in sockets.items() for s in reversed(taken) if s in holders}
         if lost:
             kept = {key: wanted for key, wanted in claim.wanted.items() if key not in lost}
@@ -178,9 +179,8 @@ def _proven(view: ClusterView) -> Listed[SyncerObject]:
 _Socket: TypeAlias = tuple[str, str, int]
 
 
-def _sockets(wanted: Wanted) -> tuple[_Socket, ...]:
-    """One for each port that is on, the main one first: callers find the secure one under the same app too."""
-    instance = wanted.instance
+def sockets_of(instance: Instance) -> tuple[_Socket, ...]:
+    """App, address and port, for each port that is on, the main one first: callers find them all under that app."""
     main = (instance.key.app, instance.ip_addr, instance.main_port)
     if instance.secure_port.enabled and instance.port.enabled:
         return (main, (instance.key.app, instance.ip_addr, instance.secure_port.number))
@@ -258,7 +258,7 @@ def _serve(syncer: SyncerObject, spec: Syncer, catalog: Complete[Catalog], namin
             "NoMatchingService",
             f"no Service in namespace {spec.namespace} matches {spec.selector}: create it, or mend spec.selector",
         )
-    builder = Builder(spec, naming)
+    builder = Builder(spec, naming, asks_drains=syncer.deleted is None)
     serve = serve_pods if spec.mode is Mode.POD else serve_services
     wanted: dict[InstanceKey, Wanted] = {}
     leaving: dict[InstanceKey, Leaving] = {}

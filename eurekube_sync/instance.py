@@ -93,6 +93,8 @@ class Site:
     pod_metadata: Pod | None = None
     label: str = ""
     """What a person calls it."""
+    drained: str = ""
+    """What is drained of which it is a part, beside its Services."""
 
     @property
     def main_port(self) -> int:
@@ -112,6 +114,8 @@ class Builder:
 
     spec: Syncer
     naming: Naming
+    asks_drains: bool = True
+    """Whether Pods and Nodes may be asked for the drain annotation."""
     _apps: set[str] = field(default_factory=set)
     _warnings: dict[str, None] = field(default_factory=dict)
 
@@ -129,15 +133,16 @@ class Builder:
         return InstanceKey(app.upper(), id_)
 
     def wanted(self, key: InstanceKey, site: Site, *, up: bool, why: str) -> Wanted:
-        """The whole instance; DOWN where a Service of it is drained. Raises InvalidSyncer(NoHostName) where the place
+        """The whole instance; DOWN where it is drained. Raises InvalidSyncer(NoHostName) where the place
         has no name of the asked kind."""
         vip = self.spec.vip_address or key.app.lower()
         host_name = self._host_name(site)
         home, status, health = self._urls(site, host_name)
-        drained = next((s.name for s in site.services if s.annotations.get(DRAIN_ANNOTATION) == "true"), None)
+        services = [s.name for s in site.services if s.annotations and s.annotations.get(DRAIN_ANNOTATION) == "true"]
+        drained = f"Service {services[0]}" if services else site.drained
         return Wanted(
-            why=why if drained is None else f"Service {drained} is drained, by annotation",
-            drained=drained is not None,
+            why=f"{drained} is drained, by annotation" if drained else why,
+            drained=bool(drained),
             instance=Instance(
                 key=key,
                 host_name=host_name,
@@ -146,7 +151,7 @@ class Builder:
                 secure_port=_SECURE_PORT_OFF if site.secure_port is None else Port(site.secure_port, True),
                 vip_address=vip,
                 secure_vip_address=self.spec.secure_vip_address or vip,
-                status=InstanceStatus.UP if up and drained is None else InstanceStatus.DOWN,
+                status=InstanceStatus.UP if up and not drained else InstanceStatus.DOWN,
                 lease=self.naming.lease,
                 metadata=self.naming.ownership.marked(
                     self._metadata(site),

@@ -223,6 +223,13 @@ class Pod:
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
+class DrainBy(StrEnum):
+    """What is asked for the drain annotation beside Services."""
+
+    PODS = "pods"
+    NODES = "nodes"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodReadiness:
     """How ready a Pod is but for our readiness gate, which stays shut until Eureka holds its instance."""
@@ -248,6 +255,8 @@ class Node:
     """Addresses of type ExternalIP."""
     zone: str = ""
     """Label `topology.kubernetes.io/zone`."""
+    drained: bool = False
+    """Annotation `eurekube.io/drain`."""
     excluded: bool = False
     """Label `node.kubernetes.io/exclude-from-external-load-balancers`: no traffic from outside is wanted there."""
 
@@ -321,6 +330,7 @@ class ClusterView:
     """None while nobody needs them."""
     readiness: Listed[PodReadiness] | None = None
     """None while no syncer has a readiness gate."""
+    drain_by: frozenset[DrainBy] = frozenset()
     crd_live: Source[bool]
     """Complete(True) when deletions of syncers are people's; Unknown(CRD_TERMINATING) when the CRD itself goes."""
 

@@ -9,7 +9,7 @@ from eurekube_sync.addresses import address_kind
 from eurekube_sync.catalog import Catalog, Catalogs
 from eurekube_sync.desired import every
 from eurekube_sync.errors import InvalidSyncer
-from eurekube_sync.model import ClusterView, SyncerObject, Unknown
+from eurekube_sync.model import ClusterView, DrainBy, SyncerObject, Unknown
 from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import Mode, ServiceAddress, Syncer, parse, selected_namespace
 
@@ -27,11 +27,15 @@ class Needs:
 
 def needs_of(view: ClusterView, scope: Scope) -> Needs:
     """What the syncers cannot do without: Pods where metadata comes from them, Nodes for node ports, and for zones
-    where the endpoints do not tell them, whole Pods for a readiness gate."""
+    where the endpoints do not tell them, whole Pods for a readiness gate, either where they are asked for drains."""
     catalogs = Catalogs(view)
     pods: set[str] = set()
     readiness: set[str] = set()
     nodes = False
+    if view.drain_by:
+        served = [s for s in every(view.syncers) if scope.takes(s) and scope.may_select(s) and s.deleted is None]
+        nodes = DrainBy.NODES in view.drain_by and bool(served)
+        pods.update(selected_namespace(s) for s in served if DrainBy.PODS in view.drain_by)
     for syncer in _with_wishes(view, scope):
         namespace = selected_namespace(syncer)
         catalog = catalogs.of(namespace)

@@ -28,7 +28,7 @@ from eurekube_sync.actions import (
     withdraws,
 )
 from eurekube_sync.conduct import GONE, LIMIT, POLICY, lapses
-from eurekube_sync.desired import Deleting, Desired, Frozen, Serving, seniority
+from eurekube_sync.desired import Deleting, Desired, Frozen, Serving, seniority, sockets_of
 from eurekube_sync.instance import Wanted
 from eurekube_sync.model import (
     Complete,
@@ -363,7 +363,7 @@ def _registered_by_themselves(desired: Desired, observed: Observed) -> Mapping[I
     return {
         key: other
         for key, one in wanted
-        if one is not None and (other := selves.get((key.app, one.instance.ip_addr, one.instance.main_port)))
+        if one is not None and (other := next((selves[s] for s in sockets_of(one.instance) if s in selves), None))
     }
 
 

@@ -9,8 +9,8 @@ from eurekube_sync.catalog import Catalog
 from eurekube_sync.endpoints import Backend, backends, chosen_ports, one_per_pod
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.instance import Builder, Found, Incomplete, Kept, Leaving, Site, Unplaced
-from eurekube_sync.model import EndpointSlice, InstanceKey, Service, ServicePort
-from eurekube_sync.syncer import Syncer
+from eurekube_sync.model import DrainBy, EndpointSlice, InstanceKey, Service, ServicePort
+from eurekube_sync.syncer import DRAIN_ANNOTATION, Syncer
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +118,15 @@ def _zone(spec: Syncer, backend: Backend, catalog: Catalog) -> str:
     return node.zone if node else ""
 
 
+def _drained(backend: Backend, site: Site, catalog: Catalog, by: frozenset[DrainBy]) -> str:
+    """Its Pod or its Node, when a person drains it; else nothing. Raises SourceUnknown."""
+    annotations = site.pod_metadata.annotations if site.pod_metadata else {}
+    if DrainBy.PODS in by and annotations.get(DRAIN_ANNOTATION) == "true":
+        return backend.label
+    node = catalog.nodes.get(backend.node) if DrainBy.NODES in by else None
+    return f"node {node.name}" if node is not None and node.drained else ""
+
+
 def _past_the_gate(backend: Backend, catalog: Catalog) -> Backend:
     """The slices call a pod not ready until our gate is open, and it opens when the pod is registered: so the pod's own
     containers decide. One that is not in the list is younger than it."""
@@ -134,11 +143,14 @@ def _found(spec: Syncer, backend: Backend, site: Site, key: InstanceKey, catalog
     up = backend.ready or (backend.terminating and kept)
     if not up and spec.cancel_not_ready:
         return Leaving(why=f"{backend.label} is not ready", terminating=False)
-    if spec.presentation.needs_pods and backend.pod is not None:
+    drain_by = catalog.drain_by if builder.asks_drains else frozenset()
+    if (spec.presentation.needs_pods or DrainBy.PODS in drain_by) and backend.pod is not None:
         pod = catalog.pods.get(backend.pod.uid)
         if pod is None:  # its slice and the list of pods are of two moments
-            why = f"{backend.label} is not in the list of pods, so its labels are not known"
+            why = f"{backend.label} is not in the list of pods, so its labels and annotations are not known"
             return Kept(why=why, host=site.host, port=site.main_port)
         site = site.with_pod(pod)
+    if drain_by and (drained := _drained(backend, site, catalog, drain_by)):
+        site = replace(site, drained=drained)
     why = f"{backend.label} is {'ready' if up else 'not ready'}"
     return builder.wanted(key, site, up=up, why=why)

@@ -28,6 +28,7 @@ from eurekube_sync.model import (
     Batching,
     ClusterView,
     Complete,
+    DrainBy,
     InstanceKey,
     LeaseTimes,
     Listed,
@@ -77,6 +78,7 @@ class PassSettings:
     lease: LeaseTimes = LeaseTimes(30, 300)  # noqa: RUF009 - a NamedTuple is immutable
     brake: BrakeLimits = field(default_factory=BrakeLimits)
     approved: Approval | None = None
+    drain_by: frozenset[DrainBy] = frozenset()
     dry_run: bool = False
     deadline: float = 120
     registry_cache: float = 45
@@ -154,7 +156,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
 
     deadline.stage(_READING)
     marked = frozenset(keys_by_syncer(registry.data)) if isinstance(registry, Complete) else frozenset()
-    view = read_cluster(world.cluster, identity, scope, marked, syncers)
+    view = read_cluster(world.cluster, identity, scope, marked, syncers, settings.drain_by)
     scope = scope.knowing(view.syncers)
     applier = _applier(world, ownership, scope, deadline)
     desired = claim_all(view, Naming(ownership=ownership, lease=settings.lease), scope)

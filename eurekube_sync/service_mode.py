@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eurekube_sync.addresses import Pending, Place, Ports, address_kind, elsewhere, places, ports_of
 from eurekube_sync.catalog import Catalog
@@ -119,6 +119,8 @@ def _found(
         return None
     label = f"Service {service.name}" + (f" on node {place.node.name}" if place.node else "")
     site = Site(host=place.host, port=place.port, secure_port=place.secure_port, services=(service,), label=label)
+    if place.node is not None and place.node.drained:
+        site = replace(site, drained=f"node {place.node.name}")
     key = builder.key(app, site)
     up = behind.serves(service, place)
     if place.node is not None and not place.node.ready:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.desired import Desired, Frozen
-from eurekube_sync.model import Cause, ClusterView, Complete, Listed, Source, SyncerObject, SyncerRef, Unknown
+from eurekube_sync.model import Cause, ClusterView, Complete, DrainBy, Listed, Source, SyncerObject, SyncerRef, Unknown
 from eurekube_sync.needs import needs_of
 from eurekube_sync.observed import Observed, keys_by_syncer
 from eurekube_sync.ownership import pod_namespace_of
@@ -38,6 +38,7 @@ def read_cluster(
     scope: Scope,
     marked: frozenset[SyncerRef] = frozenset(),
     syncers: Listed[SyncerObject] | None = None,
+    drain_by: frozenset[DrainBy] = frozenset(),
 ) -> ClusterView:
     """The syncers, unless they were listed before, and the Services and slices that those in scope select: namespace
     by namespace while these are few, else the whole cluster in one walk.
@@ -64,6 +65,7 @@ def read_cluster(
         services=cluster.list_services(needed),
         slices=cluster.list_slices(needed),
         crd_live=live,
+        drain_by=drain_by,
     )
     return _with_needs(cluster, view, scope)
 

@@ -31,7 +31,7 @@ from eurekube_sync.cli.snapshot_file import SnapshotKeeper
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.loop import Schedule, run_passes
-from eurekube_sync.model import LeaseTimes
+from eurekube_sync.model import DrainBy, LeaseTimes
 from eurekube_sync.ports import EndpointsSource
 from eurekube_sync.reconcile import PassReport, PassSettings, reconcile
 from eurekube_sync.report.table import console_for
@@ -46,6 +46,12 @@ from eurekube_sync.scope import Scope
 @call_options
 @batch_option
 @pass_options
+@option(
+    "--drain-by",
+    type=click.Choice([str(one) for one in DrainBy]),
+    multiple=True,
+    help="Ask these, too, for the annotation eurekube.io/drain, beside Services; may be repeated.",
+)
 @option("--detailed-exitcode", is_flag=True, help=f"With --dry-run: exit {ExitCode.CHANGES_PENDING} on changes.")
 @option(
     "--fail-on-held/--no-fail-on-held",
@@ -79,6 +85,7 @@ def command(
     daemon: bool,
     interval: float,
     pass_timeout: float,
+    drain_by: tuple[str, ...],
     dry_run: bool,
     detailed_exitcode: bool,
     fail_on_held: bool | None,
@@ -108,6 +115,7 @@ def command(
         lease=LeaseTimes(int(renewal_interval), int(lease_duration)),
         brake=brake,
         approved=read_approval(approve, now=clock.now()) if approve else None,
+        drain_by=frozenset(DrainBy(one) for one in drain_by),
         dry_run=dry_run,
         deadline=pass_timeout,
         registry_cache=registry_cache,

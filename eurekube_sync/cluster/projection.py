@@ -26,6 +26,7 @@ from eurekube_sync.model import (
     SyncerObject,
     SyncerStatus,
 )
+from eurekube_sync.syncer import DRAIN_ANNOTATION
 
 SERVICE_NAME = "kubernetes.io/service-name"
 """The label that ties an EndpointSlice to its Service (well-known labels of the Kubernetes documentation)."""
@@ -273,6 +274,7 @@ def node(item: wire.NodeItem) -> Node:
         internal=tuple(entry.address for entry in addresses if entry.type == "InternalIP"),
         external=tuple(entry.address for entry in addresses if entry.type == "ExternalIP"),
         zone=labels.get("topology.kubernetes.io/zone", ""),
+        drained=(item.metadata.annotations or {}).get(DRAIN_ANNOTATION) == "true",
         excluded="node.kubernetes.io/exclude-from-external-load-balancers" in labels,
     )
 

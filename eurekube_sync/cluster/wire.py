@@ -206,7 +206,7 @@ class _NodeStatus(_Wire):
 class NodeItem(_Wire):
     """A Node, as far as calls can reach it."""
 
-    metadata: _ShortMeta
+    metadata: _AnnotatedMeta
     status: _NodeStatus | None = None
 
 

@@ -15,11 +15,27 @@ from typing import Any, cast
 
 import yaml
 
+from eurekube_sync.admission import admit
+from eurekube_sync.brake import Brake, BrakeLimits, apply_brake
 from eurekube_sync.desired import Claim, Desired, Frozen, Serving, claim_all
 from eurekube_sync.instance import Naming
-from eurekube_sync.model import Instance, LeaseTimes, Unknown
-from eurekube_sync.ownership import Ownership
+from eurekube_sync.model import (
+    Complete,
+    DrainBy,
+    Instance,
+    InstanceKey,
+    InstanceStatus,
+    LeaseTimes,
+    ObservedInstance,
+    Port,
+    SyncerRef,
+    Unknown,
+)
+from eurekube_sync.observed import Observed, observe
+from eurekube_sync.ownership import Ownership, instance_id
+from eurekube_sync.plan import make_plan, warned
 from eurekube_sync.ports import Cluster, EndpointsSource
+from eurekube_sync.restraint import restrain
 from eurekube_sync.scope import Scope
 from eurekube_sync.view import read_cluster
 
@@ -37,6 +53,8 @@ _STANDARD: Json = {
     "endpoints": [],
     "slices": [],
 }
+_NO_BRAKE = BrakeLimits(loss_percent=100, loss_ceiling=1000, apps_percent=100, apps_floor=1000, confirm_after=0)
+"""A syncer's own brake alone."""
 NAMING = Naming(ownership=Ownership(owner="fields", cluster="c" * 8), lease=LeaseTimes(30, 300))
 
 
@@ -50,6 +68,12 @@ class Row:
     source: EndpointsSource
     instances: list[Json]
     leaving: list[str]
+    eureka: list[str]
+    """What stands there: `rating 10.0.0.9:8080 UP`, by its syncer; `dc-1` for one of the data centre's, and
+    `dc-1 10.0.0.1:8080` for one that a pod registered itself."""
+    plan: Mapping[str, list[str]] | None
+    """What a pass would do, and what the brake holds; None where the row does not ask."""
+    drain_by: frozenset[DrainBy]
     reasons: Mapping[str, str]
     """Why a syncer is not served, or not wholly, by its name."""
     message: str
@@ -72,6 +96,7 @@ def _row(item: Json) -> Row:
         given["syncers"] = {"rating": item["spec"]}
     reason = item.get("reason", {})
     known = {"field", "name", "spec", "source", "instances", "leaving", "reason", "message", *_STANDARD}
+    known |= {"eureka", "plan", "drain_by"}
     assert set(item) <= known, f"{item['name']}: unknown {set(item) - known}"
     return Row(
         field=item["field"],
@@ -80,6 +105,9 @@ def _row(item: Json) -> Row:
         source=cast(EndpointsSource, item.get("source", "slices")),
         instances=item.get("instances", []),
         leaving=item.get("leaving", []),
+        eureka=item.get("eureka", []),
+        plan=item.get("plan"),
+        drain_by=frozenset(DrainBy(one) for one in item.get("drain_by", [])),
         reasons={"rating": reason} if isinstance(reason, str) else reason,
         message=item.get("message", ""),
     )
@@ -90,7 +118,11 @@ def create(row: Row, send: Send, namespace: str) -> None:
     core, slices = f"/api/v1/namespaces/{namespace}", f"/apis/discovery.k8s.io/v1/namespaces/{namespace}"
     for node in row.given["nodes"]:
         name = node["name"]
-        send("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": _node_labels(node)}})
+        send(
+            "POST",
+            "/api/v1/nodes",
+            {"metadata": {"name": name, "labels": _node_labels(node), "annotations": node.get("annotations", {})}},
+        )
         send("PATCH", f"/api/v1/nodes/{name}/status", {"status": _node_status(node)})
     for service in row.given["services"]:
         made = _service(service)
@@ -124,12 +156,12 @@ def remove(row: Row, send: Send, namespace: str) -> None:
         send("DELETE", f"/api/v1/namespaces/{namespace}/services/{service['metadata']['name']}", None)
 
 
-def look(cluster: Cluster, namespace: str) -> Desired:
-    """What a pass makes of the cluster now."""
+def look(cluster: Cluster, namespace: str, drain_by: frozenset[DrainBy] = frozenset()) -> Desired:
+    """What a pass makes of the cluster now, before it looks at what stands in Eureka."""
     scope = Scope(namespaces=frozenset({namespace}))
     identity = cluster.identity()
     assert not isinstance(identity, Unknown), identity
-    return claim_all(read_cluster(cluster, identity, scope), NAMING, scope)
+    return claim_all(read_cluster(cluster, identity, scope, drain_by=drain_by), NAMING, scope)
 
 
 def instances_of(desired: Desired) -> list[Instance]:
@@ -140,6 +172,8 @@ def instances_of(desired: Desired) -> list[Instance]:
 
 def differences_from(row: Row, desired: Desired, namespace: str) -> list[str]:
     """In which ways the claims are not what the row says; none when they are."""
+    registry = observe(Complete(data=tuple(_standing(row, namespace))), NAMING.ownership, Scope())
+    desired = warned(admit(desired, registry).desired, registry)
     found = [_shown(instance) for instance in instances_of(desired)]
     expected = [{"status": "UP", **instance} for instance in row.instances]
     faults: list[str] = []
@@ -153,13 +187,50 @@ def differences_from(row: Row, desired: Desired, namespace: str) -> list[str]:
         if reason != row.reasons.get(name, ""):
             faults.append(f"syncer {name}: {reason or 'served'}, not {row.reasons.get(name) or 'served'}")
     serving = [claim for claim in claims.values() if isinstance(claim, Serving)]
-    leaving = sorted(":".join(key.id.split(":")[3:]) for claim in serving for key in claim.leaving)
+    leaving = sorted(_place(key) for claim in serving for key in claim.leaving)
     if leaving != sorted(row.leaving):
         faults.append(f"leaving {leaving}, not {row.leaving}")
+    if row.plan is not None and (planned := _planned(desired, registry)) != row.plan:
+        faults.append(f"plan {planned}, not {row.plan}")
     said = [text for name in sorted(claims) for text in _said(claims[name])]
     if not any(row.message in text for text in said or [""]):
         faults.append(f"said {said}, nothing of {row.message!r}")
     return faults
+
+
+def _standing(row: Row, namespace: str) -> Iterator[ObservedInstance]:
+    for number, text in enumerate(row.eureka):
+        syncer, _, rest = text.partition(" ")
+        place, _, status = rest.partition(" ")
+        address, _, port = (place or f"192.0.2.{number}:8080").rpartition(":")
+        ours = not syncer.startswith("dc")
+        id_ = instance_id(owner="fields", namespace=namespace, app="rating", address=address, port=int(port))
+        marks = NAMING.ownership.marked({}, SyncerRef(namespace, syncer), None)
+        yield ObservedInstance(
+            key=InstanceKey("RATING", id_ if ours else syncer),
+            ip_addr=address,
+            port=Port(int(port), True),
+            vip_address="rating",
+            status=InstanceStatus(status or "UP"),
+            metadata=marks if ours else {},
+        )
+
+
+def _planned(desired: Desired, registry: Observed) -> dict[str, list[str]]:
+    plan = restrain(make_plan(desired, registry), desired, registry, now=0)
+    serving = [claim for claim in desired.claims.values() if isinstance(claim, Serving)]
+    limits = {c.syncer.ref: c.max_removal_percent for c in serving if c.max_removal_percent is not None}
+    braked = apply_brake(plan, registry, Brake(limits=_NO_BRAKE, syncer_limits=limits))
+    found: dict[str, list[str]] = {}
+    for action in braked.plan.actions:
+        found.setdefault(type(action).__name__.lower(), []).append(_place(action.key))
+    for hold in braked.held.holds if braked.held else ():
+        found.setdefault("held", []).extend(_place(withdrawal.key) for withdrawal in hold.withdrawals)
+    return found
+
+
+def _place(key: InstanceKey) -> str:
+    return ":".join(key.id.split(":")[3:])
 
 
 def _reason(claim: Claim) -> str:
@@ -176,6 +247,8 @@ def _said(claim: Claim) -> Iterator[str]:
     elif isinstance(claim, Serving):
         yield from (one.message for one in claim.incomplete)
         yield from claim.warnings
+        yield from claim.notes
+        yield from (wanted.why for wanted in claim.wanted.values())
         yield from (f"held by {holder.name}" for holder in claim.lost.values())
         yield from (leaving.why for leaving in claim.leaving.values())
 
@@ -221,6 +294,7 @@ def _pod(pod: Json) -> Json:
             "nodeName": pod.get("node", "node-a"),
             "containers": [{"name": "app", "image": "example.invalid/app:1", "ports": ports}],
             "terminationGracePeriodSeconds": 300,
+            "readinessGates": [{"conditionType": "eurekube.io/registered"}] if "containers_ready" in pod else [],
         },
     }
 
@@ -231,7 +305,10 @@ def _pod_status(pod: Json) -> Json:
         "phase": "Running",
         "podIP": addresses[0],
         "podIPs": [{"ip": address} for address in addresses],
-        "conditions": [{"type": "Ready", "status": str(pod.get("ready", True))}],
+        "conditions": [
+            {"type": "Ready", "status": str(pod.get("ready", True))},
+            {"type": "ContainersReady", "status": str(pod.get("containers_ready", pod.get("ready", True)))},
+        ],
     }
 
 

@@ -21,6 +21,7 @@ from eurekube_sync.model import (
     Batching,
     Cause,
     Complete,
+    DrainBy,
     EndpointSlice,
     EventRecord,
     Instance,
@@ -549,6 +550,7 @@ class FakeWorld:
         self.registry = Registry(self.wire, self.clock, cache=cache)
         self.cluster = Cluster(self.wire, self.clock)
         self.scope = Scope()
+        self.drain_by: frozenset[DrainBy] = frozenset()
         self.brake = BrakeLimits()
         self.renewals = RenewalLedger(period=0, slack=0)
         """By default every lease is due in every pass."""
@@ -577,6 +579,7 @@ class FakeWorld:
         settings = PassSettings(
             owner=OWNER,
             scope=self.scope,
+            drain_by=self.drain_by,
             brake=self.brake,
             approved=PlanId(approved) if isinstance(approved, str) else approved,
             dry_run=dry_run,
