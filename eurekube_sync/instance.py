@@ -15,6 +15,8 @@ from eurekube_sync.syncer import DRAIN_ANNOTATION, Syncer, check_app_name, host_
 _PLAIN_PORT_OFF = Port(80, False)
 _SECURE_PORT_OFF = Port(443, False)
 _MOST_WARNINGS = 5
+_LONGEST_LABEL, _LONGEST_NAME = 63, 253
+"""Of a host name (RFC 1035 2.3.4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +199,15 @@ class Builder:
         names = {Base.IP: site.host, Base.POD: site.pod.name if site.pod else "", Base.NODE: site.node}
         if not names[wish.base]:
             raise InvalidSyncer("NoHostName", f"{site.label} has no {wish.base.value}: set spec.hostName to ip")
-        return wish.of(names[wish.base])
+        name = wish.of(names[wish.base])
+        if len(name) > _LONGEST_NAME or any(len(label) > _LONGEST_LABEL for label in name.split(".")):
+            short = f"{name[:80]}..." if len(name) > 80 else name
+            raise InvalidSyncer(
+                "NoHostName",
+                f"{site.label}: {short} is no host name, a label of which has {_LONGEST_LABEL} characters at most and "
+                f"the whole {_LONGEST_NAME}: set spec.hostName to ip",
+            )
+        return name
 
     def _urls(self, site: Site, host_name: str) -> tuple[str, str, str]:
         """Of home page, status page and health check; empty for none."""

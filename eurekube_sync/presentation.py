@@ -164,6 +164,9 @@ def parse_presentation(
     )
     if found.zones is not None and not pods:
         raise InvalidSyncer("InvalidSpec", "spec.zone: fromEndpoint is only for mode pod: a Service is in no zone")
+    for name, value in (found.zones or {}).items():
+        if fault := value_fault(value) or ("" if value else "the value is empty"):
+            raise InvalidSyncer("InvalidMetadata", f"spec.zone.map.{name[:80]}: {fault}")
     keys = [*metadata, *(entry.key for entry in found.metadata_from)]
     keys += [ZONE] if found.zones is not None else []
     keys += [MANAGEMENT_PORT] if found.paths.management_port is not None else []

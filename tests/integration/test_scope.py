@@ -156,12 +156,26 @@ PATHS = {
 }
 
 
+def optional_rules(manifest: str) -> dict[str, Any]:
+    """The rules that stand in a manifest as comments, by resource."""
+    blocks = re.findall(r"^# - apiGroups:.*\n(?:^#   .*\n)+", manifest, re.MULTILINE)
+    rules = [yaml.safe_load(re.sub(r"^# ", "", block, flags=re.MULTILINE))[0] for block in blocks]
+    return {rule["resources"][0]: rule for rule in rules}
+
+
 @contextlib.contextmanager
-def as_service_account(world: KubernetesWorld, namespace: str, *, without: str = "") -> Iterator[str]:
-    """The rights of the shipped manifests, for this namespace; gives the ServiceAccount's token."""
+def as_service_account(
+    world: KubernetesWorld, namespace: str, *, without: str = "", optional: str = ""
+) -> Iterator[str]:
+    """The rights of the shipped manifests, for this namespace, with the rule for the `optional` resource, which stands
+    there as a comment; gives the ServiceAccount's token."""
     text = BY_NAMESPACE.read_text().replace("namespace: rating", f"namespace: {namespace}")
     documents: list[dict[str, Any]] = [d for d in yaml.safe_load_all(text) if d["kind"] != "CronJob"]
     documents = [d for d in documents if d["metadata"]["name"] != without]
+    if optional:
+        bears = "eurekube-sync-crd" if optional == "nodes" else "eurekube-sync"
+        role = next(d for d in documents if "rules" in d and d["metadata"]["name"] == bears)
+        role["rules"].append(optional_rules(text)[optional])
     make_namespace(world, "eurekube-sync")
     paths = [PATHS[d["kind"]].format(d["metadata"].get("namespace")) for d in documents]
     for path, document in zip(paths, documents, strict=True):
@@ -191,6 +205,37 @@ def test_a_role_in_each_namespace_is_enough(
         world.request("DELETE", f"{syncers_of(namespace)}/{app}")
         program.run_until(lambda: app not in names(world, namespace), seconds=40)
     assert up(registry, program) == []
+
+
+OPTIONAL = {"nodes": "--drain-by=nodes", "endpoints": "--endpoints-source=endpoints"}
+"""The option that needs the right."""
+
+
+@pytest.mark.parametrize("resource", OPTIONAL)
+def test_a_right_that_few_need_is_asked_for_and_is_enough(
+    resource: str, program: Program, apps: None, kubernetes_world: KubernetesWorld
+) -> None:
+    """As the comment in the manifest writes it; without it the pass names what was denied and changes nothing."""
+    world, option = kubernetes_world, OPTIONAL[resource]
+    namespace, app = APPS[0]
+    make_syncer(world, namespace, app, app)
+    program.options = (*program.options, f"--namespace={namespace}", option)
+    with as_service_account(world, namespace) as token:
+        program.token = token
+        done = program.run()
+        assert done.returncode == 11, done.stdout
+        assert resource in (done.stdout + done.stderr).lower()
+    with as_service_account(world, namespace, optional=resource) as token:
+        program.token = token
+        program.good()
+
+
+def test_the_right_of_readiness_gates_is_in_both_manifests() -> None:
+    """To write that condition, and nothing else of a pod; the manifests offer the same."""
+    both = [optional_rules(path.read_text()) for path in (BY_NAMESPACE, BY_NAMESPACE.parents[1] / BY_NAMESPACE.name)]
+    assert both[0] == both[1]
+    assert set(both[0]) == {"nodes", "endpoints", "pods/status"}
+    assert both[0]["pods/status"]["verbs"] == ["patch"]
 
 
 def test_without_the_right_to_read_the_crd_only_deletions_wait(

@@ -81,6 +81,8 @@ def test_pods_are_needed_for_their_own_labels_and_annotations(source: str) -> No
         ({"hostName": "podName", "mode": "service"}, "InvalidSpec", "only for mode pod"),
         ({"zone": {"fromEndpoint": True}, "mode": "service"}, "InvalidSpec", "only for mode pod"),
         ({"zone": {}}, "InvalidSpec", "fromEndpoint"),
+        ({"zone": {"fromEndpoint": True, "map": {"a": "\x01"}}}, "InvalidMetadata", "spec.zone.map.a: the value has"),
+        ({"zone": {"fromEndpoint": True, "map": {"a": ""}}}, "InvalidMetadata", "spec.zone.map.a: the value is empty"),
         ({"paths": {"home": "actuator"}}, "InvalidSpec", "spec.paths.home"),
         ({"paths": {"status": "/a b"}}, "InvalidSpec", "spec.paths.status"),
         ({"paths": {"health": ""}}, "InvalidSpec", "spec.paths.health"),
