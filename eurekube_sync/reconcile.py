@@ -44,7 +44,7 @@ from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ownership import CLASS, Ownership
 from eurekube_sync.plan import Plan, make_plan, plan_blind, plan_renewals, warned
 from eurekube_sync.ports import Clock, Cluster, Registry, Workers
-from eurekube_sync.removals import what_may_go
+from eurekube_sync.removals import what_may_go, without_successor
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.restraint import restrain
 from eurekube_sync.scope import Scope
@@ -277,6 +277,7 @@ def _decide(
         read.update(unread)
         admitted = admit(desired, observed)
         plan = restrain(make_plan(admitted.desired, observed), admitted.desired, observed, now=now)
+    plan = without_successor(plan, admitted.desired, observed)
     return apply_brake(plan, observed, brake), warned(admitted.desired, observed), Complete(data=observed)
 
 

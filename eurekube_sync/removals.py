@@ -15,9 +15,9 @@ from eurekube_sync.brake import Brake, Held, apply_brake, hold_back
 from eurekube_sync.desired import Desired
 from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
 from eurekube_sync.observed import Observed
-from eurekube_sync.outcome import Outcome
+from eurekube_sync.outcome import Outcome, Result
 from eurekube_sync.ownership import syncer_of
-from eurekube_sync.plan import Blocked, Obstacle, Plan
+from eurekube_sync.plan import Blocked, Obstacle, Plan, renewal_of, sorted_plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,28 @@ class Removals:
     """Those of them that must wait for a successor, with the reason."""
     held: Held | None = None
     """What the second look held."""
+
+
+def without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:
+    """The plan with what waits for an instance that cannot even be tried renewed, before the brake sees it.
+
+    It would be kept back after the adds all the same. Braked first, it would await its confirmation, get it, be kept
+    back, and await it anew: a status that changes for ever, and says now this and now that.
+    """
+    blocked = _blocked(plan, desired, observed)
+    if not blocked:
+        return plan
+    hoped = [Outcome(action=action, result=Result.DONE) for action in plan.changes if not removes(action)]
+    waits = failed_adds(_removals(plan), hoped, observed.ours, blocked)
+    return sorted_plan(
+        (
+            renewal_of(action, waits[action.key])
+            if isinstance(action, Update | Cancel) and action.key in waits
+            else action
+            for action in plan.actions
+        ),
+        plan.blocked,
+    )
 
 
 def what_may_go(

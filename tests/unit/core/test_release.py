@@ -336,6 +336,26 @@ def test_what_the_second_look_of_a_pass_holds_is_held_with_the_rest(world: FakeW
     assert held(world, SyncerRef(NS, "other")) == ("True", "TooManyRemovals")
 
 
+def test_what_waits_for_a_successor_that_cannot_be_tried_waits_without_a_word_that_changes(world: FakeWorld) -> None:
+    """A stranger stands under the id of the pod that took over. The old instance stays however often it is looked at,
+    and the status is written once: a wait for a second look would end, and begin anew, for ever."""
+    world.registry.held[key(2, app="web")] = stored(instance(2, app="web"), metadata={})
+    world.cluster.apply(piece(endpoint(2), service="web"))
+    world.run()
+    first = world.cluster.syncers[WEB].status
+    for _ in range(4):
+        world.clock.sleep(30)
+        report = world.run()
+        assert world.cluster.syncers[WEB].status == first
+        assert (standing(world), held(world)) == ("UP", ("False", "NothingHeld"))
+    assert report.plan.withdrawals == ()
+    assert first is not None
+    assert [(c.type, c.reason) for c in first.conditions if c.type in ("Ready", "Conflict")] == [
+        ("Ready", "Conflict"),
+        ("Conflict", "Conflict"),
+    ]
+
+
 def test_a_shard_has_its_share_of_the_absolute_numbers(world: FakeWorld) -> None:
     """Five of its instances turn unready, and a third of them is more than 30 %: too much for one shard of four."""
     world.cluster.apply(piece(*(endpoint(n) for n in range(7, 20)), service="other"))
