@@ -66,6 +66,7 @@ class EurekaClient:
         clock: Clock,
         random: Random,
         adapter: BaseAdapter | None = None,
+        session: requests.Session | None = None,
         on_malformed: Callable[[tuple[str, ...]], None] = _log_malformed,
         limit: TimeLimit | None = None,
     ) -> None:
@@ -75,7 +76,7 @@ class EurekaClient:
         self._on_malformed = on_malformed
         self._limit = limit or TimeLimit(clock)
         self._login = options.credentials
-        self._session = _session(options, adapter)
+        self._session = _prepared(session or requests.Session(), options, adapter)
         self._probing = threading.Lock()
         self._probed: tuple[float, bool] | None = None
 
@@ -305,8 +306,7 @@ class _BasicLogin(AuthBase):
         return request
 
 
-def _session(options: ConnectionOptions, adapter: BaseAdapter | None) -> requests.Session:
-    session = requests.Session()
+def _prepared(session: requests.Session, options: ConnectionOptions, adapter: BaseAdapter | None) -> requests.Session:
     session.trust_env = False
     session.headers.clear()
     session.headers.update(_HEADERS)

@@ -13,7 +13,7 @@ from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.eureka import ConnectionOptions, EurekaClient
 from eurekube_sync.eureka.address import EurekaAddress
 from eurekube_sync.eureka.batches import BatchingRegistry, BatchMode
-from eurekube_sync.eureka.in_process import InProcessAdapter
+from eurekube_sync.eureka.in_process import InProcessSession
 from eurekube_sync.eureka.peers import EurekaPeers
 from eurekube_sync.eureka.rests import Rests
 from eurekube_sync.exit_codes import ExitCode
@@ -107,7 +107,7 @@ def _registry(
                 ConnectionOptions(address=address, read_timeout=timeout, retries=retries),
                 clock=clock,
                 random=chance,
-                adapter=InProcessAdapter(wire.eureka(number)),
+                session=InProcessSession(wire.eureka(number)),
                 limit=limit,
             )
             for number, address in enumerate(_EUREKAS[: installation.peers])
