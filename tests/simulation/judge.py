@@ -53,6 +53,8 @@ class PassView:
     kubernetes: float | None = None
     older: bool = False
     """Whether a list was answered as it was a while ago; `kubernetes` is then that moment."""
+    lists: dict[Call, float] = field(default_factory=dict)
+    """The moment that each list of Kubernetes told of."""
     looked: dict[Key, float] = field(default_factory=dict)
     """When each instance was last read uncached."""
     emptied: set[str] = field(default_factory=set)
@@ -156,6 +158,8 @@ class Judge:
         if call is Call.LIST:
             view.eureka = now
         elif call in (Call.SYNCERS, Call.SERVICES, Call.SLICES):
+            told_of = now if as_of is None else as_of
+            view.lists[call] = min(told_of, view.lists.get(call, told_of))
             if as_of is not None:
                 view.older = True
                 view.kubernetes = min(as_of, view.kubernetes if view.kubernetes is not None else as_of)
@@ -188,14 +192,18 @@ class Judge:
 
     def _protected_since(self, key: Key, was: Listed) -> float | None:
         """Since when it is not to be taken out. While its syncer is frozen, it stays as long as the pod that it was
-        registered for, not as a later one at its address."""
+        registered for, not as a later one at its address. A successor that is frozen itself cannot take it over."""
         if key in self.truth.up:
             return self.truth.up[key].since
+        syncer = self.truth.syncers.get(_syncer(was[0]))
+        if syncer is not None and syncer.deleting:
+            return None  # a person's wish, whoever is to succeed it
         pod = was[0].metadata.get("eurekube.pod", "").rpartition("/")[2]
         return self.truth.frozen[key].since if key in self.truth.frozen and pod in self.truth.pods else None
 
     def _judge_new(self, view: PassView, key: Key, stands: Listed) -> None:
-        if not self.truth.wanted_at(key, view.moment):
+        claimed, ready = (view.lists.get(call, view.moment) for call in (Call.SYNCERS, Call.SLICES))
+        if not self.truth.wanted_since(key, claimed=claimed, ready=ready):
             raise Violation("unwanted", f"{key} was registered, and nothing in the cluster wants it")
         ref = _syncer(stands[0])
         syncer = self.truth.syncers.get(ref)

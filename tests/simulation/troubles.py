@@ -21,7 +21,7 @@ class Kind(StrEnum):
     ERROR_503 = "is answered 503"
     ERROR_500_AFTER = "is answered 500, after its effect"
     FORBIDDEN = "is answered 403"
-    EMPTY = "is answered 200 with nothing"
+    EMPTY = "is answered with nothing"
     CUT = "is answered with half of the answer"
     PAGE = "is answered with a web page"
     OLDER = "is answered as it was a while ago"

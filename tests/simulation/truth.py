@@ -59,13 +59,17 @@ class Truth:
     """What was to be UP when its syncer's last Service went; it stays while its pod lives."""
     down: set[Key] = field(default_factory=set)
     """Unready pods, which stand as DOWN if they ever stood."""
-    last_up: dict[Key, float] = field(default_factory=dict)
-    """When each key was last to be UP."""
+    last_claimed: dict[tuple[str, str, str], float] = field(default_factory=dict)
+    """When a syncer of this namespace last wanted this app, in small letters, of the pods with this label."""
+    last_ready: dict[tuple[str, str, str], float] = field(default_factory=dict)
+    """When a pod of this namespace and label was last ready behind a Service at this address."""
     syncers: dict[Ref, SyncerTruth] = field(default_factory=dict)
     bare_since: dict[Ref, float] = field(default_factory=dict)
     """Since when a syncer that once had our finalizer is without, or gone."""
     pods: frozenset[str] = frozenset()
     crd_lives: bool = True
+    _claims: set[tuple[str, str, str]] = field(default_factory=set)
+    _ready: set[tuple[str, str, str]] = field(default_factory=set)
     _revision: int = -1
     _deleted: set[str] = field(default_factory=set)
 
@@ -90,14 +94,25 @@ class Truth:
                 self._add_wanted(syncer, services, pods, up, now)
         self.down -= set(up)
         self._keep_frozen(before, up, now)
-        self.last_up.update(dict.fromkeys(self.up, now))
         self.up = up
-        self.last_up.update(dict.fromkeys(up, now))
+        claims = {(s.ref[0], s.app_name.lower(), s.app) for s in self.syncers.values() if not s.deleting}
+        ready = set(_ready_behind(services, pods))
+        # What was true until now was so at the last moment that anybody could have looked.
+        self.last_claimed.update(dict.fromkeys(self._claims | claims, now))
+        self.last_ready.update(dict.fromkeys(self._ready | ready, now))
+        self._claims, self._ready = claims, ready
         return True
 
-    def wanted_at(self, key: Key, moment: float) -> bool:
-        """Whether the key was to be UP at that moment or at some time since."""
-        return key in self.up or self.last_up.get(key, -1.0) >= moment
+    def wanted_since(self, key: Key, *, claimed: float, ready: float) -> bool:
+        """Whether somebody who looked for syncers and for ready pods at these moments, or later, may want it UP."""
+        namespace, app, ip = key.id.split(":")[1:4]
+        labels = {
+            claim[2]
+            for claim, moment in self.last_claimed.items()
+            if claim[:2] == (namespace, app) and (claim in self._claims or moment >= claimed)
+        }
+        pods = {(namespace, label, ip) for label in labels}
+        return bool(pods & self._ready) or any(self.last_ready.get(pod, -1.0) >= ready for pod in pods)
 
     def _syncers(self, services: list[dict[str, Any]]) -> Iterator[SyncerTruth]:
         for found in self.world.objects("/apis/eurekube.io/v1/eurekasyncers"):
@@ -194,6 +209,13 @@ def _behind(pod: Mapping[str, Any], service: Mapping[str, Any]) -> bool:
         and selector.items() <= metadata.get("labels", {}).items()
         and bool(pod["status"].get("podIP"))
     )
+
+
+def _ready_behind(services: list[dict[str, Any]], pods: list[dict[str, Any]]) -> Iterator[tuple[str, str, str]]:
+    for service in services:
+        for pod in pods:
+            if _behind(pod, service) and _ready(pod) and "deletionTimestamp" not in pod["metadata"]:
+                yield service["metadata"]["namespace"], service["metadata"]["labels"]["app"], pod["status"]["podIP"]
 
 
 def _ready(pod: Mapping[str, Any]) -> bool:

@@ -147,6 +147,8 @@ class Wire:
             case Kind.ERROR_500_AFTER:
                 return Response(status=500, body=b"{}")
             case Kind.CUT | Kind.EMPTY:
+                if response.status == 404 and not request.path.endswith("/batch/"):
+                    self._note(call, request, response, as_of=None)  # Eureka's 404 says all by its status
                 half = len(response.body) // 2 if trouble.kind is Kind.CUT else 0
                 return Response(status=response.status, body=response.body[:half], content_type=response.content_type)
             case Kind.KILL_AFTER:
