@@ -39,6 +39,8 @@ class CountingProxy:
         self._session.verify = str(ca_file) if ca_file else True
         self._server = LoopbackServer(self._forward)
         self.calls: list[Request] = []
+        self.moments: list[tuple[float, Request]] = []
+        """Each call with when its answer came, by `time.monotonic`; never cleared."""
 
     @property
     def url(self) -> str:
@@ -69,6 +71,7 @@ class CountingProxy:
             )
         except requests.ConnectionError as error:
             raise ConnectionResetError from error
+        self.moments.append((time.monotonic(), request))
         return Response(
             status=answer.status_code,
             body=answer.content,

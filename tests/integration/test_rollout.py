@@ -29,6 +29,12 @@ LABELS = {"app": "rating"}
 COUNT, BATCH = 20, 3
 INTERVAL = 2.0
 """Seconds between two passes of the daemon."""
+READ = 0.5
+"""Seconds that the answer with the slices may be older than its arrival here."""
+LOOK = 0.1
+"""Seconds that one read of Eureka may take to come."""
+LAG = 1.0
+"""Seconds until the slice controller has written that a pod is gone."""
 
 
 @pytest.fixture
@@ -103,8 +109,14 @@ class Watch:
     deployment: Deployment
     owner: str
     fewest: int = COUNT
-    longest_dead: float = 0
-    looks: int = 0
+    seen: list[tuple[float, frozenset[int], int]] = field(default_factory=list)
+    """Each look: when it began, the pods that lived all the while, how many were UP."""
+    last_seen: dict[int, float] = field(default_factory=dict)
+    """Of each dead pod the last moment that its instance was found."""
+    listed: dict[int, float] = field(default_factory=dict)
+    """When a pod was first found ready in the slices: with the gate, when its containers are."""
+    unlisted: dict[int, float] = field(default_factory=dict)
+    """When a dead one was first found to be in none."""
     stopped: threading.Event = field(default_factory=threading.Event)
     failure: BaseException | None = None
 
@@ -119,15 +131,32 @@ class Watch:
 
     def look(self) -> None:
         """One look. A pod that goes while we read was there when we began, and is counted as it was."""
+        began = time.monotonic()
         living, gone = dict(self.deployment.living), dict(self.deployment.gone)
         up = sum(self._status(number) == "UP" for number in living)
         if not set(living) - set(self.deployment.living):  # else some of what we read went in between
             self.fewest = min(self.fewest, up)
-            self.looks += 1
-        for number, since in gone.items():
+            self.seen.append((began, frozenset(living), up))
+        for number in gone:
             asked = time.monotonic()
             if self._status(number) is not None:
-                self.longest_dead = max(self.longest_dead, asked - since)
+                self.last_seen[number] = asked
+
+    def watch_slices(self) -> None:
+        """What a pass could know at best, until it is stopped."""
+        path = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
+        while not self.stopped.is_set():
+            dead = set(self.deployment.gone)
+            pieces = self.deployment.world.request("GET", path)["items"]
+            now = time.monotonic()
+            ends = {e["addresses"][0]: e["conditions"].get("ready", True) for p in pieces for e in p["endpoints"] or ()}
+            ready = {int(address.rpartition(".")[2]) for address, is_ready in ends.items() if is_ready}
+            there = {int(address.rpartition(".")[2]) for address in ends}
+            for number in ready:
+                self.listed.setdefault(number, now)
+            for number in dead - there:
+                self.unlisted.setdefault(number, now)
+            self.stopped.wait(0.02)
 
     def _status(self, number: int) -> str | None:
         return self.registry.status("RATING", f"{self.owner}:{NAMESPACE}:rating:10.1.0.{number}:8080")
@@ -155,15 +184,16 @@ def test_a_rolling_update_of_20_pods_3_at_a_time(
     deployment.kubelet()
     daemon = program.start("--daemon", f"--interval={INTERVAL:g}s")
     watch = Watch(registry=registry, deployment=deployment, owner=program.owner)
-    watcher = threading.Thread(target=watch.watch)
+    watchers = [threading.Thread(target=watch.watch), threading.Thread(target=watch.watch_slices)]
     try:
         deployment.wait()
         deadline = time.monotonic() + 60
         while sum(watch._status(number) == "UP" for number in deployment.living) < COUNT:
             assert time.monotonic() < deadline, "the pods were not registered"
             time.sleep(0.1)
-        began, passes = time.monotonic(), _passes(program)
-        watcher.start()
+        began = time.monotonic()
+        for watcher in watchers:
+            watcher.start()
         old = sorted(deployment.living)
         pace = 0.0
         for start in range(0, COUNT, BATCH):
@@ -176,29 +206,63 @@ def test_a_rolling_update_of_20_pods_3_at_a_time(
             pace = max(pace, time.monotonic() - step)
             if not gated:
                 time.sleep(max(0.0, INTERVAL / 2 - (time.monotonic() - step)))  # pods that start quickly, not at once
-        took = time.monotonic() - began
-        period = took / max(1, _passes(program) - passes)
-        time.sleep(2 * period + 1)
+        deadline = time.monotonic() + 60
+        while (
+            not set(deployment.gone) <= set(watch.unlisted)
+            or len([p for p in _passes(program)[:-1] if p.read > max(watch.unlisted.values())]) < 1
+        ):
+            assert time.monotonic() < deadline, "the daemon stopped making passes"
+            time.sleep(0.1)
+        time.sleep(1)  # for the last looks
     finally:
         watch.stopped.set()
-        watcher.join()
+        for watcher in watchers:
+            if watcher.ident is not None:
+                watcher.join()
         daemon.terminate()
         daemon.communicate(timeout=60)
     assert watch.failure is None
-    assert watch.looks > 20
-    measured = f"fewest UP {watch.fewest}, longest dead {watch.longest_dead:.1f} s, a pass each {period:.1f} s"
-    # A pass reads the slices at its beginning and writes at its end, so what happens just after that waits for two.
-    longest = 2 * max(period, INTERVAL) + 1
-    assert watch.longest_dead <= longest, measured
+    assert len(watch.seen) > 20
+    passes = _passes(program)
+    longest = max(seen - deployment.gone[number] for number, seen in watch.last_seen.items())
+    gaps = [later.read - earlier.read for earlier, later in itertools.pairwise(p for p in passes if p.read > began)]
+    measured = f"fewest UP {watch.fewest}, longest dead {longest:.1f} s, a pass each {max(gaps):.1f} s at most"
+    # The pass that could read that a pod is gone is the one that cancels it: an interval and that pass at most.
+    for number, seen in watch.last_seen.items():
+        assert seen <= _done_after(watch.unlisted[number], passes) + LOOK, f"pod {number}; {measured}"
+    assert longest <= max(gaps) + max(p.wrote - p.read for p in passes) + LAG, measured
     if gated:
         assert watch.fewest >= COUNT - BATCH, measured
     else:
-        steps_between = int(longest / (INTERVAL / 2)) + 1
-        assert watch.fewest >= COUNT - BATCH * steps_between, measured
+        # So does the pass that could read that a pod is ready register it.
+        for at, living, up in watch.seen:
+            due = [n for n in living if n in watch.listed and _done_after(watch.listed[n], passes) <= at]
+            assert up >= len(due), f"{up} UP and {len(due)} due; {measured}"
         assert watch.fewest < COUNT - BATCH, f"{measured}: the rollout is not faster than the passes"
     assert all(watch._status(number) == "UP" for number in deployment.living)
 
 
-def _passes(program: Program) -> int:
-    """How many passes the daemon has begun: each lists the syncers."""
-    return sum("eurekasyncers" in call.path and call.method == "GET" for call in program.kubernetes.calls)
+@dataclass(frozen=True)
+class Pass:
+    """One pass of the daemon, as its calls tell."""
+
+    read: float
+    """When the slices were asked for, or later."""
+    wrote: float
+    """When its last registration or cancel was answered; `read` if it made none."""
+
+
+def _passes(program: Program) -> list[Pass]:
+    """Each lists the slices once."""
+    reads = [at for at, call in list(program.kubernetes.moments) if "endpointslices" in call.path]
+    calls = [at for at, call in list(program.eureka.moments) if call.method in ("POST", "DELETE")]
+    ends = [*reads[1:], float("inf")]
+    found = []
+    for read, end in zip(reads, ends, strict=True):
+        found.append(Pass(read, max((at for at in calls if read <= at < end), default=read)))
+    return found
+
+
+def _done_after(moment: float, passes: list[Pass]) -> float:
+    """When the first pass ended that read the slices after the moment."""
+    return next((one.wrote for one in passes if one.read - READ > moment), float("inf"))

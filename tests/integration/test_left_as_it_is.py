@@ -1,0 +1,103 @@
+"""`policy` and `suspend` on real servers: what is left past its syncer and for how long, and what a pause changes."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import requests
+
+from tests.integration.program import Program, Registry
+from tests.integration.test_safety import NAMESPACE, SYNCERS, give_endpoints, set_endpoints, shop, up_ids
+from tests.servers.world import KubernetesWorld
+
+pytestmark = pytest.mark.servers
+
+__all__ = ["shop"]
+SYNCER = f"{SYNCERS}/shop"
+COUNT = 3
+
+
+def create(world: KubernetesWorld, **spec: object) -> None:
+    """The namespace's one syncer."""
+    body = {
+        "apiVersion": "eurekube.io/v1",
+        "kind": "EurekaSyncer",
+        "metadata": {"name": "shop"},
+        "spec": {"selector": {"app": "shop"}, **spec},
+    }
+    world.request("POST", SYNCERS, body)
+
+
+def ids_of(program: Program, addresses: list[str]) -> list[str]:
+    """What their instances are called."""
+    return [f"{program.owner}:{NAMESPACE}:shop:{address}:8080" for address in addresses]
+
+
+def is_gone(world: KubernetesWorld) -> bool:
+    """Whether the syncer's finalizer is off."""
+    return not world.request("GET", SYNCERS)["items"]
+
+
+@pytest.mark.parametrize("policy", ["UpsertOnly", "CreateOnly"])
+def test_a_policy_holds_past_its_deleted_syncer(
+    policy: str, program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
+) -> None:
+    """The finalizer goes without a single cancel; what stood is DOWN, marked and renewed, and an hour later no more."""
+    world = kubernetes_world
+    ids = ids_of(program, give_endpoints(world, COUNT))
+    create(world, policy=policy)
+    program.good()
+    world.request("DELETE", SYNCER)
+    began, cancels = time.time(), 0
+
+    def let_go() -> bool:
+        nonlocal cancels
+        cancels += program.eureka.methods()["DELETE"]
+        return is_gone(world)
+
+    program.run_until(let_go, seconds=120)
+    assert cancels == 0
+    for id_ in ids:
+        found = registry.instance("SHOP", id_)
+        assert found is not None
+        assert (found["status"], found["metadata"]["eurekube.policy"]) == ("DOWN", policy)
+        assert began - 2 <= int(found["metadata"]["eurekube.gone"]) <= time.time() + 1
+    program.run_until(lambda: program.eureka.methods()["PUT"] == COUNT, seconds=60)
+    assert program.eureka.methods()["DELETE"] == 0
+
+    answer = requests.put(
+        f"{registry.url}/apps/SHOP/{ids[0]}/metadata",
+        params={"eurekube.gone": str(int(time.time()) - 3601)},
+        timeout=10,
+    )
+    answer.raise_for_status()
+    program.run_until(lambda: program.eureka.methods()["PUT"] == COUNT - 1, seconds=60)
+    assert not any(call.method == "PUT" and ids[0] in call.path for call in program.eureka.calls)
+    assert program.eureka.methods()["DELETE"] == 0
+
+
+def test_a_suspended_syncer_changes_nothing_and_brings_back_what_eureka_lost(
+    program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
+) -> None:
+    """Other endpoints change nothing; what a Eureka without memory lacks comes back; a deletion is carried out."""
+    world = kubernetes_world
+    addresses = give_endpoints(world, COUNT)
+    create(world)
+    program.good()
+    world.request("PATCH", SYNCER, {"spec": {"suspend": True}})
+    set_endpoints(world, ["10.21.0.1", *addresses[1:]])
+    for _ in range(2):
+        program.good()
+        assert set(program.eureka.methods()) == {"GET", "PUT"}
+    assert up_ids(program, registry, addresses) == COUNT
+    assert up_ids(program, registry, ["10.21.0.1"]) == 0
+
+    set_endpoints(world, addresses)
+    for id_ in ids_of(program, addresses):
+        requests.delete(f"{registry.url}/apps/SHOP/{id_}", timeout=10).raise_for_status()
+    program.run_until(lambda: up_ids(program, registry, addresses) == COUNT, seconds=60)
+
+    world.request("DELETE", SYNCER)
+    program.run_until(lambda: is_gone(world), seconds=120)
+    assert [registry.status("SHOP", id_) for id_ in ids_of(program, addresses)] == [None] * COUNT
