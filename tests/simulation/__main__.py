@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from .chance import story
-from .defects import Caught, catch, defects, table
+from .defects import PAGE, Caught, catch, defects, table, with_table
 from .run import Verdict, run
 from .shrink import shrink
 from .tale import tell
@@ -29,9 +29,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
     parser.add_argument("--tell", action="store_true", help="tell the story of --seed, whole, and how it ends")
     parser.add_argument("--defects", action="store_true", help="make the product wrong on purpose, and print the table")
+    parser.add_argument("--record", action="store_true", help="with --defects: write the table into docs/simulation.md")
     options = parser.parse_args(arguments)
     if options.defects:
-        return _show_defects(options.seed, options.runs, options.jobs)
+        return _show_defects(options.seed, options.runs, options.jobs, record=options.record)
     if options.tell:
         verdict = run(story(options.seed), telling=True)
         print(tell(verdict, whole=True))
@@ -63,11 +64,13 @@ def _run_many(first: int, runs: int, jobs: int) -> int:
     return 1 if broken else 0
 
 
-def _show_defects(first: int, most: int, jobs: int) -> int:
+def _show_defects(first: int, most: int, jobs: int, *, record: bool) -> int:
     with multiprocessing.get_context("fork").Pool(jobs) as pool:
         tries = [(number, first, most) for number in range(len(defects()))]
         caught = pool.starmap(_catch, tries, chunksize=1)
     print(table(caught))
+    if record:
+        PAGE.write_text(with_table(PAGE.read_text(), caught))
     return 0 if all(one.promise for one in caught) else 1
 
 

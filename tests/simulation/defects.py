@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from eurekube_sync import actions, apply, brake, plan, reconcile, removals, settle
+from eurekube_sync import actions, apply, plan, reconcile, removals, settle
 from eurekube_sync.actions import Cancel, Renew, Update, removes
 from eurekube_sync.apply import Applier
+from eurekube_sync.brake import Braked
 from eurekube_sync.cluster import KubernetesCluster, walks, wire
 from eurekube_sync.eureka import EurekaClient
 from eurekube_sync.model import Complete, Instance, InstanceStatus, ObservedInstance
@@ -62,6 +64,20 @@ def _empty_for_an_error(page: Callable[..., Any]) -> Callable[..., Any]:
         return found
 
     return wrong
+
+
+def _empty_when_failed(walk: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(*arguments: Any) -> Any:
+        try:
+            return walk(*arguments)
+        except walks._Failed:
+            return walks._Found(objects={}, unreadable={})
+
+    return wrong
+
+
+def _only_what_adds(self: Plan) -> tuple[Any, ...]:
+    return tuple(action.key for action in self.changes if not removes(action))
 
 
 def _owner_alone(self: Ownership, instance: ObservedInstance | Instance) -> bool:
@@ -151,8 +167,8 @@ def _id_without_app(*, owner: str, namespace: str, app: str, address: str, port:
     return f"{owner}:{namespace}:any:{address}:{port}"
 
 
-def _no_brake(plan: Plan, *arguments: Any, **named: Any) -> tuple[Plan, None]:
-    return plan, None
+def _no_brake(plan: Plan, *arguments: Any, **named: Any) -> Braked:
+    return Braked(plan=plan, held=None)
 
 
 def defects() -> tuple[Defect, ...]:
@@ -161,6 +177,9 @@ def defects() -> tuple[Defect, ...]:
 
     return (
         Defect(name="an error is read as an empty page", patches=((walks, "_page", _empty_for_an_error(walks._page)),)),
+        Defect(
+            name="a list that failed is read as empty", patches=((walks, "_walk", _empty_when_failed(walks._walk)),)
+        ),
         Defect(name="the owner's mark is not looked at", patches=((Ownership, "holds", _cluster_alone),)),
         Defect(name="the cluster's mark is not looked at", patches=((Ownership, "holds", _owner_alone),)),
         Defect(name="POST with an old timestamp", patches=((Applier, "_dated", _old_timestamp),)),
@@ -186,14 +205,16 @@ def defects() -> tuple[Defect, ...]:
         ),
         Defect(
             name="the brake does not count UP to DOWN",
-            patches=tuple((where, "withdraws", _cancels_alone) for where in (actions, brake, plan, removals)),
+            patches=tuple((where, "withdraws", _cancels_alone) for where in (actions, plan, removals)),
         ),
         Defect(name="orphans are judged in a filtered view", patches=((Scope, "knowing", _of_nobody_else),)),
         Defect(
             name="withdrawals come before adds",
             patches=((reconcile, "_carry_out", _withdrawals_first(reconcile._carry_out)),),
         ),
-        Defect(name="the cached list is trusted for a withdrawal", patches=((Plan, "suspects", ()),)),
+        Defect(
+            name="the cached list is trusted for a withdrawal", patches=((Plan, "suspects", property(_only_what_adds)),)
+        ),
         Defect(name="a pass is always cut at the same tail", patches=((apply, "_rotated", _as_it_came),)),
         Defect(
             name="one id, and so one override, for two apps",
@@ -228,6 +249,24 @@ def catch(defect: Defect, *, first: int = 0, most: int = 2000) -> Caught:
                 number = seed - first + 1
                 return Caught(defect=defect.name, seeds=number, promise=verdict.promise, seed=seed, what=verdict.what)
     return Caught(defect=defect.name, seeds=most, promise="")
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "simulation.md"
+BEGINS = "<!-- the table of defects, written by `python -m tests.simulation --defects --runs 400 --record` -->\n"
+ENDS = "\n<!-- the end of the table of defects -->"
+
+
+def with_table(page: str, caught: Iterable[Caught]) -> str:
+    """The page with this table in place of the one that it had between the marks."""
+    head, _, rest = page.partition(BEGINS)
+    return f"{head}{BEGINS}{table(caught)}{ENDS}{rest.partition(ENDS)[2]}"
+
+
+def rows(page: str) -> list[tuple[str, int, str]]:
+    """What the page's table says: defect, stories, promise."""
+    written = page.partition(BEGINS)[2].partition(ENDS)[0].splitlines()[2:]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in written]
+    return [(name, int(stories), promise) for name, stories, promise in cells]
 
 
 def table(caught: Iterable[Caught]) -> str:

@@ -142,7 +142,10 @@ class Judge:
             return
         before, now = self._known[peer], self.world.standing(peer)
         self._known[peer] = now
-        if call is Call.REGISTER or before.keys() != now.keys():  # a DELETE that meets a 404 makes sure, no more
+        # A DELETE that meets a 404 makes sure, no more: with peers, and as long as a deletion waits.
+        awaited = len(self.world.eurekas) > 1 or any(syncer.deleting for syncer in self.truth.syncers.values())
+        made_sure = call is Call.CANCEL and before.keys() == now.keys() and awaited
+        if (call is not Call.RENEW and not made_sure) or before.keys() != now.keys():
             view.writes.append(f"{request.method} {request.path}")
         for key in before.keys() | now.keys():
             was, stands = before.get(key), now.get(key)
@@ -274,10 +277,13 @@ class Judge:
         if view.troubled or len(self.world.eurekas) > 1:
             return
         now = self.world.clock.time
-        allowed = period + _CACHE + self.story.installation.interval + (now - view.begun)
+        allowed = period + self.story.installation.interval + (now - view.begun)
         for key, listed in self._known[0].items():
-            gap = now - (_renewed(listed) - self.world.clock.now() + now)
-            if self.ours(listed) and gap > allowed:
+            gap = self.world.clock.now() - _renewed(listed)
+            # A process that begins after another registered it does not find it in the cached list yet.
+            age = self.world.clock.now() - listed[1].registered / 1000
+            cached = _CACHE if age <= allowed + _CACHE else 0.0
+            if self.ours(listed) and gap > allowed + cached:
                 raise Violation("renewed", f"a whole pass left {key}, not renewed for {gap:.0f} s")
 
     # --- Rest -------------------------------------------------------------------------------------------------------
@@ -319,8 +325,9 @@ class Judge:
         reason = syncer.conditions.get("Synced", ("", ""))[1] if syncer else ""
         frozen = syncer is not None and not syncer.served and reason == "NoMatchingService"
         out = listed[0].status.value == OUT
-        # The last one stays while a stranger keeps its successor from being registered.
+        # The last ones stay while a stranger keeps their successor from being registered.
         waits = syncer is not None and syncer.conditions.get("Conflict", ("", ""))[0] == "True" and not syncer.deleting
+        waits = waits and not self._serves_still(_syncer(listed[0]))
         if key not in self.held and not frozen and not out and not waits:
             raise Violation("rest", f"{key} stands, nothing wants it, and nothing says why")
 
@@ -329,6 +336,14 @@ class Judge:
         syncer = apps.get(key.app)
         if syncer is not None and syncer.conditions.get(type_, ("", ""))[0] != "True":
             raise Violation("rest", f"{key} is somebody else's, and no condition {type_} says so")
+
+    def _serves_still(self, ref: Ref) -> bool:
+        """Whether a syncer has an instance that is to be UP, and is."""
+        return any(
+            key in self.truth.up and _is_up(listed) and self.ours(listed) and _syncer(listed[0]) == ref
+            for known in self._known
+            for key, listed in known.items()
+        )
 
     def _serves_itself(self, key: Key) -> bool:
         ip = key.id.split(":")[3]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from .chance import story
-from .defects import Defect, catch, defects, made_wrong
+from .defects import BEGINS, PAGE, Caught, Defect, catch, defects, made_wrong, rows, with_table
 from .run import run
 from .shrink import shrink
 
@@ -17,6 +17,22 @@ MOST = 400
 def test_a_defect_is_caught(defect: Defect) -> None:
     """Whatever promise it breaks."""
     assert catch(defect, most=MOST).promise
+
+
+def test_the_page_tells_of_each_defect() -> None:
+    """The table in docs/simulation.md has each of them, in their order, and the promise that caught it in time."""
+    written = rows(PAGE.read_text())
+    assert [name for name, _, _ in written] == [defect.name for defect in defects()]
+    assert all(promise != "not caught" and stories <= MOST for _, stories, promise in written)
+
+
+def test_a_table_takes_the_place_of_the_one_before() -> None:
+    """And nothing else of the page changes."""
+    caught = [Caught(defect="one", seeds=3, promise="rest")]
+    page = with_table(PAGE.read_text(), caught)
+    assert rows(page) == [("one", 3, "rest")]
+    assert with_table(page, caught) == page
+    assert page.partition(BEGINS)[0] == PAGE.read_text().partition(BEGINS)[0]
 
 
 def test_a_failing_story_becomes_small_and_still_fails() -> None:

@@ -105,11 +105,11 @@ class Truth:
 
     def wanted_since(self, key: Key, *, claimed: float, ready: float) -> bool:
         """Whether somebody who looked for syncers and for ready pods at these moments, or later, may want it UP."""
-        namespace, app, ip = key.id.split(":")[1:4]
+        namespace, _, ip = key.id.split(":")[1:4]
         labels = {
             claim[2]
             for claim, moment in self.last_claimed.items()
-            if claim[:2] == (namespace, app) and (claim in self._claims or moment >= claimed)
+            if claim[:2] == (namespace, key.app.lower()) and (claim in self._claims or moment >= claimed)
         }
         pods = {(namespace, label, ip) for label in labels}
         return bool(pods & self._ready) or any(self.last_ready.get(pod, -1.0) >= ready for pod in pods)

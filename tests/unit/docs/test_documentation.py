@@ -26,7 +26,7 @@ README = (ROOT / "README.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
-SIMULATION = frozenset({"--runs", "--seed", "--jobs", "--tell", "--defects"})  # of `python -m tests.simulation`
+SIMULATION = frozenset({"--runs", "--seed", "--jobs", "--tell", "--defects", "--record"})  # of `tests.simulation`
 OTHER_PROGRAMS = SIMULATION | frozenset(
     {"--cov", "--wait", "--hypothesis-profile", "--editable", "--strict", "--minutes", "--type"}
 )
