@@ -155,9 +155,8 @@ class Judge:
         if call is not Call.RENEW:
             self._judge_emptied(view, before, now)
 
-    def saw(self, view: PassView, call: Call, key: Key | None, *, as_of: float | None) -> None:
-        """The program got a whole answer. `as_of` is the moment of an older one."""
-        now = self.world.clock.time
+    def saw(self, view: PassView, call: Call, key: Key | None, *, now: float, as_of: float | None) -> None:
+        """The program got a whole answer, given at `now`. `as_of` is the moment of an older one."""
         if call is Call.LIST:
             view.eureka = now
         elif call in (Call.SYNCERS, Call.SERVICES, Call.SLICES):

@@ -139,6 +139,7 @@ class Wire:
             case Kind.PAUSE_BEFORE | Kind.SLOW:
                 self._world.clock.advance(trouble.seconds)
         response = self._effect(call, request, peer)
+        answered = self._world.clock.time
         match trouble.kind:
             case Kind.TIMEOUT_AFTER:
                 self._time_out()
@@ -157,7 +158,7 @@ class Wire:
                 self._world.clock.advance(trouble.seconds)
             case Kind.STOP:
                 self._clock.stopped = True
-        self._note(call, request, response, as_of=None)
+        self._note(call, request, response, as_of=None, answered=answered)
         return response
 
     def _effect(self, call: Call, request: Request, peer: int | None) -> Response:
@@ -168,13 +169,22 @@ class Wire:
             self._answered.setdefault(_asked(request), deque(maxlen=_KEPT)).append((self._world.clock.time, response))
         return response
 
-    def _note(self, call: Call, request: Request, response: Response, *, as_of: float | None) -> None:
-        """What the program learned from a whole answer."""
+    def _note(
+        self,
+        call: Call,
+        request: Request,
+        response: Response,
+        *,
+        as_of: float | None,
+        answered: float | None = None,
+    ) -> None:
+        """What the program learned from a whole answer, given now, or at a moment before it was paused."""
+        when = self._world.clock.time if answered is None else answered
         if call in (Call.READ, Call.RENEW):
             for key in _looked_at(call, request, response):
-                self._judge.saw(self.view, call, key, as_of=as_of)
+                self._judge.saw(self.view, call, key, now=when, as_of=as_of)
         elif response.status == 200:
-            self._judge.saw(self.view, call, None, as_of=as_of)
+            self._judge.saw(self.view, call, None, now=when, as_of=as_of)
 
     def _older(self, call: Call, request: Request, peer: int | None) -> Response:
         known = self._answered.get(_asked(request))
