@@ -104,7 +104,7 @@ def test_a_sentence_holds_no_number_of_the_moment(at_once: bytes, sentence: str,
     limit = TimeLimit(clock)
     with trickling(at_once, pause=0, whole=True) as server:
         cluster = client(server.url, tmp_path, clock, limit)
-        limit.end_at(clock.monotonic() + 0.234)
+        limit.end_at(clock.monotonic() + 5.678)
         message = unavailable(cluster.crd_live())
     call = "GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
     assert message == f"no answer from the Kubernetes API at {server.url} to {call}: {sentence}"
