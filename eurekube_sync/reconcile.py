@@ -44,7 +44,7 @@ from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ownership import CLASS, Ownership
 from eurekube_sync.plan import Plan, make_plan, plan_blind, plan_renewals, warned
 from eurekube_sync.ports import Clock, Cluster, Registry, Workers
-from eurekube_sync.removals import what_may_go, without_successor
+from eurekube_sync.removals import what_may_go, without_successor, witnesses
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.restraint import restrain
 from eurekube_sync.scope import Scope
@@ -264,7 +264,7 @@ def _decide(
     applier: Applier, desired: Desired, registry: Complete[Observed] | Unknown, brake: Brake, now: float
 ) -> tuple[Braked, Desired, Complete[Observed] | Unknown]:
     """The plan, and the claims within their limits: drafted from the list, made from uncached reads of all that the
-    draft would change, then braked."""
+    draft would change, and of what is to stay UP beside it, then braked."""
     if isinstance(registry, Unknown):
         return Braked(plan=plan_blind(desired), held=None), desired, registry
     observed = registry.data
@@ -272,7 +272,9 @@ def _decide(
     plan = restrain(make_plan(admitted.desired, observed), admitted.desired, observed, now=now)
     read: set[InstanceKey] = set()
     # An uncached read may bring up another suspect.
-    while unread := [key for key in (*plan.suspects, *admitted.doubtful) if key not in read]:
+    while unread := [
+        key for key in (*plan.suspects, *admitted.doubtful, *witnesses(plan, observed, read)) if key not in read
+    ]:
         observed = observed.refreshed(applier.read(unread))
         read.update(unread)
         admitted = admit(desired, observed)

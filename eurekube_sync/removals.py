@@ -7,7 +7,7 @@ takes away is weighed once more, and waits where nothing took its place. Pure.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eurekube_sync.actions import Cancel, Register, Renew, Update, Withdrawal, brings_up, removes, withdraws
@@ -32,6 +32,32 @@ class Removals:
     """Those of them that must wait for a successor, with the reason."""
     held: Held | None = None
     """What the second look held."""
+
+
+def witnesses(plan: Plan, observed: Observed, read: Collection[InstanceKey]) -> tuple[InstanceKey, ...]:
+    """What else to read uncached: for each app that loses an UP instance, one that is to stay UP, until one is proven.
+
+    The list may be old, and what it calls UP may be DOWN since: another process wrote a moment ago, or a person. `read`
+    are the keys that were read uncached. After each that is no witness twice as many are asked.
+    """
+    losing = {action.key.app for action in plan.withdrawals}
+    taken = {action.key for action in plan.withdrawals}
+    proven: set[str] = set()
+    refuted: Counter[str] = Counter()
+    waiting: dict[str, list[InstanceKey]] = {}
+    for key, instance in observed.ours.items():
+        if key.app not in losing or key in taken:
+            continue
+        up = instance.status is InstanceStatus.UP
+        if key in read and up and key not in observed.unread:
+            proven.add(key.app)
+        elif key in read:
+            refuted[key.app] += 1
+        elif up:
+            waiting.setdefault(key.app, []).append(key)
+    return tuple(
+        key for app, keys in waiting.items() if app not in proven for key in sorted(keys)[: max(1, refuted[app])]
+    )
 
 
 def without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:

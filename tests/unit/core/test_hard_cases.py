@@ -38,6 +38,36 @@ def test_a_stranger_under_our_id_stays_when_a_duplicate_goes() -> None:
     assert world.registry.held[key(1)] == stranger
 
 
+def test_the_last_up_instance_stays_until_one_that_a_stale_list_calls_up_is_up_again() -> None:
+    """Who turned it DOWN was killed a moment ago, and the list does not know yet."""
+    world = FakeWorld(cache=30)
+    world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer())
+    world.run()
+    world.later(30)
+    world.registry.list_instances()
+    world.registry.held[key(2)] = replace(world.registry.held[key(2)], status=DOWN)
+    world.cluster.apply(piece(endpoint(2)))
+    world.run()
+    assert world.registry.held[key(2)].status is UP
+    assert key(1) not in world.registry.held
+    written = [call.split()[0].removesuffix("_batch") for call in world.wire.writes()]
+    assert written[:2] == ["register", "cancel"]
+
+
+def test_one_witness_is_enough_that_an_app_keeps_an_up_instance() -> None:
+    """A rolling update of many pods costs one read more, not one for each that stays. One that is DOWN is none."""
+    world = FakeWorld(cache=30)
+    world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 9))), syncer())
+    world.run()
+    world.later(30)
+    world.registry.list_instances()
+    world.registry.held[key(2)] = replace(world.registry.held[key(2)], status=DOWN)
+    world.cluster.apply(piece(*(endpoint(n) for n in range(2, 9))))
+    world.run()
+    assert sum(call.startswith("read_instance") for call in world.wire.calls) == 3
+    assert [one.status for one in world.registry.held.values()] == [UP] * 7
+
+
 @pytest.mark.parametrize(
     ("status", "vip", "goes"), [(UP, "rating", True), (DOWN, "rating", False), (UP, "another", False)]
 )
