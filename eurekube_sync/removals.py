@@ -40,8 +40,10 @@ def witnesses(plan: Plan, observed: Observed, read: Collection[InstanceKey]) -> 
     The list may be old, and what it calls UP may be DOWN since: another process wrote a moment ago, or a person. `read`
     are the keys that were read uncached. After each that is no witness twice as many are asked.
     """
-    losing = {action.key.app for action in plan.withdrawals}
     taken = {action.key for action in plan.withdrawals}
+    losing = {key.app for key in taken}
+    if not losing:
+        return ()
     proven: set[str] = set()
     refuted: Counter[str] = Counter()
     waiting: dict[str, list[InstanceKey]] = {}
