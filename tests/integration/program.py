@@ -176,6 +176,12 @@ class Registry:
         instances = [i for app in answer.json()["applications"]["application"] for i in app["instance"]]
         return {i["instanceId"]: i["status"] for i in instances if i["metadata"].get("eurekube.owner") == owner}
 
+    def listed_hosts(self, app: str) -> list[str]:
+        """The host names of an app's UP instances in the list of all, sorted; as old as the server's cache."""
+        answer = requests.get(f"{self.url}/apps", headers={"Accept": "application/json"}, timeout=10)
+        apps = [listed for listed in answer.json()["applications"]["application"] if listed["name"] == app]
+        return sorted(i["hostName"] for listed in apps for i in listed["instance"] if i["status"] == "UP")
+
     def register(self, app: str, id_: str, ip: str) -> None:
         """Registers a stranger's instance, with a long lease."""
         body = {

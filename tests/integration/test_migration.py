@@ -77,16 +77,22 @@ def test_an_app_moves_in_shares(program: Program, registry: Registry, world: Kub
     body = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": {"name": "rating"}, "spec": spec}
     world.request("POST", SYNCER.rpartition("/")[0], body)
 
+    def list_follows() -> None:
+        """The server's list is as old as its cache: wait until it tells what stands. The program reads the whole of
+        it, the caller the VIP's, and each has a cache of its own."""
+        deadline = time.monotonic() + 60
+        while not sorted(caller.hosts()) == sorted(_hosts(registry, app, every)) == registry.listed_hosts(app):
+            assert time.monotonic() < deadline, "the server's cache did not follow"
+            time.sleep(0.2)
+
     def step(limit: Any) -> str:
         """The person sets the limit and looks at the dry run; two passes run, and the caller has fetched anew."""
+        list_follows()
         world.request("PATCH", SYNCER, {"spec": {"limit": limit}})
         dry = program.good("--dry-run")
         program.good()
         program.good()
-        deadline = time.monotonic() + 60
-        while sorted(caller.hosts()) != sorted(_hosts(registry, app, every)):
-            assert time.monotonic() < deadline, "the server's cache did not follow"
-            time.sleep(0.2)
+        list_follows()
         return next(str(message) for message in dry["messages"] if "share" in message)
 
     def sees(expected: float) -> None:
@@ -116,7 +122,6 @@ def test_an_app_moves_in_shares(program: Program, registry: Registry, world: Kub
 
     for number, id_ in enumerate(centre):
         registry.register(app, id_, f"192.0.2.{number + 1}")
-    time.sleep(2)
     step({"share": "10%"})
     sees(0.10)
     for id_ in centre:
