@@ -302,12 +302,17 @@ def _unconfirmed(scales: _Scales, withdrawals: Collection[Withdrawal], observed:
         names = sorted({one.key.app for one in held})
         shown = f"{names[0]} and {len(names) - 1} more apps" if len(names) > 1 else f"app {''.join(names)}"
         why = f"{shown} would go to nothing; a pass at least {brake.limits.confirm_after:g} s later has to see the same"
+        if any(grounds_of(one) is Grounds.ORPHANED for one in own):
+            why += f", {_SAME_PROCESS}"
         if held:
             hold = Hold(
                 reason=HoldReason.AWAITING_CONFIRMATION, why=why, withdrawals=held, syncer=syncer, mark=marks[syncer]
             )
             holds.append(hold)
     return holds
+
+
+_SAME_PROCESS = "of the same process, for an orphan has no condition to tell another: run --passes 2, or --daemon"
 
 
 def _sockets_served(

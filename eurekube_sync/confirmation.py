@@ -2,7 +2,9 @@
 
 A process remembers by itself. For one that just began the syncer's condition `RemovalHeld` tells, by its mark and its
 own time. A pass that does not see the removal again forgets it, here and, by the condition, there; where the condition
-could not be written, what this process saw counts.
+could not be written, what this process saw counts. An orphan has no syncer and no condition: only a process that makes
+a second pass confirms it. Whatever else could tell (a mark in the instance, an Event) would be a write to what nobody
+asks for any more, or would vanish with its namespace.
 """
 
 from __future__ import annotations
@@ -33,6 +35,10 @@ class Sightings:
         """Remember what awaits its confirmation after a pass, and forget all else."""
         awaited = [(hold.syncer, hold.mark) for hold in held.holds if hold.syncer and hold.mark] if held else []
         self._first = {seen: monotonic - before.get(seen, 0.0) for seen in awaited}
+
+    def nothing_seen(self) -> None:
+        """A pass ended before it could look: what was seen before it is not confirmed by what comes after it."""
+        self._first = {}
 
 
 def _told(desired: Desired, now: float) -> dict[tuple[SyncerRef, str], float]:

@@ -137,6 +137,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
 
     if isinstance(identity, Unknown):
         deadline.stage(_SETTLING)
+        world.sightings.nothing_seen()
         return _renew_all(world, settings, deadline, listed, identity)
     ownership = Ownership(owner=settings.owner, cluster=identity.data)
     scope, syncers = _choose(world, settings, deadline)
@@ -151,6 +152,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     renewed = [] if settings.dry_run else _renew_ours(world, applier, registry, cancelled)
     if isinstance(registry, Complete) and registry.data.clashes:
         deadline.stage(_SETTLING)
+        world.sightings.nothing_seen()
         outcomes = _renew_the_rest(applier, Outcomes.of(renewed))
         return _refuse(settings, deadline, registry, outcomes, unread_cluster(identity), world.clock.now())
 

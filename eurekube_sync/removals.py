@@ -72,16 +72,7 @@ def without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:
     if not blocked:
         return plan
     hoped = [Outcome(action=action, result=Result.DONE) for action in plan.changes if not removes(action)]
-    waits = failed_adds(_removals(plan), hoped, observed.ours, blocked)
-    return sorted_plan(
-        (
-            renewal_of(action, waits[action.key])
-            if isinstance(action, Update | Cancel) and action.key in waits
-            else action
-            for action in plan.actions
-        ),
-        plan.blocked,
-    )
+    return _without(plan, failed_adds(_removals(plan), hoped, observed.ours, blocked))
 
 
 def what_may_go(
@@ -91,14 +82,31 @@ def what_may_go(
     done: Sequence[Outcome],
     brake: Brake,
 ) -> Removals:
-    """The removals of the plan after its renewals and adds; `done` is what became of those."""
+    """The removals of the plan after its renewals and adds; `done` is what became of those.
+
+    What must wait for a successor is not weighed: it stays. The brake would have it await a confirmation, get that, and
+    then wait all the same, in a status that changes for ever.
+    """
     if not _removals(plan):
         return Removals(plan=plan, kept_back={})
-    held = apply_brake(_achieved(plan, done), _still_standing(observed, done), brake).held
+    kept_back = failed_adds(_removals(plan), done, observed.ours, _blocked(plan, desired, observed))
+    weighed = _without(_achieved(plan, done), kept_back)
+    held = apply_brake(weighed, _still_standing(observed, done), brake).held
     plan = hold_back(plan, held)
-    actions = _removals(plan)
-    blocked = _blocked(plan, desired, observed)
-    return Removals(plan=plan, actions=actions, kept_back=failed_adds(actions, done, observed.ours, blocked), held=held)
+    return Removals(plan=plan, actions=_removals(plan), kept_back=kept_back, held=held)
+
+
+def _without(plan: Plan, waits: Mapping[InstanceKey, str]) -> Plan:
+    """The plan with these removals renewed instead."""
+    return sorted_plan(
+        (
+            renewal_of(action, waits[action.key])
+            if isinstance(action, Update | Cancel) and action.key in waits
+            else action
+            for action in plan.actions
+        ),
+        plan.blocked,
+    )
 
 
 def _removals(plan: Plan) -> tuple[Withdrawal, ...]:
@@ -127,6 +135,9 @@ def failed_adds(
     """The withdrawals to hold back: an add of the same app, VIP or syncer failed or was blocked, and no UP instance of
     it would be left.
 
+    None that leaves its app and all its VIPs an UP instance, if another syncer's, for a refused add would keep a dead
+    pod for ever; unless it is its own pod that could not be added, under another name.
+
     `outcomes` are those of the renewals and changes so far, `standing` what stood before, `blocked` the wanted
     instances that could not even be tried.
     """
@@ -134,30 +145,40 @@ def failed_adds(
     failed: set[str] = set()
     left: Counter[str] = Counter()
     ended = {outcome.action.key: outcome for outcome in outcomes}
-    for syncer, instance in blocked:
-        failed.update(_names(instance.key, instance.vip_address, syncer))
+    lacking = list(blocked)
     for key, outcome in ended.items():
         action = outcome.action
         if isinstance(action, Register | Update) and brings_up(action):
-            names = _names(key, action.instance.vip_address, action.syncer)
-            failed.update(names if outcome.failed else ())
-            left.update(() if outcome.failed else names)
+            if outcome.failed:
+                lacking.append((action.syncer, action.instance))
+            else:
+                left.update(_names(key, action.instance.vip_address, action.syncer))
         elif isinstance(action, Renew) and action.heal and outcome.status is None:  # lapsed, and not brought back
-            failed.update(_names(key, action.heal.vip_address, action.syncer))
+            lacking += [(action.syncer, action.heal)] if action.syncer else []
+    for syncer, instance in lacking:
+        failed.update(_names(instance.key, instance.vip_address, syncer))
+    moving = {instance.ip_addr for _, instance in lacking}
     for key, observed in standing.items():
         gone = key in taken or (key in ended and ended[key].status is None)
         if observed.status is InstanceStatus.UP and not gone:
             left.update(_names(key, observed.vip_address, syncer_of(observed)))
     held_back = {}
     for key in taken:
-        names = _names(key, standing[key].vip_address, syncer_of(standing[key]))
-        if any(name in failed and not left[name] for name in names):
+        there = standing[key]
+        names = _names(key, there.vip_address, syncer_of(there))
+        harmless = all(left[name] for name in _called(key, there.vip_address)) and there.ip_addr not in moving
+        if any(name in failed and not left[name] for name in names) and not harmless:
             held_back[key] = "the instances that were to take its place could not be registered"
     return held_back
 
 
 def _names(key: InstanceKey, vip_address: str, syncer: SyncerRef | None) -> tuple[str, ...]:
-    return (f"app {key.app}", f"syncer {syncer}", *(f"vip {name}" for name in vip_address.split(",") if name))
+    return (*_called(key, vip_address), f"syncer {syncer}")
+
+
+def _called(key: InstanceKey, vip_address: str) -> tuple[str, ...]:
+    """What callers know an instance by."""
+    return (f"app {key.app}", *(f"vip {name}" for name in vip_address.split(",") if name))
 
 
 def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[tuple[SyncerRef, Instance]]:

@@ -259,6 +259,44 @@ def test_register_and_delete_within_the_cache_leaves_nothing_behind(gone_before:
     assert (world.statuses(), world.cluster.syncers) == ({}, {})
 
 
+@pytest.mark.parametrize(("neighbour", "within"), [(False, 30 + 20 + 10), (True, 30)])
+def test_a_register_that_comes_after_the_finalizer_went_is_taken_out_as_an_orphan(neighbour: bool, within: int) -> None:
+    """The process that had put the finalizer on was paused, and goes on a minute later: a single call may come at any
+    time. The list shows what it wrote 30 s later at the latest; the last of an app then waits 20 s for the second look
+    of a daemon that looks each 10 s."""
+    world = FakeWorld(cache=30)
+    world.cluster.apply(syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"}))
+    world.cluster.apply(piece(endpoint(9), service="other"))
+    if neighbour:
+        world.cluster.apply(syncer("more", appName="rating", selector={"app": "other"}, created=5))
+    world.run()
+    world.cluster.apply(syncer(), service(), piece(endpoint(1)))
+    daemon = Sightings()
+
+    def paused() -> None:
+        if world.wire.calls[-1] != f"add_finalizer {REF}":
+            return
+        world.wire.then = lambda: None
+        world.cluster.delete(REF)
+        while REF in world.cluster.syncers:
+            world.later(10)
+            world.sightings = daemon
+            world.run()
+        world.sightings = None
+
+    before = set(world.statuses())
+    world.wire.then = paused
+    world.run()
+    assert REF not in world.cluster.syncers
+    assert set(world.statuses()) - before == {"RATING 10.0.0.1:8080"}
+    world.sightings = daemon
+    registered = world.clock.now()
+    while set(world.statuses()) != before:
+        world.later(10)
+        world.run()
+        assert world.clock.now() - registered <= within
+
+
 # --- A cluster that hangs over finalizers --------------------------------------------------------------------------
 
 

@@ -125,6 +125,57 @@ def test_an_app_that_is_renamed_stays_until_the_new_name_stands() -> None:
     assert {A, B} <= set(ours(world))
 
 
+def test_an_add_that_eureka_refuses_for_good_leaves_status_and_plan_at_rest() -> None:
+    """The one that stands is unready, the one to come is refused: it waits, and no condition goes to and fro."""
+    world = FakeWorld()
+    world.cluster.apply(service(), piece(endpoint(1)), syncer())
+    add_app(world, "other", 9)
+    world.run()
+    world.cluster.apply(piece(endpoint(1, ready=False), endpoint(2)))
+    world.registry.refuse_register[key(2)] = RegistryRejected("400: no")
+    world.run()
+    told = len(world.cluster.events)
+    for _ in range(8):
+        world.later(30)
+        report = world.run()
+        assert [call for call in world.wire.writes() if not call.startswith("register")] == []
+    assert (world.statuses()[A], report.held) == ("UP", None)
+    assert len(world.cluster.events) == told
+    status = world.cluster.syncers[REF].status
+    conditions = {one.type: (one.status.value, one.reason) for one in status.conditions} if status else {}
+    assert conditions["RemovalHeld"] == ("False", "NothingHeld")
+    assert conditions["Synced"] == conditions["Ready"] == ("False", "PartlyFailed")
+
+
+def test_a_refused_add_holds_no_removal_that_leaves_another_up() -> None:
+    """Its app and VIP keep an UP instance, if another syncer's: the dead one is not kept for ever."""
+    world = FakeWorld()
+    world.cluster.apply(service(), piece(endpoint(1)), syncer())
+    world.cluster.apply(service("more", labels={}), piece(endpoint(5), service="more"))
+    world.cluster.apply(syncer("more", appName="rating", selector={"service": "more"}))
+    world.run()
+    assert set(world.statuses().values()) == {"UP"}
+    world.cluster.apply(piece(endpoint(1, ready=False), endpoint(2)))
+    world.registry.refuse_register[key(2)] = RegistryRejected("400: no")
+    world.run()
+    assert world.statuses() == {A: "DOWN", "RATING 10.0.0.5:8080": "UP"}
+
+
+def test_a_pod_that_cannot_move_to_another_name_stays_though_another_syncer_serves_the_old_one() -> None:
+    """It is ready, and would be nowhere."""
+    world = FakeWorld()
+    world.cluster.apply(service(), piece(endpoint(1)), syncer())
+    world.cluster.apply(service("more", labels={}), piece(endpoint(5), service="more"))
+    world.cluster.apply(syncer("more", appName="rating", selector={"service": "more"}))
+    world.run()
+    world.cluster.apply(syncer(appName="fresh"))
+    world.registry.refuse_register[key(1, app="fresh")] = RegistryRejected("400: no")
+    for _ in range(3):
+        world.run()
+        world.later(30)
+    assert world.statuses() == {A: "UP", "RATING 10.0.0.5:8080": "UP"}
+
+
 def test_leases_live_while_eureka_cannot_be_read() -> None:
     """A daemon renews what it renewed before, also what the brake holds or a syncer freezes."""
     world = article()

@@ -11,12 +11,14 @@ from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.confirmation import Sightings
 from eurekube_sync.errors import ClusterDenied, RegistryUnavailable
 from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.model import Cause, EndpointSlice, PodRef, SyncerRef, Unknown
+from eurekube_sync.model import Cause, Complete, EndpointSlice, PodRef, SyncerRef, Unknown
+from eurekube_sync.ownership import CLUSTER
 from eurekube_sync.reconcile import PassReport
 from eurekube_sync.report.machine import as_data
 from eurekube_sync.report.words import sentences
 from eurekube_sync.scope import Scope, Shard
 
+from .build import CLUSTER as OF_OURS
 from .build import NS, endpoint, instance, key, piece, service, stored, syncer
 from .fakes import FakeWorld
 from .test_reconcile import add_app
@@ -64,6 +66,11 @@ def said(world: FakeWorld, ref: SyncerRef = WEB) -> str:
 def told(world: FakeWorld) -> list[str]:
     """The reasons of the events about held removals."""
     return [e.reason for e in world.cluster.events if e.syncer == WEB and e.key.startswith("RemovalHeld")]
+
+
+def held_of(report: PassReport) -> str:
+    """The sentence about held removals."""
+    return next(sentence for sentence in sentences(report) if sentence.startswith("held: "))
 
 
 def single(report: PassReport) -> ExitCode:
@@ -124,6 +131,41 @@ def test_an_unknown_source_between_two_looks_begins_the_wait_anew(world: FakeWor
         world.later(15)
         world.run()
         assert standing(world) == "UP"
+
+
+@pytest.mark.parametrize("trouble", ["identity", "clash"])
+def test_a_pass_that_could_only_renew_begins_the_wait_anew(world: FakeWorld, trouble: str) -> None:
+    """The cluster did not say who it is, or another one used our name: it saw nothing, and confirms nothing."""
+    world.sightings = Sightings()
+    web(world, False)
+    world.run()
+    world.later(15)
+    theirs = stored(instance(6, app="theirs"), metadata={**stored(instance(6)).metadata, CLUSTER: "another"})
+    if trouble == "identity":
+        world.cluster.uid = Unknown(cause=Cause.UNAVAILABLE, message="why")
+    else:
+        world.registry.put(theirs)
+    assert world.run().desired is None
+    world.cluster.uid = Complete(data=OF_OURS)
+    world.registry.held.pop(theirs.key, None)
+    for seconds, status in ((15, "UP"), (19, "UP"), (1, "DOWN")):
+        world.later(seconds)
+        world.run()
+        assert standing(world) == status
+
+
+def test_a_process_that_begins_blind_begins_the_wait_anew(world: FakeWorld) -> None:
+    """Its first pass did not learn which cluster this is, so that what conditions say is no look of the one before."""
+    web(world, False)
+    world.run()
+    world.later(15)
+    world.sightings = Sightings()
+    world.cluster.uid = Unknown(cause=Cause.UNAVAILABLE, message="why")
+    world.run()
+    world.cluster.uid = Complete(data=OF_OURS)
+    world.later(15)
+    world.run()
+    assert standing(world) == "UP"
 
 
 def test_a_daemon_remembers_by_itself(world: FakeWorld) -> None:
@@ -195,7 +237,8 @@ def test_the_last_orphan_of_an_app_waits_for_a_second_look_of_the_same_process(w
     for _ in range(2):
         report = world.run()
         world.later(30)
-        assert orphan.key in world.registry.held
+        assert (orphan.key in world.registry.held, single(report)) == (True, ExitCode.REMOVALS_HELD)
+        assert "of the same process, for an orphan has no condition to tell another: run --passes 2" in held_of(report)
     world.run(approved=report.held.plan_id if report.held else None)
     assert orphan.key not in world.registry.held
     world.registry.put(orphan)
@@ -204,6 +247,28 @@ def test_the_last_orphan_of_an_app_waits_for_a_second_look_of_the_same_process(w
     world.later(20)
     world.run()
     assert orphan.key not in world.registry.held
+
+
+def test_the_brake_weighs_one_pass_and_remembers_none(world: FakeWorld) -> None:
+    """Pods that turn unready one by one, each pass far below the numbers, go one by one; only the last one waits for
+    its second look."""
+    numbers = range(100, 120)
+    world.cluster.apply(syncer("slow", selector={"app": "slow"}), service("slow", labels={"app": "slow"}))
+    world.cluster.apply(piece(*(endpoint(n) for n in numbers), service="slow"))
+    world.run()
+    for unready in range(1, 20):
+        pods = (endpoint(n, ready=n - 100 >= unready) for n in numbers)
+        world.cluster.apply(piece(*pods, service="slow"))
+        report = world.run()
+        world.later(30)
+        down = [name for name, status in world.statuses().items() if name.startswith("SLOW") and status == "DOWN"]
+        assert (len(down), report.held) == (unready, None)
+    world.cluster.apply(piece(*(endpoint(n, ready=False) for n in numbers), service="slow"))
+    assert world.run().held is not None
+    world.later(30)
+    world.run()
+    assert "SLOW 10.0.0.119:8080" in world.statuses()
+    assert world.statuses()["SLOW 10.0.0.119:8080"] == "DOWN"
 
 
 def test_a_syncers_own_limit_waits_for_a_person(world: FakeWorld) -> None:

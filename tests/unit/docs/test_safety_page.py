@@ -62,6 +62,7 @@ PROMISES = {
         "answer its DELETE",
         "reachable peer",
         "server's cache",
+        "comes later still",
         "away",
         "`abandon`",
         "of others",
