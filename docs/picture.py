@@ -14,6 +14,9 @@ from rich.console import Console
 from rich.text import Text
 
 from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.options.calls import Calls
+from eurekube_sync.cli.options.eureka import EurekaAccess
+from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.demo import story
 from eurekube_sync.demo.manifests import LABELS, NAMESPACE, SYNCER
@@ -47,7 +50,9 @@ def draw() -> Console:
         story.prepare(playground)
         playground.create(SYNCER)
         connection = Connection(
-            eureka_url=playground.eureka_url, kubeconfig=str(playground.kubeconfig), concurrency=1, call_timeout=10
+            eureka=EurekaAccess(eureka_url=playground.eureka_url),
+            kubernetes=KubernetesAccess(kubeconfig=str(playground.kubeconfig)),
+            calls=Calls(concurrency=1),
         )
         with connect(connection, clock) as world:
             _pass(console, world, "eurekube-sync run --dry-run", dry_run=True)

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
-from eurekube_sync.cli.eureka_access import EurekaAccess, with_access
+from eurekube_sync.cli.options.calls import Calls
+from eurekube_sync.cli.options.eureka import EurekaAccess, with_access
+from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.keepalive import RegistryWorld
 from eurekube_sync.own_writes import OwnWrites
-from eurekube_sync.ports import Clock, EndpointsSource, Random, Registry
+from eurekube_sync.ports import Clock, Random, Registry
 from eurekube_sync.reconcile import World
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.workers import ThreadWorkers
@@ -26,14 +28,9 @@ _log = logging.getLogger(__name__)
 class Connection:
     """Where both servers are, and how to call them. Times in seconds."""
 
-    eureka_url: str
-    """One address, or several peers' with commas between."""
-    eureka_access: EurekaAccess = field(default_factory=EurekaAccess)
-    kubeconfig: str | None = None
-    context: str | None = None
-    endpoints_source: EndpointsSource = "slices"
-    concurrency: int = 16
-    call_timeout: float = 10
+    eureka: EurekaAccess
+    kubernetes: KubernetesAccess = field(default_factory=KubernetesAccess)
+    calls: Calls = field(default_factory=Calls)
     registry_cache: float = 45
     renewal_interval: float = 30
     renewal_slack: float = 30
@@ -59,16 +56,16 @@ def connect(connection: Connection, clock: Clock) -> Iterator[World]:
     limit = TimeLimit(clock)
     to_cluster = connect_cluster(
         ConnectionSettings(
-            kubeconfig=connection.kubeconfig or "",
-            context=connection.context or "",
-            connect_seconds=min(5.0, connection.call_timeout),
-            read_seconds=connection.call_timeout,
-            threads=connection.concurrency,
+            kubeconfig=connection.kubernetes.kubeconfig or "",
+            context=connection.kubernetes.context or "",
+            connect_seconds=min(5.0, connection.calls.call_timeout),
+            read_seconds=connection.calls.call_timeout,
+            threads=connection.calls.concurrency,
         )
     )
     with (
         _registry(connection, clock, chance, limit) as registry,
-        ThreadWorkers(connection.concurrency) as workers,
+        ThreadWorkers(connection.calls.concurrency) as workers,
     ):
         yield World(
             registry=registry,
@@ -77,7 +74,7 @@ def connect(connection: Connection, clock: Clock) -> Iterator[World]:
                 clock=clock,
                 random=chance,
                 limit=limit,
-                endpoints_source=connection.endpoints_source,
+                endpoints_source=connection.kubernetes.endpoints_source,
             ),
             clock=clock,
             workers=workers,
@@ -93,7 +90,7 @@ def connect_registry(connection: Connection, clock: Clock) -> Iterator[RegistryW
     limit = TimeLimit(clock)
     with (
         _registry(connection, clock, random.Random(), limit) as registry,
-        ThreadWorkers(connection.concurrency) as workers,
+        ThreadWorkers(connection.calls.concurrency) as workers,
     ):
         yield RegistryWorld(
             registry=registry,
@@ -112,21 +109,21 @@ def _registry(connection: Connection, clock: Clock, chance: Random, limit: TimeL
     from eurekube_sync.eureka.peers import SWEEP_SECONDS, EurekaPeers, parse_addresses
     from eurekube_sync.eureka.rests import Rests
 
-    addresses = parse_addresses(connection.eureka_url)
+    addresses = parse_addresses(connection.eureka.eureka_url)
     single = len(addresses) == 1
     options = with_access(
         ConnectionOptions(
             address=addresses[0],
-            connect_timeout=min(5.0, connection.call_timeout),
-            read_timeout=connection.call_timeout,
-            concurrency=connection.concurrency,
+            connect_timeout=min(5.0, connection.calls.call_timeout),
+            read_timeout=connection.calls.call_timeout,
+            concurrency=connection.calls.concurrency,
             retries=2 if single else 1,  # the next peer is another try
         ),
-        connection.eureka_access,
+        connection.eureka,
         addresses,
         clock,
     )
-    for warning in connection.eureka_access.warnings:
+    for warning in connection.eureka.warnings:
         _log.warning("%s", warning)
     sweep = SWEEP_SECONDS if connection.sweep_interval is None else connection.sweep_interval
     rests, doubts = None if single else Rests(clock), Doubts()
@@ -148,7 +145,7 @@ def _registry(connection: Connection, clock: Clock, chance: Random, limit: TimeL
         if mode is BatchMode.OFF:
             yield registry
             return
-        short = min(_ASK_TIMEOUT, connection.call_timeout)
+        short = min(_ASK_TIMEOUT, connection.calls.call_timeout)
         yield BatchingRegistry(
             registry,
             servers,
@@ -156,7 +153,7 @@ def _registry(connection: Connection, clock: Clock, chance: Random, limit: TimeL
             mode=mode,
             clock=clock,
             limit=limit,
-            workers=opened.enter_context(ThreadWorkers(connection.concurrency * len(servers))),
+            workers=opened.enter_context(ThreadWorkers(connection.calls.concurrency * len(servers))),
             rests=rests,
             doubts=doubts,
             dry_run=connection.dry_run,

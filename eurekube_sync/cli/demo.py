@@ -8,7 +8,10 @@ from contextlib import ExitStack
 import click
 
 from eurekube_sync.cli.connect import Connection, connect
-from eurekube_sync.cli.options import ENVIRONMENT_PREFIX, option
+from eurekube_sync.cli.options.calls import Calls
+from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, option
+from eurekube_sync.cli.options.eureka import EurekaAccess
+from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.demo import story
@@ -60,7 +63,9 @@ def _tell(playground: Playground, clock: SystemClock) -> None:
             raise click.Abort
 
     connection = Connection(
-        eureka_url=playground.eureka_url, kubeconfig=str(playground.kubeconfig), concurrency=4, call_timeout=10
+        eureka=EurekaAccess(eureka_url=playground.eureka_url),
+        kubernetes=KubernetesAccess(kubeconfig=str(playground.kubeconfig)),
+        calls=Calls(concurrency=4),
     )
     with connect(connection, clock) as world:
         story.tell(Stage(console_for(sys.stdout)), playground, world, pause)

@@ -5,19 +5,15 @@ from __future__ import annotations
 import click
 
 from eurekube_sync.cli.connect import Connection, connect_registry
-from eurekube_sync.cli.eureka_access import EurekaAccess, eureka_access_options
-from eurekube_sync.cli.logs import set_up_logs
-from eurekube_sync.cli.options import (
-    batch_option,
-    call_options,
-    eureka_options,
-    name_scope_options,
-    option,
-    pass_options,
-    renewal_option,
-    report_options,
-)
-from eurekube_sync.cli.passes import number_of_passes, renewed_every, teller
+from eurekube_sync.cli.options.calls import Calls, batch_option, call_options
+from eurekube_sync.cli.options.declare import option
+from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
+from eurekube_sync.cli.options.leases import renewal_option
+from eurekube_sync.cli.options.owner import owner_option
+from eurekube_sync.cli.options.passes import Passes, pass_options
+from eurekube_sync.cli.options.report import ReportForm, report_options
+from eurekube_sync.cli.options.scope import name_scope_options
+from eurekube_sync.cli.passes import teller
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.snapshot_file import SnapshotFile
 from eurekube_sync.cli.values import Duration, Name
@@ -25,15 +21,15 @@ from eurekube_sync.clock import SystemClock
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.keepalive import KeepaliveSettings, keepalive
 from eurekube_sync.loop import Schedule, run_passes
-from eurekube_sync.scope import Scope, Shard
+from eurekube_sync.scope import Scope
 
 _LONGEST = 150
 """Seconds: half of the duration that `run` gives a lease by default."""
 
 
 @click.command(short_help="Renew what is ours, without a cluster.")
+@owner_option
 @eureka_options
-@eureka_access_options
 @option(
     "--cluster",
     type=Name(),
@@ -57,37 +53,26 @@ _LONGEST = 150
 @report_options
 def command(
     owner: str,
-    eureka_url: str,
-    eureka_access: EurekaAccess,
+    eureka: EurekaAccess,
     cluster: str | None,
-    namespaces: tuple[tuple[str, ...], ...],
-    shard: Shard | None,
-    concurrency: int,
-    call_timeout: float,
+    scope: Scope,
+    calls: Calls,
     eureka_batch: str,
-    passes: int,
-    daemon: bool,
-    interval: float,
-    pass_timeout: float,
-    dry_run: bool,
+    passes: Passes,
     renewal_interval: float,
     snapshot: str | None,
     snapshot_max_age: float,
-    output: str,
-    log_format: str,
-    verbose: bool,
+    form: ReportForm,
 ) -> ExitCode:
     """Renew all that is ours from Eureka alone: one pass, --passes N, or --daemon. No cluster is asked.
 
     Nothing is withdrawn, and without --snapshot nothing is added. Start it when `run` is away: beside it the renewals
     of both add up.
     """
-    set_up_logs(as_json=log_format == "json", verbose=verbose)
-    number = number_of_passes(passes=passes, daemon=daemon)
-    many = number != 1
+    form.set_up_logs()
     if renewal_interval < 1:
         raise click.UsageError("--renewal-interval is at least 1s")
-    if many and max(interval, renewal_interval) > _LONGEST:
+    if passes.many and max(passes.interval, renewal_interval) > _LONGEST:
         raise click.UsageError(
             f"--interval and --renewal-interval are at most {_LONGEST}s: one failed pass would let the leases of 300s "
             "lapse that run makes"
@@ -95,24 +80,22 @@ def command(
     settings = KeepaliveSettings(
         owner=owner,
         cluster=cluster,
-        scope=Scope(namespaces=frozenset(name for names in namespaces for name in names) or None, shard=shard),
+        scope=scope,
         snapshot_max_age=snapshot_max_age,
-        dry_run=dry_run,
-        deadline=pass_timeout,
+        dry_run=passes.dry_run,
+        deadline=passes.timeout,
     )
     connection = Connection(
-        eureka_url=eureka_url,
-        eureka_access=eureka_access,
-        concurrency=concurrency,
-        call_timeout=call_timeout,
+        eureka=eureka,
+        calls=calls,
         eureka_batch=eureka_batch,
-        dry_run=dry_run,
+        dry_run=passes.dry_run,
         renewal_interval=renewal_interval,
-        renewal_slack=interval / 2 if many else 0.0,
+        renewal_slack=passes.renewal_slack,
     )
     load = SnapshotFile(snapshot).load if snapshot else None
-    tell = teller(output, renewed_every(renewal_interval, interval, many=many), eureka_access.notices, many=many)
-    schedule = Schedule(passes=number, interval=interval)
+    tell = teller(form, passes, renewal_interval, eureka.notices)
+    schedule = Schedule(passes=passes.number, interval=passes.interval)
     clock = SystemClock()
     with stopped_by_signals(clock), connect_registry(connection, clock) as world:
         return run_passes(lambda: keepalive(world, settings, load), clock, schedule, tell)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import click
 
-from eurekube_sync.cli.options import ENVIRONMENT_PREFIX
+from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX
 from eurekube_sync.cli.streams import discard_output, prepare_streams
 from eurekube_sync.errors import EurekubeError
 from eurekube_sync.exit_codes import ExitCode, of_error

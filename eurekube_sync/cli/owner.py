@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -11,19 +11,13 @@ import click
 from click.core import ParameterSource
 
 from eurekube_sync.cli.connect import Connection, connect, connect_registry
-from eurekube_sync.cli.eureka_access import EurekaAccess, eureka_access_options
-from eurekube_sync.cli.logs import set_up_logs
-from eurekube_sync.cli.options import (
-    call_options,
-    cluster_options,
-    eureka_options,
-    eureka_url_option,
-    name_scope_options,
-    option,
-    report_options,
-    scope_options,
-)
-from eurekube_sync.cli.passes import write_report
+from eurekube_sync.cli.options.calls import Calls, call_options
+from eurekube_sync.cli.options.declare import option
+from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
+from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
+from eurekube_sync.cli.options.owner import owner_option
+from eurekube_sync.cli.options.report import ReportForm, report_options
+from eurekube_sync.cli.options.scope import name_scope_options, scope_options
 from eurekube_sync.cli.signals import ended_by_signals, stopped_by_signals
 from eurekube_sync.cli.values import Duration, HostAndPort, Name, Owner, Syncer
 from eurekube_sync.clock import SystemClock
@@ -42,10 +36,9 @@ from eurekube_sync.owner import (
     rename_owner,
     told_whole,
 )
-from eurekube_sync.ports import EndpointsSource
 from eurekube_sync.report.ownership import owner_data, owner_table
 from eurekube_sync.report.progress import ProgressLine
-from eurekube_sync.scope import Scope, Shard
+from eurekube_sync.scope import Scope
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -86,10 +79,6 @@ def _on_command_line(*names: str) -> frozenset[str]:
     return frozenset(name for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE)
 
 
-def _named_scope(namespaces: tuple[tuple[str, ...], ...], shard: Shard | None) -> Scope:
-    return Scope(namespaces=frozenset(name for names in namespaces for name in names) or None, shard=shard)
-
-
 def _which_cluster(command: F) -> F:
     return option(
         "--cluster",
@@ -101,9 +90,9 @@ def _which_cluster(command: F) -> F:
 
 
 @command.command(name="adopt", short_help="Take over what a person, a tool or an old cluster registered.")
+@owner_option
 @eureka_options
-@eureka_access_options
-@cluster_options
+@kubernetes_options
 @scope_options
 @option("--app", type=Name(), metavar="APP", default=None, help="Take over instances of this app that nobody owns.")
 @option(
@@ -127,30 +116,24 @@ def _which_cluster(command: F) -> F:
 @report_options
 def adopt_command(
     owner: str,
-    eureka_url: str,
-    eureka_access: EurekaAccess,
-    kubeconfig: str | None,
-    context: str | None,
-    endpoints_source: EndpointsSource,
+    eureka: EurekaAccess,
+    kubernetes: KubernetesAccess,
     scope: Scope,
     app: str | None,
     addresses: tuple[Address, ...],
     syncer: SyncerRef | None,
     cluster: str | None,
     observe: float | None,
-    concurrency: int,
-    call_timeout: float,
+    calls: Calls,
     dry_run: bool,
-    output: str,
-    log_format: str,
-    verbose: bool,
+    form: ReportForm,
 ) -> ExitCode:
     """Take instances over: with --app those that a person or another tool registered and one of our syncers wants, with
     --cluster OLD all of the owner's in a cluster whose place this one takes.
 
     Refuses what somebody else still renews: it watches for that first. Callers see no gap.
     """
-    set_up_logs(as_json=log_format == "json", verbose=verbose)
+    form.set_up_logs()
     counts = _command_line_first("app", "cluster")
     app, cluster = app if counts("app") else None, cluster if counts("cluster") else None
     if app is None and cluster is not None:
@@ -164,9 +147,7 @@ def adopt_command(
         raise click.UsageError(
             "--selector, --syncer-class and --allow-namespace go with --app: of an old cluster only names are known"
         )
-    connection = _connection(
-        eureka_url, eureka_access, concurrency, call_timeout, kubeconfig, context, endpoints_source
-    )
+    connection = _connection(eureka, kubernetes, calls)
 
     def work(world: OwnerWorld) -> OwnerReport:
         if app is None:
@@ -183,13 +164,13 @@ def adopt_command(
             dry_run=dry_run,
         )
 
-    return _carry_out(connection, work, output, eureka_access.notices, registry_alone=False)
+    return _carry_out(connection, work, form, registry_alone=False)
 
 
 @command.command(name="release", short_help="Give instances up: run touches them no more.")
+@owner_option
 @eureka_options
-@eureka_access_options
-@cluster_options
+@kubernetes_options
 @_which_cluster
 @name_scope_options
 @option("--app", "apps", type=Name(), metavar="APP", multiple=True, help="Only instances of this app; may be repeated.")
@@ -201,60 +182,50 @@ def adopt_command(
 @report_options
 def release_command(
     owner: str,
-    eureka_url: str,
-    eureka_access: EurekaAccess,
-    kubeconfig: str | None,
-    context: str | None,
-    endpoints_source: EndpointsSource,
+    eureka: EurekaAccess,
+    kubernetes: KubernetesAccess,
     cluster: str | None,
-    namespaces: tuple[tuple[str, ...], ...],
-    shard: Shard | None,
+    scope: Scope,
     apps: tuple[str, ...],
     syncers: tuple[SyncerRef, ...],
     keepalive: float | None,
     lapse: bool,
-    concurrency: int,
-    call_timeout: float,
+    calls: Calls,
     dry_run: bool,
-    output: str,
-    log_format: str,
-    verbose: bool,
+    form: ReportForm,
 ) -> ExitCode:
     """Give instances up: our marks are taken off, so that `run` touches them no more, and they stay as they are until
     their leases end.
 
     --lapse leaves it at that; --keepalive DURATION goes on renewing them in the foreground.
     """
-    set_up_logs(as_json=log_format == "json", verbose=verbose)
+    form.set_up_logs()
     counts = _command_line_first("keepalive", "lapse")
     keepalive, lapse = keepalive if counts("keepalive") else None, lapse and counts("lapse")
     if (keepalive is None) is not lapse:
         raise click.UsageError("say what becomes of them: --lapse, or --keepalive DURATION")
-    connection = _connection(
-        eureka_url, eureka_access, concurrency, call_timeout, kubeconfig, context, endpoints_source
-    )
+    connection = _connection(eureka, kubernetes, calls)
 
     def work(world: OwnerWorld) -> OwnerReport:
         return release_instances(
             world,
             owner=owner,
             cluster=cluster,
-            scope=_named_scope(namespaces, shard),
+            scope=scope,
             apps=frozenset(app.upper() for app in apps),
             syncers=frozenset(syncers),
             keepalive=keepalive,
             dry_run=dry_run,
         )
 
-    return _carry_out(connection, work, output, eureka_access.notices, registry_alone=cluster is not None)
+    return _carry_out(connection, work, form, registry_alone=cluster is not None)
 
 
 @command.command(name="rename", short_help="Move all instances from one owner name to another.")
 @click.argument("old", type=Owner())
 @click.argument("new", type=Owner())
-@eureka_url_option
-@eureka_access_options
-@cluster_options
+@eureka_options
+@kubernetes_options
 @_which_cluster
 @name_scope_options
 @_observe
@@ -264,43 +235,33 @@ def release_command(
 def rename_command(
     old: str,
     new: str,
-    eureka_url: str,
-    eureka_access: EurekaAccess,
-    kubeconfig: str | None,
-    context: str | None,
-    endpoints_source: EndpointsSource,
+    eureka: EurekaAccess,
+    kubernetes: KubernetesAccess,
     cluster: str | None,
-    namespaces: tuple[tuple[str, ...], ...],
-    shard: Shard | None,
+    scope: Scope,
     observe: float | None,
-    concurrency: int,
-    call_timeout: float,
+    calls: Calls,
     dry_run: bool,
-    output: str,
-    log_format: str,
-    verbose: bool,
+    form: ReportForm,
 ) -> ExitCode:
     """Move all of a cluster's instances from owner OLD to owner NEW: each is registered under its new id, seen there,
     and only then cancelled under its old one.
 
     Stop `run` and `keepalive` of OLD first: it is watched for.
     """
-    set_up_logs(as_json=log_format == "json", verbose=verbose)
-    connection = _connection(
-        eureka_url, eureka_access, concurrency, call_timeout, kubeconfig, context, endpoints_source
-    )
+    form.set_up_logs()
+    connection = _connection(eureka, kubernetes, calls)
 
     def work(world: OwnerWorld) -> OwnerReport:
-        scope = _named_scope(namespaces, shard)
         return rename_owner(world, old=old, new=new, cluster=cluster, scope=scope, observe=observe, dry_run=dry_run)
 
-    return _carry_out(connection, work, output, eureka_access.notices, registry_alone=cluster is not None)
+    return _carry_out(connection, work, form, registry_alone=cluster is not None)
 
 
 @command.command(name="purge", short_help="Cancel all that is ours: uninstall.")
+@owner_option
 @eureka_options
-@eureka_access_options
-@cluster_options
+@kubernetes_options
 @_which_cluster
 @name_scope_options
 @option("--yes", "-y", is_flag=True, help="Do not ask.")
@@ -309,21 +270,14 @@ def rename_command(
 @report_options
 def purge_command(
     owner: str,
-    eureka_url: str,
-    eureka_access: EurekaAccess,
-    kubeconfig: str | None,
-    context: str | None,
-    endpoints_source: EndpointsSource,
+    eureka: EurekaAccess,
+    kubernetes: KubernetesAccess,
     cluster: str | None,
-    namespaces: tuple[tuple[str, ...], ...],
-    shard: Shard | None,
+    scope: Scope,
     yes: bool,
-    concurrency: int,
-    call_timeout: float,
+    calls: Calls,
     dry_run: bool,
-    output: str,
-    log_format: str,
-    verbose: bool,
+    form: ReportForm,
 ) -> ExitCode:
     """Cancel all of the owner's instances of one cluster, on every peer, from Eureka alone. With --namespace or --shard
     those of syncers that the names put there: another installation of the same owner keeps its own.
@@ -331,13 +285,10 @@ def purge_command(
     Without --cluster the cluster is asked for its UID, and the finalizers of syncers that are being deleted are taken
     off as well.
     """
-    set_up_logs(as_json=log_format == "json", verbose=verbose)
-    scope = _named_scope(namespaces, shard)
+    form.set_up_logs()
     if not (yes or dry_run or sys.stdin.isatty()):
         raise click.UsageError("there is no terminal to ask at: give --yes, or --dry-run to see what would go")
-    connection = _connection(
-        eureka_url, eureka_access, concurrency, call_timeout, kubeconfig, context, endpoints_source
-    )
+    connection = _connection(eureka, kubernetes, calls)
 
     def work(world: OwnerWorld) -> OwnerReport | ExitCode:
         found = look_before_purge(world, owner=owner, cluster=cluster, scope=scope)
@@ -346,7 +297,7 @@ def purge_command(
             return ExitCode.DECLINED
         return purge(world, found, dry_run=dry_run)
 
-    return _carry_out(connection, work, output, eureka_access.notices, registry_alone=cluster is not None)
+    return _carry_out(connection, work, form, registry_alone=cluster is not None)
 
 
 def _confirmed(found: Purge) -> bool:
@@ -367,23 +318,11 @@ def _confirmed(found: Purge) -> bool:
         raise
 
 
-def _connection(
-    eureka_url: str,
-    eureka_access: EurekaAccess,
-    concurrency: int,
-    call_timeout: float,
-    kubeconfig: str | None,
-    context: str | None,
-    endpoints_source: EndpointsSource,
-) -> Connection:
+def _connection(eureka: EurekaAccess, kubernetes: KubernetesAccess, calls: Calls) -> Connection:
     return Connection(
-        eureka_url=eureka_url,
-        eureka_access=eureka_access,
-        kubeconfig=kubeconfig,
-        context=context,
-        endpoints_source=endpoints_source,
-        concurrency=concurrency,
-        call_timeout=call_timeout,
+        eureka=eureka,
+        kubernetes=kubernetes,
+        calls=calls,
         sweep_interval=1.0,  # every list is of all peers
     )
 
@@ -408,8 +347,7 @@ def _world(connection: Connection, clock: SystemClock, *, registry_alone: bool) 
 def _carry_out(
     connection: Connection,
     work: Callable[[OwnerWorld], OwnerReport | ExitCode],
-    output: str,
-    notices: Sequence[str],
+    form: ReportForm,
     *,
     registry_alone: bool,
 ) -> ExitCode:
@@ -419,5 +357,6 @@ def _carry_out(
         if isinstance(done, ExitCode):
             return done
         report = told_whole(world, done)
-    write_report(output, lambda: owner_table(report, notices), lambda: owner_data(report, notices))
+    notices = connection.eureka.notices
+    form.write(lambda: owner_table(report, notices), lambda: owner_data(report, notices))
     return report.code

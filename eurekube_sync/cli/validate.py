@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import yaml
 
-from eurekube_sync.cli.options import option
+from eurekube_sync.cli.options.declare import option
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.manifests import Finding, Report, validate_paths
 

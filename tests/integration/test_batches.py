@@ -13,6 +13,9 @@ import pytest
 import requests
 
 from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.options.calls import Calls
+from eurekube_sync.cli.options.eureka import EurekaAccess
+from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient, replication
 from eurekube_sync.exit_codes import ExitCode, of_report
@@ -48,9 +51,9 @@ def program(
 ) -> Iterator[World]:
     """The program, living on from pass to pass; each renews all."""
     connection = Connection(
-        eureka_url=",".join(urls),
-        kubeconfig=str(kubernetes.kubeconfig),
-        call_timeout=5,
+        eureka=EurekaAccess(eureka_url=",".join(urls)),
+        kubernetes=KubernetesAccess(kubeconfig=str(kubernetes.kubeconfig)),
+        calls=Calls(call_timeout=5),
         eureka_batch=mode,
         sweep_interval=sweep_interval,
     )

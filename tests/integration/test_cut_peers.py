@@ -19,6 +19,9 @@ from typing import Any
 import pytest
 
 from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.options.calls import Calls
+from eurekube_sync.cli.options.eureka import EurekaAccess
+from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.embedded.http import Request
 from eurekube_sync.exit_codes import ExitCode, of_report
@@ -208,9 +211,9 @@ def scene(
 def program(urls: list[str], kubeconfig: Path, batch: str) -> Iterator[World]:
     """One process's worth of the program, with every renewal in time for the short leases."""
     connection = Connection(
-        eureka_url=",".join(urls),
-        kubeconfig=str(kubeconfig),
-        call_timeout=CALL_SECONDS,
+        eureka=EurekaAccess(eureka_url=",".join(urls)),
+        kubernetes=KubernetesAccess(kubeconfig=str(kubeconfig)),
+        calls=Calls(call_timeout=CALL_SECONDS),
         registry_cache=3,
         renewal_interval=RENEWAL,
         renewal_slack=0.5,

@@ -13,6 +13,9 @@ import pytest
 import requests
 
 from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.options.calls import Calls
+from eurekube_sync.cli.options.eureka import EurekaAccess
+from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.reconcile import PassSettings, World, reconcile
@@ -111,7 +114,11 @@ def pair(
         )
         config = write_kubeconfig(tmp_path / "lives-on", url=kubernetes.url, token=program.token)
         connection = Connection(
-            eureka_url=urls, kubeconfig=str(config), call_timeout=2, sweep_interval=1, eureka_batch=request.param
+            eureka=EurekaAccess(eureka_url=urls),
+            kubernetes=KubernetesAccess(kubeconfig=str(config)),
+            calls=Calls(call_timeout=2),
+            sweep_interval=1,
+            eureka_batch=request.param,
         )
         with connect(connection, SystemClock()) as world:
             uid = kubernetes_world.request("GET", "/api/v1/namespaces/kube-system")["metadata"]["uid"]

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.options.calls import Calls
+from eurekube_sync.cli.options.eureka import EurekaAccess
+from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
@@ -36,7 +39,9 @@ def test_a_pass_ends_in_its_time_when_both_servers_trickle(at_once: bytes, tmp_p
     clock = SystemClock()
     with trickling(at_once) as eureka, trickling(at_once) as kubernetes:
         connection = Connection(
-            eureka_url=f"{eureka.url}/eureka", kubeconfig=kubeconfig(tmp_path, kubernetes.url), concurrency=2
+            eureka=EurekaAccess(eureka_url=f"{eureka.url}/eureka"),
+            kubernetes=KubernetesAccess(kubeconfig=kubeconfig(tmp_path, kubernetes.url)),
+            calls=Calls(concurrency=2),
         )
         with connect(connection, clock) as world:
             watch = Stopwatch()
@@ -54,7 +59,9 @@ def test_a_trickling_eureka_leaves_time_for_the_cluster(tmp_path: Path) -> None:
     server = EmbeddedKubernetes(clock.now)
     with trickling() as eureka, LoopbackServer(server.handle) as kubernetes:
         connection = Connection(
-            eureka_url=f"{eureka.url}/eureka", kubeconfig=kubeconfig(tmp_path, kubernetes.url), concurrency=2
+            eureka=EurekaAccess(eureka_url=f"{eureka.url}/eureka"),
+            kubernetes=KubernetesAccess(kubeconfig=kubeconfig(tmp_path, kubernetes.url)),
+            calls=Calls(concurrency=2),
         )
         with connect(connection, clock) as world:
             report = reconcile(world, PassSettings(owner="prod", deadline=2))

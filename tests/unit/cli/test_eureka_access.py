@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.cli.eureka_access import PASSWORD_VARIABLE, EurekaAccess, with_access
+from eurekube_sync.cli.options.eureka import PASSWORD_VARIABLE, EurekaAccess, with_access
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress
@@ -19,7 +19,9 @@ SECRET = "s3cr3t"
 def put_together(url: str = "https://eureka.test/eureka", **given: Any) -> ConnectionOptions:
     """The options of a client, with what was given."""
     address = EurekaAddress.parse(url)
-    return with_access(ConnectionOptions(address=address), EurekaAccess(**given), (address,), SystemClock())
+    return with_access(
+        ConnectionOptions(address=address), EurekaAccess(eureka_url=address.url, **given), (address,), SystemClock()
+    )
 
 
 @pytest.fixture
@@ -36,7 +38,8 @@ def test_nothing_given_is_nothing_done(folder: Path) -> None:
     """The usual authorities, no login, no proxy."""
     options = put_together()
     assert (options.login, options.ca_file, options.verify, dict(options.proxies)) == (None, "", True, {})
-    assert EurekaAccess().notices == EurekaAccess().warnings == ()
+    access = EurekaAccess(eureka_url="http://eureka")
+    assert access.notices == access.warnings == ()
 
 
 def test_all_of_it_arrives_at_the_client(folder: Path) -> None:

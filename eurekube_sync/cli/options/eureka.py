@@ -1,4 +1,4 @@
-"""Login, TLS and proxy of Eureka: their options, and the checks that are made before anything is sent."""
+"""Where Eureka is, login, TLS and proxy: the options, and the checks that are made before anything is sent."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import os
 import re
 import ssl
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import wraps
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
 from click.core import ParameterSource
 
-from eurekube_sync.cli.options import ENVIRONMENT_PREFIX, option
+from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, group, option
 from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.ports import Clock
 
@@ -26,13 +25,13 @@ PASSWORD_VARIABLE = f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"
 """Not an option: a process list shows those."""
 _URL_WITH_PASSWORD = re.compile(r"//[^/,]*:[^/,]*@")
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EurekaAccess:
     """The options, as they were given."""
 
+    eureka_url: str
+    """One address, or several peers' with commas between."""
     eureka_username: str | None = None
     eureka_username_file: str | None = None
     eureka_password_file: str | None = None
@@ -61,49 +60,6 @@ class EurekaAccess:
             f"The password in --{name} is in the process list of this machine; set {_variable(name)} instead."
             for name in self.in_process_list
         )
-
-
-def eureka_access_options(command: F) -> F:
-    """Adds the options; the command gets them as one `EurekaAccess`, named `eureka_access`."""
-
-    @wraps(command)
-    def collected(**given: Any) -> Any:
-        found = {field.name: given.pop(field.name) for field in fields(EurekaAccess) if field.name in given}
-        shown = tuple(name for name in ("eureka-url", "eureka-proxy") if _shows_password(name))
-        return command(eureka_access=EurekaAccess(**found, in_process_list=shown), **given)
-
-    decorated: Any = collected
-    for decorate in reversed(
-        (
-            option(
-                "--eureka-username",
-                metavar="NAME",
-                default=None,
-                help=f"Login of Eureka; the password is a file or the variable {PASSWORD_VARIABLE}.",
-            ),
-            _file("--eureka-username-file", help="File that holds the user name; read again when it changes."),
-            _file("--eureka-password-file", help="File that holds the password; read again when it changes."),
-            _file(
-                "--eureka-ca-file", help="PEM file of the authorities to trust for Eureka, in place of the usual ones."
-            ),
-            _file("--eureka-client-cert", help="PEM file of our own certificate for Eureka."),
-            _file("--eureka-client-key", help="PEM file of its key.  [default: it is in the file of the certificate]"),
-            option(
-                "--eureka-insecure-skip-tls-verify",
-                is_flag=True,
-                help="Take any certificate of Eureka's, and so anybody for Eureka.",
-            ),
-            option(
-                "--eureka-proxy",
-                metavar="URL",
-                default=None,
-                help="HTTP proxy for Eureka. Those of the environment (HTTPS_PROXY and such) and netrc are not used.",
-            ),
-        )
-    ):
-        decorated = decorate(decorated)
-    result: F = decorated
-    return result
 
 
 def with_access(
@@ -219,7 +175,7 @@ def _one_of(given: dict[str, str | None], what: str) -> None:
         raise ConfigurationError(f"{what} is given twice, as {' and as '.join(named)}.")
 
 
-def _file(name: str, *, help: str) -> Callable[[F], F]:
+def _file(name: str, *, help: str) -> Callable[[Any], Any]:
     return option(name, metavar="FILE", type=click.Path(), default=None, help=help, show_default=False)
 
 
@@ -236,3 +192,65 @@ def _shows_password(name: str) -> bool:
     return context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE and any(
         isinstance(text, str) and _URL_WITH_PASSWORD.search(text) is not None for text in texts
     )
+
+
+def _parse(
+    eureka_url: tuple[str, ...],
+    eureka_username: str | None,
+    eureka_username_file: str | None,
+    eureka_password_file: str | None,
+    eureka_ca_file: str | None,
+    eureka_client_cert: str | None,
+    eureka_client_key: str | None,
+    eureka_insecure_skip_tls_verify: bool,
+    eureka_proxy: str | None,
+) -> EurekaAccess:
+    return EurekaAccess(
+        eureka_url=",".join(eureka_url),
+        eureka_username=eureka_username,
+        eureka_username_file=eureka_username_file,
+        eureka_password_file=eureka_password_file,
+        eureka_ca_file=eureka_ca_file,
+        eureka_client_cert=eureka_client_cert,
+        eureka_client_key=eureka_client_key,
+        eureka_insecure_skip_tls_verify=eureka_insecure_skip_tls_verify,
+        eureka_proxy=eureka_proxy,
+        in_process_list=tuple(name for name in ("eureka-url", "eureka-proxy") if _shows_password(name)),
+    )
+
+
+eureka_options = group(
+    "eureka",
+    _parse,
+    option(
+        "--eureka-url",
+        metavar="URL",
+        required=True,
+        multiple=True,
+        help="Eureka's address with its path, such as http://eureka.example.com:8761/eureka; of several peers "
+        "each one's, repeated or with commas between, the preferred one first.",
+    ),
+    option(
+        "--eureka-username",
+        metavar="NAME",
+        default=None,
+        help=f"Login of Eureka; the password is a file or the variable {PASSWORD_VARIABLE}.",
+    ),
+    _file("--eureka-username-file", help="File that holds the user name; read again when it changes."),
+    _file("--eureka-password-file", help="File that holds the password; read again when it changes."),
+    _file("--eureka-ca-file", help="PEM file of the authorities to trust for Eureka, in place of the usual ones."),
+    _file("--eureka-client-cert", help="PEM file of our own certificate for Eureka."),
+    _file("--eureka-client-key", help="PEM file of its key.  [default: it is in the file of the certificate]"),
+    option(
+        "--eureka-insecure-skip-tls-verify",
+        is_flag=True,
+        help="Take any certificate of Eureka's, and so anybody for Eureka.",
+    ),
+    option(
+        "--eureka-proxy",
+        metavar="URL",
+        default=None,
+        help="HTTP proxy for Eureka. Those of the environment (HTTPS_PROXY and such) and netrc are not used.",
+    ),
+)
+"""The command gets them as `eureka`, one `EurekaAccess`."""

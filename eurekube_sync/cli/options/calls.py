@@ -1,0 +1,41 @@
+"""How both servers are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from eurekube_sync.cli.options.declare import group, option
+from eurekube_sync.cli.values import Duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calls:
+    """How many calls at a time, and how long each may take."""
+
+    concurrency: int = 16
+    call_timeout: float = 10
+    """Seconds."""
+
+
+call_options = group(
+    "calls",
+    Calls,
+    option(
+        "--concurrency",
+        type=click.IntRange(1, 256),
+        default=16,
+        help="Calls to Eureka or the cluster at the same time.",
+    ),
+    option("--call-timeout", type=Duration(least=0.1), default="10s", help="The longest wait for one answer."),
+)
+"""The command gets them as `calls`, one `Calls`."""
+
+batch_option = option(
+    "--eureka-batch",
+    type=click.Choice(["auto", "on", "off"]),
+    default="auto",
+    help="Renew, register and cancel 250 instances in one call to each Eureka server: auto where the servers say "
+    "that they replicate to none that --eureka-url does not name; on without asking them that.",
+)

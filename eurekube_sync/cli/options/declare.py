@@ -1,0 +1,45 @@
+"""The one way to declare an option, with its environment variable, and a group of options that become one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import Any, TypeVar
+
+import click
+
+ENVIRONMENT_PREFIX = "EUREKUBE_SYNC_"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def option(*names: str, **settings: Any) -> Callable[[F], F]:
+    """A click option that can also be set as `EUREKUBE_SYNC_` and its long name, and says so in `--help`."""
+    long_name = next(name for name in names if name.startswith("--")).split("/")[0].removeprefix("--")
+    settings.setdefault("envvar", ENVIRONMENT_PREFIX + long_name.upper().replace("-", "_"))
+    settings.setdefault("show_envvar", True)
+    settings.setdefault("show_default", True)
+    return click.option(*names, **settings)
+
+
+def group(name: str, parse: Callable[..., object], *options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Declares the options, in the order of `--help`; the command gets them as one value called `name`.
+
+    `parse` makes it of theirs, which it takes by name, and raises click.UsageError for what does not go together.
+    """
+    taken = tuple(signature(parse).parameters)
+
+    def decorate(command: F) -> F:
+        @wraps(command)
+        def with_one_value(**given: Any) -> Any:
+            value = parse(**{parameter: given.pop(parameter) for parameter in taken})
+            return command(**{name: value}, **given)
+
+        decorated: Any = with_one_value
+        for declare in reversed(options):
+            decorated = declare(decorated)
+        result: F = decorated
+        return result
+
+    return decorate

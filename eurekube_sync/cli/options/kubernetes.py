@@ -1,0 +1,40 @@
+"""Where the cluster is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, group, option
+from eurekube_sync.ports import EndpointsSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubernetesAccess:
+    """How the Kubernetes API is found, and what of it is read."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    endpoints_source: EndpointsSource = "slices"
+
+
+kubernetes_options = group(
+    "kubernetes",
+    KubernetesAccess,
+    option(
+        "--kubeconfig",
+        type=click.Path(),
+        default=None,
+        envvar=[ENVIRONMENT_PREFIX + "KUBECONFIG", "KUBECONFIG"],
+        help="Default: the pod's own service account, else ~/.kube/config.",
+    ),
+    option("--context", default=None, help="A context of the kubeconfig instead of its current one."),
+    option(
+        "--endpoints-source",
+        type=click.Choice(["slices", "endpoints"]),
+        default="slices",
+        help="Where pods' addresses are read from: EndpointSlices, or in an old cluster Endpoints.",
+    ),
+)
+"""The command gets them as `kubernetes`, a `KubernetesAccess`."""

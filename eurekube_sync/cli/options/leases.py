@@ -1,0 +1,70 @@
+"""How long an instance lives without us."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from eurekube_sync.cli.options.declare import group, option
+from eurekube_sync.cli.options.passes import Passes
+from eurekube_sync.cli.values import Duration
+from eurekube_sync.model import LeaseTimes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leases:
+    """The leases that `run` gives. Times in seconds."""
+
+    duration: float
+    renewal_interval: float
+    registry_cache: float
+    """How old Eureka's lists may be."""
+
+    @property
+    def times(self) -> LeaseTimes:
+        """As they are registered."""
+        return LeaseTimes(int(self.renewal_interval), int(self.duration))
+
+    def check(self, passes: Passes) -> None:
+        """Raises click.UsageError for passes that come too late for them."""
+        if passes.many and passes.interval > self.duration / 2:
+            raise click.UsageError(
+                f"--interval {passes.interval:g}s is more than half of --lease-duration {self.duration:g}s: "
+                "one failed pass would let leases lapse"
+            )
+
+
+def _parse(lease_duration: float, renewal_interval: float, registry_cache: float) -> Leases:
+    if renewal_interval < 1 or renewal_interval != int(renewal_interval) or lease_duration != int(lease_duration):
+        raise click.UsageError("--renewal-interval and --lease-duration are whole seconds, at least 1")
+    if lease_duration < 3 * renewal_interval:
+        raise click.UsageError(
+            f"--lease-duration {lease_duration:g}s is less than three times --renewal-interval {renewal_interval:g}s: "
+            "one slow pass would let leases lapse"
+        )
+    return Leases(duration=lease_duration, renewal_interval=renewal_interval, registry_cache=registry_cache)
+
+
+renewal_option = option(
+    "--renewal-interval", type=Duration(), default="30s", help="Time between two renewals of a lease."
+)
+
+lease_options = group(
+    "leases",
+    _parse,
+    option(
+        "--lease-duration",
+        type=Duration(),
+        default="300s",
+        help="How long Eureka keeps an instance after its registration; twice that after a renewal.",
+    ),
+    renewal_option,
+    option(
+        "--registry-cache",
+        type=Duration(),
+        default="45s",
+        help="How old Eureka's lists may be; a deleted syncer waits this long.",
+    ),
+)
+"""The command gets them as `leases`, one `Leases`."""

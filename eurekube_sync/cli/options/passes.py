@@ -1,0 +1,61 @@
+"""How many passes, how often, and whether they write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from eurekube_sync.cli.options.declare import group, option
+from eurekube_sync.cli.values import Duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passes:
+    """The passes of one process. Times in seconds."""
+
+    number: int | None
+    """None: until a signal."""
+    interval: float
+    """From the start of a pass to the start of the next."""
+    timeout: float
+    """Of one pass."""
+    dry_run: bool
+
+    @property
+    def many(self) -> bool:
+        """Whether a next pass may come."""
+        return self.number != 1
+
+    @property
+    def renewal_slack(self) -> float:
+        """How much sooner a lease may be renewed than it is due, so that its renewals keep step with the passes."""
+        return self.interval / 2 if self.many else 0.0
+
+
+def _parse(passes: int, daemon: bool, interval: float, pass_timeout: float, dry_run: bool) -> Passes:
+    if daemon and passes > 1:
+        raise click.UsageError("--daemon goes on until SIGTERM and --passes ends: give one of them")
+    return Passes(number=None if daemon else passes, interval=interval, timeout=pass_timeout, dry_run=dry_run)
+
+
+pass_options = group(
+    "passes",
+    _parse,
+    option("--passes", type=click.IntRange(1), default=1, help="How many passes; the exit code is the last one's."),
+    option("--daemon", is_flag=True, help="Pass after pass, until SIGTERM."),
+    option(
+        "--interval",
+        type=Duration(least=1),
+        default="30s",
+        help="From the start of a pass to the start of the next.",
+    ),
+    option(
+        "--pass-timeout",
+        type=Duration(least=1),
+        default="120s",
+        help="A pass begins nothing new after this long.",
+    ),
+    option("--dry-run", is_flag=True, help="Show what a pass would do; write nothing anywhere."),
+)
+"""The command gets them as `passes`, one `Passes`."""

@@ -1,0 +1,78 @@
+"""The form of report and logs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import yaml
+
+from eurekube_sync.cli.logs import set_up_logs
+from eurekube_sync.cli.options.declare import group, option
+from eurekube_sync.cli.streams import discard_output
+from eurekube_sync.report.table import console_for
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportForm:
+    """How the report, on stdout, and the logs, on stderr, are written."""
+
+    output: str
+    """`table`, `json` or `yaml`."""
+    log_format: str
+    """`text` or `json`."""
+    verbose: bool
+
+    def set_up_logs(self) -> None:
+        """Call once, before anything is logged."""
+        set_up_logs(as_json=self.log_format == "json", verbose=self.verbose)
+
+    @property
+    def at_terminal(self) -> bool:
+        """Whether a person reads the report as it comes."""
+        return self.output == "table" and sys.stdout.isatty()
+
+    def write(self, table: Callable[[], object], data: Callable[[], dict[str, Any]]) -> None:
+        """Writes a report; that it cannot be written changes no exit code."""
+        try:
+            match self.output:
+                case "json":
+                    click.echo(json.dumps(data(), indent=2, ensure_ascii=False))
+                case "yaml":
+                    click.echo(yaml.safe_dump(data(), sort_keys=False, explicit_start=True), nl=False)
+                case _:
+                    console_for(sys.stdout).print(table())
+            sys.stdout.flush()
+        except (BrokenPipeError, SystemExit):  # rich raises the latter for a closed pipe
+            discard_output()
+        except OSError as error:
+            discard_output()
+            log.warning("the report cannot be written: %s", error.strerror)
+
+
+report_options = group(
+    "form",
+    ReportForm,
+    option(
+        "--output",
+        "-o",
+        type=click.Choice(["table", "json", "yaml"]),
+        default="table",
+        help="Form of the report.",
+    ),
+    option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        help="Form of the logs, on stderr.",
+    ),
+    option("--verbose", "-v", is_flag=True, help="Log each call."),
+)
+"""The command gets them as `form`, a `ReportForm`."""

@@ -1,0 +1,66 @@
+"""Which syncers are ours, and how far they may reach."""
+
+from __future__ import annotations
+
+from eurekube_sync.cli.options.declare import group, option
+from eurekube_sync.cli.values import NamespacePairs, Namespaces, Part, Selector, SyncerClass
+from eurekube_sync.scope import Scope, Shard
+from eurekube_sync.syncer import Expression
+
+
+def _named_scope(namespaces: tuple[tuple[str, ...], ...], shard: Shard | None) -> Scope:
+    return Scope(namespaces=frozenset(name for names in namespaces for name in names) or None, shard=shard)
+
+
+def _scope(
+    namespaces: tuple[tuple[str, ...], ...],
+    shard: Shard | None,
+    selector: tuple[Expression, ...] | None,
+    syncer_class: str | None,
+    allowed: tuple[tuple[tuple[str, str], ...], ...],
+) -> Scope:
+    named = _named_scope(namespaces, shard)
+    return Scope(
+        namespaces=named.namespaces,
+        shard=named.shard,
+        selector=selector or (),
+        syncer_class=syncer_class,
+        allowed=frozenset(pair for pairs in allowed for pair in pairs),
+    )
+
+
+_BY_NAME = (
+    option(
+        "--namespace",
+        "-n",
+        "namespaces",
+        type=Namespaces(),
+        multiple=True,
+        help="Serve only syncers of this namespace; may be repeated. Default: all.",
+    ),
+    option("--shard", type=Part(), default=None, help="Serve only this part of the syncers: 0/3, 1/3 or 2/3."),
+)
+
+name_scope_options = group("scope", _named_scope, *_BY_NAME)
+"""As far as names tell; the command gets a `Scope`."""
+
+scope_options = group(
+    "scope",
+    _scope,
+    *_BY_NAME,
+    option("--selector", "-l", type=Selector(), default=None, help="Serve only syncers with these labels."),
+    option(
+        "--syncer-class",
+        type=SyncerClass(),
+        default=None,
+        help="Serve only syncers with this spec.syncerClass. Default: only those without one.",
+    ),
+    option(
+        "--allow-namespace",
+        "allowed",
+        type=NamespacePairs(),
+        multiple=True,
+        help="Let syncers of namespace FROM select Services of namespace TO; * is any; may be repeated.",
+    ),
+)
+"""All of it; the command gets a `Scope`."""

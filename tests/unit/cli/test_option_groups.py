@@ -1,0 +1,61 @@
+"""A group of options is one value, and is refused as a whole in one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+import pytest
+
+from eurekube_sync.cli.options.declare import group, option
+from eurekube_sync.cli.options.leases import Leases, lease_options
+from eurekube_sync.cli.options.passes import Passes, pass_options
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two numbers, the first not above the second."""
+
+    low: int
+    high: int
+
+
+def parse(low: int, high: int) -> Pair:
+    """Raises for what does not go together."""
+    if low > high:
+        raise click.UsageError(f"--low {low} is above --high {high}")
+    return Pair(low, high)
+
+
+@click.command()
+@group("pair", parse, option("--low", type=int, default=1), option("--high", type=int, default=9))
+@option("--after", is_flag=True)
+def command(pair: Pair, after: bool) -> tuple[Pair, bool]:
+    """Gives back what it was given."""
+    return pair, after
+
+
+def test_the_command_gets_one_value_and_its_other_options() -> None:
+    """And --help has them in the order in which they are declared."""
+    assert command.main(["--low", "3", "--after"], standalone_mode=False) == (Pair(3, 9), True)
+    assert [one.name for one in command.params] == ["low", "high", "after"]
+
+
+def test_what_does_not_go_together_is_one_sentence() -> None:
+    """The value is never made."""
+    with pytest.raises(click.UsageError, match="--low 3 is above --high 2"):
+        command.main(["--low", "3", "--high", "2"], standalone_mode=False)
+
+
+def test_groups_may_refuse_each_other() -> None:
+    """Leases know which passes would come too late for them, of many passes only."""
+
+    @click.command()
+    @pass_options
+    @lease_options
+    def both(passes: Passes, leases: Leases) -> None:
+        leases.check(passes)
+
+    both.main(["--interval", "200s"], standalone_mode=False)
+    with pytest.raises(click.UsageError, match="more than half of --lease-duration 300s"):
+        both.main(["--interval", "200s", "--daemon"], standalone_mode=False)
