@@ -19,7 +19,7 @@ _COMMANDS = {
     "run": "eurekube_sync.cli.run",
     "keepalive": "eurekube_sync.cli.keepalive",
     "orphans": "eurekube_sync.cli.orphans",
-    "owner": "eurekube_sync.cli.owner",
+    "owner": "eurekube_sync.cli.owner.group",
     "validate": "eurekube_sync.cli.validate",
     "crd": "eurekube_sync.cli.crd",
     "demo": "eurekube_sync.cli.demo",

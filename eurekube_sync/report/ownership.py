@@ -9,10 +9,10 @@ from rich.console import RenderableType
 
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.model import ObservedInstance, SyncerRef
-from eurekube_sync.moves import Affected
 from eurekube_sync.orphans import Fate, Kind, Orphans
 from eurekube_sync.outcome import Result
-from eurekube_sync.owner import OwnerReport
+from eurekube_sync.owner.moves import Affected
+from eurekube_sync.owner.report import OwnerReport
 from eurekube_sync.ownership import syncer_of
 from eurekube_sync.report.table import Row, rows_table
 

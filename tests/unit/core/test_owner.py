@@ -34,19 +34,14 @@ from eurekube_sync.model import (
     SyncerRef,
     Unknown,
 )
-from eurekube_sync.moves import Address
 from eurekube_sync.outcome import Result
-from eurekube_sync.owner import (
-    OwnerReport,
-    OwnerWorld,
-    adopt_instances,
-    adopt_old_cluster,
-    look_before_purge,
-    purge,
-    release_instances,
-    rename_owner,
-    told_whole,
-)
+from eurekube_sync.owner.adopt import adopt_instances, adopt_old_cluster
+from eurekube_sync.owner.moves import Address
+from eurekube_sync.owner.purge import look_before_purge, purge
+from eurekube_sync.owner.release import release_instances
+from eurekube_sync.owner.rename import rename_owner
+from eurekube_sync.owner.report import OwnerReport, told_whole
+from eurekube_sync.owner.world import OwnerWorld
 from eurekube_sync.ownership import CLUSTER as CLUSTER_MARK
 from eurekube_sync.ownership import OWNER as OWNER_MARK
 from eurekube_sync.ownership import RELEASED, SYNCER

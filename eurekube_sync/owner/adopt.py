@@ -1,0 +1,235 @@
+"""`owner adopt`: what a person, a tool or an old cluster registered becomes ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+
+from eurekube_sync.actions import Register
+from eurekube_sync.deadline import Deadline
+from eurekube_sync.desired import Desired, Frozen, claim_all
+from eurekube_sync.errors import ClusterError, ConfigurationError, NothingThere, NotKept
+from eurekube_sync.exit_codes import cluster_error
+from eurekube_sync.instance import Wanted
+from eurekube_sync.model import InstanceKey, ObservedInstance, SyncerRef
+from eurekube_sync.owner.moves import SHOWN, Address, Move, in_order, names, refuse_clash
+from eurekube_sync.owner.report import OwnerReport, counted, planned, troubles
+from eurekube_sync.owner.watch import watch
+from eurekube_sync.owner.world import OwnerWorld, identity, listed, listed_of, naming, view_of, whose
+from eurekube_sync.ownership import CLASS, CLUSTER, OWNER, POD, RELEASED, SYNCER, Ownership
+from eurekube_sync.scope import Scope
+from eurekube_sync.settle import put_finalizers_on
+from eurekube_sync.view import unknown_sources
+
+
+def adopt_instances(
+    world: OwnerWorld,
+    *,
+    owner: str,
+    app: str,
+    addresses: Sequence[Address],
+    syncer: SyncerRef | None,
+    scope: Scope,
+    observe: float | None,
+    dry_run: bool,
+) -> OwnerReport:
+    """Takes over instances that a person or another tool registered, and a syncer wants."""
+    ownership = Ownership(owner=owner, cluster=identity(world))
+    standing = listed(world)
+    refuse_clash(standing, ownership)
+
+    def plan(registry: Sequence[ObservedInstance]) -> tuple[Adoption, Desired]:
+        desired = _desired(world, ownership, scope)
+        return adoption_of(registry, desired, ownership, app=app, addresses=addresses, syncer=syncer), desired
+
+    adoption, _ = plan(standing)
+    ours = adoption.already
+    already = (f"{len(ours)} of them are ours already: {names(ours)}",) if ours else ()
+    if dry_run or not adoption.moves:
+        report = planned("owner adopt", adoption.moves, observe, nothing="nothing to adopt")
+        return replace(report, sentences=(*already, *report.sentences), dry_run=dry_run)
+    watch(world, adoption.moves, observe, "turn its Eureka client off, or let whoever registered it stop")
+    watched = {move.source.key for move in adoption.moves}
+    adoption, desired = plan(listed(world))  # the cluster may want something else by now
+    moves = [move for move in adoption.moves if move.source.key in watched]
+    barred, errors = _put_finalizers_on(world, desired, moves)
+    affected = world.transfer.move(moves, barred)
+    return OwnerReport(
+        command="owner adopt",
+        dry_run=False,
+        summary=counted(affected, "adopted"),
+        affected=tuple(affected),
+        sentences=(*already, *troubles(affected)),
+        errors=errors,
+    )
+
+
+def adopt_old_cluster(
+    world: OwnerWorld, *, owner: str, old: str, scope: Scope, observe: float | None, dry_run: bool
+) -> OwnerReport:
+    """Takes over all that the owner has, in a scope that goes by names, in a cluster whose place this one takes."""
+    new = identity(world)
+    if old == new:
+        raise ConfigurationError(f"--cluster {old} is this very cluster: give the id of the one whose place it takes.")
+    moves = cluster_moves(listed_of(world, scope), owner=owner, old=old, new=new)
+    if dry_run or not moves:
+        nothing = f"nothing to adopt: no instance is of {whose(Ownership(owner=owner, cluster=old), scope)}"
+        return replace(planned("owner adopt", moves, observe, nothing=nothing), dry_run=dry_run)
+    watch(world, moves, observe, f"cluster {old} lives: end its eurekube-sync, or give it another owner")
+    affected = world.transfer.move(cluster_moves(listed_of(world, scope), owner=owner, old=old, new=new))
+    return OwnerReport(
+        command="owner adopt",
+        dry_run=False,
+        summary=counted(affected, "adopted"),
+        affected=tuple(affected),
+        sentences=tuple(troubles(affected)),
+    )
+
+
+# --- Which instances -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adoption:
+    """What `owner adopt` is to do, and what it need not."""
+
+    moves: tuple[Move, ...]
+    already: tuple[ObservedInstance, ...] = field(default=())
+    """Ours before."""
+
+
+def adoption_of(
+    registry: Iterable[ObservedInstance],
+    desired: Desired,
+    ownership: Ownership,
+    *,
+    app: str,
+    addresses: Sequence[Address] = (),
+    syncer: SyncerRef | None = None,
+) -> Adoption:
+    """The app's instances at these addresses, or without addresses all that nobody owns and a syncer wants, become ours
+    under the id that `run` would give them.
+
+    Only what a syncer wants: `run` would take anything else out at its next pass. Raises NothingThere or NotKept, a
+    sentence each.
+    """
+    standing = [one for one in in_order(registry) if one.key.app == app.upper()]
+    if not standing:
+        raise NothingThere(f"Eureka lists no app {app.upper()}.")
+    if syncer is not None and syncer not in desired.claims:
+        raise NothingThere(
+            f"there is no syncer {syncer}: an instance of a syncer that is not there would be cancelled."
+        )
+    wanted = _by_socket(desired, syncer)
+    if addresses:
+        chosen = {one.key: one for address in addresses for one in _at(address, standing)}
+    else:
+        free = [one for one in standing if OWNER not in one.metadata and _socket(one) in wanted]
+        chosen = {one.key: one for one in (*free, *filter(ownership.holds, standing))}
+    moves, already = [], []
+    for instance in chosen.values():
+        if ownership.holds(instance):
+            already.append(instance)
+            continue
+        _refuse_owned(instance, ownership)
+        moves.append(_adopted(instance, wanted.get(_socket(instance)), desired, syncer))
+    if not moves and not already:
+        whose = f"syncer {syncer} wants" if syncer else "a syncer wants"
+        raise NothingThere(f"{app.upper()} has no instance without an owner at an address that {whose}.")
+    return Adoption(moves=tuple(moves), already=tuple(already))
+
+
+def cluster_moves(registry: Iterable[ObservedInstance], *, owner: str, old: str, new: str) -> tuple[Move, ...]:
+    """All of the owner's in the cluster `old` become the cluster `new`'s. The id names no cluster, and stays."""
+    before = Ownership(owner=owner, cluster=old)
+    return tuple(
+        Move(
+            source=one,
+            target=one.key,
+            expects={OWNER: owner, CLUSTER: old},
+            put={CLUSTER: new},
+            why=f"cluster {new} takes the place of {old}",
+        )
+        for one in in_order(registry)
+        if before.holds(one)
+    )
+
+
+def _at(address: Address, standing: Sequence[ObservedInstance]) -> list[ObservedInstance]:
+    found = [one for one in standing if address.fits(one)]
+    if not found:
+        raise NothingThere(f"{standing[0].key.app} has no instance at {address}; it has {names(standing)}.")
+    return found
+
+
+def _socket(instance: ObservedInstance) -> tuple[str, str, int]:
+    return (instance.key.app, instance.ip_addr, instance.main_port)
+
+
+def _by_socket(desired: Desired, syncer: SyncerRef | None) -> dict[tuple[str, str, int], Wanted]:
+    """What the syncers, or the one, want, by app, address and port."""
+    found = {}
+    for key, ref in desired.wanted_by.items():
+        wanted = desired.wanted(key)
+        if wanted is not None and syncer in (None, ref):
+            found[(key.app, wanted.instance.ip_addr, wanted.instance.main_port)] = wanted
+    return found
+
+
+def _refuse_owned(instance: ObservedInstance, ownership: Ownership) -> None:
+    owner = instance.metadata.get(OWNER)
+    if owner is not None:
+        raise NotKept(
+            f"{instance.key} is of owner {owner}: let that one release it, or move all of its instances with "
+            f"eurekube-sync owner rename {owner} {ownership.owner}"
+        )
+
+
+def _adopted(instance: ObservedInstance, wanted: Wanted | None, desired: Desired, syncer: SyncerRef | None) -> Move:
+    if wanted is None:
+        raise NotKept(f"{instance.key} stays as it is: {_unwanted(instance, desired, syncer)}")
+    marks = wanted.instance.metadata
+    return Move(
+        source=instance,
+        target=wanted.instance.key,
+        expects={OWNER: None},
+        put={mark: marks[mark] for mark in (OWNER, CLUSTER, SYNCER, CLASS, POD) if mark in marks},
+        drop=frozenset({RELEASED}),
+        why=wanted.why,
+    )
+
+
+def _unwanted(instance: ObservedInstance, desired: Desired, syncer: SyncerRef | None) -> str:
+    where = f"{instance.ip_addr}:{instance.main_port}"
+    claim = desired.claims.get(syncer) if syncer else None
+    if isinstance(claim, Frozen):
+        return f"syncer {syncer} cannot be served ({claim.reason}: {claim.message})"
+    frozen = sorted(ref for ref, one in desired.claims.items() if isinstance(one, Frozen))
+    hint = f" (syncers that cannot be served now: {', '.join(map(str, frozen[:SHOWN]))})" if frozen else ""
+    whose = f"syncer {syncer} wants" if syncer else "no syncer wants"
+    nothing = "nothing" if syncer else "an instance"
+    return f"{whose} {nothing} of {instance.key.app} at {where}, and `run` would cancel it{hint}"
+
+
+# --- What it asks of the cluster --------------------------------------------------------------------------------------
+
+
+def _desired(world: OwnerWorld, ownership: Ownership, scope: Scope) -> Desired:
+    view = view_of(world, scope)
+    unknown = next(unknown_sources(view), None)
+    if unknown is not None:
+        raise cluster_error(unknown[1])
+    return claim_all(view, naming(ownership), scope)
+
+
+def _put_finalizers_on(
+    world: OwnerWorld, desired: Desired, moves: Sequence[Move]
+) -> tuple[dict[InstanceKey, str], tuple[ClusterError, ...]]:
+    assert world.cluster is not None  # asked before for its identity
+    adds = [
+        Register(instance=move.made_of(move.source), syncer=move.syncer, why=move.why) for move in moves if move.syncer
+    ]
+    deadline = Deadline(world.clock, inf)
+    barred, errors = put_finalizers_on(world.cluster, world.workers, deadline, desired, adds)
+    return {move.source.key: barred[move.syncer] for move in moves if move.syncer in barred}, errors

@@ -1,0 +1,137 @@
+"""What an `owner` command would move, as values: which instance, under which key and marks it is to stand, and why.
+
+A move changes the marks, and the id where it has to; status, override, lease, URLs and everybody's metadata go along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from eurekube_sync.errors import OwnerClash
+from eurekube_sync.model import Cause, Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
+from eurekube_sync.outcome import Result
+from eurekube_sync.ownership import CLUSTER, Ownership, syncer_of
+
+DEFAULT_PERIOD, DEFAULT_DURATION = 30, 90
+"""What a server takes for a lease without times (LeaseInfo)."""
+SHOWN = 5
+"""The most names in one sentence."""
+
+
+class Address(NamedTuple):
+    """Where an instance is called: an address or host name, and its port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def fits(self, instance: ObservedInstance) -> bool:
+        """Whether the instance is called there."""
+        hosts = {instance.ip_addr, instance.host_name.strip("[]")}
+        ports = {port.number for port in (instance.port, instance.secure_port) if port.enabled}
+        return self.host.strip("[]") in hosts and self.port in ports
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One instance that is to stand under other marks, and perhaps another id."""
+
+    source: ObservedInstance
+    target: InstanceKey
+    expects: Mapping[str, str | None]
+    """Marks that the source must still bear when it is its turn; None: must not."""
+    put: Mapping[str, str]
+    drop: frozenset[str] = frozenset()
+    why: str
+
+    @property
+    def in_place(self) -> bool:
+        """Whether it keeps its id."""
+        return self.target == self.source.key
+
+    @property
+    def syncer(self) -> SyncerRef | None:
+        """Whose it will be."""
+        return syncer_of(self.made_of(self.source))
+
+    def may_take(self, stands: ObservedInstance) -> bool:
+        """Whether the source is still what it was when the move was thought of."""
+        return all(stands.metadata.get(mark) == value for mark, value in self.expects.items())
+
+    def made(self, stands: ObservedInstance) -> bool:
+        """Whether an instance under the target bears the marks of this move."""
+        bears = all(stands.metadata.get(mark) == value for mark, value in self.put.items())
+        return bears and not any(mark in stands.metadata for mark in self.drop)
+
+    def made_of(self, stands: ObservedInstance) -> Instance:
+        """The instance to register, from what stands now."""
+        kept = {key: value for key, value in stands.metadata.items() if key not in self.drop}
+        return Instance(
+            key=self.target,
+            host_name=stands.host_name,
+            ip_addr=stands.ip_addr,
+            port=stands.port,
+            secure_port=stands.secure_port,
+            vip_address=stands.vip_address,
+            secure_vip_address=stands.secure_vip_address,
+            status=stands.status,
+            lease=stands.lease,
+            metadata={**kept, **self.put},
+            home_page_url=stands.home_page_url,
+            status_page_url=stands.status_page_url,
+            health_check_url=stands.health_check_url,
+            # Under its own id the server still knows the override, and an echo could bring back one just taken off.
+            override=InstanceStatus.UNKNOWN if self.in_place else stands.overridden_status,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Affected:
+    """What an `owner` command does to one instance, or has done."""
+
+    instance: ObservedInstance
+    target: InstanceKey | None
+    """Where it stands then; None: nowhere."""
+    syncer: SyncerRef | None
+    why: str
+    result: Result | None = None
+    """None: a dry run."""
+    detail: str = ""
+    cause: Cause | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was not done, and nothing has done it before."""
+        return self.result in (Result.FAILED, Result.CONFLICT, Result.NOT_TRIED)
+
+
+def refuse_clash(registry: Iterable[ObservedInstance], ownership: Ownership) -> None:
+    """Raises OwnerClash when another cluster uses the owner's name."""
+    others = [one for one in in_order(registry) if ownership.clashes(one)]
+    if others:
+        other = others[0].metadata[CLUSTER]
+        raise OwnerClash(
+            f"owner {ownership.owner} is used by cluster {other} ({names(others)}): take another name. If this cluster "
+            f"takes its place: eurekube-sync owner adopt --cluster {other}"
+        )
+
+
+def duration_of(instance: ObservedInstance) -> int:
+    """Seconds that its lease lasts after a register."""
+    return instance.lease.duration or DEFAULT_DURATION
+
+
+def names(instances: Sequence[ObservedInstance]) -> str:
+    """A few of them, and how many more there are."""
+    shown = ", ".join(str(one.key) for one in instances[:SHOWN])
+    more = len(instances) - SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def in_order(registry: Iterable[ObservedInstance]) -> list[ObservedInstance]:
+    """By key."""
+    return sorted(registry, key=lambda one: one.key)

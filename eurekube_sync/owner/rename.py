@@ -1,0 +1,67 @@
+"""`owner rename`: all that one owner name has becomes another's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from eurekube_sync.errors import ConfigurationError
+from eurekube_sync.model import InstanceKey, ObservedInstance
+from eurekube_sync.owner.moves import Move, in_order, refuse_clash
+from eurekube_sync.owner.report import OwnerReport, counted, lives, planned, troubles
+from eurekube_sync.owner.watch import watch
+from eurekube_sync.owner.world import OwnerWorld, identity, listed, listed_of, of_scope, whose
+from eurekube_sync.ownership import CLUSTER, OWNER, Ownership, instance_id, syncer_of
+from eurekube_sync.scope import Scope
+
+
+def rename_owner(
+    world: OwnerWorld, *, old: str, new: str, cluster: str | None, scope: Scope, observe: float | None, dry_run: bool
+) -> OwnerReport:
+    """Moves all of the old owner's instances, in a scope that goes by names, to the new one, add-first."""
+    if old == new:
+        raise ConfigurationError(f"the old owner and the new one are both {old}.")
+    uid = cluster or identity(world)
+    before, after = Ownership(owner=old, cluster=uid), Ownership(owner=new, cluster=uid)
+    standing = listed(world)
+    refuse_clash(standing, after)
+    moves = rename_moves(of_scope(standing, scope), before, after)
+    if dry_run or not moves:
+        there = sum(after.holds(one) for one in standing)
+        nothing = f"nothing to rename: no instance is of {whose(before, scope)}; owner {new} has {there}"
+        return replace(planned("owner rename", moves, observe, nothing=nothing), dry_run=dry_run)
+    watch(world, moves, observe, f"stop `run` and `keepalive` of owner {old} first")
+    affected = world.transfer.move(rename_moves(listed_of(world, scope), before, after))
+    until = lives([one.instance for one in affected])
+    return OwnerReport(
+        command="owner rename",
+        dry_run=False,
+        summary=counted(affected, "renamed"),
+        affected=tuple(affected),
+        sentences=(*troubles(affected), f"start `run` with --owner {new} now: {until}"),
+    )
+
+
+def rename_moves(registry: Iterable[ObservedInstance], old: Ownership, new: Ownership) -> tuple[Move, ...]:
+    """All of the old owner's stand under the new one's name and ids."""
+    return tuple(
+        Move(
+            source=one,
+            target=_renamed(one, old.owner, new.owner),
+            expects={OWNER: old.owner, CLUSTER: old.cluster},
+            put={OWNER: new.owner, CLUSTER: new.cluster},
+            why=f"owner {old.owner} becomes {new.owner}",
+        )
+        for one in in_order(registry)
+        if old.holds(one)
+    )
+
+
+def _renamed(instance: ObservedInstance, old: str, new: str) -> InstanceKey:
+    app, id_ = instance.key
+    if id_.startswith(f"{old}:"):
+        return InstanceKey(app, new + id_.removeprefix(old))
+    syncer = syncer_of(instance)
+    namespace = syncer.namespace if syncer else ""
+    number = instance.main_port
+    return InstanceKey(app, instance_id(owner=new, namespace=namespace, app=app, address=instance.ip_addr, port=number))

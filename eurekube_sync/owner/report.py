@@ -1,0 +1,99 @@
+"""What an `owner` command found and did, and the sentences that all of them say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from eurekube_sync.errors import ClusterError
+from eurekube_sync.exit_codes import ExitCode, of_error, of_failures
+from eurekube_sync.model import ObservedInstance
+from eurekube_sync.outcome import Result
+from eurekube_sync.owner.moves import Affected, Move, duration_of
+from eurekube_sync.owner.watch import observation_time
+from eurekube_sync.owner.world import OwnerWorld
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerReport:
+    """What an `owner` command found and did."""
+
+    command: str
+    dry_run: bool
+    summary: str
+    """The one line."""
+    affected: tuple[Affected, ...] = ()
+    sentences: tuple[str, ...] = ()
+    """What a person should know or see to."""
+    errors: tuple[ClusterError, ...] = ()
+    """Writes to Kubernetes that failed."""
+    stopped: bool = False
+    unreached: tuple[str, ...] = ()
+    """Eureka servers on which something may stand that was not seen, or not cancelled."""
+
+    @property
+    def code(self) -> ExitCode:
+        """What a person has to see to first."""
+        failures = [one for one in self.affected if one.failed]
+        if self.stopped or any(one.result is Result.NOT_TRIED for one in failures):
+            return ExitCode.CUT_SHORT
+        if failures:
+            return of_failures([one.cause for one in failures], succeeded=len(self.affected) - len(failures))
+        if self.errors:
+            return of_error(self.errors[0])
+        return ExitCode.ACTIONS_FAILED if self.unreached and not self.dry_run else ExitCode.OK
+
+
+def told_whole(world: OwnerWorld, report: OwnerReport) -> OwnerReport:
+    """The same with what no peer that was called can tell: which were away."""
+    away = world.registry.unreached()
+    if not away:
+        return report
+    sentence = (
+        f"{', '.join(away)} could not be reached: what stands there is left until it lapses; give the command again "
+        "when it is back"
+    )
+    return replace(report, unreached=away, sentences=(*report.sentences, sentence))
+
+
+def planned(command: str, moves: Sequence[Move], observe: float | None, *, nothing: str) -> OwnerReport:
+    """What would be done."""
+    seconds = observation_time(moves, observe)
+    return OwnerReport(
+        command=command,
+        dry_run=True,
+        summary=f"dry run: {len(moves)} to {command.split()[1]}" if moves else nothing,
+        affected=tuple(
+            Affected(instance=move.source, target=move.target, syncer=move.syncer, why=move.why) for move in moves
+        ),
+        sentences=(f"it would first watch for {seconds:.0f} s whether somebody renews them",) if moves else (),
+    )
+
+
+def counted(affected: Sequence[Affected], done: str) -> str:
+    """How many were done, and how many not, in one line."""
+    counts = [
+        (sum(one.result is Result.DONE for one in affected), done),
+        (sum(one.result is Result.GONE for one in affected), "gone before"),
+        (sum(one.result is Result.CONFLICT for one in affected), "in conflict"),
+        (sum(one.result is Result.FAILED for one in affected), "failed"),
+        (sum(one.result is Result.NOT_TRIED for one in affected), "not tried"),
+    ]
+    return ", ".join(f"{number} {what}" for number, what in counts if number) or f"nothing {done}"
+
+
+def troubles(affected: Sequence[Affected]) -> list[str]:
+    """One sentence for each way in which some failed."""
+    first: dict[str, list[Affected]] = {}
+    for one in affected:
+        if one.failed:
+            first.setdefault(one.detail, []).append(one)
+    more = {why: f" (and {len(some) - 1} more)" if len(some) > 1 else "" for why, some in first.items()}
+    return [f"{some[0].instance.key}: {why}{more[why]}" for why, some in first.items()]
+
+
+def lives(instances: Sequence[ObservedInstance]) -> str:
+    """How long they stand when nobody renews them: twice the duration after a renewal, until the next eviction."""
+    seconds = 2 * max((duration_of(one) for one in instances), default=0)
+    shown = f"{seconds // 60} minutes" if seconds >= 120 and seconds % 60 == 0 else f"{seconds} s"
+    return f"unless something renews them they lapse in {shown}"

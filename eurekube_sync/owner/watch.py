@@ -1,0 +1,27 @@
+"""Whether somebody still renews what is to be moved: Eureka does not say, so it is watched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eurekube_sync.errors import StillRenewed
+from eurekube_sync.owner.moves import DEFAULT_PERIOD, Move, duration_of, names
+from eurekube_sync.owner.world import OwnerWorld
+
+
+def observation_time(moves: Sequence[Move], observe: float | None) -> float:
+    """Seconds in which whoever renews one of these instances would have done so: two periods of the slowest, or what
+    was asked for."""
+    if observe is not None:
+        return observe
+    sources = [move.source for move in moves]
+    periods = [min(one.lease.renewal or DEFAULT_PERIOD, duration_of(one)) for one in sources]
+    return 2.0 * max(periods, default=DEFAULT_PERIOD) + 5
+
+
+def watch(world: OwnerWorld, moves: Sequence[Move], observe: float | None, way_out: str) -> None:
+    """Raises StillRenewed, with the way out, when somebody renews one of them."""
+    seconds = observation_time(moves, observe)
+    renewed = world.transfer.renewed_by_others([move.source.key for move in moves], seconds)
+    if renewed:
+        raise StillRenewed(f"somebody still renews {names(renewed)}: {way_out}. Nothing was changed.")

@@ -1,0 +1,82 @@
+"""What an `owner` command touches, and what it asks first: which cluster is meant, what stands there, whose it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eurekube_sync.errors import ConfigurationError
+from eurekube_sync.exit_codes import cluster_error, registry_error
+from eurekube_sync.instance import Naming
+from eurekube_sync.model import ClusterView, LeaseTimes, ObservedInstance, Unknown
+from eurekube_sync.owner.transfer import Tell, Transfer, silent
+from eurekube_sync.ownership import Ownership, syncer_of
+from eurekube_sync.ports import Clock, Cluster, Registry, Workers
+from eurekube_sync.scope import Scope
+from eurekube_sync.view import read_cluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerWorld:
+    """All that an `owner` command touches."""
+
+    registry: Registry
+    clock: Clock
+    workers: Workers
+    cluster: Cluster | None = None
+    """None when --cluster says which one is meant."""
+    tell: Tell = silent
+
+    @property
+    def transfer(self) -> Transfer:
+        """The calls to Eureka."""
+        return Transfer(registry=self.registry, clock=self.clock, workers=self.workers, tell=self.tell)
+
+
+def identity(world: OwnerWorld) -> str:
+    """UID of the cluster that we are asked to work for; raises what keeps it from being known."""
+    if world.cluster is None:
+        raise ConfigurationError("it is not known which cluster is meant: give --cluster, or a kubeconfig.")
+    found = world.cluster.identity()
+    if isinstance(found, Unknown):
+        raise cluster_error(found)
+    return found.data
+
+
+def listed(world: OwnerWorld) -> Sequence[ObservedInstance]:
+    """All that Eureka lists; raises what keeps it from being known."""
+    answer = world.registry.list_instances()
+    if isinstance(answer, Unknown):
+        raise registry_error(answer)
+    return answer.data
+
+
+def listed_of(world: OwnerWorld, scope: Scope) -> Sequence[ObservedInstance]:
+    """The same, of a scope that goes by names."""
+    return of_scope(listed(world), scope)
+
+
+def of_scope(instances: Sequence[ObservedInstance], scope: Scope) -> Sequence[ObservedInstance]:
+    """Those whose syncer's name lies in the scope; what names no syncer is of the whole alone."""
+    if scope.namespaces is None and scope.shard is None:
+        return instances
+    return [one for one in instances if (syncer := syncer_of(one)) and scope.covers(syncer)]
+
+
+def whose(ownership: Ownership, scope: Scope) -> str:
+    """In words."""
+    parts = [f"owner {ownership.owner} and cluster {ownership.cluster}"]
+    parts += [f"namespace {name}" for name in sorted(scope.namespaces or ())]
+    parts += [f"shard {scope.shard}"] if scope.shard else []
+    return ", ".join(parts)
+
+
+def view_of(world: OwnerWorld, scope: Scope) -> ClusterView:
+    """What the cluster says."""
+    assert world.cluster is not None  # asked before for its identity
+    return read_cluster(world.cluster, world.cluster.identity(), scope)
+
+
+def naming(ownership: Ownership) -> Naming:
+    """How `run` would name what is ours."""
+    return Naming(ownership=ownership, lease=LeaseTimes(30, 300))  # only keys and marks are taken
