@@ -74,11 +74,12 @@ class Applier:
         """
         self._renewals.forget(self._deadline.begun)
         due = [action for action in renewals if self._renewals.due(action.key, self._deadline.begun)]
+        return self.renew_now(_rotated(due, self._clock.now()))
+
+    def renew_now(self, renewals: Sequence[Renew]) -> list[Outcome]:
+        """Renews each of these leases, due or not."""
         return self._shortened(
-            _rotated(due, self._clock.now()),
-            self._renew_many,
-            lambda action: self._guard(action, self._renew, action.status, None),
-            None,
+            renewals, self._renew_many, lambda action: self._guard(action, self._renew, action.status, None), None
         )
 
     def change(self, actions: Sequence[Register | Update | Renew], barred: Mapping[SyncerRef, str]) -> list[Outcome]:

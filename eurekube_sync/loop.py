@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from eurekube_sync.exit_codes import ExitCode, of_report
+from eurekube_sync.model import InstanceKey
 from eurekube_sync.ports import Clock
 from eurekube_sync.reconcile import PassReport
 
@@ -25,20 +27,31 @@ class Schedule:
     detailed_exitcode: bool = False
 
 
+Between: TypeAlias = Callable[[tuple[InstanceKey, ...], float], int]
+"""Called with what stands and the moment of the next pass, in monotonic seconds, until which it may take; how many
+leases it renewed."""
+
+
 def run_passes(
-    one_pass: Callable[[], PassReport], clock: Clock, schedule: Schedule, tell: Callable[[PassReport, ExitCode], None]
+    one_pass: Callable[[], PassReport],
+    clock: Clock,
+    schedule: Schedule,
+    tell: Callable[[PassReport, ExitCode], None],
+    between: Between | None = None,
 ) -> ExitCode:
-    """Runs the passes and gives the last one's exit code; `tell` hears of each. A signal ends it between two calls.
+    """Runs the passes and gives the last one's exit code; `tell` hears of each, and `between` is called after each but
+    the last. A signal ends it between two calls.
 
     A bug that ends a pass ends the process only if it was the last: leases must be renewed, and the next pass does it.
     """
-    done = 0
+    done = renewed = 0
     while True:
         begun = clock.monotonic()
         done += 1
         last = schedule.passes is not None and done >= schedule.passes
+        standing: tuple[InstanceKey, ...] = ()
         try:
-            report = one_pass()
+            report = replace(one_pass(), renewed_between=renewed)
         except Exception:
             if last:
                 raise
@@ -48,6 +61,14 @@ def run_passes(
             tell(report, code)
             if last:
                 return code
+            standing = report.standing
+            del report  # it holds all that was read: the next pass has no room beside it in a small pod
+        renewed = 0
+        try:
+            if between is not None:
+                renewed = between(standing, begun + schedule.interval)
+        except Exception:
+            log.exception("a bug ended the renewals between two passes; the next pass makes them")
         if not clock.stopping():
             clock.sleep(max(0.0, begun + schedule.interval - clock.monotonic()))
         if clock.stopping():

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from eurekube_sync.actions import Register, Renew, Update, Withdrawal, removes
+from eurekube_sync.actions import Cancel, Register, Renew, Update, Withdrawal, removes
 from eurekube_sync.admission import admit
 from eurekube_sync.apply import Applier
 from eurekube_sync.approval import Approval, annotated, refusal
@@ -113,8 +113,15 @@ class PassReport:
     """... and the withdrawals of this pass that it released."""
     batching: Batching | None = None
     """Whether writes go to Eureka in batches, as its servers say; None where it was not asked."""
+    renewed_between: int = 0
+    """Leases that a daemon of many renewed since the pass before."""
     cut_short: bool = False
     """The pass's time was over, or it was asked to stop, before all was tried."""
+
+    @property
+    def standing(self) -> tuple[InstanceKey, ...]:
+        """What is to be renewed until the next pass; of a dry run nothing."""
+        return () if self.dry_run else tuple(a.key for a in self.plan.actions if not isinstance(a, Cancel))
 
     @property
     def approval_spent(self) -> bool:

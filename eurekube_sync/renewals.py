@@ -1,11 +1,15 @@
 """Which leases are due: each is renewed every 30 s, however often a daemon looks.
 
+A pass renews what would fall due before the next chance, at once. Where leases are many a daemon renews them between
+its passes (`between_passes`), and a pass finds few that are left.
+
 Faster or slower would bend the server's self-preservation for everybody. The memory only spares calls: after a restart
 all are due, which does no harm.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import ceil
 from zlib import crc32
 
@@ -13,6 +17,8 @@ from eurekube_sync.model import InstanceKey
 
 _FORGOTTEN_AFTER = 4
 """Periods."""
+_JITTER = 0.8
+"""Of an interval: less than the whole, for passes do not begin to the second."""
 
 
 class RenewalLedger:
@@ -21,25 +27,38 @@ class RenewalLedger:
     def __init__(self, *, period: float, slack: float) -> None:
         """`period` between two renewals; `slack` is how much earlier one may come, half a poll interval, so that a
         lease that would fall due right after a pass is not left for the next."""
-        self._period = period
-        self._wait = period - slack
-        self._passes = max(1, ceil(self._wait / (2 * slack))) if slack > 0 else 1
+        self.period = period
+        self.slack = slack
+        """May change from pass to pass: half the time to the next chance to renew."""
+        self._passes = max(1, ceil((period - slack) / (2 * slack))) if slack > 0 else 1
         self._interval = 2 * slack
         self._last: dict[InstanceKey, float] = {}
 
     def due(self, key: InstanceKey, now: float) -> bool:
         """Whether the lease is to be renewed in this pass."""
         last = self._last.get(key)
-        return last is None or now - last >= self._wait
+        return last is None or now - last >= self.period - self.slack
+
+    def falling_due(self, keys: Iterable[InstanceKey], moment: float) -> list[InstanceKey]:
+        """Those of these leases, renewed before by this process, that are a period old by then; the oldest first."""
+        latest = moment - self.period
+        last = {key: at for key in keys if (at := self._last.get(key)) is not None and at <= latest}
+        return sorted(last, key=last.__getitem__)
 
     def note(self, key: InstanceKey, now: float) -> None:
         """Remember that the lease was renewed.
 
-        The first time counts as if it had been some whole passes ago, for each key another number: what came in one
-        pass then falls due in all the passes of a period alike, and not 60,000 at once in every third.
+        The first time counts as if it had been some other time, for each key its own: what came in one pass then falls
+        due in all the passes of a period alike, and all through the time between them, not 60,000 at once in every
+        third.
         """
-        first = key not in self._last
-        self._last[key] = now - (self._interval * (crc32(key.id.encode()) % self._passes) if first else 0)
+        self._last[key] = now if key in self._last else now - self._feigned_age(key)
+
+    def _feigned_age(self, key: InstanceKey) -> float:
+        """Some whole passes, more or less a part of one."""
+        chance, passes = divmod(crc32(key.id.encode()), self._passes)
+        part = chance % 1000 / 1000 - 0.5
+        return self._interval * passes + _JITTER * part * min(self._interval, self.period)
 
     def drop(self, key: InstanceKey) -> None:
         """Forget a lease that is cancelled."""
@@ -51,5 +70,5 @@ class RenewalLedger:
 
     def forget(self, now: float) -> None:
         """Forget what was not renewed for long: it is gone, or due anyway."""
-        oldest = now - _FORGOTTEN_AFTER * self._period
+        oldest = now - _FORGOTTEN_AFTER * self.period
         self._last = {key: at for key, at in self._last.items() if at >= oldest}

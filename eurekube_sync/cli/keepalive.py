@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from eurekube_sync.between_passes import BetweenPasses
 from eurekube_sync.cli.connect import Connection, connect_registry
 from eurekube_sync.cli.options.calls import Calls, batch_option, call_options
 from eurekube_sync.cli.options.declare import option
@@ -98,4 +99,5 @@ def command(
     schedule = Schedule(passes=passes.number, interval=passes.interval)
     clock = SystemClock()
     with stopped_by_signals(clock), connect_registry(connection, clock) as world:
-        return run_passes(lambda: keepalive(world, settings, load), clock, schedule, tell)
+        between = BetweenPasses(world, interval=passes.interval) if passes.number is None else None
+        return run_passes(lambda: keepalive(world, settings, load), clock, schedule, tell, between)

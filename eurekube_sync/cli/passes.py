@@ -45,6 +45,7 @@ def teller(
 
 def _renewed_every(passes: Passes, renewal_interval: float) -> float:
     """Seconds between two renewals of a lease, as far as this process has it in hand."""
-    if not passes.many:
+    daemon = passes.number is None
+    if not passes.many or (daemon and passes.interval > renewal_interval):  # a daemon renews between its passes, too
         return renewal_interval
     return interval_of(renewal_interval=renewal_interval, slack=passes.renewal_slack, pass_interval=passes.interval)

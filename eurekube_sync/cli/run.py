@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import click
 
+from eurekube_sync.between_passes import BetweenPasses
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.approval import read_approval
 from eurekube_sync.cli.connect import Connection, connect
@@ -132,7 +133,8 @@ def command(
                 keeper.keep(report, clock.now())
             return report
 
-        code = run_passes(one_pass, clock, schedule, tell)
+        between = BetweenPasses(world, interval=passes.interval) if passes.number is None else None
+        code = run_passes(one_pass, clock, schedule, tell, between)
     if not passes.many and not passes.dry_run and form.at_terminal:
         console_for(sys.stdout).print(
             f"leases lapse in {2 * leases.duration / 60:g} minutes unless something keeps running: run --daemon, or a "

@@ -36,7 +36,7 @@ def summary(report: PassReport) -> str:
     healed = outcomes.count(Result.HEALED)
     parts = [f"{n} {done}" for n, done in _done(report) if n] or ["in sync" if not troubles else "nothing changed"]
     parts += [f"{healed} registered again"] if healed else []
-    parts.append(f"{renewed} renewed")
+    parts.append(f"{renewed + report.renewed_between} renewed")
     return f"{', '.join(parts)}{troubles}"
 
 

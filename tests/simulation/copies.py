@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from eurekube_sync.approval import PlanId
+from eurekube_sync.between_passes import BetweenPasses
 from eurekube_sync.cluster import KubernetesCluster
 from eurekube_sync.cluster.in_process import InProcessConnection
 from eurekube_sync.deadline import TimeLimit
@@ -34,6 +35,8 @@ from .wire import Wire
 from .world import ADDRESSES, NAMESPACES
 
 PERIOD = 30.0
+_MANY = 4
+"""From so many leases on a daemon renews them between its passes: there are stories with fewer and with more."""
 _CACHE_MEMORY = 45.0
 _ASK_TIMEOUT = 2.0
 _EUREKAS = tuple(EurekaAddress.parse(url) for url in ADDRESSES)
@@ -81,7 +84,8 @@ class Process:
         """As `eurekube-sync run` does, until its last pass or a signal."""
         passes = {Mode.DAEMON: None, Mode.ONCE: 1, Mode.TWICE: 2}[self._installation.mode]
         interval = PERIOD if self._installation.mode is Mode.TWICE else self._installation.interval
-        run_passes(self.one_pass, self._clock, Schedule(passes=passes, interval=interval), _heard)
+        between = BetweenPasses(self._world, interval=interval, many=_MANY) if passes is None else None
+        run_passes(self.one_pass, self._clock, Schedule(passes=passes, interval=interval), _heard, between)
 
     def one_pass(self, *, approved: str | None = None) -> PassReport:
         """One pass; an exception that leaves it is a broken promise."""

@@ -108,7 +108,7 @@ def _at_once(*arguments: Any, **named: Any) -> None:
 
 def _too_late(self: RenewalLedger, key: Any, now: float) -> bool:
     last = self._last.get(key)
-    return last is None or now - last >= 10 * self._period
+    return last is None or now - last >= 10 * self.period
 
 
 _LISTS = ("list_syncers", "list_services", "list_slices")

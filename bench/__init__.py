@@ -1,0 +1,1 @@
+"""Commands that measure; [README.md](README.md) has what they printed."""
