@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from eurekube_sync.drain import Drains, known
 from eurekube_sync.model import (
     Cause,
     ClusterView,
     Complete,
-    DrainBy,
     EndpointSlice,
     Node,
     Pod,
@@ -40,9 +40,9 @@ class Catalog:
         pods: Source[tuple[Pod, ...]] = _NOT_READ,
         nodes: Source[tuple[Node, ...]] = _NOT_READ,
         readiness: Source[tuple[PodReadiness, ...]] = _NOT_READ,
-        drain_by: frozenset[DrainBy] = frozenset(),
+        drains: Drains = Drains(),  # noqa: B008 - immutable
     ) -> None:
-        self.drain_by = drain_by
+        self.drains = drains
         self._readiness = readiness
         self._readiness_by_uid: Mapping[str, PodReadiness] | None = None
         self._pods = pods
@@ -105,6 +105,7 @@ class Catalogs:
     def __init__(self, view: ClusterView) -> None:
         self._view = view
         self._known: dict[str, Complete[Catalog] | Unknown] = {}
+        self._node_drains = known(view.node_drains)
 
     def of(self, namespace: str) -> Complete[Catalog] | Unknown:
         """The namespace's catalog; Unknown when its Services or its slices are."""
@@ -121,9 +122,9 @@ class Catalogs:
             return slices
         pods = self._view.pods.of(namespace) if self._view.pods else _NOT_READ
         readiness = self._view.readiness.of(namespace) if self._view.readiness else _NOT_READ
-        return Complete(
-            data=Catalog(services, slices, pods, self._view.nodes or _NOT_READ, readiness, self._view.drain_by)
-        )
+        pod_drains = known(self._view.pod_drains.of(namespace)) if self._view.pod_drains else None
+        drains = Drains(pod_drains, self._node_drains)
+        return Complete(data=Catalog(services, slices, pods, self._view.nodes or _NOT_READ, readiness, drains))
 
 
 def pods_by_socket(view: ClusterView) -> Mapping[tuple[str, int], Complete[frozenset[str]]]:

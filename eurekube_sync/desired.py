@@ -258,7 +258,7 @@ def _serve(syncer: SyncerObject, spec: Syncer, catalog: Complete[Catalog], namin
             "NoMatchingService",
             f"no Service in namespace {spec.namespace} matches {spec.selector}: create it, or mend spec.selector",
         )
-    builder = Builder(spec, naming, asks_drains=syncer.deleted is None)
+    builder = Builder(spec, naming)
     serve = serve_pods if spec.mode is Mode.POD else serve_services
     wanted: dict[InstanceKey, Wanted] = {}
     leaving: dict[InstanceKey, Leaving] = {}

@@ -26,7 +26,7 @@ from eurekube_sync.errors import (
 )
 from eurekube_sync.model import Cause, Unknown
 from eurekube_sync.reconcile import PassReport
-from eurekube_sync.view import unknown_sources
+from eurekube_sync.view import unknown_sources, unread
 
 
 class ExitCode(IntEnum):
@@ -98,9 +98,11 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool) -> Exit
     """The exit code of one pass: what a person has to see to first, first."""
     if report.clashes:
         return ExitCode.OWNER_CLASH
-    unknown = next(unknown_sources(report.view), None)
-    if unknown is not None:
-        return _of_cluster(unknown[1].cause)
+    failed = [source.cause for _, source in unknown_sources(report.view)]
+    # A right to look for drains that nobody grants is told, and no failure: it must not stop a rollout.
+    failed += [source.cause for _, source in unread(report.view) if source.cause is not Cause.DENIED]
+    if failed:
+        return _of_cluster(failed[0])
     if isinstance(report.registry, Unknown):
         return _of_registry(report.registry.cause)
     if report.snapshot_refused is not None or report.approval_refused is not None:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
+from eurekube_sync.drain import DRAINED, NO_DRAIN, Drain, Kind
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, LeaseTimes, Pod, PodRef, Port, Service
 from eurekube_sync.ownership import Ownership, instance_id
 from eurekube_sync.presentation import MANAGEMENT_PORT, NO_PATHS, ZONE, Base, From, MetadataSource, is_ip, value_fault
-from eurekube_sync.syncer import DRAIN_ANNOTATION, Syncer, check_app_name, host_name_warning
+from eurekube_sync.syncer import Syncer, check_app_name, host_name_warning
 
 _PLAIN_PORT_OFF = Port(80, False)
 _SECURE_PORT_OFF = Port(443, False)
@@ -35,6 +36,8 @@ class Wanted:
     why: str
     drained: bool = False
     """A person asked for it to be DOWN."""
+    unsure: frozenset[Kind] = frozenset()
+    """Whether one of these is drained could not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,8 @@ class Leaving:
     why: str
     terminating: bool
     """Positive evidence; an endpoint that is merely not ready is none."""
+    unsure: frozenset[Kind] = frozenset()
+    """Whether one of these is drained could not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +100,6 @@ class Site:
     pod_metadata: Pod | None = None
     label: str = ""
     """What a person calls it."""
-    drained: str = ""
-    """What is drained of which it is a part, beside its Services."""
 
     @property
     def main_port(self) -> int:
@@ -116,8 +119,6 @@ class Builder:
 
     spec: Syncer
     naming: Naming
-    asks_drains: bool = True
-    """Whether Pods and Nodes may be asked for the drain annotation."""
     _apps: set[str] = field(default_factory=set)
     _warnings: dict[str, None] = field(default_factory=dict)
 
@@ -134,17 +135,23 @@ class Builder:
         id_ = instance_id(owner=owner, namespace=namespace, app=app, address=site.host, port=site.main_port)
         return InstanceKey(app.upper(), id_)
 
-    def wanted(self, key: InstanceKey, site: Site, *, up: bool, why: str) -> Wanted:
-        """The whole instance; DOWN where it is drained. Raises InvalidSyncer(NoHostName) where the place
+    def wanted(self, key: InstanceKey, site: Site, *, up: bool, why: str, drain: Drain = NO_DRAIN) -> Wanted:
+        """The whole instance; DOWN where it is drained, and marked. Raises InvalidSyncer(NoHostName) where the place
         has no name of the asked kind."""
         vip = self.spec.vip_address or key.app.lower()
         host_name = self._host_name(site)
         home, status, health = self._urls(site, host_name)
-        services = [s.name for s in site.services if s.annotations and s.annotations.get(DRAIN_ANNOTATION) == "true"]
-        drained = f"Service {services[0]}" if services else site.drained
+        metadata = self.naming.ownership.marked(
+            self._metadata(site),
+            self.spec.ref,
+            site.pod,
+            pod_namespace=self.spec.namespace,
+            syncer_class=self.spec.syncer_class,
+        )
         return Wanted(
-            why=f"{drained} is drained, by annotation" if drained else why,
-            drained=bool(drained),
+            why=drain.why or why,
+            drained=bool(drain.by),
+            unsure=drain.unsure,
             instance=Instance(
                 key=key,
                 host_name=host_name,
@@ -153,15 +160,9 @@ class Builder:
                 secure_port=_SECURE_PORT_OFF if site.secure_port is None else Port(site.secure_port, True),
                 vip_address=vip,
                 secure_vip_address=self.spec.secure_vip_address or vip,
-                status=InstanceStatus.UP if up and not drained else InstanceStatus.DOWN,
+                status=InstanceStatus.UP if up and not drain.by else InstanceStatus.DOWN,
                 lease=self.naming.lease,
-                metadata=self.naming.ownership.marked(
-                    self._metadata(site),
-                    self.spec.ref,
-                    site.pod,
-                    pod_namespace=self.spec.namespace,
-                    syncer_class=self.spec.syncer_class,
-                ),
+                metadata={**metadata, DRAINED: ",".join(drain.by)} if drain.by else metadata,
                 home_page_url=home,
                 status_page_url=status,
                 health_check_url=health,

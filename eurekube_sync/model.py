@@ -223,13 +223,6 @@ class Pod:
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
-class DrainBy(StrEnum):
-    """What is asked for the drain annotation beside Services."""
-
-    PODS = "pods"
-    NODES = "nodes"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodReadiness:
     """How ready a Pod is but for our readiness gate, which stays shut until Eureka holds its instance."""
@@ -259,6 +252,15 @@ class Node:
     """Annotation `eurekube.io/drain`."""
     excluded: bool = False
     """Label `node.kubernetes.io/exclude-from-external-load-balancers`: no traffic from outside is wanted there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drainable:
+    """Whether a person drains a Pod or a Node by annotation."""
+
+    id: str
+    """UID of a Pod, name of a Node."""
+    drained: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,7 +332,10 @@ class ClusterView:
     """None while nobody needs them."""
     readiness: Listed[PodReadiness] | None = None
     """None while no syncer has a readiness gate."""
-    drain_by: frozenset[DrainBy] = frozenset()
+    pod_drains: Listed[Drainable] | None = None
+    """None while nobody asks for their annotations."""
+    node_drains: Source[tuple[Drainable, ...]] | None = None
+    """The same."""
     crd_live: Source[bool]
     """Complete(True) when deletions of syncers are people's; Unknown(CRD_TERMINATING) when the CRD itself goes."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from eurekube_sync.addresses import address_kind
 from eurekube_sync.catalog import Catalog, Catalogs
 from eurekube_sync.desired import every
+from eurekube_sync.drain import Kind
 from eurekube_sync.errors import InvalidSyncer
-from eurekube_sync.model import ClusterView, DrainBy, SyncerObject, Unknown
+from eurekube_sync.model import ClusterView, SyncerObject, Unknown
 from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import Mode, ServiceAddress, Syncer, parse, selected_namespace
 
@@ -25,17 +26,39 @@ class Needs:
     """Namespaces."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainNeeds:
+    """Where the drain annotation is looked for beside Services."""
+
+    pods: frozenset[str] = frozenset()
+    """Namespaces."""
+    nodes: bool = False
+
+
+def drain_needs_of(view: ClusterView, scope: Scope, wanted: Collection[Kind]) -> DrainNeeds:
+    """Pods where syncers of mode pod select, and Nodes for these, and for node ports, for which they were read; as far
+    as it is `wanted`. What is being deleted is not drained any more."""
+    namespaces = {
+        selected_namespace(syncer)
+        for syncer in (every(view.syncers) if wanted else ())
+        if syncer.deleted is None
+        and syncer.spec.get("mode") != "service"
+        and scope.takes(syncer)
+        and scope.may_select(syncer)
+    }
+    return DrainNeeds(
+        pods=frozenset(namespaces if Kind.POD in wanted else ()),
+        nodes=Kind.NODE in wanted and (view.nodes is not None or bool(namespaces)),
+    )
+
+
 def needs_of(view: ClusterView, scope: Scope) -> Needs:
     """What the syncers cannot do without: Pods where metadata comes from them, Nodes for node ports, and for zones
-    where the endpoints do not tell them, whole Pods for a readiness gate, either where they are asked for drains."""
+    where the endpoints do not tell them, whole Pods for a readiness gate."""
     catalogs = Catalogs(view)
     pods: set[str] = set()
     readiness: set[str] = set()
     nodes = False
-    if view.drain_by:
-        served = [s for s in every(view.syncers) if scope.takes(s) and scope.may_select(s) and s.deleted is None]
-        nodes = DrainBy.NODES in view.drain_by and bool(served)
-        pods.update(selected_namespace(s) for s in served if DrainBy.PODS in view.drain_by)
     for syncer in _with_wishes(view, scope):
         namespace = selected_namespace(syncer)
         catalog = catalogs.of(namespace)

@@ -29,6 +29,7 @@ from eurekube_sync.actions import (
 )
 from eurekube_sync.conduct import GONE, LIMIT, POLICY, lapses
 from eurekube_sync.desired import Deleting, Desired, Frozen, Serving, seniority, sockets_of
+from eurekube_sync.drain import DRAINED
 from eurekube_sync.instance import Wanted
 from eurekube_sync.model import (
     Complete,
@@ -210,7 +211,7 @@ def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change,
         ),
     ]
     names = our_keys(observed.metadata) - our_keys(instance.metadata)
-    keys = {*instance.metadata, *names, CLASS, LIMIT, POLICY, GONE}
+    keys = {*instance.metadata, *names, CLASS, LIMIT, POLICY, GONE, DRAINED}
     pairs += [
         (f"metadata.{key}", observed.metadata.get(key, ""), instance.metadata.get(key, "")) for key in sorted(keys)
     ]

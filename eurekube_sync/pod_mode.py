@@ -9,8 +9,8 @@ from eurekube_sync.catalog import Catalog
 from eurekube_sync.endpoints import Backend, backends, chosen_ports, one_per_pod
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.instance import Builder, Found, Incomplete, Kept, Leaving, Site, Unplaced
-from eurekube_sync.model import DrainBy, EndpointSlice, InstanceKey, Service, ServicePort
-from eurekube_sync.syncer import DRAIN_ANNOTATION, Syncer
+from eurekube_sync.model import EndpointSlice, InstanceKey, Service, ServicePort
+from eurekube_sync.syncer import Syncer
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,8 @@ def serve_pods(
     for name, service in sorted(chosen.items()):
         if service.publish_not_ready and _without_health(catalog.slices_of(service)):
             builder.warn(f"the Endpoints of Service {name} do not tell which pods are ready: publishNotReadyAddresses")
+    for denied in catalog.drains.denied():
+        builder.warn(denied)
     unsure = frozenset(service.name for service in truncated)
     on_plain = None if plain is None else _listening(plain, catalog, family, unsure)
     on_secure = None if secure is None else _listening(secure, catalog, family, unsure)
@@ -118,15 +120,6 @@ def _zone(spec: Syncer, backend: Backend, catalog: Catalog) -> str:
     return node.zone if node else ""
 
 
-def _drained(backend: Backend, site: Site, catalog: Catalog, by: frozenset[DrainBy]) -> str:
-    """Its Pod or its Node, when a person drains it; else nothing. Raises SourceUnknown."""
-    annotations = site.pod_metadata.annotations if site.pod_metadata else {}
-    if DrainBy.PODS in by and annotations.get(DRAIN_ANNOTATION) == "true":
-        return backend.label
-    node = catalog.nodes.get(backend.node) if DrainBy.NODES in by else None
-    return f"node {node.name}" if node is not None and node.drained else ""
-
-
 def _past_the_gate(backend: Backend, catalog: Catalog) -> Backend:
     """The slices call a pod not ready until our gate is open, and it opens when the pod is registered: so the pod's own
     containers decide. One that is not in the list is younger than it."""
@@ -141,16 +134,14 @@ def _found(spec: Syncer, backend: Backend, site: Site, key: InstanceKey, catalog
     if backend.terminating and not kept:
         return Leaving(why=f"{backend.label} terminates", terminating=True)
     up = backend.ready or (backend.terminating and kept)
-    if not up and spec.cancel_not_ready:
-        return Leaving(why=f"{backend.label} is not ready", terminating=False)
-    drain_by = catalog.drain_by if builder.asks_drains else frozenset()
-    if (spec.presentation.needs_pods or DrainBy.PODS in drain_by) and backend.pod is not None:
+    drain = catalog.drains.of(site.services, backend.pod, backend.node)
+    if not up and spec.cancel_not_ready and not drain.by:  # a cancel would forget the drain
+        return Leaving(why=f"{backend.label} is not ready", terminating=False, unsure=drain.unsure)
+    if spec.presentation.needs_pods and backend.pod is not None:
         pod = catalog.pods.get(backend.pod.uid)
         if pod is None:  # its slice and the list of pods are of two moments
             why = f"{backend.label} is not in the list of pods, so its labels and annotations are not known"
             return Kept(why=why, host=site.host, port=site.main_port)
         site = site.with_pod(pod)
-    if drain_by and (drained := _drained(backend, site, catalog, drain_by)):
-        site = replace(site, drained=drained)
     why = f"{backend.label} is {'ready' if up else 'not ready'}"
-    return builder.wanted(key, site, up=up, why=why)
+    return builder.wanted(key, site, up=up, why=why, drain=drain)

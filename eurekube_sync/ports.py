@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from eurekube_sync.model import (
     Batching,
+    Drainable,
     EndpointSlice,
     EventRecord,
     Instance,
@@ -159,6 +160,13 @@ class Cluster(Protocol):
     def list_pods(self, namespaces: Sequence[str] | None) -> Listed[Pod]:
         """All Pods, as metadata-only lists. Asked for only where some syncer takes metadata from them, or while
         instances of a frozen syncer stand: a pod that is gone is the evidence that takes one out."""
+
+    def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[Drainable]:
+        """Which Pods a person drains by annotation, from metadata-only lists. Asked for where drains are looked for,
+        and the Pods are not listed anyhow."""
+
+    def list_node_drains(self) -> Source[tuple[Drainable, ...]]:
+        """Which Nodes a person drains by annotation, from a metadata-only list. The same."""
 
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[PodReadiness]:
         """How ready all Pods of these namespaces are but for our gate. Asked for only where a syncer has a readiness

@@ -21,6 +21,7 @@ from eurekube_sync.brake import Brake, Braked, BrakeLimits, Held, apply_brake, h
 from eurekube_sync.confirmation import Sighted, Sightings
 from eurekube_sync.deadline import Deadline, TimeLimit
 from eurekube_sync.desired import Desired, Serving, claim_all
+from eurekube_sync.drain import Kind
 from eurekube_sync.errors import ClusterError
 from eurekube_sync.gates import open_gates, openings
 from eurekube_sync.instance import Naming
@@ -28,7 +29,6 @@ from eurekube_sync.model import (
     Batching,
     ClusterView,
     Complete,
-    DrainBy,
     InstanceKey,
     LeaseTimes,
     Listed,
@@ -49,6 +49,7 @@ from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.restraint import restrain
 from eurekube_sync.scope import Scope
 from eurekube_sync.settle import put_finalizers_on, settle
+from eurekube_sync.still_drained import still_drained
 from eurekube_sync.view import living_pods, read_cluster, read_pods, read_syncers, unread_cluster
 
 
@@ -78,7 +79,8 @@ class PassSettings:
     lease: LeaseTimes = LeaseTimes(30, 300)  # noqa: RUF009 - a NamedTuple is immutable
     brake: BrakeLimits = field(default_factory=BrakeLimits)
     approved: Approval | None = None
-    drain_by: frozenset[DrainBy] = frozenset()
+    drains: frozenset[Kind] = frozenset()
+    """Kinds beside Services whose drain annotations are looked for: each is a list of its own in every pass."""
     dry_run: bool = False
     deadline: float = 120
     registry_cache: float = 45
@@ -165,7 +167,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
 
     deadline.stage(_READING)
     marked = frozenset(keys_by_syncer(registry.data)) if isinstance(registry, Complete) else frozenset()
-    view = read_cluster(world.cluster, identity, scope, marked, syncers, settings.drain_by)
+    view = read_cluster(world.cluster, identity, scope, marked, syncers, settings.drains)
     scope = scope.knowing(view.syncers)
     applier = _applier(world, ownership, scope, deadline)
     desired = claim_all(view, Naming(ownership=ownership, lease=settings.lease), scope)
@@ -277,7 +279,7 @@ def _decide(
     if isinstance(registry, Unknown):
         return Braked(plan=plan_blind(desired), held=None), desired, registry
     observed = registry.data
-    admitted = admit(desired, observed)
+    admitted = admit(still_drained(desired, observed), observed)
     plan = restrain(make_plan(admitted.desired, observed), admitted.desired, observed, now=now)
     read: set[InstanceKey] = set()
     # An uncached read may bring up another suspect.
@@ -286,7 +288,7 @@ def _decide(
     ]:
         observed = observed.refreshed(applier.read(unread))
         read.update(unread)
-        admitted = admit(desired, observed)
+        admitted = admit(still_drained(desired, observed), observed)
         plan = restrain(make_plan(admitted.desired, observed), admitted.desired, observed, now=now)
     plan = without_successor(plan, admitted.desired, observed)
     return apply_brake(plan, observed, brake), warned(admitted.desired, observed), Complete(data=observed)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from eurekube_sync.addresses import Pending, Place, Ports, address_kind, elsewhere, places, ports_of
 from eurekube_sync.catalog import Catalog
+from eurekube_sync.drain import Drains
 from eurekube_sync.endpoints import Backend, backends, chosen_ports, healthy, one_per_pod
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.instance import Builder, Found, Incomplete, Leaving, Site
@@ -49,7 +50,7 @@ def serve_services(
         if kind is ServiceAddress.CLUSTER_IP:
             builder.warn("a ClusterIP is rarely reachable from outside the cluster")
         for place in found:
-            outcome = _found(spec, service, place, behind[service.name], app, builder)
+            outcome = _found(spec, service, place, behind[service.name], app, builder, catalog.drains)
             if outcome is not None:
                 yield outcome
 
@@ -112,15 +113,13 @@ def _by_node(serving: Collection[tuple[str, bool]]) -> Mapping[str, bool]:
 
 
 def _found(
-    spec: Syncer, service: Service, place: Place, behind: _Behind, app: str, builder: Builder
+    spec: Syncer, service: Service, place: Place, behind: _Behind, app: str, builder: Builder, drains: Drains
 ) -> tuple[InstanceKey, Found] | None:
     """None for a node that has no endpoint of a Service whose nodes answer for their own only."""
     if place.node is not None and service.local and behind.nodes and place.node.name not in behind.nodes:
         return None
     label = f"Service {service.name}" + (f" on node {place.node.name}" if place.node else "")
     site = Site(host=place.host, port=place.port, secure_port=place.secure_port, services=(service,), label=label)
-    if place.node is not None and place.node.drained:
-        site = replace(site, drained=f"node {place.node.name}")
     key = builder.key(app, site)
     up = behind.serves(service, place)
     if place.node is not None and not place.node.ready:
@@ -129,6 +128,7 @@ def _found(
         why = f"{label} is a name elsewhere"
     else:
         why = f"{label} has {'a' if up else 'no'} ready endpoint"
-    if not up and spec.cancel_not_ready:
+    drain = drains.of((service,), None, place.node.name if place.node else "")
+    if not up and spec.cancel_not_ready and not drain.by:  # a cancel would forget the drain
         return key, Leaving(why=why, terminating=False)
-    return key, builder.wanted(key, site, up=up, why=why)
+    return key, builder.wanted(key, site, up=up, why=why, drain=drain)

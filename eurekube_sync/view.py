@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.desired import Desired, Frozen
-from eurekube_sync.model import Cause, ClusterView, Complete, DrainBy, Listed, Source, SyncerObject, SyncerRef, Unknown
-from eurekube_sync.needs import needs_of
+from eurekube_sync.drain import Kind, is_drained, unknown_drains
+from eurekube_sync.model import (
+    Cause,
+    ClusterView,
+    Complete,
+    Drainable,
+    Listed,
+    Node,
+    Pod,
+    Source,
+    SyncerObject,
+    SyncerRef,
+    Unknown,
+)
+from eurekube_sync.needs import drain_needs_of, needs_of
 from eurekube_sync.observed import Observed, keys_by_syncer
 from eurekube_sync.ownership import pod_namespace_of
 from eurekube_sync.ports import Cluster
@@ -38,13 +51,15 @@ def read_cluster(
     scope: Scope,
     marked: frozenset[SyncerRef] = frozenset(),
     syncers: Listed[SyncerObject] | None = None,
-    drain_by: frozenset[DrainBy] = frozenset(),
+    drains: Collection[Kind] = (),
 ) -> ClusterView:
     """The syncers, unless they were listed before, and the Services and slices that those in scope select: namespace
     by namespace while these are few, else the whole cluster in one walk.
 
     `marked` are the syncers that Eureka's instances name. The CRD is asked for when one of them is missing, or some
     syncer is being deleted: while a CRD goes, its objects are deleted, or gone, and nobody wished it.
+
+    `drains` are the kinds whose drain annotations are looked for, beside those of Services.
     """
     syncers = read_syncers(cluster, scope) if syncers is None else syncers
     live: Source[bool] = Complete(data=True)
@@ -65,9 +80,8 @@ def read_cluster(
         services=cluster.list_services(needed),
         slices=cluster.list_slices(needed),
         crd_live=live,
-        drain_by=drain_by,
     )
-    return _with_needs(cluster, view, scope)
+    return _with_drains(cluster, _with_needs(cluster, view, scope), scope, drains)
 
 
 def _with_needs(cluster: Cluster, view: ClusterView, scope: Scope) -> ClusterView:
@@ -81,6 +95,43 @@ def _with_needs(cluster: Cluster, view: ClusterView, scope: Scope) -> ClusterVie
     if needs.readiness:
         view = replace(view, readiness=cluster.list_readiness(sorted(needs.readiness)))
     return view
+
+
+def _with_drains(cluster: Cluster, view: ClusterView, scope: Scope, wanted: Collection[Kind]) -> ClusterView:
+    """The view with what tells which Pods and Nodes are drained. Read last: where it fails, nothing else does. What was
+    listed for another reason is not listed twice."""
+    needs = drain_needs_of(view, scope, wanted)
+    if needs.pods:
+        read = view.pods or _NOTHING
+        here = {name: _drained_pods(read.of(name)) for name in needs.pods if not _is_unread(read.of(name))}
+        rest = sorted(needs.pods - here.keys())
+        many = scope.namespaces is None and len(rest) > _FEW_NAMESPACES
+        more = cluster.list_pod_drains(None if many else rest) if rest else _NOTHING
+        by_namespace = {**{name: _hinting(source, "off") for name, source in more.by_namespace.items()}, **here}
+        view = replace(view, pod_drains=Listed(by_namespace=by_namespace, elsewhere=_hinting(more.elsewhere, "off")))
+    if needs.nodes:
+        nodes = _hinting(cluster.list_node_drains(), "pods") if view.nodes is None else _drained_nodes(view.nodes)
+        view = replace(view, node_drains=nodes)
+    return view
+
+
+def _drained_pods(source: Source[tuple[Pod, ...]]) -> Source[tuple[Drainable, ...]]:
+    if isinstance(source, Unknown):
+        return source
+    return Complete(data=tuple(Drainable(id=pod.uid, drained=is_drained(pod.annotations)) for pod in source.data))
+
+
+def _drained_nodes(source: Source[tuple[Node, ...]]) -> Source[tuple[Drainable, ...]]:
+    if isinstance(source, Unknown):
+        return source
+    return Complete(data=tuple(Drainable(id=node.name, drained=node.drained) for node in source.data))
+
+
+def _hinting(source: Source[tuple[Drainable, ...]], instead: str) -> Source[tuple[Drainable, ...]]:
+    """Nobody needs this right who does not want it."""
+    if isinstance(source, Complete) or source.cause is not Cause.DENIED:
+        return source
+    return replace(source, message=f"{source.message}: grant it, or set --drain-annotations {instead}")
 
 
 def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: Observed, scope: Scope) -> ClusterView:
@@ -117,8 +168,16 @@ def living_pods(view: ClusterView) -> Mapping[str, Complete[frozenset[str]]]:
     }
 
 
+def unread(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
+    """All that could not be read, by name; what tells of drains, too, and each failed list once."""
+    told = list(unknown_sources(view))
+    yield from told
+    failed = {source for _, source in told}
+    yield from (one for one in (unknown_drains(view) if view else ()) if one[1] not in failed)
+
+
 def unknown_sources(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
-    """What could not be read, by name; a source that was not needed is not among it."""
+    """What could not be read and holds something up, by name; a source that was not needed is not among it."""
     if view is None:
         return
     if isinstance(view.identity, Unknown):

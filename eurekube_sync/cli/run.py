@@ -14,6 +14,7 @@ from eurekube_sync.cli.connect import Connection, connect
 from eurekube_sync.cli.options.brake import approve_option, brake_options
 from eurekube_sync.cli.options.calls import Calls, batch_option, call_options
 from eurekube_sync.cli.options.declare import option
+from eurekube_sync.cli.options.drain import drain_option
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
 from eurekube_sync.cli.options.leases import Leases, lease_options
@@ -25,9 +26,9 @@ from eurekube_sync.cli.passes import teller
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.snapshot_file import SnapshotKeeper
 from eurekube_sync.clock import SystemClock
+from eurekube_sync.drain import Kind
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.loop import Schedule, run_passes
-from eurekube_sync.model import DrainBy
 from eurekube_sync.reconcile import PassReport, PassSettings, reconcile
 from eurekube_sync.report.table import console_for
 from eurekube_sync.scope import Scope
@@ -41,12 +42,7 @@ from eurekube_sync.scope import Scope
 @call_options
 @batch_option
 @pass_options
-@option(
-    "--drain-by",
-    type=click.Choice([str(one) for one in DrainBy]),
-    multiple=True,
-    help="Ask these, too, for the annotation eurekube.io/drain, beside Services; may be repeated.",
-)
+@drain_option
 @option("--detailed-exitcode", is_flag=True, help=f"With --dry-run: exit {ExitCode.CHANGES_PENDING} on changes.")
 @option(
     "--fail-on-held/--no-fail-on-held",
@@ -73,7 +69,7 @@ def command(
     calls: Calls,
     eureka_batch: str,
     passes: Passes,
-    drain_by: tuple[str, ...],
+    drains: frozenset[Kind],
     detailed_exitcode: bool,
     fail_on_held: bool | None,
     leases: Leases,
@@ -96,7 +92,7 @@ def command(
         lease=leases.times,
         brake=brake,
         approved=read_approval(approve, now=clock.now()) if approve else None,
-        drain_by=frozenset(DrainBy(one) for one in drain_by),
+        drains=drains,
         dry_run=passes.dry_run,
         deadline=passes.timeout,
         registry_cache=leases.registry_cache,

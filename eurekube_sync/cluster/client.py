@@ -21,6 +21,7 @@ from eurekube_sync.errors import ClusterConflict, ClusterRejected
 from eurekube_sync.model import (
     Cause,
     Complete,
+    Drainable,
     EndpointSlice,
     EventRecord,
     Listed,
@@ -42,6 +43,7 @@ _DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyn
 _MERGE_PATCH = "application/merge-patch+json"
 _JSON_PATCH = "application/json-patch+json"
 _STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _TRIES = 3
 """How often a write that lost a race is made again from a new read (product: at most three times)."""
 _COUNT_SECONDS = 300
@@ -103,7 +105,26 @@ _PODS = Kind(
     item=wire.PodItem,
     project=projection.pod,
     when_absent=_NOT_SERVED,
-    accept="application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+    accept=_METADATA_ONLY,
+)
+_POD_DRAINS = Kind(
+    prefix="/api/v1",
+    plural="pods",
+    list_kind="PartialObjectMetadataList",
+    item=wire.DrainItem,
+    project=projection.pod_drain,
+    when_absent=_NOT_SERVED,
+    accept=_METADATA_ONLY,
+)
+_NODE_DRAINS = Kind(
+    prefix="/api/v1",
+    plural="nodes",
+    list_kind="PartialObjectMetadataList",
+    item=wire.DrainItem,
+    project=projection.node_drain,
+    when_absent=_NOT_SERVED,
+    accept=_METADATA_ONLY,
+    namespaced=False,
 )
 
 
@@ -190,6 +211,14 @@ class KubernetesCluster:
     def list_pods(self, namespaces: Sequence[str] | None) -> Listed[Pod]:
         """The metadata of all Pods; neither their specs nor their statuses are sent."""
         return list_all(self._calls, _PODS, namespaces)
+
+    def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[Drainable]:
+        """Which Pods are drained, from metadata-only lists."""
+        return list_all(self._calls, _POD_DRAINS, namespaces)
+
+    def list_node_drains(self) -> Source[tuple[Drainable, ...]]:
+        """Which Nodes are drained, from a metadata-only list."""
+        return list_cluster_scoped(self._calls, _NODE_DRAINS)
 
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[PodReadiness]:
         """How ready all Pods are but for our gate."""

@@ -11,9 +11,11 @@ from typing import Any
 import msgspec
 
 from eurekube_sync.cluster import wire
+from eurekube_sync.drain import is_drained
 from eurekube_sync.model import (
     Condition,
     ConditionStatus,
+    Drainable,
     Endpoint,
     EndpointPort,
     EndpointSlice,
@@ -26,7 +28,6 @@ from eurekube_sync.model import (
     SyncerObject,
     SyncerStatus,
 )
-from eurekube_sync.syncer import DRAIN_ANNOTATION
 
 SERVICE_NAME = "kubernetes.io/service-name"
 """The label that ties an EndpointSlice to its Service (well-known labels of the Kubernetes documentation)."""
@@ -247,6 +248,18 @@ def pod(item: wire.PodItem) -> Pod:
     return Pod(name=meta.name, uid=meta.uid, labels=meta.labels or {}, annotations=meta.annotations or {})
 
 
+def pod_drain(item: wire.DrainItem) -> Drainable:
+    """Whether a Pod is drained; ValueError when the UID is empty."""
+    if not item.metadata.uid:
+        raise ValueError("a Pod without a UID")
+    return Drainable(id=item.metadata.uid, drained=is_drained(item.metadata.annotations or {}))
+
+
+def node_drain(item: wire.DrainItem) -> Drainable:
+    """Whether a Node is drained."""
+    return Drainable(id=item.metadata.name, drained=is_drained(item.metadata.annotations or {}))
+
+
 def readiness(item: wire.WholePodItem) -> PodReadiness:
     """How ready a Pod is but for our gate, as the kubelet computes Ready: its containers, and every gate."""
     meta = pod(wire.PodItem(metadata=item.metadata))
@@ -274,7 +287,7 @@ def node(item: wire.NodeItem) -> Node:
         internal=tuple(entry.address for entry in addresses if entry.type == "InternalIP"),
         external=tuple(entry.address for entry in addresses if entry.type == "ExternalIP"),
         zone=labels.get("topology.kubernetes.io/zone", ""),
-        drained=(item.metadata.annotations or {}).get(DRAIN_ANNOTATION) == "true",
+        drained=is_drained(item.metadata.annotations or {}),
         excluded="node.kubernetes.io/exclude-from-external-load-balancers" in labels,
     )
 

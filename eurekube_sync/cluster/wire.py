@@ -224,6 +224,19 @@ class PodItem(_Wire):
     metadata: _PodMeta
 
 
+class _DrainMeta(_Wire):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class DrainItem(_Wire):
+    """Of a Pod or a Node what tells whether it is drained."""
+
+    metadata: _DrainMeta
+
+
 class _Gate(_Wire):
     condition_type: str = ""
 

@@ -14,7 +14,7 @@ from eurekube_sync.plan import withdrawal_id
 from eurekube_sync.reconcile import PassReport
 from eurekube_sync.report.words import sentences, summary
 from eurekube_sync.self_preservation import Headroom
-from eurekube_sync.view import unknown_sources
+from eurekube_sync.view import unread
 
 
 def as_data(
@@ -81,7 +81,7 @@ def _plan_id(report: PassReport) -> str | None:
 
 def _unknown(report: PassReport) -> list[tuple[str, Unknown]]:
     registry = [("Eureka", report.registry)] if isinstance(report.registry, Unknown) else []
-    return [*registry, *unknown_sources(report.view)]
+    return [*registry, *unread(report.view)]
 
 
 def _action(action: Action, report: PassReport) -> dict[str, Any]:

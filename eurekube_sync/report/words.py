@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 
 from eurekube_sync.actions import Cancel, Register, Renew, Update, brings_up, withdraws
 from eurekube_sync.approval import SavedDryRun
@@ -11,7 +11,7 @@ from eurekube_sync.desired import Claim, Deleting, Frozen, Serving
 from eurekube_sync.model import Cause, Complete, SyncerRef, Unknown
 from eurekube_sync.outcome import Outcome, Result
 from eurekube_sync.reconcile import PassReport
-from eurekube_sync.view import unknown_sources
+from eurekube_sync.view import unread
 
 _MOST_SENTENCES = 20
 
@@ -57,7 +57,7 @@ def _troubles(report: PassReport) -> str:
         (report.outcomes.count(Result.NOT_TRIED), "not tried"),
         (_conflicts(report), "in conflict"),
         (frozen, "syncer frozen" if frozen == 1 else "syncers frozen"),
-        (len(list(unknown_sources(report.view))) + isinstance(report.registry, Unknown), "not readable"),
+        (len(list(unread(report.view))) + isinstance(report.registry, Unknown), "not readable"),
     ]
     shown = ", ".join(f"{count} {what}" for count, what in found if count)
     return f"; {shown}" if shown else ""
@@ -156,7 +156,7 @@ def _kind(outcome: Outcome) -> Hashable:
 
 def _of_sources(report: PassReport) -> Iterator[str]:
     """What could not be read of Kubernetes; one sentence for all that failed for one cause."""
-    found = list(unknown_sources(report.view))
+    found = list(unread(report.view))
     identity = report.view.identity if report.view else None
     whole = identity.cause if isinstance(identity, Unknown) else None
     by_cause: dict[Hashable, list[tuple[str, Unknown]]] = {}
@@ -170,21 +170,21 @@ def _of_sources(report: PassReport) -> Iterator[str]:
 
 
 def _of_syncers(report: PassReport) -> Iterator[str]:
-    told = {source.message for _, source in unknown_sources(report.view)}
+    told = {source.message for _, source in unread(report.view)}
     claims = report.desired.claims if report.desired else {}
     for ref, claim in sorted(claims.items()):
         if not (isinstance(claim, Frozen) and claim.unknown and claim.message in told):
-            yield from _of_syncer(report, ref, claim)
+            yield from _of_syncer(report, ref, claim, told)
 
 
-def _of_syncer(report: PassReport, ref: SyncerRef, claim: Claim) -> Iterator[str]:
+def _of_syncer(report: PassReport, ref: SyncerRef, claim: Claim, told: Collection[str]) -> Iterator[str]:
     match claim:
         case Frozen():
             yield f"syncer {ref}: {claim.reason}: {claim.message}"
         case Serving():
             yield from (f"syncer {ref}: {note}" for note in claim.notes if report.dry_run)
             yield from (f"syncer {ref}: {one.reason}: {one.message}" for one in claim.incomplete)
-            yield from (f"syncer {ref}: warning: {warning}" for warning in claim.warnings)
+            yield from (f"syncer {ref}: warning: {warning}" for warning in _untold(claim, told))
             yield from _grouped(
                 (older, f"syncer {ref}: {key} is held by the older {older}") for key, older in claim.lost.items()
             )
@@ -192,6 +192,11 @@ def _of_syncer(report: PassReport, ref: SyncerRef, claim: Claim) -> Iterator[str
             status = report.statuses.get(ref)
             synced = status.condition("Synced") if status else None
             yield from [f"syncer {ref}: deleting: {synced.message}"] if synced else []
+
+
+def _untold(claim: Serving, told: Collection[str]) -> Iterator[str]:
+    """Its warnings but for what a sentence about all syncers says already."""
+    return (warning for warning in claim.warnings if not any(message in warning for message in told))
 
 
 def _grouped(found: Iterable[tuple[Hashable, str]]) -> Iterator[str]:

@@ -18,10 +18,10 @@ import yaml
 from eurekube_sync.admission import admit
 from eurekube_sync.brake import Brake, BrakeLimits, apply_brake
 from eurekube_sync.desired import Claim, Desired, Frozen, Serving, claim_all
+from eurekube_sync.drain import Kind
 from eurekube_sync.instance import Naming
 from eurekube_sync.model import (
     Complete,
-    DrainBy,
     Instance,
     InstanceKey,
     InstanceStatus,
@@ -73,7 +73,6 @@ class Row:
     `dc-1 10.0.0.1:8080` for one that a pod registered itself."""
     plan: Mapping[str, list[str]] | None
     """What a pass would do, and what the brake holds; None where the row does not ask."""
-    drain_by: frozenset[DrainBy]
     reasons: Mapping[str, str]
     """Why a syncer is not served, or not wholly, by its name."""
     message: str
@@ -96,7 +95,7 @@ def _row(item: Json) -> Row:
         given["syncers"] = {"rating": item["spec"]}
     reason = item.get("reason", {})
     known = {"field", "name", "spec", "source", "instances", "leaving", "reason", "message", *_STANDARD}
-    known |= {"eureka", "plan", "drain_by"}
+    known |= {"eureka", "plan"}
     assert set(item) <= known, f"{item['name']}: unknown {set(item) - known}"
     return Row(
         field=item["field"],
@@ -107,7 +106,6 @@ def _row(item: Json) -> Row:
         leaving=item.get("leaving", []),
         eureka=item.get("eureka", []),
         plan=item.get("plan"),
-        drain_by=frozenset(DrainBy(one) for one in item.get("drain_by", [])),
         reasons={"rating": reason} if isinstance(reason, str) else reason,
         message=item.get("message", ""),
     )
@@ -156,12 +154,12 @@ def remove(row: Row, send: Send, namespace: str) -> None:
         send("DELETE", f"/api/v1/namespaces/{namespace}/services/{service['metadata']['name']}", None)
 
 
-def look(cluster: Cluster, namespace: str, drain_by: frozenset[DrainBy] = frozenset()) -> Desired:
+def look(cluster: Cluster, namespace: str) -> Desired:
     """What a pass makes of the cluster now, before it looks at what stands in Eureka."""
     scope = Scope(namespaces=frozenset({namespace}))
     identity = cluster.identity()
     assert not isinstance(identity, Unknown), identity
-    return claim_all(read_cluster(cluster, identity, scope, drain_by=drain_by), NAMING, scope)
+    return claim_all(read_cluster(cluster, identity, scope, drains=tuple(Kind)), NAMING, scope)
 
 
 def instances_of(desired: Desired) -> list[Instance]:

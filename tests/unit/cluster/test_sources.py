@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from eurekube_sync.cluster import KubernetesCluster
+from eurekube_sync.cluster import KubernetesCluster, projection, wire
 from eurekube_sync.model import Cause, Complete, Endpoint, EndpointPort, Node, Pod, PodRef, Unknown
 from tests.unit.cluster.world import Half, World
 
@@ -66,6 +67,21 @@ def test_pods_are_listed_with_labels_and_annotations(world: World) -> None:
     uid = world.make("/api/v1/namespaces/shop/pods", body)["metadata"]["uid"]
     expected = Complete(data=(Pod(name="p", uid=uid, labels={"a": "1"}, annotations={"b": "2"}),))
     assert world.cluster.list_pods(["shop"]).of("shop") == world.cluster.list_pods(None).of("shop") == expected
+
+
+def test_a_pod_without_a_uid_makes_its_namespace_unknown() -> None:
+    """Nobody could tell which one is drained."""
+    item = msgspec.json.decode(b'{"metadata": {"name": "a", "namespace": "b"}}', type=wire.DrainItem)
+    with pytest.raises(ValueError, match="UID"):
+        projection.pod_drain(item)
+
+
+def test_nodes_that_may_not_be_listed_tell_of_no_drain(world: World) -> None:
+    """Unknown, and not as good as none drained."""
+    world.server.deny("nodes", "list")
+    found = world.cluster.list_node_drains()
+    assert isinstance(found, Unknown)
+    assert found.cause is Cause.DENIED
 
 
 def write(world: World, subsets: list[Any], **annotations: str) -> None:

@@ -16,12 +16,13 @@ from eurekube_sync.approval import Approval, PlanId
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.confirmation import Sightings
 from eurekube_sync.deadline import TimeLimit
+from eurekube_sync.drain import Kind, is_drained
 from eurekube_sync.errors import ClusterConflict, ClusterUnavailable, RegistryError, RegistryUnavailable
 from eurekube_sync.model import (
     Batching,
     Cause,
     Complete,
-    DrainBy,
+    Drainable,
     EndpointSlice,
     EventRecord,
     Instance,
@@ -66,6 +67,8 @@ _READS = frozenset(
         "list_slices",
         "list_pods",
         "list_readiness",
+        "list_pod_drains",
+        "list_node_drains",
         "list_nodes",
         "namespace_exists",
     }
@@ -393,6 +396,9 @@ class Cluster:
         return self._list("slices", self.slices, namespaces)
 
     def list_pods(self, namespaces: Sequence[str] | None) -> Listed[Pod]:
+        return self._pods("list_pods", namespaces)
+
+    def _pods(self, call: str, namespaces: Sequence[str] | None) -> Listed[Pod]:
         def walk() -> Listed[Pod]:
             names = {piece.namespace for piece in self.slices} if namespaces is None else namespaces
             return Listed(
@@ -403,7 +409,26 @@ class Cluster:
                 elsewhere=Complete(data=()) if namespaces is None else _NOT_READ,
             )
 
-        return self.wire.send("list_pods", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED))
+        return self.wire.send(call, walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED))
+
+    def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[Drainable]:
+        listed = self._pods("list_pod_drains", namespaces)
+
+        def drains(source: Source[tuple[Pod, ...]]) -> Source[tuple[Drainable, ...]]:
+            if isinstance(source, Unknown):
+                return source
+            return Complete(data=tuple(Drainable(id=p.uid, drained=is_drained(p.annotations)) for p in source.data))
+
+        return Listed(
+            by_namespace={name: drains(source) for name, source in listed.by_namespace.items()},
+            elsewhere=drains(listed.elsewhere),
+        )
+
+    def list_node_drains(self) -> Source[tuple[Drainable, ...]]:
+        nodes = self.wire.send("list_node_drains", lambda: self.nodes, lambda: _FAILED)
+        if isinstance(nodes, Unknown):
+            return nodes
+        return Complete(data=tuple(Drainable(id=node.name, drained=node.drained) for node in nodes.data))
 
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[PodReadiness]:
         def walk() -> Listed[PodReadiness]:
@@ -550,7 +575,7 @@ class FakeWorld:
         self.registry = Registry(self.wire, self.clock, cache=cache)
         self.cluster = Cluster(self.wire, self.clock)
         self.scope = Scope()
-        self.drain_by: frozenset[DrainBy] = frozenset()
+        self.drains: frozenset[Kind] = frozenset()
         self.brake = BrakeLimits()
         self.renewals = RenewalLedger(period=0, slack=0)
         """By default every lease is due in every pass."""
@@ -579,7 +604,7 @@ class FakeWorld:
         settings = PassSettings(
             owner=OWNER,
             scope=self.scope,
-            drain_by=self.drain_by,
+            drains=self.drains,
             brake=self.brake,
             approved=PlanId(approved) if isinstance(approved, str) else approved,
             dry_run=dry_run,

@@ -9,10 +9,16 @@ import pytest
 
 from eurekube_sync.actions import Grounds, Update
 from eurekube_sync.brake import BrakeLimits
-from eurekube_sync.model import Cause, Complete, DrainBy, Endpoint, Node, Pod, Service, Unknown
+from eurekube_sync.desired import Serving
+from eurekube_sync.drain import DRAINED, Kind
+from eurekube_sync.exit_codes import ExitCode, of_report
+from eurekube_sync.model import Cause, Complete, EndpointSlice, InstanceStatus, Node, Pod, PodRef, Service, Unknown
+from eurekube_sync.reconcile import PassReport
+from eurekube_sync.report.words import sentences
 from eurekube_sync.syncer import DRAIN_ANNOTATION
+from eurekube_sync.view import unread
 
-from .build import NS, endpoint, foreign, piece, service, syncer
+from .build import DENIED, NS, REF, endpoint, foreign, piece, service, syncer
 from .fakes import FakeWorld
 
 A, B = (f"RATING 10.0.0.{number}:8080" for number in (1, 2))
@@ -79,70 +85,336 @@ def test_a_drained_address_of_a_service_is_down() -> None:
     assert [status for name, status in world.statuses().items() if name.startswith("OTHER")] == ["DOWN"]
 
 
-POD = Pod(name="rating-1", uid="uid-of-rating-1", annotations={DRAIN_ANNOTATION: "true"})
-DENIED = Unknown(cause=Cause.DENIED, message="403: grant list")
+ALL = frozenset({Kind.POD, Kind.NODE})
+FAILED = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
+CASES = [(Kind.POD, {"pods": (1,)}), (Kind.NODE, {"nodes": ("node-a",)})]
 
 
-def on_node(number: int, node: str) -> Endpoint:
-    """The pod's endpoint, on that node."""
-    return replace(endpoint(number), node=node)
+def on_nodes(*numbers: int, ready: tuple[int, ...] = (1, 2, 3)) -> EndpointSlice:
+    """The first pod on `node-a`, the others on `node-b`."""
+    ends = [endpoint(number, ready=number in ready) for number in numbers or (1, 2)]
+    return piece(*[replace(end, node="node-a" if number == 0 else "node-b") for number, end in enumerate(ends)])
 
 
-def test_a_drained_pod_is_down_where_pods_are_asked() -> None:
-    """The others stay; without the option no Pod is read."""
-    world = setting()
-    world.cluster.pods[NS] = (POD,)
+def on_two_nodes(*, drains: frozenset[Kind] = ALL, **spec: Any) -> FakeWorld:
+    """Two pods on a node each, in sync."""
+    world = setting(**spec)
+    world.drains = drains
+    world.cluster.apply(on_nodes())
+    drain(world)
     world.run()
-    assert (world.statuses()[A], "list_pods" in world.wire.verbs()) == ("UP", False)
-    world.drain_by = frozenset({DrainBy.PODS})
-    report = world.run()
-    assert [(action.why, action.grounds) for action in report.plan.of(Update)] == [
-        ("pod rating-1 is drained, by annotation", Grounds.DRAINED)
-    ]
-    assert (world.statuses()[A], world.statuses()[B]) == ("DOWN", "UP")
-    world.cluster.pods[NS] = ()
-    world.run()
-    assert world.statuses()[A] == "UP"
+    return world
 
 
-def test_what_stands_on_a_drained_node_is_down_where_nodes_are_asked() -> None:
-    """A pod without a node, or on one that the list does not know, is not drained."""
-    world = setting()
-    world.drain_by = frozenset({DrainBy.NODES})
-    world.cluster.nodes = Complete(data=(Node(name="a", drained=True), Node(name="b")))
-    world.cluster.slices = [one for one in world.cluster.slices if one.service != "rating"]
-    world.cluster.apply(piece(on_node(1, "a"), on_node(2, "b"), on_node(3, ""), on_node(4, "c"), endpoint(5, pod=None)))
-    world.run()
-    found = {name.split()[1]: status for name, status in world.statuses().items() if name.startswith("RATING 10.0.0.")}
-    assert found == {"10.0.0.1:8080": "DOWN", **{f"10.0.0.{n}:8080": "UP" for n in range(2, 6)}}
+def drain(world: FakeWorld, *, pods: tuple[int, ...] = (), nodes: tuple[str, ...] = ()) -> None:
+    """A person drains these, and no others; all lists can be read."""
+    world.cluster.unknown.clear()
+    refs = [end.pod for end in map(endpoint, pods) if end.pod]
+    world.cluster.pods[NS] = tuple(Pod(name=r.name, uid=r.uid, annotations={DRAIN_ANNOTATION: "true"}) for r in refs)
+    world.cluster.nodes = Complete(data=tuple(Node(name=name, drained=name in nodes) for name in ("node-a", "node-b")))
 
 
-@pytest.mark.parametrize("by", DrainBy)
-def test_while_nobody_can_tell_what_is_drained_nothing_changes(by: DrainBy) -> None:
-    """A list that fails is not a list without the annotation: what a person drained must not come back by it."""
-    world = setting()
-    world.drain_by = frozenset({by})
-    world.cluster.pods[NS] = (POD,)
-    world.cluster.nodes = Complete(data=(Node(name="a", drained=True),))
-    world.cluster.slices = [one for one in world.cluster.slices if one.service != "rating"]
-    world.cluster.apply(piece(on_node(1, "a"), on_node(2, "b")))
-    world.run()
-    assert world.statuses()[A] == "DOWN"
-    world.cluster.unknown[("pods", NS)] = DENIED
-    world.cluster.nodes = DENIED
+def blind(world: FakeWorld, kind: Kind, source: Unknown = DENIED) -> None:
+    """The list of that kind fails."""
+    if kind is Kind.POD:
+        world.cluster.unknown["pods", NS] = source
+    else:
+        world.cluster.nodes = source
+
+
+def up_and_down(world: FakeWorld) -> tuple[str | None, str | None]:
+    """The statuses of the two pods."""
+    return world.statuses().get(A), world.statuses().get(B)
+
+
+def mark(world: FakeWorld) -> str | None:
+    """What Eureka says of what drains the first pod."""
+    return next(one.metadata.get(DRAINED) for one in world.registry.held.values() if one.ip_addr == "10.0.0.1")
+
+
+def code(report: PassReport) -> ExitCode:
+    """What the pass ends with."""
+    return of_report(report, fail_on_held=True, detailed=False)
+
+
+@pytest.mark.parametrize(("kind", "drained_by"), CASES)
+def test_a_drained_pod_or_node_takes_its_own_instances_down(kind: Kind, drained_by: dict[str, Any]) -> None:
+    """And no others; they are UP again, without the mark, when the annotation is gone."""
+    world = on_two_nodes()
+    drain(world, **drained_by)
+    plan = world.run().plan
+    assert [(action.grounds, action.why.split()[0]) for action in plan.of(Update)] == [(Grounds.DRAINED, kind.value)]
+    assert (up_and_down(world), mark(world)) == (("DOWN", "UP"), kind.value)
     assert world.run().plan.changes == ()
-    world.cluster.delete(syncer().ref)
+    drain(world)
+    world.run()
+    assert (up_and_down(world), mark(world)) == (("UP", "UP"), None)
+
+
+def test_a_pod_without_a_node_or_a_name_is_not_drained() -> None:
+    """A bare address has no Pod, and a Node that no list knows is drained by nobody."""
+    world = on_two_nodes()
+    drain(world, pods=(1,), nodes=("node-a",))
+    bare = replace(endpoint(5, pod=None), node="")
+    world.cluster.apply(piece(endpoint(2), replace(endpoint(3), node="node-c"), bare))
+    world.run()
+    assert {status for name, status in world.statuses().items() if name.startswith("RATING 10.0.0.")} == {"UP"}
+
+
+@pytest.mark.parametrize("source", [DENIED, FAILED], ids=["denied", "failed"])
+@pytest.mark.parametrize(("kind", "drained_by"), CASES)
+def test_while_nobody_can_tell_what_is_drained_what_was_stays_down_and_the_rest_goes_on(
+    kind: Kind, drained_by: dict[str, Any], source: Unknown
+) -> None:
+    """Each pass is a new process. What was UP stays UP, new pods come, and a deletion waits for no list."""
+    world = on_two_nodes()
+    drain(world, **drained_by)
+    world.run()
+    blind(world, kind, source)
+    world.cluster.apply(on_nodes(1, 2, 3))
+    report = world.run()
+    assert up_and_down(world) == ("DOWN", "UP")
+    assert world.statuses()["RATING 10.0.0.3:8080"] == "UP"
+    assert report.desired is not None
+    assert {type(claim) for claim in report.desired.claims.values()} == {Serving}
+    assert world.run().plan.changes == ()
+    world.cluster.delete(REF)
     world.run()
     world.later(60)
     world.run()
-    assert A not in world.statuses(), "a deletion waits for no Pod and no Node"
+    assert up_and_down(world) == (None, None)
 
 
-def test_a_pod_younger_than_the_list_of_pods_waits_for_the_next() -> None:
-    """Nobody can tell yet whether it is drained."""
-    world = setting()
-    world.drain_by = frozenset({DrainBy.PODS})
-    listed = Complete(data=(Pod(name="rating-1", uid="uid-of-rating-1"),))
-    world.cluster.unknown[("pods", NS)] = listed  # type: ignore[assignment]
-    world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3)))
+@pytest.mark.parametrize("kind", [Kind.POD, Kind.NODE])
+def test_a_right_that_is_missing_is_told_once_and_is_no_failure(kind: Kind) -> None:
+    """In one sentence of the report, and in the syncers' conditions, which say the same in every pass."""
+    world = on_two_nodes()
+    blind(world, kind)
+    report = world.run()
+    instead = "off" if kind is Kind.POD else "pods"
+    told = f"{DENIED.message}: grant it, or set --drain-annotations {instead}"
+    where = f"Pods of {NS}" if kind is Kind.POD else "Nodes"
+    assert [sentence for sentence in sentences(report) if "drain" in sentence] == [
+        f"drain annotations of {where}: {told}"
+    ]
+    assert code(report) is ExitCode.OK
+    status = world.cluster.syncers[REF].status
+    ready = status.condition("Ready") if status else None
+    assert ready is not None
+    assert ready.message.endswith(f"drain annotations of {kind.value.capitalize()}s are not looked at: {told}")
+    world.run()
+    assert f"write_status {REF}" not in world.wire.calls
+
+
+def test_a_list_that_fails_otherwise_is_a_failure_as_of_any_list() -> None:
+    """It will be read another time, so that no condition of a syncer speaks of it."""
+    world = on_two_nodes()
+    blind(world, Kind.NODE, FAILED)
+    report = world.run()
+    assert code(report) is ExitCode.CLUSTER_UNAVAILABLE
+    assert [sentence for sentence in sentences(report) if "drain" in sentence] == [
+        "drain annotations of Nodes: no answer"
+    ]
+    assert f"write_status {REF}" not in world.wire.calls
+
+
+def test_what_is_listed_for_another_reason_is_not_listed_twice() -> None:
+    """Pods for their metadata, Nodes for node ports; where that list fails it is told once."""
+    world = on_two_nodes(metadataFrom=[{"key": "tier", "podLabel": "tier"}])
+    drain(world, pods=(1,))
+    world.run()
+    assert up_and_down(world) == ("DOWN", "UP")
+    assert {"list_pods", "list_node_drains"} <= set(world.wire.verbs())
+    assert "list_pod_drains" not in world.wire.verbs()
+    world.cluster.apply(syncer("ports", selector={"app": "rating"}, mode="service", service={"address": "NodePort"}))
+    drain(world, nodes=("node-a",))
+    world.run()
+    assert up_and_down(world) == ("DOWN", "UP")
+    assert "list_node_drains" not in world.wire.verbs()
+    world.cluster.unknown["pods", NS] = FAILED
+    world.cluster.nodes = DENIED
+    assert [name for name, _ in unread(world.run().view)] == [f"Pods of {NS}", "Nodes"]
+
+
+def test_a_pod_that_was_only_not_ready_comes_up_although_the_lists_fail() -> None:
+    """A missing right holds back what was drained, and nothing else."""
+    world = on_two_nodes()
+    world.cluster.apply(on_nodes(1, 2, ready=(2,)))
+    world.run()
+    assert up_and_down(world) == ("DOWN", "UP")
+    blind(world, Kind.POD)
+    blind(world, Kind.NODE)
+    world.cluster.apply(on_nodes())
+    world.run()
+    assert up_and_down(world) == ("UP", "UP")
+
+
+def test_another_pod_at_the_address_of_a_drained_one_is_not_drained() -> None:
+    """The mark is of the pod that bore the annotation."""
+    world = on_two_nodes()
+    drain(world, pods=(1,))
+    world.run()
+    blind(world, Kind.POD)
+    other = replace(endpoint(1), node="node-a", pod=PodRef("rating-9", "uid-9"))
+    world.cluster.apply(piece(other, replace(endpoint(2), node="node-b")))
+    world.run()
+    assert up_and_down(world) == ("UP", "UP")
+
+
+def test_a_pod_that_is_gone_goes_drained_or_not() -> None:
+    """What cannot be read keeps nothing that the slices do not hold; and nothing dead comes back."""
+    world = on_two_nodes()
+    drain(world, pods=(1,))
+    world.run()
+    blind(world, Kind.POD)
+    world.cluster.apply(on_nodes(2))
+    world.run()
+    assert up_and_down(world) == (None, "UP")
+    world.registry.held.clear()
+    world.run()
+    assert up_and_down(world) == (None, "UP")
+
+
+def test_a_drained_pod_that_turns_unready_is_not_cancelled() -> None:
+    """A cancel would forget the mark: it stays DOWN under `notReady: Cancel` too, also while nobody can tell."""
+    world = on_two_nodes(notReady="Cancel")
+    drain(world, pods=(1,))
+    world.run()
+    world.cluster.apply(on_nodes(1, 2, ready=(2,)))
     assert world.run().plan.changes == ()
+    blind(world, Kind.POD)
+    report = world.run()
+    assert (report.plan.changes, up_and_down(world)) == ((), ("DOWN", "UP"))
+    world.cluster.apply(on_nodes())
+    world.run()
+    assert up_and_down(world) == ("DOWN", "UP")
+    drain(world)
+    world.cluster.apply(on_nodes(1, 2, ready=(2,)))
+    world.run()
+    assert up_and_down(world) == (None, "UP")
+
+
+def test_a_drain_by_two_ends_with_the_later() -> None:
+    """And while one of them cannot be read, the other's end brings nothing up."""
+    world = on_two_nodes()
+    drain(world, pods=(1,), nodes=("node-a",))
+    world.run()
+    assert mark(world) == "pod,node"
+    blind(world, Kind.POD)
+    assert world.run().plan.changes == ()
+    drain(world)
+    blind(world, Kind.POD)
+    world.run()
+    assert (up_and_down(world), mark(world)) == (("DOWN", "UP"), "pod")
+    drain(world, nodes=("node-a",))
+    blind(world, Kind.POD)
+    world.run()
+    assert mark(world) == "pod,node"
+    drain(world, nodes=("node-a",))
+    world.run()
+    assert mark(world) == "node"
+
+
+def test_a_node_that_goes_while_it_is_drained_brings_nothing_up() -> None:
+    """Its pods are in the slices for a while longer."""
+    world = on_two_nodes()
+    drain(world, nodes=("node-a",))
+    world.run()
+    world.cluster.nodes = Complete(data=(Node(name="node-b"),))
+    world.run()
+    assert up_and_down(world) == ("DOWN", "UP")
+
+
+def test_nothing_is_taken_down_for_a_mark_alone() -> None:
+    """A person set it UP in Eureka: while nobody can tell whether it is drained, nothing proves that it should go."""
+    world = on_two_nodes()
+    drain(world, pods=(1,))
+    world.run()
+    key = next(key for key, one in world.registry.held.items() if one.ip_addr == "10.0.0.1")
+    world.registry.held[key] = replace(world.registry.held[key], status=InstanceStatus.UP)
+    blind(world, Kind.POD)
+    assert world.run().plan.withdrawals == ()
+    assert up_and_down(world) == ("UP", "UP")
+
+
+def test_what_eureka_lost_while_nobody_could_tell_comes_up() -> None:
+    """The mark is lost with it: a right that is missing must not keep an app away after a restart of Eureka."""
+    world = on_two_nodes()
+    drain(world, pods=(1,))
+    world.run()
+    blind(world, Kind.POD)
+    world.registry.held.clear()
+    world.run()
+    assert up_and_down(world) == ("UP", "UP")
+
+
+def test_the_brake_takes_a_drain_for_a_persons_wish_and_still_counts_it() -> None:
+    """It is exempt from the share of the whole, as what merely turns unready is not; no wish is above the ceiling."""
+    world = on_two_nodes()
+    world.brake = BrakeLimits(loss_percent=10, loss_floor=0, loss_ceiling=1)
+    drain(world, nodes=("node-a", "node-b"))
+    assert world.run().held is not None
+    assert (up_and_down(world), mark(world)) == (("UP", "UP"), None)
+    drain(world)
+    world.cluster.apply(on_nodes(1, 2, ready=(2,)))
+    assert world.run().held is not None
+    assert up_and_down(world) == ("UP", "UP")
+    drain(world, nodes=("node-a",))
+    assert world.run().held is None
+    assert up_and_down(world) == ("DOWN", "UP")
+
+
+def test_a_limit_counts_what_is_up() -> None:
+    """Another pod comes in for one that is drained."""
+    world = on_two_nodes(limit=1)
+    (first,) = (int(name[-6]) for name, status in world.statuses().items() if (name in (A, B)) and status == "UP")
+    drain(world, pods=(first,))
+    world.run()
+    assert up_and_down(world) == (("DOWN", "UP") if first == 1 else ("UP", "DOWN"))
+
+
+def test_a_suspended_syncer_changes_nothing_for_a_drain() -> None:
+    """It is looked for all the same: what is drained is not among what comes back after Eureka lost its memory."""
+    world = on_two_nodes()
+    drain(world, pods=(1,))
+    world.run()
+    world.cluster.apply(syncer(suspend=True))
+    drain(world, pods=(2,))
+    assert world.run().plan.changes == ()
+    assert up_and_down(world) == ("DOWN", "UP")
+    world.registry.held.clear()
+    world.run()
+    assert up_and_down(world) == ("UP", None)
+
+
+def test_create_only_follows_a_drain() -> None:
+    """UP and DOWN it follows, and our marks with them."""
+    world = on_two_nodes(policy="CreateOnly")
+    drain(world, pods=(1,))
+    world.run()
+    blind(world, Kind.POD)
+    world.run()
+    assert (up_and_down(world), mark(world)) == (("DOWN", "UP"), "pod")
+    drain(world)
+    world.run()
+    assert (up_and_down(world), mark(world)) == (("UP", "UP"), None)
+
+
+def test_without_the_option_nothing_is_listed_and_only_services_drain() -> None:
+    """What Pods and Nodes say is not asked for, and what they drained comes up."""
+    world = on_two_nodes()
+    drain(world, pods=(1,))
+    world.run()
+    world.drains = frozenset()
+    world.run()
+    assert up_and_down(world) == ("UP", "UP")
+    assert not {"list_pod_drains", "list_node_drains"} & set(world.wire.verbs())
+
+
+def test_while_no_syncer_serves_nothing_is_listed_for_drains() -> None:
+    """Not for one that is being deleted, nor for one of mode service, whose pods are no instances."""
+    world = on_two_nodes()
+    world.cluster.apply(syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"}))
+    world.cluster.delete(REF)
+    world.run()
+    assert not {"list_pod_drains", "list_node_drains"} & set(world.wire.verbs())

@@ -30,6 +30,7 @@ PROMISES = {
         "A CRD that is gone",
         "CRD is being deleted",
         "one namespace",
+        "A drain is",
         "who it is",
         "Eureka's reads fail",
         "warms up",

@@ -58,7 +58,7 @@ def test_a_field_does_what_its_row_says(row: Row) -> None:
     cluster = KubernetesCluster(
         InProcessConnection(server.handle), clock=Clock(), random=Half(), endpoints_source=row.source
     )
-    desired = look(cluster, NAMESPACE, row.drain_by)
+    desired = look(cluster, NAMESPACE)
     assert differences_from(row, desired, NAMESPACE) == []
     eureka = EmbeddedEureka(lambda: NOW)
     options = ConnectionOptions(address=EurekaAddress(url="http://eureka.test/eureka"))

@@ -1,0 +1,107 @@
+"""What a person drains by annotation: Services, Pods and Nodes, whose instances are DOWN for as long.
+
+The mark in the instance tells what drained it: while the list of Pods or of Nodes is Unknown, nothing else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from eurekube_sync.model import Cause, ClusterView, Complete, Drainable, PodRef, Service, Source, Unknown
+from eurekube_sync.syncer import DRAIN_ANNOTATION
+
+DRAINED = "eurekube.drained"
+"""What drains the instance: kinds, with commas between."""
+
+
+def is_drained(annotations: Mapping[str, str]) -> bool:
+    """Whether these say so; nothing but "true" does."""
+    return annotations.get(DRAIN_ANNOTATION) == "true"
+
+
+class Kind(StrEnum):
+    """What may bear the annotation, as it stands in the mark."""
+
+    SERVICE = "service"
+    POD = "pod"
+    NODE = "node"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drain:
+    """What is known of one place."""
+
+    by: tuple[Kind, ...] = ()
+    """In the order of `Kind`; empty while nobody drains it."""
+    why: str = ""
+    unsure: frozenset[Kind] = frozenset()
+    """Of these nobody could tell."""
+
+
+NO_DRAIN = Drain()
+
+Known: TypeAlias = Mapping[str, bool] | Unknown | None
+"""Whether each is drained, by its id; None when nobody asked."""
+
+
+def known(source: Source[tuple[Drainable, ...]] | None) -> Known:
+    """The list by id."""
+    return {one.id: one.drained for one in source.data} if isinstance(source, Complete) else source
+
+
+@dataclass(frozen=True, slots=True)
+class Drains:
+    """What the Pods of a namespace and all Nodes say."""
+
+    pods: Known = None
+    nodes: Known = None
+
+    def of(self, services: Sequence[Service], pod: PodRef | None, node: str) -> Drain:
+        """Of an instance behind these Services, of this pod on this node."""
+        found = list(self._found(services, pod, node))
+        if not found:
+            return NO_DRAIN
+        drains = [(kind, name) for kind, name, drained in found if drained]
+        return Drain(
+            by=tuple(kind for kind, _ in drains),
+            why=f"{drains[0][1]} is drained, by annotation" if drains else "",
+            unsure=frozenset(kind for kind, _, drained in found if drained is None),
+        )
+
+    def denied(self) -> Iterator[str]:
+        """Why Pods or Nodes will not be looked at until somebody grants a right, or asks for less."""
+        for what, source in (("Pods", self.pods), ("Nodes", self.nodes)):
+            if isinstance(source, Unknown) and source.cause is Cause.DENIED:
+                yield f"drain annotations of {what} are not looked at: {source.message}"
+
+    def _found(
+        self, services: Sequence[Service], pod: PodRef | None, node: str
+    ) -> Iterator[tuple[Kind, str, bool | None]]:
+        """What drains, and what may."""
+        for service in services:
+            if service.annotations and is_drained(service.annotations):
+                yield Kind.SERVICE, f"Service {service.name}", True
+                break
+        if pod is not None and self.pods is not None and (drained := _state(self.pods, pod.uid)) is not False:
+            yield Kind.POD, f"pod {pod.name}", drained
+        if node and self.nodes is not None and (drained := _state(self.nodes, node)) is not False:
+            yield Kind.NODE, f"node {node}", drained
+
+
+def _state(those: Mapping[str, bool] | Unknown, id_: str) -> bool | None:
+    """None also for one that is not in the list: it went between two of them, and is no reason to bring anything up."""
+    return None if isinstance(those, Unknown) else those.get(id_)
+
+
+def unknown_drains(view: ClusterView) -> Iterator[tuple[str, Unknown]]:
+    """The lists that were asked for and could not be read, by what they are of."""
+    if view.pod_drains is not None:
+        listed = view.pod_drains
+        for where, source in (("", listed.elsewhere), *sorted(listed.by_namespace.items())):
+            if isinstance(source, Unknown) and source.cause is not Cause.NOT_READ:
+                yield f"drain annotations of Pods{f' of {where}' if where else ''}", source
+    if isinstance(view.node_drains, Unknown):
+        yield "drain annotations of Nodes", view.node_drains
