@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from eurekube_sync.brake import BrakeLimits
-from eurekube_sync.errors import ClusterDenied, RegistryUnavailable
-from eurekube_sync.model import Cause, InstanceStatus, PodReadiness, Port, Unknown
+from eurekube_sync.drain import Kind
+from eurekube_sync.errors import ClusterDenied, ClusterUnavailable, RegistryUnavailable
+from eurekube_sync.model import Cause, InstanceStatus, Pod, PodReadiness, Port, Unknown
 from eurekube_sync.syncer import DRAIN_ANNOTATION
 
 from .build import DENIED, NS, REF, UP, endpoint, foreign, key, piece, service, syncer
@@ -138,6 +139,22 @@ def test_a_pod_of_a_drained_service_does_not_wait() -> None:
     world.pods(1)
     world.run()
     assert (world.statuses(), world.opened()) == ({}, {"rating-1": "Drained"})
+
+
+def test_a_pod_that_was_drained_does_not_wait_for_a_list_either() -> None:
+    """While nobody can read whether it still is, it stays DOWN, and its gate opens as if it were."""
+    world = Rollout()
+    world.drains = frozenset({Kind.POD})
+    world.cluster.refuse["open_gate"] = ClusterUnavailable("no answer")
+    world.pods(1, 2)
+    world.run()
+    world.cluster.pods[NS] = (Pod(name="rating-1", uid="uid-of-rating-1", annotations={DRAIN_ANNOTATION: "true"}),)
+    world.run()
+    assert (world.statuses()["RATING 10.0.0.1:8080"], world.opened()) == ("DOWN", {})
+    world.cluster.refuse.clear()
+    world.cluster.unknown["pods", NS] = DENIED
+    world.run()
+    assert world.opened() == {"rating-1": "Drained", "rating-2": "Registered"}
 
 
 def test_a_pod_that_registers_itself_does_not_wait() -> None:
