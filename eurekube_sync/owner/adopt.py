@@ -216,7 +216,8 @@ def _unwanted(instance: ObservedInstance, desired: Desired, syncer: SyncerRef | 
 
 
 def _desired(world: OwnerWorld, ownership: Ownership, scope: Scope) -> Desired:
-    view = view_of(world, scope)
+    assert world.cluster is not None  # asked before for its identity
+    view = view_of(world.cluster, ownership, scope)
     unknown = next(unknown_sources(view), None)
     if unknown is not None:
         raise cluster_error(unknown[1])

@@ -113,7 +113,7 @@ def _wanted_still(world: OwnerWorld, ownership: Ownership, moves: Sequence[Move]
     wanted: list[SyncerRef] = []
     for syncer_class in sorted(classes, key=str):
         scope = Scope(syncer_class=syncer_class, allowed=frozenset({(ANY, ANY)}))
-        view = view_of(world, scope)
+        view = view_of(world.cluster, ownership, scope)
         if next(unknown_sources(view), None) is not None:
             return ("what `run` will make of it is not known: the cluster cannot be read",)
         desired = claim_all(view, naming(ownership), scope)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.exit_codes import cluster_error, registry_error
 from eurekube_sync.instance import Naming
-from eurekube_sync.model import ClusterView, LeaseTimes, ObservedInstance, Unknown
+from eurekube_sync.model import ClusterView, Complete, LeaseTimes, ObservedInstance, Unknown
 from eurekube_sync.owner.transfer import Tell, Transfer, silent
 from eurekube_sync.ownership import Ownership, syncer_of
 from eurekube_sync.ports import Clock, Cluster, Registry, Workers
@@ -71,10 +71,9 @@ def whose(ownership: Ownership, scope: Scope) -> str:
     return ", ".join(parts)
 
 
-def view_of(world: OwnerWorld, scope: Scope) -> ClusterView:
-    """What the cluster says."""
-    assert world.cluster is not None  # asked before for its identity
-    return read_cluster(world.cluster, world.cluster.identity(), scope)
+def view_of(cluster: Cluster, ownership: Ownership, scope: Scope) -> ClusterView:
+    """What the cluster says, whose identity the ownership has."""
+    return read_cluster(cluster, Complete(data=ownership.cluster), scope)
 
 
 def naming(ownership: Ownership) -> Naming:

@@ -1012,6 +1012,15 @@ def test_a_cluster_that_fails_keeps_its_finalizers_and_is_told() -> None:
 # --- What they share --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("command", [adopt, rename, release, purged])
+def test_the_cluster_is_asked_once_who_it_is(command: Callable[[FakeWorld], OwnerReport]) -> None:
+    """However often its syncers are listed."""
+    world = two_of_ours()
+    world.registry.put(theirs())
+    command(world)
+    assert world.wire.verbs().count("identity") == 1
+
+
 def test_without_a_cluster_or_eureka_nothing_is_begun() -> None:
     """Each says what is missing."""
     world = two_of_ours()
