@@ -85,7 +85,7 @@ _MEANINGS = {
     ExitCode.REMOVALS_HELD: "the brake held the removals of this pass, or `--approve` named others; the rest was done",
     ExitCode.OWNER_CLASH: "another cluster uses the same owner name; `run` renewed what is ours, nothing else was done",
     ExitCode.CUT_SHORT: "the pass ended before all was tried: its deadline, or a signal",
-    ExitCode.ORPHANS_UNKNOWN: "`orphans` could not see all: part of the cluster was not readable, there may be more",
+    ExitCode.ORPHANS_UNKNOWN: "`orphans` did not see all of the cluster, or a Eureka peer: there may be more",
     ExitCode.STILL_RENEWED: "an `owner` command refused, for somebody else renews the instances; nothing was changed",
     ExitCode.NOTHING_THERE: "`owner adopt` found no such instance or syncer; nothing was changed",
     ExitCode.NOT_KEPT: "an `owner` command refused, for `run` would undo it at once; nothing was changed",

@@ -89,7 +89,8 @@ class Orphans:
         if not self.unknown:
             return f"{_orphans(known)}: {shown}" if known else "no orphans"
         seen = f"{_orphans(known)} ({shown})" if known else "no orphan"
-        return f"{seen} in what could be read; of {undecided} instances it is not known"
+        open_ = f"; of {undecided} instance{'s' if undecided > 1 else ''} it is not known" if undecided else ""
+        return f"{seen} in what could be read{open_}"
 
 
 _IN_WORDS = {
@@ -152,13 +153,17 @@ def look_for_orphans(world: World, settings: PassSettings) -> Orphans:
     registry = _OneCluster(world.registry, settings.owner, uid)
     report = reconcile(replace(world, registry=registry), replace(settings, dry_run=True))
     namespaces = {name: world.cluster.namespace_exists(name) for name in _namespaces_without_syncers(report)}
-    return find_orphans(report, registry.others, namespaces)
+    return find_orphans(report, registry.others, namespaces, world.registry.unreached())
 
 
 def find_orphans(
-    report: PassReport, others: Sequence[ObservedInstance], namespaces: Mapping[str, Source[bool]]
+    report: PassReport,
+    others: Sequence[ObservedInstance],
+    namespaces: Mapping[str, Source[bool]],
+    unreached: Sequence[str] = (),
 ) -> Orphans:
-    """From the dry run of a pass, what its list left out of other clusters, and which namespaces there are.
+    """From the dry run of a pass, what its list left out of other clusters, which namespaces there are, and the Eureka
+    servers that are away.
 
     Raises when Eureka, or the identity of the cluster, could not be read: then nothing can be said.
     """
@@ -191,7 +196,7 @@ def find_orphans(
         found.append(Orphan(instance=one, kind=kind, fate=fate, why=f"{why}; {what}"))
     found += _without_mark(report, observed.others)
     found += [_of_other_cluster(one) for one in sorted(others, key=lambda one: one.key)]
-    return Orphans(found=tuple(found), unknown=tuple(_unread(desired.syncers)))
+    return Orphans(found=tuple(found), unknown=(*_unlisted(unreached), *_unread(desired.syncers)))
 
 
 def _namespaces_without_syncers(report: PassReport) -> tuple[str, ...]:
@@ -238,6 +243,11 @@ def _of_other_cluster(one: ObservedInstance) -> Orphan:
         f"eurekube-sync owner adopt --cluster {uid}"
     )
     return Orphan(instance=one, kind=Kind.OTHER_CLUSTER, fate=Fate.LEAVE, why=why)
+
+
+def _unlisted(unreached: Sequence[str]) -> Iterator[str]:
+    if unreached:
+        yield f"{', '.join(unreached)} could not be reached: an orphan that stands there alone is not in this list"
 
 
 def _unread(syncers: Listed[SyncerObject]) -> Iterator[str]:

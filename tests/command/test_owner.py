@@ -181,6 +181,15 @@ def test_an_unreadable_cluster_never_reads_as_no_orphans(settled: Program) -> No
     assert (ended.code, ended.out) == (ExitCode.REGISTRY_UNAVAILABLE, "")
 
 
+def test_orphans_tell_of_a_peer_that_is_down(settled: Program) -> None:
+    """Once, on stdout; its log says why."""
+    dead = "http://127.0.0.1:1/eureka"
+    ended = give(settled, "orphans", "--eureka-url", f"{settled.playground.eureka_url},{dead}")
+    assert ended.code == ExitCode.ORPHANS_UNKNOWN
+    assert ended.sentence == f"{dead} could not be reached: an orphan that stands there alone is not in this list"
+    assert ended.out.splitlines()[-1] == "no orphan in what could be read"
+
+
 # --- adopt ------------------------------------------------------------------------------------------------------
 
 

@@ -142,9 +142,9 @@ def test_a_namespace_that_cannot_be_read_is_unknown_and_never_none() -> None:
     assert told(found) == [("10.0.0.8", Kind.NO_SYNCER, Fate.CANCEL), ("10.0.0.9", Kind.UNKNOWN, Fate.RENEW)]
     assert found.unknown == ("EurekaSyncers of web: 403: grant list",)
     assert found.code(detailed=True) is ExitCode.ORPHANS_UNKNOWN
-    assert found.summary == "1 orphan (1 to be cancelled) in what could be read; of 1 instances it is not known"
+    assert found.summary == "1 orphan (1 to be cancelled) in what could be read; of 1 instance it is not known"
     del world.registry.held[key(8)]
-    assert look(world).summary == "no orphan in what could be read; of 1 instances it is not known"
+    assert look(world).summary == "no orphan in what could be read; of 1 instance it is not known"
 
 
 @pytest.mark.parametrize("trouble", ["denied", "terminating"])
@@ -159,6 +159,20 @@ def test_while_no_syncer_can_be_listed_nothing_is_an_orphan(trouble: str) -> Non
     found = look(world)
     assert {(one.kind, one.fate) for one in found.found} == {(Kind.UNKNOWN, Fate.RENEW)}
     assert (len(found.unknown), found.code(detailed=False)) == (1, ExitCode.ORPHANS_UNKNOWN)
+
+
+def test_a_peer_that_is_away_is_told_and_leaves_the_list_open() -> None:
+    """What stands there alone was not seen: never "no orphans", and exit 34."""
+    world = settled()
+    world.registry.away = ("http://two/eureka", "http://three/eureka")
+    found = look(world)
+    assert found.unknown == (
+        "http://two/eureka, http://three/eureka could not be reached: an orphan that stands there alone is not in this "
+        "list",
+    )
+    assert (found.summary, found.code(detailed=True)) == ("no orphan in what could be read", ExitCode.ORPHANS_UNKNOWN)
+    world.registry.put(stored(instance(8, ref=GONE)))
+    assert look(world).summary == "1 orphan (1 to be cancelled) in what could be read"
 
 
 def test_another_clusters_instances_are_listed_and_stop_run() -> None:
