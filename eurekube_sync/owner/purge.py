@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from eurekube_sync.conduct import Policy, policy_of
 from eurekube_sync.errors import ClusterError
 from eurekube_sync.model import Cause, ObservedInstance, SyncerObject, Unknown
 from eurekube_sync.owner.moves import Affected, duration_of
@@ -40,14 +41,27 @@ class Purge:
         return whose(self.ownership, self.scope)
 
     @property
-    def warning(self) -> str | None:
-        """What may undo it."""
-        if self.renewed_ago is None or self.renewed_ago >= _LATELY:
-            return None
-        return (
-            f"they were renewed {self.renewed_ago:.0f} s ago: a `run` that still goes on registers them again, so stop "
-            "it first"
-        )
+    def cautions(self) -> tuple[str, ...]:
+        """What a person should know before: how much of it `run` would never cancel, and what may undo it."""
+        return (*self._policies, *self._renewed)
+
+    @property
+    def _policies(self) -> Iterator[str]:
+        """A purge is a person's order to take out all that is ours; a policy tells `run` what to do by itself."""
+        counts = Counter(policy_of(one.metadata) for one in self.standing)
+        kept = [(counts[policy], policy) for policy in (Policy.UPSERT_ONLY, Policy.CREATE_ONLY) if counts[policy]]
+        if kept:
+            shown = " and ".join(f"{number} with policy {policy}" for number, policy in kept)
+            are = "is" if kept[0][0] == 1 else "are"
+            yield f"among them {are} {shown}: `run` would never cancel these, a purge does"
+
+    @property
+    def _renewed(self) -> Iterator[str]:
+        if self.renewed_ago is not None and self.renewed_ago < _LATELY:
+            yield (
+                f"they were renewed {self.renewed_ago:.0f} s ago: a `run` that still goes on registers them again, so "
+                "stop it first"
+            )
 
 
 def look_before_purge(world: OwnerWorld, *, owner: str, cluster: str | None, scope: Scope) -> Purge:
@@ -62,33 +76,47 @@ def look_before_purge(world: OwnerWorld, *, owner: str, cluster: str | None, sco
 
 def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
     """Cancels all of it, on every peer; then lets go the finalizers of syncers that are being deleted."""
-    warning = (found.warning,) if found.warning else ()
     if dry_run:
-        affected = [
-            Affected(instance=one, target=None, syncer=syncer_of(one), why="all of ours goes") for one in found.standing
-        ]
-        summary = f"dry run: {len(affected)} to cancel of {found.whose}"
-        return OwnerReport(
-            command="owner purge",
-            dry_run=True,
-            summary=summary,
-            affected=tuple(affected),
-            sentences=(*warning, *_elsewhere(found)),
-        )
-    affected = world.transfer.cancel(found.standing, found.ownership, "all of ours goes")
+        return _dry_run(world, found)
+    affected = world.transfer.cancel(found.standing, found.ownership, _why)
     finalizers: tuple[str, ...] = ()
     errors: tuple[ClusterError, ...] = ()
     if world.cluster is not None and not any(one.failed for one in affected):
         finalizers, errors = _let_go(world, world.cluster, found)
-    nothing = f"nothing to purge: no instance is of {found.whose}"
     return OwnerReport(
         command="owner purge",
         dry_run=False,
-        summary=counted(affected, "cancelled") if affected else nothing,
+        summary=counted(affected, "cancelled") if affected else _nothing(found),
         affected=tuple(affected),
-        sentences=(*troubles(affected), *warning, *_elsewhere(found), *finalizers),
+        sentences=(*troubles(affected), *found.cautions, *_elsewhere(found), *finalizers),
         errors=errors,
     )
+
+
+def _dry_run(world: OwnerWorld, found: Purge) -> OwnerReport:
+    finalizers: tuple[str, ...] = ()
+    if world.cluster is not None:
+        deletions = _deletions(world.cluster, found)
+        would = f"it would take our finalizer off {_syncers(len(deletions.ready))} being deleted"
+        finalizers = (*deletions.sentences, *([would] if deletions.ready else []))
+    return OwnerReport(
+        command="owner purge",
+        dry_run=True,
+        summary=f"dry run: {len(found.standing)} to cancel of {found.whose}" if found.standing else _nothing(found),
+        affected=tuple(
+            Affected(instance=one, target=None, syncer=syncer_of(one), why=_why(one)) for one in found.standing
+        ),
+        sentences=(*found.cautions, *_elsewhere(found), *finalizers),
+    )
+
+
+def _why(instance: ObservedInstance) -> str:
+    policy = policy_of(instance.metadata)
+    return "all of ours goes" if policy is Policy.SYNC else f"all of ours goes, policy {policy} too"
+
+
+def _nothing(found: Purge) -> str:
+    return f"nothing to purge: no instance is of {found.whose}"
 
 
 def _elsewhere(found: Purge) -> tuple[str, ...]:
@@ -109,13 +137,25 @@ def _renewed_ago(world: OwnerWorld, standing: Sequence[ObservedInstance]) -> flo
     return None if newest is None else max(0.0, world.clock.now() - newest)
 
 
-def _let_go(world: OwnerWorld, cluster: Cluster, found: Purge) -> tuple[tuple[str, ...], tuple[ClusterError, ...]]:
-    """Takes our finalizer off syncers that are being deleted and of which nothing stands, whoever registered it."""
+# --- Syncers that wait for their instances to go ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Deletions:
+    """Syncers that are being deleted, and wait for nothing but our finalizer."""
+
+    ready: tuple[SyncerObject, ...] = ()
+    sentences: tuple[str, ...] = ()
+    """Of those that are not ready, and why."""
+
+
+def _deletions(cluster: Cluster, found: Purge) -> _Deletions:
+    """Those of which nothing stands when all of `found` is gone, whoever registered it."""
     syncers = read_syncers(cluster, found.scope)
     sources = [syncers.elsewhere, *syncers.by_namespace.values()]
     unread = next((one for one in sources if isinstance(one, Unknown) and one.cause is not Cause.NOT_READ), None)
     if unread is not None:
-        return (f"finalizers were left: {unread.message}",), ()
+        return _Deletions(sentences=(f"finalizers are left: {unread.message}",))
     carrying = [
         syncer
         for source in sources
@@ -125,12 +165,24 @@ def _let_go(world: OwnerWorld, cluster: Cluster, found: Purge) -> tuple[tuple[st
     ]
     gone = {one.key for one in found.standing}
     kept = {syncer_of(one) for one in found.listed if one.key not in gone and OWNER in one.metadata}
-    deleting = [syncer for syncer in carrying if syncer.deleted is not None and syncer.ref not in kept]
+    deleting = tuple(syncer for syncer in carrying if syncer.deleted is not None and syncer.ref not in kept)
     living = sum(syncer.deleted is None for syncer in carrying)
-    sentences = [f"{living} syncers still carry our finalizer: delete them, and purge once more"] if living else []
+    sentences = []
+    if living:
+        what, it = ("carries", "it") if living == 1 else ("carry", "them")
+        sentences.append(f"{_syncers(living)} still {what} our finalizer: delete {it}, and purge once more")
     if deleting and found.renewed_ago is not None and found.renewed_ago < _CACHE:
-        why = "Eureka's list may still hide an instance: purge once more in a minute"
-        return (*sentences, f"the finalizers of {len(deleting)} deleted syncers were left: {why}"), ()
+        sentences.append(
+            f"our finalizer is left on {_syncers(len(deleting))} being deleted: Eureka's list may still hide an "
+            "instance; purge once more in a minute"
+        )
+        deleting = ()
+    return _Deletions(ready=deleting, sentences=tuple(sentences))
+
+
+def _let_go(world: OwnerWorld, cluster: Cluster, found: Purge) -> tuple[tuple[str, ...], tuple[ClusterError, ...]]:
+    """Takes our finalizer off; what to say of it, and the writes that failed."""
+    deletions = _deletions(cluster, found)
 
     def let_go(syncer: SyncerObject) -> ClusterError | None:
         try:
@@ -139,6 +191,11 @@ def _let_go(world: OwnerWorld, cluster: Cluster, found: Purge) -> tuple[tuple[st
             return error
         return None
 
-    errors = tuple(error for error in world.workers.each(let_go, deleting) if error)
-    off = len(deleting) - len(errors)
-    return (*sentences, *([f"the finalizers of {off} deleted syncers were taken off"] if off else [])), errors
+    errors = tuple(error for error in world.workers.each(let_go, deletions.ready) if error)
+    off = len(deletions.ready) - len(errors)
+    done = f"our finalizer was taken off {_syncers(off)} being deleted"
+    return (*deletions.sentences, *([done] if off else [])), errors
+
+
+def _syncers(number: int) -> str:
+    return "1 syncer" if number == 1 else f"{number} syncers"

@@ -87,11 +87,13 @@ class Transfer:
             done += self.workers.each(self._finish, added)
         return done
 
-    def cancel(self, instances: Sequence[ObservedInstance], ownership: Ownership, why: str) -> list[Affected]:
-        """Takes ours out, on every peer."""
+    def cancel(
+        self, instances: Sequence[ObservedInstance], ownership: Ownership, why: Callable[[ObservedInstance], str]
+    ) -> list[Affected]:
+        """Takes ours out, on every peer; `why` of each."""
 
         def cancel(instance: ObservedInstance) -> Affected:
-            move = Move(source=instance, target=instance.key, expects={}, put={}, why=why)
+            move = Move(source=instance, target=instance.key, expects={}, put={}, why=why(instance))
             if self.clock.stopping():
                 return _affected(move, Result.NOT_TRIED, _STOPPED, target=None)
             try:

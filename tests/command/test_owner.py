@@ -467,10 +467,12 @@ def test_a_purge_lets_go_what_is_being_deleted(ours: Program) -> None:
     ours.playground.delete("EurekaSyncer", "rating", "rating")
     ended = give(ours, "owner", "purge", "--yes")
     assert ended.code == ExitCode.OK
-    assert "the finalizers of 1 deleted syncers were left: Eureka's list may still hide an instance" in ended.out
+    assert "our finalizer is left on 1 syncer being deleted: Eureka's list may still hide an instance" in ended.out
     time.sleep(0.1)
+    ended = give(ours, "owner", "purge", "--dry-run")
+    assert "it would take our finalizer off 1 syncer being deleted" in ended.out
     ended = give(ours, "owner", "purge", "--yes")
-    assert "the finalizers of 1 deleted syncers were taken off" in ended.out
+    assert "our finalizer was taken off 1 syncer being deleted" in ended.out
     status, _ = ours.playground.kubernetes.call("GET", "/apis/eurekube.io/v1/namespaces/rating/eurekasyncers/rating")
     assert status == 404
 

@@ -74,8 +74,8 @@ def _confirmed(found: Purge) -> bool:
         click.echo(f"  {one.key} {one.status}", err=True)
     if number > _NAMED:
         click.echo(f"  and {number - _NAMED} more", err=True)
-    if found.warning:
-        click.echo(f"! {found.warning}", err=True)
+    for caution in found.cautions:
+        click.echo(f"! {caution}", err=True)
     what = "the one instance" if number == 1 else f"all {number} instances"
     try:
         with ended_by_signals():

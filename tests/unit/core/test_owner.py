@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from eurekube_sync.conduct import POLICY, Policy
 from eurekube_sync.errors import (
     ClusterDenied,
     ConfigurationError,
@@ -932,6 +933,51 @@ def test_a_purge_that_is_killed_or_fails_anywhere_is_finished_by_the_next(troubl
             assert not broken, (number, when)
 
 
+def policied(*policies: Policy | None) -> FakeWorld:
+    """An instance of each, which were renewed long ago."""
+    world = base()
+    for number, policy in enumerate(policies, start=1):
+        one = stored(instance(number))
+        mark = {POLICY: policy.value} if policy else {}
+        world.registry.put(replace(one, metadata={**one.metadata, **mark}))
+    world.later(600)
+    return world
+
+
+def test_a_purge_takes_every_policys_instances_and_says_how_many_run_would_keep() -> None:
+    """It is a person's order; told in the question, the dry run and the report, with each instance's policy."""
+    world = policied(None, Policy.UPSERT_ONLY, Policy.UPSERT_ONLY, Policy.CREATE_ONLY)
+    said = (
+        "among them are 2 with policy UpsertOnly and 1 with policy CreateOnly: `run` would never cancel these, a purge "
+        "does"
+    )
+    planned = purged(world, alone=True, dry_run=True)
+    assert planned.sentences == (said,)
+    assert [one.why for one in planned.affected] == [
+        "all of ours goes",
+        "all of ours goes, policy UpsertOnly too",
+        "all of ours goes, policy UpsertOnly too",
+        "all of ours goes, policy CreateOnly too",
+    ]
+    found = look_before_purge(owner_world(world), owner=OWNER, cluster=None, scope=Scope())
+    assert found.cautions == (said,)
+    report = purge(owner_world(world, alone=True), found, dry_run=False)
+    assert (report.code, report.summary, report.sentences) == (ExitCode.OK, "4 cancelled", (said,))
+    assert set(world.registry.held) == {foreign().key}
+    one = purged(policied(Policy.CREATE_ONLY), alone=True).sentences
+    assert one == ("among them is 1 with policy CreateOnly: `run` would never cancel these, a purge does",)
+
+
+@pytest.mark.parametrize("command", [release, rename])
+def test_a_policy_goes_along_where_an_instance_stays(command: Callable[[FakeWorld], OwnerReport]) -> None:
+    """Whoever has it next is held to it."""
+    world = policied(None, Policy.UPSERT_ONLY)
+    command(world)
+    after = {one.ip_addr: one.metadata for one in world.registry.held.values()}
+    assert after["10.0.0.2"][POLICY] == "UpsertOnly"
+    assert POLICY not in after["10.0.0.1"]
+
+
 def test_a_purge_says_that_a_run_would_bring_them_back() -> None:
     """They were renewed lately."""
     world = two_of_ours()
@@ -970,13 +1016,18 @@ def deleted() -> FakeWorld:
 
 
 def test_a_purge_lets_go_the_finalizers_of_deleted_syncers() -> None:
-    """Of those of which nothing stands; the living ones are counted."""
+    """Of those of which nothing stands; the living ones are counted. A dry run tells which it would let go."""
     world = deleted()
+    assert purged(world, dry_run=True).sentences == (
+        "1 syncer still carries our finalizer: delete it, and purge once more",
+        "it would take our finalizer off 1 syncer being deleted",
+    )
+    assert world.cluster.syncers[REF].finalizers == (CLEANUP_FINALIZER,)
     report = purged(world)
     assert report.code is ExitCode.OK
     assert report.sentences == (
-        "1 syncers still carry our finalizer: delete them, and purge once more",
-        "the finalizers of 1 deleted syncers were taken off",
+        "1 syncer still carries our finalizer: delete it, and purge once more",
+        "our finalizer was taken off 1 syncer being deleted",
     )
     assert set(world.cluster.syncers) == {SyncerRef(NS, "living")}
 
@@ -985,7 +1036,7 @@ def test_a_finalizer_stays_while_an_instance_may_stand() -> None:
     """Another owner's of this syncer; or one that Eureka's list may still hide; or one whose cancel failed."""
     world = deleted()
     world.registry.put(replace(of_cluster(CLUSTER, 9, owner="second")))
-    assert purged(world).sentences == ("1 syncers still carry our finalizer: delete them, and purge once more",)
+    assert purged(world).sentences == ("1 syncer still carries our finalizer: delete it, and purge once more",)
     assert REF in world.cluster.syncers
     world = deleted()
     world.registry._renew(key(1))
@@ -1002,7 +1053,7 @@ def test_a_cluster_that_fails_keeps_its_finalizers_and_is_told() -> None:
     world = deleted()
     world.cluster.unknown[("syncers", "*")] = DENIED
     report = purged(world)
-    assert report.sentences == ("finalizers were left: 403: grant list",)
+    assert report.sentences == ("finalizers are left: 403: grant list",)
     world = deleted()
     world.cluster.refuse["remove_finalizer"] = ClusterDenied("403: grant patch")
     report = purged(world)
