@@ -254,7 +254,7 @@ class BatchingRegistry:
         return Batching(on=True, why=f"Renewals go {where} in batches of {SIZE}: {because}.")
 
     def _tell(self, found: Batching) -> None:
-        if self._told is None or self._told != found:
+        if self._told != found and not self._dry_run:  # the report of a dry run says it
             level = logging.WARNING if self._required and not found.on else logging.INFO
             _log.log(level, "%s", found.why)
         self._told = found

@@ -27,6 +27,7 @@ def test_a_dry_run_shows_which_way_it_is_and_writes_nothing(settled: Program) ->
     assert (
         "Renewals go to the Eureka server in batches of 250: all replicas that the servers name are known." in ended.out
     )
+    assert "batches" not in ended.err, "once is enough"
     assert ended.eureka == {"GET": 2}
     found = json.loads(settled.run("--dry-run", "--eureka-batch", "on", "-o", "json").out)["eurekaBatch"]
     assert found == {

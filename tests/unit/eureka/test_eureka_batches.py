@@ -245,10 +245,12 @@ class TestTheQuestion:
         site.servers[0].answers[BATCH] = Response(status=403, body=b"{}")
         assert "/eureka/peerreplication/**" in site.why()
 
-    def test_a_dry_run_asks_and_writes_nothing(self) -> None:
-        """Not even a heartbeat for what does not exist."""
+    def test_a_dry_run_asks_and_writes_nothing(self, caplog: pytest.LogCaptureFixture) -> None:
+        """Not even a heartbeat for what does not exist; its report says which way it is, and so the log does not."""
+        caplog.set_level(logging.INFO)
         site = Site(2, dry_run=True).listed()
         assert site.registry.batching().on
+        assert not caplog.messages
         assert site.registry.batches() is None
         assert {call.method for server in site.servers for call in server.calls} == {"GET"}
 
