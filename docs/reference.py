@@ -108,13 +108,14 @@ def _bounds(field: Schema) -> str:
         found.append(f"{least}..{most}")
     elif least is not None:
         found.append(f"at least {least}")
-    for unit, low, high in (
-        ("characters", "minLength", "maxLength"),
-        ("entries", "minItems", "maxItems"),
-        ("entries", "minProperties", "maxProperties"),
+    for one, many, low, high in (
+        ("character", "characters", "minLength", "maxLength"),
+        ("entry", "entries", "minItems", "maxItems"),
+        ("entry", "entries", "minProperties", "maxProperties"),
     ):
         if field.get(high):
-            found.append(f"{field[low]} to {field[high]} {unit}" if low in field else f"at most {field[high]} {unit}")
+            of = one if field[high] == 1 else many
+            found.append(f"{field[low]} to {field[high]} {of}" if low in field else f"at most {field[high]} {of}")
     if "pattern" in field:
         found.append("a pattern")
     values = field.get("additionalProperties") or (field["items"] if _is_plain_list(field) else None)

@@ -23,6 +23,7 @@ from eurekube_sync.approval import Approval, released_by
 from eurekube_sync.model import Condition, ConditionStatus, InstanceKey, InstanceStatus, SyncerRef
 from eurekube_sync.observed import Observed
 from eurekube_sync.plan import Plan, renewal_of, sorted_plan, withdrawal_id
+from eurekube_sync.wording import counted, one_or_more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,17 +224,19 @@ def _too_much(scales: _Scales, withdrawals: Collection[Withdrawal], limits: Brak
     loss = _loss(withdrawals, scales.unread, scales.replacing)
     now = Counter(key.app for key in scales.stands)
     total, apps = now.total(), len(now)
+    standing = counted(total, "UP instance")
     emptied = _emptied(loss, now, scales.gained)
     if loss.unexplained > limits.loss_floor and loss.unexplained * 100 > limits.loss_percent * total:
-        return f"{loss.unexplained} of {total} UP instances would go, more than {limits.loss_percent:g} %"
+        return f"{loss.unexplained} of {standing} would go, more than {limits.loss_percent:g} %"
     if loss.net.total() > limits.loss_ceiling:
-        return f"{loss.net.total()} of {total} UP instances would go, more than {limits.loss_ceiling:g}"
+        return f"{loss.net.total()} of {standing} would go, more than {limits.loss_ceiling:g}"
     if len(emptied) > max(limits.apps_floor, apps * limits.apps_percent / 100):
-        return f"{len(emptied)} of {apps} apps would lose their last UP instance"
+        their = one_or_more(len(emptied), "its", "their")
+        return f"{len(emptied)} of {counted(apps, 'app')} would lose {their} last UP instance"
     # One syncer that a person deletes may be all there is; nothing else may take the last instance of everything.
     asked_for = all(grounds_of(one) is Grounds.SYNCER_DELETED for one in withdrawals)
     if emptied and len(emptied) == apps and not asked_for and not _renamed(withdrawals, scales.plan):
-        return f"all that we own would go: {total} UP {'instance' if total == 1 else 'instances'}"
+        return f"all that we own would go: {standing}"
     return None
 
 
@@ -268,7 +271,7 @@ def _over_their_own(
         gained = Counter(action.key.app for action in actions[syncer] if brings_up(action))
         loss = _loss(own[syncer], unread, gained).unexplained
         if loss * 100 > limit * stands:
-            why = f"{loss} of {stands} UP instances of {syncer} would go, more than its {limit} %"
+            why = f"{loss} of {counted(stands, 'UP instance')} of {syncer} would go, more than its {limit} %"
             reason = HoldReason.MAX_REMOVAL_PERCENT
             holds.append(Hold(reason=reason, why=why, withdrawals=tuple(own[syncer]), syncer=syncer))
     return holds
@@ -300,7 +303,7 @@ def _unconfirmed(scales: _Scales, withdrawals: Collection[Withdrawal], observed:
     for syncer, own in sorted(waiting.items()):
         held = tuple(one for one in own if one.key.app in apps)
         names = sorted({one.key.app for one in held})
-        shown = f"{names[0]} and {len(names) - 1} more apps" if len(names) > 1 else f"app {''.join(names)}"
+        shown = f"{names[0]} and {counted(len(names) - 1, 'more app')}" if len(names) > 1 else f"app {''.join(names)}"
         why = f"{shown} would go to nothing; a pass at least {brake.limits.confirm_after:g} s later has to see the same"
         if any(grounds_of(one) is Grounds.ORPHANED for one in own):
             why += f", {_SAME_PROCESS}"
@@ -338,10 +341,8 @@ def _mark(withdrawals: Iterable[Withdrawal]) -> str:
 def condition_message(hold: Hold, count: int, plan_id: str) -> str:
     """What `RemovalHeld` says to a syncer of which a hold has this many withdrawals."""
     mark = f"removal {hold.mark}: " if hold.mark else ""
-    return (
-        f"{mark}{count} of its removals are held, they stay and are renewed: {hold.why}; "
-        f"to release them: eurekube-sync run --approve {plan_id}"
-    )
+    held = one_or_more(count, "is held, it stays and is renewed", "are held, they stay and are renewed")
+    return f"{mark}{count} of its removals {held}: {hold.why}; to release them: eurekube-sync run --approve {plan_id}"
 
 
 def awaited_mark(condition: Condition | None) -> str | None:

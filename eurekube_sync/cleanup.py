@@ -13,6 +13,7 @@ from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcomes
 from eurekube_sync.ownership import syncer_of
 from eurekube_sync.plan import Plan
+from eurekube_sync.wording import counted, one_or_more
 
 
 def waits_for(
@@ -35,7 +36,8 @@ def waits_for(
     observed = registry.data
     if left := still_there(claim, observed, outcomes, wanted_by, marked):
         why = _why_left(left[0], plan, outcomes)
-        return f"{len(left)} instances are still to go, such as {left[0]}: {why}"
+        still = one_or_more(len(left), "is still to go,", "are still to go, such as")
+        return f"{counted(len(left), 'instance')} {still} {left[0]}: {why}"
     if observed.listed.get(claim.syncer.ref):
         return "Eureka's cached list still shows its instances"
     if now - deleted < cache_seconds:

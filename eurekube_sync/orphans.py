@@ -28,6 +28,7 @@ from eurekube_sync.model import (
 from eurekube_sync.ownership import CLUSTER, SYNCER, Ownership, syncer_of
 from eurekube_sync.ports import Registry
 from eurekube_sync.reconcile import PassReport, PassSettings, World, reconcile
+from eurekube_sync.wording import counted
 
 
 class Kind(StrEnum):
@@ -87,9 +88,9 @@ class Orphans:
         fates = [(sum(one.fate is fate for one in self.found if one.kind is not Kind.UNKNOWN), fate) for fate in Fate]
         shown = ", ".join(f"{number} {_IN_WORDS[fate]}" for number, fate in fates if number)
         if not self.unknown:
-            return f"{_orphans(known)}: {shown}" if known else "no orphans"
-        seen = f"{_orphans(known)} ({shown})" if known else "no orphan"
-        open_ = f"; of {undecided} instance{'s' if undecided > 1 else ''} it is not known" if undecided else ""
+            return f"{counted(known, 'orphan')}: {shown}" if known else "no orphans"
+        seen = f"{counted(known, 'orphan')} ({shown})" if known else "no orphan"
+        open_ = f"; of {counted(undecided, 'instance')} it is not known" if undecided else ""
         return f"{seen} in what could be read{open_}"
 
 
@@ -256,7 +257,3 @@ def _unread(syncers: Listed[SyncerObject]) -> Iterator[str]:
             yield f"EurekaSyncers of {name}: {source.message}"
     if isinstance(syncers.elsewhere, Unknown) and syncers.elsewhere.cause is not Cause.NOT_READ:
         yield f"EurekaSyncers: {syncers.elsewhere.message}"
-
-
-def _orphans(number: int) -> str:
-    return "1 orphan" if number == 1 else f"{number} orphans"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from eurekube_sync.observed import Observed
 from eurekube_sync.ownership import OWNER
+from eurekube_sync.wording import counted
 
 EXPECTED_INTERVAL = 30.0
 """Seconds: `expectedClientRenewalIntervalSeconds`."""
@@ -98,8 +99,8 @@ def sentences(found: Headroom) -> Iterator[str]:
     if found.blocks_eviction:
         yield (
             f"self-preservation: renewed every {found.interval:g}s, our {found.share:.0%} of the registry keep Eureka "
-            f"at {found.renewals:g} renewals a minute, not above its threshold of {found.threshold}: nobody is ever "
-            f"evicted. Renew every {EXPECTED_INTERVAL:g}s."
+            f"at {counted(found.renewals, 'renewal')} a minute, not above its threshold of {found.threshold}: nobody "
+            f"is ever evicted. Renew every {EXPECTED_INTERVAL:g}s."
         )
     if found.masks_failures:
         yield (
@@ -108,7 +109,8 @@ def sentences(found: Headroom) -> Iterator[str]:
             f"{EXPECTED_INTERVAL:g}s."
         )
     if found.stop_protects:
+        all_of_them = counted(found.ours + found.others, "instance")
         yield (
-            f"self-preservation: we hold {found.share:.0%} of Eureka's {found.ours + found.others} instances, so if we "
+            f"self-preservation: we hold {found.share:.0%} of Eureka's {all_of_them}, so if we "
             "stop, the server evicts nobody until we are back"
         )

@@ -32,6 +32,7 @@ from eurekube_sync.loop import Schedule, run_passes
 from eurekube_sync.reconcile import PassReport, PassSettings, reconcile
 from eurekube_sync.report.table import console_for
 from eurekube_sync.scope import Scope
+from eurekube_sync.wording import counted
 
 
 @click.command(short_help="Make Eureka equal to what the cluster says.")
@@ -132,9 +133,7 @@ def command(
         between = BetweenPasses(world, interval=passes.interval) if passes.number is None else None
         code = run_passes(one_pass, clock, schedule, tell, between)
     if not passes.many and not passes.dry_run and form.at_terminal:
-        console_for(sys.stdout).print(
-            f"leases lapse in {2 * leases.duration / 60:g} minutes unless something keeps running: run --daemon, or a "
-            "CronJob",
-            style="dim",
-        )
+        minutes = counted(2 * leases.duration / 60, "minute")
+        hint = f"leases lapse in {minutes} unless something keeps running: run --daemon, or a CronJob"
+        console_for(sys.stdout).print(hint, style="dim")
     return code

@@ -13,6 +13,7 @@ import yaml
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.manifests import Finding, Report, validate_paths
+from eurekube_sync.wording import counted
 
 
 @click.command(short_help="Check EurekaSyncers in files offline.")
@@ -48,10 +49,7 @@ def _line(finding: Finding) -> str:
 
 
 def _summary(report: Report) -> str:
-    def count(number: int, what: str) -> str:
-        return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-    verdict = "valid" if report.ok else count(report.errors, "error")
-    warnings = f", {count(report.warnings, 'warning')}" if report.warnings else ""
-    others = f", {count(report.others, 'other object')} passed over" if report.others else ""
-    return f"{verdict}{warnings}: {count(report.syncers, 'syncer')} in {count(report.files, 'file')}{others}"
+    verdict = "valid" if report.ok else counted(report.errors, "error")
+    warnings = f", {counted(report.warnings, 'warning')}" if report.warnings else ""
+    others = f", {counted(report.others, 'other object')} passed over" if report.others else ""
+    return f"{verdict}{warnings}: {counted(report.syncers, 'syncer')} in {counted(report.files, 'file')}{others}"

@@ -18,6 +18,7 @@ from eurekube_sync.eureka import wire
 from eurekube_sync.eureka.address import EurekaAddress
 from eurekube_sync.model import InstanceKey
 from eurekube_sync.ports import Dated
+from eurekube_sync.wording import counted
 
 _MOST_BYTES = 512 * 1024
 """Of one body: half of what nginx takes by default. 250 instances with little metadata are 160 kB."""
@@ -84,7 +85,7 @@ def decode_answers(body: bytes, *, items: int) -> tuple[int, ...]:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         raise RegistryUnusable("Eureka's answer to a batch is not of the known form.") from None
     if len(replies) != items:
-        raise RegistryUnusable(f"Eureka answered a batch of {items} items with {len(replies)}.")
+        raise RegistryUnusable(f"Eureka answered a batch of {counted(items, 'item')} with {len(replies)}.")
     return tuple(reply.status_code for reply in replies)
 
 

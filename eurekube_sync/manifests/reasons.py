@@ -10,6 +10,7 @@ from typing import Any
 
 from eurekube_sync.manifests.findings import Path
 from eurekube_sync.manifests.structural import Violation
+from eurekube_sync.wording import counted, one_or_more
 
 Fault = tuple[Path, str]
 """A path and its reason."""
@@ -109,7 +110,8 @@ def _reason(error: Violation, schema: Mapping[str, Any]) -> str:
         case "maxLength":
             return f"{value} is longer than {limit} characters"
         case "maxItems" | "maxProperties":
-            return f"has {len(error.value)} entries, at most {limit} are allowed"
+            are = one_or_more(limit, "is", "are")
+            return f"has {counted(len(error.value), 'entry', 'entries')}, at most {limit} {are} allowed"
         case "minimum":
             return f"{value} is less than {limit}"
         case "maximum":

@@ -12,6 +12,7 @@ from eurekube_sync.model import Cause, Complete, SyncerRef, Unknown
 from eurekube_sync.outcome import Outcome, Result
 from eurekube_sync.reconcile import PassReport
 from eurekube_sync.view import unread
+from eurekube_sync.wording import counted, one_or_more
 
 _MOST_SENTENCES = 20
 
@@ -88,10 +89,8 @@ def _sentences(report: PassReport) -> Iterator[str]:
     yield from _of_sources(report)
     yield from _of_approval(report)
     if report.held:
-        yield (
-            f"held: {_removals(len(report.held.withdrawals))}, {report.held.reason}. "
-            f"They stay and are renewed. If it is right: run --approve {report.held.plan_id}"
-        )
+        held = _held(len(report.held.withdrawals), report.held.reason)
+        yield f"held: {held}. If it is right: run --approve {report.held.plan_id}"
     yield from _of_syncers(report)
     if report.cut_short:
         left = sum(o.detail == _ENDED for o in report.outcomes.failures)
@@ -114,8 +113,10 @@ def _of_keepalive(report: PassReport) -> Iterator[str]:
         yield "nothing in Eureka bears this owner and cluster: is --owner right?"
 
 
-def _removals(count: int) -> str:
-    return "1 removal waits" if count == 1 else f"{count} removals wait"
+def _held(count: int, reason: str) -> str:
+    if count == 1:
+        return f"1 removal waits, {reason}. It stays and is renewed"
+    return f"{count} removals wait, {reason}. They stay and are renewed"
 
 
 def _of_approval(report: PassReport) -> Iterator[str]:
@@ -127,8 +128,9 @@ def _of_approval(report: PassReport) -> Iterator[str]:
     elif not report.released:
         yield f"--approve {report.approved}: no such set of removals is planned now; nothing was released"
     elif isinstance(report.approved, SavedDryRun):
-        count = len(report.approved.removals)
-        yield f"--approve {report.approved}: {len(report.released)} of its {count} removals are planned now"
+        removals = counted(len(report.approved.removals), "removal")
+        are = one_or_more(len(report.released), "is", "are")
+        yield f"--approve {report.approved}: {len(report.released)} of its {removals} {are} planned now"
 
 
 _ENDED = "the pass ended before"

@@ -87,12 +87,12 @@ def test_it_stays_while_the_list_still_shows_an_instance() -> None:
 
 def test_it_stays_when_a_delete_failed() -> None:
     """Every id must have answered, also one that no list shows."""
-    assert waits(failed(CANCEL)) == f"1 instances are still to go, such as {key()}: Eureka did not answer"
+    assert waits(failed(CANCEL)) == f"1 instance is still to go, {key()}: Eureka did not answer"
 
 
 def test_it_stays_when_a_delete_was_not_tried() -> None:
     """An id without an outcome did not answer."""
-    assert waits() == f"1 instances are still to go, such as {key()}: not tried"
+    assert waits() == f"1 instance is still to go, {key()}: not tried"
 
 
 def test_it_stays_while_the_brake_holds_the_cancel() -> None:

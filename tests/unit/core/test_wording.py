@@ -1,0 +1,27 @@
+"""Numbers in sentences."""
+
+from __future__ import annotations
+
+import pytest
+
+from eurekube_sync.wording import counted, one_or_more
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0, "0 instances"), (1, "1 instance"), (2, "2 instances"), (1.0, "1 instance"), (1.5, "1.5 instances")],
+)
+def test_one_is_one_and_everything_else_is_many(number: float, words: str) -> None:
+    """None is many, too."""
+    assert counted(number, "instance") == words
+
+
+def test_a_noun_may_have_a_plural_of_its_own() -> None:
+    """And a verb goes with the number."""
+    assert (counted(1, "entry", "entries"), counted(2, "entry", "entries")) == ("1 entry", "2 entries")
+    assert (one_or_more(1, "is", "are"), one_or_more(3, "is", "are")) == ("is", "are")
+
+
+def test_no_number_is_written_in_exponents() -> None:
+    """However many there are."""
+    assert counted(12_345_678, "instance") == "12345678 instances"
