@@ -432,6 +432,15 @@ class TestMetadata:
         expected = {"keep": "1", "change": "2", "empty": "", "new": "3"}
         assert eureka.instance(app, instance_id)["metadata"] == expected
 
+    def test_a_post_drops_metadata_that_was_added(self, eureka: EurekaSubject, app: str) -> None:
+        """A renew leaves it alone; a POST is the whole instance, and keeps nothing of what stood."""
+        instance_id = register(eureka, app, metadata={"ours": "1"})
+        eureka.put(f"/apps/{app}/{instance_id}/metadata", added="2", ours="3")
+        assert eureka.put(f"/apps/{app}/{instance_id}").status_code == 200
+        assert eureka.instance(app, instance_id)["metadata"] == {"ours": "3", "added": "2"}
+        register(eureka, app, metadata={"ours": "1"})
+        assert eureka.instance(app, instance_id)["metadata"] == {"ours": "1"}
+
     def test_metadata_needs_an_instance(self, eureka: EurekaSubject, app: str) -> None:
         """`PUT metadata` on nothing is a 404."""
         assert eureka.put(f"/apps/{app}/nobody/metadata", a="b").status_code == 404

@@ -156,6 +156,58 @@ def test_whatever_is_accepted_comes_back_in_xml(eureka: EurekaSubject, client: E
             client.cancel(key)
 
 
+AS_IT_IS = ("xml", "XML", "xml-a", "xmlns", "xmlns.a", "entry", "metadata", "a..b", "a-", "\u00e9", "\ud55c", "a\u00b7")
+MEANT_OTHERWISE = ("class", "instanceId")
+OTHER_NAMES = {
+    "a b": "a_.0020b",
+    "1a": "_.0031a",
+    ".a": "_.002ea",
+    "-a": "_.002da",
+    "a/b": "a_.002fb",
+    "a@b": "a_.0040b",
+    "#text": "_.0023text",
+    "@a": "_.0040a",
+    "a$b": "a_-b",
+    "$": "_-",
+    "a_b": "a__b",
+    "_": "__",
+}
+"""What XML makes of a key that JSON shows as it is: two readers of one registry find two keys."""
+BREAKING = ("k:v", "xmlns:a", "")
+"""What no namespace-aware parser reads, and with it all of `/apps`."""
+
+
+@pytest.mark.parametrize("key", [*AS_IT_IS, *MEANT_OTHERWISE, *OTHER_NAMES, *BREAKING, "xml:lang", "@class"])
+def test_what_becomes_of_a_metadata_key(eureka: EurekaSubject, key: str) -> None:
+    """As it is read in JSON and in XML; what is not the same in both, or is not read at all, no syncer may ask for."""
+    instance = {
+        "instanceId": "keys-0",
+        "app": "KEYS",
+        "hostName": "keys",
+        "ipAddr": "10.9.9.9",
+        "status": "UP",
+        "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+        "metadata": {key: "v", "other": "w"},
+    }
+    assert eureka.post("KEYS", instance).status_code == 204
+    try:
+        in_json = eureka.instance("KEYS", "keys-0")["metadata"]
+        body = eureka.get("/apps/KEYS/keys-0", Accept="application/xml").content
+    finally:
+        eureka.delete("/apps/KEYS/keys-0")
+    assert in_json == ({"other": "w"} if key == "@class" else {key: "v", "other": "w"})
+    if key in BREAKING:
+        with pytest.raises(ElementTree.ParseError):
+            ElementTree.fromstring(body)
+    else:
+        metadata = ElementTree.fromstring(body).find("metadata")
+        assert metadata is not None
+        names = {"xml:lang": "{http://www.w3.org/XML/1998/namespace}lang", "@class": "other", **OTHER_NAMES}
+        assert {child.tag for child in metadata} == {"other", names.get(key, key)}
+    plain = key in AS_IT_IS and key.isascii()
+    assert (accepted({"metadata": {key: "v"}}) is not None) == plain
+
+
 @pytest.mark.parametrize(
     "spec",
     [
@@ -166,6 +218,11 @@ def test_whatever_is_accepted_comes_back_in_xml(eureka: EurekaSubject, client: E
         {"metadata": {"a_b": "x"}},
         {"metadata": {"\u00e9": "x"}},
         {"metadata": {"class": "x"}},
+        {"metadata": {"instanceId": "x"}},
+        {"metadata": {"@class": "x"}},
+        {"metadata": {"xmlns:a": "x"}},
+        {"metadata": {"xml:lang": "x"}},
+        {"metadataFrom": [{"key": "k:v", "serviceLabel": "x"}]},
         {"metadata": {"a": "bell \x07"}},
         {"metadata": {"a": "\ufffe"}},
         {"metadata": {"a": "\ud800"}},

@@ -6,6 +6,7 @@ Follows `EurekaJacksonCodec` and Spring's `CloudJacksonJson`, oddities included,
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 from xml.sax.saxutils import escape
@@ -25,6 +26,14 @@ _DATA_CENTER_CLASSES = (_DATA_CENTER_CLASS, _AMAZON_CLASS, "com.netflix.appinfo.
 _DATA_CENTER_NAMES = ("Netflix", "Amazon", "MyOwn")
 _EMPTY_METADATA = {"@class": "java.util.Collections$EmptyMap"}
 
+_METADATA = "metadata"
+_NAME_STARTS = (
+    ":A-Z_a-z\xc0-\xd6\xd8-\xf6\xf8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f"
+    "\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd"
+)
+_NAME_CHARACTERS = re.compile(f"[-.0-9\xb7\u0300-\u036f\u203f\u2040{_NAME_STARTS}]")
+_NAME_START = re.compile(f"[{_NAME_STARTS}]")
+"""Of XML 1.0, productions 4 and 4a."""
 _XML_NAMES = {"overriddenStatus": "overriddenstatus"}
 
 _TEXTS_AFTER_METADATA = (
@@ -168,13 +177,26 @@ def _xml(name: str, value: object, indent: str) -> list[str]:
     if not isinstance(value, dict):
         return [f"{indent}<{name}>{escape(str(value))}</{name}>"]
     kept = {_XML_NAMES.get(str(key), str(key)): item for key, item in value.items()}
-    attributes = "".join(f' {key[1:]}="{escape(str(item))}"' for key, item in kept.items() if key.startswith("@"))
-    if "$" in kept:
+    # Of metadata only `@class` is none: every other key is one, whatever it begins with.
+    attributed = [key for key in kept if key == "@class" or (key.startswith("@") and name != _METADATA)]
+    attributes = "".join(f' {key[1:]}="{escape(str(kept[key]))}"' for key in attributed)
+    if "$" in kept and name != _METADATA:
         return [f"{indent}<{name}{attributes}>{escape(str(kept['$']))}</{name}>"]
-    inner = [line for key, item in kept.items() if not key.startswith("@") for line in _xml(key, item, indent + "  ")]
+    named = {_element_name(k) if name == _METADATA else k: item for k, item in kept.items() if k not in attributed}
+    inner = [line for key, item in named.items() for line in _xml(key, item, indent + "  ")]
     if not inner:
         return [f"{indent}<{name}{attributes}/>"]
     return [f"{indent}<{name}{attributes}>", *inner, f"{indent}</{name}>"]
+
+
+def _element_name(key: str) -> str:
+    """XStream's `XmlFriendlyNameCoder`: what cannot stand in a name is escaped, but for `:` and an empty one."""
+    escaped = {"_": "__", "$": "_-"}
+    shown = []
+    for number, char in enumerate(key):
+        allowed = _NAME_CHARACTERS if number else _NAME_START
+        shown.append(escaped.get(char) or (char if allowed.match(char) else f"_.{ord(char):04x}"))
+    return "".join(shown)
 
 
 def _skippable(value: object, *, last: bool) -> bool:
