@@ -71,10 +71,18 @@ def choose_port(service: Service, port: str | int | None) -> ServicePort | None:
     return by_number[0] if by_number else None
 
 
-def chosen_ports(services: Sequence[Service], port: str | int | None) -> tuple[tuple[Service, ServicePort], ...]:
-    """The Services that have the port, by name. Raises InvalidSyncer when none has it, or when it is ambiguous."""
+def chosen_ports(
+    services: Sequence[Service], port: str | int | None, *, field: str = "port", where: str = "its pods listen on"
+) -> tuple[tuple[Service, ServicePort], ...]:
+    """The Services that have the port, by name. Raises InvalidSyncer when none has it, or when it is ambiguous; `field`
+    of the spec asked for it, and `where` a number of its own would be, in words."""
     pairs = [(service, choose_port(service, port)) for service in sorted(services, key=lambda s: s.name)]
     chosen = tuple((service, found) for service, found in pairs if found is not None)
+    if not chosen and not any(service.ports for service in services):
+        names = ", ".join(service.name for service, _ in pairs[:5])
+        have = f"Service {names} has no ports" if len(pairs) == 1 else f"Services {names} have no ports"
+        lacking = "" if port is None else f", so none of the name {port!r}"
+        raise InvalidSyncer("NoSuchPort", f"{have}{lacking}: say in spec.{field} the number of the port that {where}")
     if not chosen:
         there = "; ".join(f"{service.name}: {_ports(service)}" for service, _ in pairs[:5])
         wanted = "port" if port is None else f"port {port!r}"

@@ -27,7 +27,7 @@ def serve_pods(
 ) -> Iterator[tuple[InstanceKey, Found] | Incomplete | Unplaced]:
     """What each pod comes to. Raises InvalidSyncer, SourceUnknown."""
     plain = None if spec.port is None and spec.secure_port is not None else chosen_ports(services, spec.port)
-    secure = None if spec.secure_port is None else chosen_ports(services, spec.secure_port)
+    secure = None if spec.secure_port is None else chosen_ports(services, spec.secure_port, field="securePort")
     chosen = {service.name: service for service, _ in [*(plain or ()), *(secure or ())]}
     apps = {service.name: builder.app_name(service) for service, _ in plain or secure or ()}
     if not any(catalog.slices_of(service) for service in chosen.values()):

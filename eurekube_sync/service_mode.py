@@ -72,11 +72,17 @@ def _chosen(spec: Syncer, services: Sequence[Service]) -> list[tuple[Service, Po
     candidates = addressed or named
     found = [(service, ports) for service in candidates if (ports := ports_of(service, spec)) is not None]
     if not found:
-        asked: list[str | int | None] = [port for port in (spec.port, spec.secure_port) if port is not None]
-        for port in asked or [None]:
-            chosen_ports(candidates, port)  # says which are there
+        fields: list[tuple[str, str | int | None]] = [("port", spec.port), ("securePort", spec.secure_port)]
+        for name, port in [(name, port) for name, port in fields if port] or fields[:1]:
+            chosen_ports(candidates, port, field=name, where=_where(spec, candidates))  # says which are there
         raise InvalidSyncer("NoSuchPort", f"no Service has both ports {spec.port!r} and {spec.secure_port!r}")
     return found
+
+
+def _where(spec: Syncer, services: Sequence[Service]) -> str:
+    """Whose a port is that no Service has, in words."""
+    host = spec.fixed_host or next((service.external_name for service in services if service.external_name), "")
+    return f"callers use at {host}" if host else "its pods listen on"
 
 
 def _behind(spec: Syncer, chosen: Sequence[tuple[Service, Ports]], catalog: Catalog) -> Mapping[str, _Behind]:

@@ -17,6 +17,7 @@ import yaml
 
 from eurekube_sync.admission import admit
 from eurekube_sync.brake import Brake, BrakeLimits, apply_brake
+from eurekube_sync.conduct import POLICY
 from eurekube_sync.desired import Claim, Desired, Frozen, Serving, claim_all
 from eurekube_sync.drain import Kind
 from eurekube_sync.instance import Naming
@@ -37,6 +38,7 @@ from eurekube_sync.plan import make_plan, warned
 from eurekube_sync.ports import Cluster, EndpointsSource
 from eurekube_sync.restraint import restrain
 from eurekube_sync.scope import Scope
+from eurekube_sync.syncer import CLEANUP_FINALIZER
 from eurekube_sync.view import read_cluster
 
 Json = dict[str, Any]
@@ -45,6 +47,7 @@ Send = Callable[[str, str, Json | None], Any]
 
 _TABLE = Path(__file__).parent / "fields.yaml"
 _OUR_MARKS = "eurekube."
+_OTHER = "other"
 _STANDARD: Json = {
     "syncers": {"rating": {}},
     "services": [{"metadata": {"name": "rating"}}],
@@ -69,10 +72,16 @@ class Row:
     instances: list[Json]
     leaving: list[str]
     eureka: list[str]
-    """What stands there: `rating 10.0.0.9:8080 UP`, by its syncer; `dc-1` for one of the data centre's, and
-    `dc-1 10.0.0.1:8080` for one that a pod registered itself."""
+    """What stands there: `rating 10.0.0.9:8080 UP`, by its syncer, also with a policy; `dc-1` for one of the data
+    centre's, and `dc-1 10.0.0.1:8080` for one that a pod registered itself."""
     plan: Mapping[str, list[str]] | None
     """What a pass would do, and what the brake holds; None where the row does not ask."""
+    deleted: list[str]
+    """Syncers that a person deletes; their finalizer holds them."""
+    elsewhere: bool
+    """Whether Services and pods are in the namespace `other`, not in the syncer's."""
+    allow: list[tuple[str, str]]
+    """--allow-namespace; `own` is the syncer's."""
     reasons: Mapping[str, str]
     """Why a syncer is not served, or not wholly, by its name."""
     message: str
@@ -95,7 +104,7 @@ def _row(item: Json) -> Row:
         given["syncers"] = {"rating": item["spec"]}
     reason = item.get("reason", {})
     known = {"field", "name", "spec", "source", "instances", "leaving", "reason", "message", *_STANDARD}
-    known |= {"eureka", "plan"}
+    known |= {"eureka", "plan", "deleted", "in", "allow"}
     assert set(item) <= known, f"{item['name']}: unknown {set(item) - known}"
     return Row(
         field=item["field"],
@@ -106,14 +115,20 @@ def _row(item: Json) -> Row:
         leaving=item.get("leaving", []),
         eureka=item.get("eureka", []),
         plan=item.get("plan"),
+        deleted=item.get("deleted", []),
+        elsewhere=item.get("in") == _OTHER,
+        allow=[(pair.split(":")[0], pair.split(":")[1]) for pair in item.get("allow", [])],
         reasons={"rating": reason} if isinstance(reason, str) else reason,
         message=item.get("message", ""),
     )
 
 
 def create(row: Row, send: Send, namespace: str) -> None:
-    """Puts the row's objects into a cluster."""
-    core, slices = f"/api/v1/namespaces/{namespace}", f"/apis/discovery.k8s.io/v1/namespaces/{namespace}"
+    """Puts the row's objects into a cluster that has the namespace."""
+    if row.elsewhere:
+        send("POST", "/api/v1/namespaces", {"metadata": {"name": _named(_OTHER, namespace)}})
+    there = _there(row, namespace)
+    core, slices = f"/api/v1/namespaces/{there}", f"/apis/discovery.k8s.io/v1/namespaces/{there}"
     for node in row.given["nodes"]:
         name = node["name"]
         send(
@@ -137,13 +152,29 @@ def create(row: Row, send: Send, namespace: str) -> None:
         if pod.get("terminating"):
             send("DELETE", f"{core}/pods/{pod['name']}", {"gracePeriodSeconds": 300})
     for name, spec in row.given["syncers"].items():
+        selector = spec.get("selector", {"app": "rating"})
+        if "namespace" in selector:
+            selector = {**selector, "namespace": _named(selector["namespace"], namespace)}
         body = {
             "apiVersion": "eurekube.io/v1",
             "kind": "EurekaSyncer",
-            "metadata": {"name": name},
-            "spec": {"selector": {"app": "rating"}, **spec},
+            "metadata": {"name": name, "finalizers": [CLEANUP_FINALIZER] if name in row.deleted else []},
+            "spec": {**spec, "selector": selector},
         }
-        send("POST", f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers", body)
+        syncers = f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers"
+        send("POST", syncers, body)
+        if name in row.deleted:
+            send("DELETE", f"{syncers}/{name}", None)
+
+
+def _there(row: Row, namespace: str) -> str:
+    """Where its Services and pods are."""
+    return _named(_OTHER, namespace) if row.elsewhere else namespace
+
+
+def _named(name: str, namespace: str) -> str:
+    """A namespace of the table, by its name in the cluster, where each row has a namespace of its own."""
+    return {"own": namespace, _OTHER: f"{namespace}-other"}.get(name, name)
 
 
 def remove(row: Row, send: Send, namespace: str) -> None:
@@ -151,12 +182,13 @@ def remove(row: Row, send: Send, namespace: str) -> None:
     for node in row.given["nodes"]:
         send("DELETE", f"/api/v1/nodes/{node['name']}", None)
     for service in row.given["services"]:
-        send("DELETE", f"/api/v1/namespaces/{namespace}/services/{service['metadata']['name']}", None)
+        send("DELETE", f"/api/v1/namespaces/{_there(row, namespace)}/services/{service['metadata']['name']}", None)
 
 
-def look(cluster: Cluster, namespace: str) -> Desired:
+def look(cluster: Cluster, namespace: str, row: Row | None = None) -> Desired:
     """What a pass makes of the cluster now, before it looks at what stands in Eureka."""
-    scope = Scope(namespaces=frozenset({namespace}))
+    allowed = frozenset((_named(own, namespace), _named(other, namespace)) for own, other in (row.allow if row else ()))
+    scope = Scope(namespaces=frozenset({namespace}), allowed=allowed)
     identity = cluster.identity()
     assert not isinstance(identity, Unknown), identity
     return claim_all(read_cluster(cluster, identity, scope, drains=tuple(Kind)), NAMING, scope)
@@ -199,7 +231,7 @@ def differences_from(row: Row, desired: Desired, namespace: str) -> list[str]:
 def _standing(row: Row, namespace: str) -> Iterator[ObservedInstance]:
     for number, text in enumerate(row.eureka):
         syncer, _, rest = text.partition(" ")
-        place, _, status = rest.partition(" ")
+        place, status, policy = (*rest.split(" "), "", "", "")[:3]
         address, _, port = (place or f"192.0.2.{number}:8080").rpartition(":")
         ours = not syncer.startswith("dc")
         id_ = instance_id(owner="fields", namespace=namespace, app="rating", address=address, port=int(port))
@@ -210,7 +242,7 @@ def _standing(row: Row, namespace: str) -> Iterator[ObservedInstance]:
             port=Port(int(port), True),
             vip_address="rating",
             status=InstanceStatus(status or "UP"),
-            metadata=marks if ours else {},
+            metadata={**marks, **({POLICY: policy} if policy else {})} if ours else {},
         )
 
 

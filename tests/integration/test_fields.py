@@ -61,7 +61,7 @@ def test_a_field_does_what_its_row_says(
         connection = connect(ConnectionSettings(kubeconfig=kubeconfig), {})
         cluster = KubernetesCluster(connection, clock=clock, random=random.Random(1), endpoints_source=row.source)
         deadline = time.monotonic() + SECONDS
-        while faults := differences_from(row, desired := look(cluster, namespace), namespace):
+        while faults := differences_from(row, desired := look(cluster, namespace, row), namespace):
             assert time.monotonic() < deadline, faults
             time.sleep(0.1)
     finally:

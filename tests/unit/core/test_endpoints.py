@@ -84,8 +84,11 @@ def test_a_port_that_no_service_has_is_refused(asked: str | int, wanted: str) ->
 
 def test_services_without_any_port_are_refused() -> None:
     """There is nothing that an instance could be reached at."""
-    with pytest.raises(InvalidSyncer, match="no Service has the port; there are rating: none"):
-        chosen_ports([Service(namespace=NS, name="rating", labels={})], None)
+    bare = [Service(namespace=NS, name=name, labels={}) for name in ("rating", "a")]
+    with pytest.raises(InvalidSyncer, match=r"Service rating has no ports: say in spec\.port the number of the port"):
+        chosen_ports(bare[:1], None)
+    with pytest.raises(InvalidSyncer, match=r"Services a, rating have no ports, so none of the name 'tls': say in"):
+        chosen_ports(bare, "tls", field="securePort")
 
 
 @pytest.mark.parametrize(
