@@ -45,8 +45,10 @@ def admit(desired: Desired, observed: Observed) -> Admission:
     if not limited:
         return Admission(desired=desired)
     claims = {**desired.claims, **limited}
-    out = {key for claim in limited.values() for key in claim.over}
-    wanted_by = {key: ref for key, ref in desired.wanted_by.items() if key not in out}
+    # What one keeps out another may want.
+    wanted_by = {
+        key: ref for key, ref in desired.wanted_by.items() if ref not in limited or key not in limited[ref].over
+    }
     return Admission(desired=replace(desired, claims=claims, wanted_by=wanted_by), doubtful=tuple(doubtful))
 
 
@@ -73,7 +75,7 @@ def _choose(claim: Serving, limit: Limit, observed: Observed, callers: _Callers)
     newcomers = [key for key in ready if key not in standing and key not in staying]
     free = len(ready) if places is None else max(0, places - len(staying))
     chosen = (rest + newcomers)[:free]
-    admitted = {*staying, *chosen}
+    admitted = {*staying, *chosen} if limit.value else set()  # a detached one holds nothing, read or not
     out = [key for key in claim.wanted if key not in admitted and (key in ready or limit.value == 0)]
     note = _note(limit, places, ready=len(ready), others=others, admitted=len(admitted), vip=claim.vip_address)
     comes = any(key in newcomers for key in chosen)

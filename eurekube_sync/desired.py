@@ -51,7 +51,9 @@ class Serving:
     incomplete: tuple[Incomplete, ...] = ()
     """Why what is not wanted stays none the less, unless it is leaving."""
     lost: Mapping[InstanceKey, SyncerRef] = field(default_factory=dict)
-    """Keys that an older syncer holds."""
+    """Keys that an older syncer holds ..."""
+    lost_pods: frozenset[str] = frozenset()
+    """... and the UIDs of their pods."""
     apps: tuple[str, ...] = ()
     vip_address: str = ""
     max_removal_percent: int | None = None
@@ -130,7 +132,8 @@ class Desired:
 
 def claim_all(view: ClusterView, naming: Naming, scope: Scope) -> Desired:
     """One claim per syncer that was listed and is in scope. One that is broken freezes alone; of two that claim one
-    address and port for one app the older holds it (equal age: by name), also across namespaces."""
+    address and port for one app the older holds it (equal age: by name), also across namespaces. A detached one holds
+    nothing that another wants: what stands of it changes hands, and is UP all the while."""
     catalogs = Catalogs(view)
     claims = {
         syncer.ref: _claim(syncer, view, catalogs, naming, scope)
@@ -139,12 +142,13 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope) -> Desired:
     }
     wanted_by: dict[InstanceKey, SyncerRef] = {}
     holders: dict[_Socket, SyncerRef] = {}
-    for claim in sorted((c for c in claims.values() if isinstance(c, Serving)), key=seniority):
+    for claim in sorted((c for c in claims.values() if isinstance(c, Serving)), key=_precedence):
         sockets = {key: sockets_of(wanted.instance) for key, wanted in claim.wanted.items()}
         lost = {key: holders[s] for key, taken in sockets.items() for s in reversed(taken) if s in holders}
-        if lost:
+        if lost and not claim.conduct.detached:  # its limit takes all of that out, and that is no conflict
             kept = {key: wanted for key, wanted in claim.wanted.items() if key not in lost}
-            claims[claim.syncer.ref] = replace(claim, wanted=kept, lost=lost)
+            pods = _pods({key: claim.wanted[key] for key in lost})
+            claims[claim.syncer.ref] = replace(claim, wanted=kept, lost=lost, lost_pods=pods)
         for key, taken in sockets.items():
             if key not in lost:
                 wanted_by[key] = claim.syncer.ref
@@ -190,6 +194,10 @@ def sockets_of(instance: Instance) -> tuple[_Socket, ...]:
 def seniority(claim: Claim) -> tuple[float, SyncerRef]:
     """The order in which syncers hold what several claim: the older first, of equal age by name."""
     return (claim.syncer.created, claim.syncer.ref)
+
+
+def _precedence(claim: Serving) -> tuple[bool, tuple[float, SyncerRef]]:
+    return (claim.conduct.detached, seniority(claim))
 
 
 def _claim(syncer: SyncerObject, view: ClusterView, catalogs: Catalogs, naming: Naming, scope: Scope) -> Claim:

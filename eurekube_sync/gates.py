@@ -8,7 +8,7 @@ would take the app down inside the cluster.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eurekube_sync.apply import Applier
 from eurekube_sync.deadline import Deadline
@@ -25,10 +25,11 @@ from eurekube_sync.model import (
     PodReadiness,
     Unknown,
 )
-from eurekube_sync.observed import Observed
+from eurekube_sync.observed import Observed, Unread
 from eurekube_sync.ownership import Ownership, pod_uid_of
 from eurekube_sync.plan import Obstacle, Plan
 from eurekube_sync.ports import Cluster, Workers
+from eurekube_sync.wording import one_or_more
 
 _LONGEST_UNKNOWN = 300
 """Seconds that a rollout waits for a registry that cannot be read."""
@@ -41,28 +42,43 @@ class Opening:
     pod: PodReadiness
     reason: str
     message: str
-    confirm: InstanceKey | None = None
-    """What has to be UP first, by an uncached read."""
+    confirm: tuple[InstanceKey, ...] = ()
+    """What has to be UP first, by uncached reads."""
 
 
 def openings(
     desired: Desired, view: ClusterView, registry: Complete[Observed] | Unknown, plan: Plan, *, now: float
 ) -> tuple[Opening, ...]:
-    """The gates that may open after a pass, each at most once; `now` in Unix seconds."""
+    """The gates that may open after a pass, each at most once; `now` in Unix seconds. A pod of several syncers waits
+    for all that have something to wait for."""
     shut = _shut(view)
     themselves = {blocked.key: blocked.why for blocked in plan.blocked if blocked.obstacle is Obstacle.DUPLICATE}
-    found: dict[str, Opening] = {}
+    found: dict[str, list[Opening | None]] = {}
     for claim in desired.claims.values() if shut else ():
         if isinstance(claim, Deleting):
             for uid in claim.gated & shut.keys():
-                found[uid] = Opening(pod=shut[uid], reason="SyncerDeleted", message="its syncer is being deleted")
+                deleted = Opening(pod=shut[uid], reason="SyncerDeleted", message="its syncer is being deleted")
+                found.setdefault(uid, []).append(deleted)
         if isinstance(claim, Serving) and claim.conduct.readiness_gate:
+            for uid in claim.lost_pods & shut.keys():
+                message = f"an older syncer holds its address, and {claim.syncer.ref} does not register it"
+                found.setdefault(uid, []).append(Opening(pod=shut[uid], reason="Conflict", message=message))
             for key, wanted in (*claim.wanted.items(), *claim.over.items()):
-                pod = shut.get(pod_uid_of(wanted.instance) or "")
-                opening = pod and _opening(claim, key, wanted, pod, registry, themselves, now)
-                if opening:
-                    found[opening.pod.uid] = opening
-    return tuple(found[uid] for uid in sorted(found))
+                if pod := shut.get(pod_uid_of(wanted.instance) or ""):
+                    opening = _opening(claim, key, wanted, pod, registry, themselves, now)
+                    found.setdefault(pod.uid, []).append(opening)
+    return tuple(opening for uid in sorted(found) if (opening := _together(found[uid])))
+
+
+def _together(openings: Sequence[Opening | None]) -> Opening | None:
+    """What the syncers of one pod ask for; None when one of them waits."""
+    agreed = sorted((one for one in openings if one), key=lambda one: not one.confirm)
+    if len(agreed) < len(openings):
+        return None
+    keys = tuple(key for one in agreed for key in one.confirm)
+    names = " and ".join(map(str, keys))
+    message = f"{names} {one_or_more(len(keys), 'is', 'are')} UP in Eureka" if keys else agreed[0].message
+    return replace(agreed[0], message=message, confirm=keys)
 
 
 def _shut(view: ClusterView) -> Mapping[str, PodReadiness]:
@@ -82,7 +98,7 @@ def _opening(
 ) -> Opening | None:
     if claim.conduct.suspend:
         return Opening(pod=pod, reason="Suspended", message="its syncer is suspended")
-    if key in claim.over:
+    if key in claim.over or claim.conduct.detached:
         return Opening(pod=pod, reason="OverLimit", message=wanted.why)
     if wanted.drained:
         return Opening(pod=pod, reason="Drained", message=wanted.why)
@@ -94,7 +110,7 @@ def _opening(
         return Opening(pod=pod, reason="RegistryUnknown", message=message) if waited >= _LONGEST_UNKNOWN else None
     if wanted.instance.status is not InstanceStatus.UP:
         return None
-    return Opening(pod=pod, reason="Registered", message=f"{key} is UP in Eureka", confirm=key)
+    return Opening(pod=pod, reason="Registered", message="", confirm=(key,))
 
 
 def _unknown_for(claim: Serving, now: float) -> float:
@@ -131,14 +147,15 @@ def open_gates(
 
 
 def _confirmed(applier: Applier, ownership: Ownership, wished: Sequence[Opening]) -> Iterator[Opening]:
-    readings = applier.read([opening.confirm for opening in wished if opening.confirm])
+    readings = applier.read([key for opening in wished for key in opening.confirm])
     for opening in wished:
-        reading = readings.get(opening.confirm) if opening.confirm else None
-        if opening.confirm is None or (isinstance(reading, ObservedInstance) and _stands(reading, opening, ownership)):
+        if all(_stands(readings.get(key), opening, ownership) for key in opening.confirm):
             yield opening
 
 
-def _stands(reading: ObservedInstance, opening: Opening, ownership: Ownership) -> bool:
+def _stands(reading: ObservedInstance | Unread | None, opening: Opening, ownership: Ownership) -> bool:
     """A person's OUT_OF_SERVICE is on purpose, and no reason for a rollout to wait for ever."""
+    if not isinstance(reading, ObservedInstance):
+        return False
     ours = ownership.holds(reading) and pod_uid_of(reading) == opening.pod.uid
     return ours and reading.status in (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)

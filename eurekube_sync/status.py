@@ -32,6 +32,7 @@ from eurekube_sync.outcome import Outcomes, Result
 from eurekube_sync.ownership import syncer_of
 from eurekube_sync.plan import Obstacle, Plan
 from eurekube_sync.syncer import ABANDON_ANNOTATION
+from eurekube_sync.wording import counted, one_or_more
 
 _SUSPENDED = "Suspended"
 _MOST_APPS = 10
@@ -103,8 +104,9 @@ def flips(claim: Claim, status: SyncerStatus) -> tuple[EventRecord, ...]:
 
 def let_go_event(syncer: SyncerObject, left: Collection[InstanceKey] | None, lapse_seconds: float) -> EventRecord:
     """What an abandoned deletion leaves behind; `left` None: Eureka could not be read."""
-    count = "Eureka could not be read, and what" if left is None else f"{len(left)} instances may still stand; what"
-    fate = f"no later pass cancels lapses {lapse_seconds / 60:g} minutes after its last renewal"
+    may = None if left is None else f"{counted(len(left), 'instance')} may still stand; what"
+    count = may or "Eureka could not be read, and what"
+    fate = f"no later pass cancels lapses {counted(lapse_seconds / 60, 'minute')} after its last renewal"
     rest = f"{count} {fate}" if left or left is None else "nothing of it is left in Eureka"
     return EventRecord(
         syncer=syncer.ref,
@@ -165,7 +167,8 @@ def _tallies(
             of(claim.syncer.ref).conflicts.extend(lost)
     for tally in tallies.values():
         for cause, count in sorted(tally.unreached.items()):
-            tally.failures.append(f"{count} of its calls to Eureka failed or were not tried: {cause}")
+            were = one_or_more(count, "was", "were")
+            tally.failures.append(f"{count} of its calls to Eureka failed or {were} not tried: {cause}")
         if tally.unread:
             tally.failures.append(f"{tally.unread} of its instances could not be read again")
     return tallies
@@ -179,7 +182,7 @@ def _status(
     desired = 0 if isinstance(claim, Deleting) else before.desired
     if isinstance(registry, Unknown):  # what stood is the best that is known
         registered, up, down = before.registered, before.up, before.down
-        if isinstance(claim, Serving):
+        if isinstance(claim, Serving) and claim.conduct.lets_all_in:  # else it depends on what stands
             desired = max(len(wanted), desired if claim.incomplete else 0)
         ready_up = min(up, desired)
     else:

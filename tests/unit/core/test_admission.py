@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eurekube_sync.actions import Cancel, Grounds, Update
 from eurekube_sync.admission import admit
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.conduct import LIMIT
 from eurekube_sync.errors import RegistryUnavailable
-from eurekube_sync.model import Cause, InstanceKey, InstanceStatus, ObservedInstance, Unknown
+from eurekube_sync.model import Cause, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef, Unknown
 from eurekube_sync.reconcile import PassReport
 from eurekube_sync.report.words import sentences
+from eurekube_sync.scope import Scope
 
-from .build import DOWN, REF, desired, endpoint, foreign, instance, key, observed, piece, service, stored, syncer
+from .build import DOWN, NS, REF, desired, endpoint, foreign, instance, key, observed, piece, service, stored, syncer
 from .fakes import FakeWorld
 
 UNREADABLE = Unknown(cause=Cause.UNAVAILABLE, message="it did not answer")
@@ -315,3 +317,136 @@ def test_pods_and_the_data_centre_come_and_go_and_no_ready_instance_ever_goes(da
         world.registry.put(*data_centre(data.draw(st.integers(0, 5))))
         world.run()
         assert {one for one in before if one in {key(n) for n in alive}} <= up(world)
+
+
+YOUNG = SyncerRef(NS, "young")
+
+
+def two_syncers(*, pods: int = 2, older: Any = None, younger: Any = None, **spec: Any) -> FakeWorld:
+    """An older syncer that has registered all pods, and a younger one of the same app, with these limits."""
+    world = setting(pods=pods)
+    world.brake = BrakeLimits()
+    settled(world)
+    world.cluster.apply(syncer(limit=older), syncer("young", created=2000, limit=younger, **spec))
+    return world
+
+
+def held_by(world: FakeWorld) -> dict[str, tuple[str, str]]:
+    """By address: status, and whose it is."""
+    held = world.registry.held.values()
+    return {one.ip_addr: (one.status.value, one.metadata["eurekube.syncer"]) for one in held}
+
+
+def condition_of(world: FakeWorld, ref: SyncerRef, type_: str) -> tuple[str, str, str]:
+    """Value, reason and message of one of its conditions."""
+    status = world.cluster.syncers[ref].status
+    condition = status.condition(type_) if status else None
+    assert condition is not None
+    return condition.status.value, condition.reason, condition.message
+
+
+@pytest.mark.parametrize("zero", [0, "0%", {"share": "0%"}], ids=str)
+def test_a_detached_syncer_leaves_its_instances_to_a_younger_one_without_a_gap(zero: Any) -> None:
+    """They stay UP and change hands; neither is in conflict, and nothing is cancelled on the way."""
+    world = two_syncers(older=zero)
+    report = settled(world)
+    assert [type(action) for action in report.plan.changes] == [Update, Update]
+    assert not any(call.startswith("cancel") for call in world.wire.calls)
+    assert held_by(world) == {f"10.0.0.{n}": ("UP", str(YOUNG)) for n in (1, 2)}
+    assert condition_of(world, REF, "Ready")[:2] == ("False", "Detached")
+    assert condition_of(world, YOUNG, "Ready")[:2] == ("True", "InSync")
+    for ref in (REF, YOUNG):
+        assert condition_of(world, ref, "Conflict")[0] == "False"
+
+
+def test_the_same_in_an_app_with_another_id() -> None:
+    """A syncer of another namespace writes another id for the same address: it is UP before the old one goes."""
+    world = setting(pods=1)
+    settled(world)
+    world.scope = Scope(allowed=frozenset({("other", NS)}))
+    selector = {"app": "rating", "namespace": NS}
+    world.cluster.apply(syncer(limit=0), syncer("young", namespace="other", created=2000, selector=selector))
+    world.run()
+    calls = [call.split()[0] for call in world.wire.calls if call.startswith(("register", "cancel"))]
+    assert calls == ["register", "cancel"]
+    assert world.run().plan.changes == ()
+    assert held_by(world) == {"10.0.0.1": ("UP", "other/young")}
+
+
+def test_what_a_detached_syncer_has_goes_once_another_app_stands_in_its_place() -> None:
+    """For one VIP: while the younger one's app cannot be registered, the older one's stays UP."""
+    world = two_syncers(older=0, appName="rating-2", vipAddress="rating")
+    fresh = [key(n, app="rating-2") for n in (1, 2)]
+    world.registry.refuse_register = dict.fromkeys(fresh, RegistryUnavailable("no"))
+    world.run()
+    assert up(world) == {key(1), key(2)}
+    world.registry.refuse_register.clear()
+    assert world.run().held is not None  # all that we own would go, but for what is only now registered
+    assert up(world) == {key(1), key(2), *fresh}
+    settled(world)
+    assert up(world) == set(fresh)
+
+
+def test_the_younger_ones_own_limit_decides_how_many_stay() -> None:
+    """What neither lets in goes, by the older one's lowered limit: a person asked for it."""
+    world = two_syncers(pods=4, older=0, younger=1)
+    report = settled(world)
+    assert sorted(whose for _, whose in held_by(world).values()) == [str(YOUNG)]
+    assert {a.grounds for a in report.plan.of(Cancel)} == {Grounds.OVER_LIMIT}
+
+
+def test_two_detached_syncers_are_in_no_conflict_over_what_neither_wants() -> None:
+    """Nothing of either is registered."""
+    world = two_syncers()
+    add_another_app(world)
+    settled(world)
+    world.cluster.apply(syncer(limit=0), syncer("young", created=2000, limit=0))
+    settled(world)
+    assert {one.app for one in world.registry.held} == {"OTHER"}
+    for ref in (REF, YOUNG):
+        assert condition_of(world, ref, "Conflict")[0] == "False"
+        assert condition_of(world, ref, "Ready")[1] == "Detached"
+
+
+def test_a_limit_above_zero_keeps_the_addresses_that_it_keeps_out() -> None:
+    """What a share comes to changes by itself, and two syncers would trade instances: the younger is in conflict."""
+    world = two_syncers(pods=3, older=1)
+    settled(world)
+    assert sorted(whose for _, whose in held_by(world).values()) == [str(REF)]
+    assert condition_of(world, YOUNG, "Conflict") == (
+        "True",
+        "Conflict",
+        f"{key(1)}: syncer {REF} is older and holds it (and 2 more)",
+    )
+
+
+def test_a_suspended_syncer_holds_what_it_has_whatever_its_limit() -> None:
+    """Suspended, it changes nothing: it is not detached, and the younger one takes nothing over."""
+    world = two_syncers(older=0)
+    world.cluster.apply(syncer(limit=0, suspend=True))
+    settled(world)
+    assert held_by(world) == {f"10.0.0.{n}": ("UP", str(REF)) for n in (1, 2)}
+    assert condition_of(world, YOUNG, "Conflict")[0] == "True"
+
+
+def test_what_cannot_be_read_again_changes_no_hands_yet() -> None:
+    """It is renewed as it stands, and handed over by the next pass."""
+    world = two_syncers(older=0)
+    world.registry.refuse_read[key(1)] = RegistryUnavailable("it did not answer")
+    world.run()
+    assert held_by(world) == {"10.0.0.1": ("UP", str(REF)), "10.0.0.2": ("UP", str(YOUNG))}
+    assert condition_of(world, REF, "Ready")[1] == "Detached"
+    world.registry.refuse_read.clear()
+    settled(world)
+    assert held_by(world) == {f"10.0.0.{n}": ("UP", str(YOUNG)) for n in (1, 2)}
+
+
+def test_while_eureka_cannot_be_read_a_limited_syncer_desires_what_it_did() -> None:
+    """How many its limit lets in is not known; never all its pods."""
+    world = setting(pods=4, limit=1)
+    settled(world)
+    world.registry.unreadable = UNREADABLE
+    world.run()
+    status = world.cluster.syncers[REF].status
+    assert status is not None
+    assert (status.desired, status.ready) == (1, "1/1")

@@ -281,3 +281,130 @@ def test_a_pass_that_is_over_leaves_gates_to_the_next() -> None:
     assert report.cut_short
     world.run()
     assert world.opened() == {"rating-1": "Registered"}
+
+
+def test_a_detached_syncer_opens_its_gates_whether_eureka_can_be_read_or_not() -> None:
+    """Its limit is 0 whatever stands: there is nothing to wait for."""
+    world = Rollout(limit=0)
+    world.pods(1)
+    world.registry.unreadable = UNREADABLE
+    world.run()
+    assert world.opened() == {"rating-1": "OverLimit"}
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        lambda world: world.cluster.apply(syncer(readinessGate=True, limit=0)),
+        lambda world: world.cluster.apply(syncer(readinessGate=True, suspend=True, appName="old")),
+        lambda world: world.cluster.delete(REF),
+    ],
+    ids=["detached", "suspended, of another app", "deleted"],
+)
+def test_a_pod_that_another_syncer_is_about_to_register_waits_for_that(leave: Callable[[Rollout], None]) -> None:
+    """The older syncer has nothing to wait for any more; the younger, which registers the pod, has."""
+    world = Rollout()
+    world.pods(1)
+    world.run()
+    world.cluster.apply(syncer("a-younger-one", created=2000, readinessGate=True))
+    leave(world)
+    world.pods(1, 2)
+    world.registry.refuse_register[key(2)] = RegistryUnavailable("no")
+    world.run()
+    assert set(world.opened()) == {"rating-1"}
+    world.registry.refuse_register.clear()
+    world.run()
+    assert world.opened()["rating-2"] == "Registered"
+
+
+def test_a_pod_of_two_apps_waits_for_both() -> None:
+    """Each syncer's own instance has to be UP."""
+    world = Rollout()
+    world.cluster.apply(syncer("a-second", readinessGate=True, appName="second"))
+    world.pods(1)
+    world.registry.refuse_read[key(1, app="second")] = RegistryUnavailable("no")
+    world.run()
+    assert world.opened() == {}
+    world.registry.refuse_read.clear()
+    world.run()
+    assert world.opened() == {"rating-1": "Registered"}
+    assert "SECOND" in world.cluster.opened["rating-1"][1]
+
+
+def test_a_pod_that_an_older_syncer_without_a_gate_holds_does_not_wait() -> None:
+    """The older one registers it once it is ready, which it will not be before its gate is open."""
+    world = Rollout()
+    world.cluster.apply(syncer(created=2000, readinessGate=True), syncer("old", created=500))
+    world.pods(1)
+    world.run()
+    assert (world.statuses(), world.opened()) == ({}, {"rating-1": "Conflict"})
+    world.kubelet()
+    world.run()
+    assert world.statuses() == {"RATING 10.0.0.1:8080": "UP"}
+
+
+def test_the_pods_of_a_younger_syncer_wait_for_the_older_one_that_registers_them() -> None:
+    """Both have a gate, and one of them an instance."""
+    world = Rollout()
+    world.cluster.apply(syncer("young", created=2000, readinessGate=True))
+    world.pods(1)
+    world.registry.refuse_register[key(1)] = RegistryUnavailable("no")
+    world.run()
+    assert world.opened() == {}
+    world.registry.refuse_register.clear()
+    world.run()
+    assert world.opened() == {"rating-1": "Registered"}
+
+
+def test_five_minutes_without_eureka_are_counted_anew_after_it_was_read() -> None:
+    """The condition's own time begins with each outage."""
+    world = Rollout()
+    world.pods(1)
+    world.registry.refuse_register[key(1)] = RegistryUnavailable("no")
+    world.registry.unreadable = UNREADABLE
+    world.run()
+    world.later(200)
+    world.registry.unreadable = None
+    world.run()
+    world.registry.unreadable = UNREADABLE
+    world.run()
+    world.later(299)
+    world.run()
+    assert world.opened() == {}
+    world.later(1)
+    world.run()
+    assert world.opened() == {"rating-1": "RegistryUnknown"}
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    ["limit", "suspend", "delete", "unknown", "drain", "itself"],
+)
+def test_an_open_gate_stays_open_whatever_comes(trouble: str) -> None:
+    """None of what opens a gate, and none of its opposites, ever writes to one that is open."""
+    world = Rollout()
+    world.pods(1)
+    world.run()
+    world.kubelet()
+    world.cluster.opened.clear()
+    changes: dict[str, Callable[[], object]] = {
+        "limit": lambda: world.cluster.apply(syncer(readinessGate=True, limit=0)),
+        "suspend": lambda: world.cluster.apply(syncer(readinessGate=True, suspend=True)),
+        "delete": lambda: world.cluster.delete(REF),
+        "unknown": lambda: setattr(world.registry, "unreadable", UNREADABLE),
+        "drain": lambda: world.cluster.apply(replace(service(), annotations={DRAIN_ANNOTATION: "true"})),
+        "itself": lambda: world.registry.put(
+            replace(foreign("itself"), ip_addr="10.0.0.1", port=Port(8080, True)),
+        ),
+    }
+    changes[trouble]()
+    for _ in range(3):
+        world.run()
+        world.later(200)
+    if trouble == "unknown":
+        world.registry.unreadable = None
+    if trouble != "delete":
+        world.cluster.apply(syncer(readinessGate=True), service())
+    world.run()
+    assert world.opened() == {}
+    assert all(pod.registered for pod in world.cluster.readiness.values())

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.errors import RegistryRejected
-from eurekube_sync.model import Cause, InstanceStatus, Port, Unknown
+from eurekube_sync.model import Cause, Endpoint, InstanceStatus, Port, Unknown
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.renewals import RenewalLedger
 
@@ -232,3 +232,77 @@ def test_a_renewal_that_was_late_in_its_pass_is_no_trouble_of_its_syncer() -> No
     slow(world, "renew", 1)
     assert not world.run(deadline=100).statuses
     assert NS in {ref.namespace for ref in world.cluster.syncers}
+
+
+def terminating(numbers: range, *, serving: bool) -> list[Endpoint]:
+    """Pods that go; while they serve or not."""
+    return [endpoint(n, ready=False, serving=serving, terminating=True) for n in numbers]
+
+
+def keeping(pods: int) -> FakeWorld:
+    """An app whose instances stay while their pods still serve; the brake as it is by default."""
+    world = FakeWorld()
+    world.cluster.apply(
+        service(), piece(*(endpoint(n) for n in range(1, pods + 1))), syncer(terminating="KeepWhileServing")
+    )
+    world.run()
+    return world
+
+
+def test_all_pods_that_terminate_at_once_stay_for_as_long_as_they_serve() -> None:
+    """Nothing is withdrawn, so the brake has nothing to hold; they go when their successors stand."""
+    world = keeping(30)
+    world.cluster.apply(piece(*terminating(range(1, 31), serving=True)))
+    report = world.run()
+    assert (report.plan.changes, report.held) == ((), None)
+    world.cluster.apply(
+        piece(*terminating(range(1, 31), serving=False), *(endpoint(n) for n in range(31, 61))),
+    )
+    assert world.run().held is None
+    assert set(world.registry.held) == {key(n) for n in range(31, 61)}
+
+
+def test_a_pod_that_ends_its_service_is_evidence_to_the_brake_and_one_that_vanishes_is_none() -> None:
+    """25 of 30 that terminate stop serving: they go. As many that are gone without having terminated: held."""
+    world = keeping(30)
+    left = [endpoint(n) for n in range(26, 31)]
+    world.cluster.apply(piece(*terminating(range(1, 26), serving=False), *left))
+    assert world.run().held is None
+    assert len(world.registry.held) == 5
+    world = keeping(30)
+    world.cluster.apply(piece(*terminating(range(1, 26), serving=True), *left))
+    world.run()
+    world.cluster.apply(piece(*left))
+    report = world.run()
+    assert report.held is not None
+    assert len(world.registry.held) == 30
+
+
+def test_the_last_that_serves_while_it_terminates_is_no_reason_to_empty_everything() -> None:
+    """All that we own would go: that is a person's decision, whatever the evidence."""
+    world = keeping(3)
+    world.cluster.apply(piece(*terminating(range(1, 4), serving=True)))
+    world.run()
+    world.cluster.apply(piece(*terminating(range(1, 4), serving=False)))
+    report = world.run()
+    assert report.held is not None
+    assert [one.status for one in world.registry.held.values()] == [UP, UP, UP]
+
+
+def test_metadata_that_others_added_stays_until_the_instance_is_registered_anew() -> None:
+    """It is no difference of its own; an update and a lost lease both register what the spec says, and no more."""
+    for anew in ("update", "lost"):
+        world = FakeWorld()
+        world.cluster.apply(service(), piece(endpoint(1)), syncer(metadata={"team": "red"}))
+        world.run()
+        held = world.registry.held[key(1)]
+        world.registry.held[key(1)] = replace(held, metadata={**held.metadata, "colour": "blue"})
+        assert world.run().plan.changes == ()
+        assert world.registry.held[key(1)].metadata["colour"] == "blue"
+        if anew == "update":
+            world.cluster.apply(syncer(metadata={"team": "green"}))
+        else:
+            world.later(60)
+            del world.registry.held[key(1)]
+        world.run()
+        assert "colour" not in world.registry.held[key(1)].metadata

@@ -203,7 +203,7 @@ def test_held_removals_are_told_with_their_numbers_and_how_to_release_them() -> 
     found = status(claims(), *BOTH, held=held)
     assert conditions(found)["RemovalHeld"] == ("True", "TooManyRemovals")
     assert conditions(found)["Ready"] == ("False", "TooManyRemovals")
-    assert "1 of its removals are held" in message(found, "RemovalHeld")
+    assert "1 of its removals is held, it stays and is renewed" in message(found, "RemovalHeld")
     assert message(found, "RemovalHeld").endswith("11 of 20 would go; to release them: eurekube-sync run --approve abc")
     theirs = replace(hold, withdrawals=(replace(withdrawal, syncer=SyncerRef(NS, "other")),))
     others = replace(held, holds=(theirs,))
@@ -314,9 +314,9 @@ def test_an_event_tells_whose_it_is() -> None:
 @pytest.mark.parametrize(
     ("result", "cause", "expected"),
     [
-        (Result.FAILED, Cause.UNAVAILABLE, "1 of its calls to Eureka failed or were not tried: Unavailable"),
-        (Result.FAILED, Cause.DENIED, "1 of its calls to Eureka failed or were not tried: Denied"),
-        (Result.NOT_TRIED, None, "1 of its calls to Eureka failed or were not tried: Unavailable"),
+        (Result.FAILED, Cause.UNAVAILABLE, "1 of its calls to Eureka failed or was not tried: Unavailable"),
+        (Result.FAILED, Cause.DENIED, "1 of its calls to Eureka failed or was not tried: Denied"),
+        (Result.NOT_TRIED, None, "1 of its calls to Eureka failed or was not tried: Unavailable"),
         (Result.FAILED, None, f"{key(1)}: timeout 17"),
         (Result.HELD_BACK, None, f"{key(1)}: timeout 17"),
     ],
