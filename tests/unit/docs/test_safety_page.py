@@ -57,7 +57,15 @@ PROMISES = {
         "annotation",
         "never exit 0",
     ),
-    "Scope": ("cluster's UID", "Another cluster", "in scope", "Labels and class", "Orphans", "leaves a scope"),
+    "Scope": (
+        "cluster's UID",
+        "Another cluster",
+        "in scope",
+        "Labels and class",
+        "Orphans",
+        "Of two syncers",
+        "leaves a scope",
+    ),
     "The finalizer": (
         "before the first registration",
         "answer its DELETE",
