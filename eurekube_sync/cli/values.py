@@ -70,7 +70,9 @@ class Owner(click.ParamType[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not OWNER_PATTERN.fullmatch(value):
-            self.fail(f"{value!r}: 1 to 32 of a-z, 0-9 and '-', a letter or digit at both ends", param, ctx)
+            self.fail(
+                f"{value!r} is no owner name: 1 to 32 of a-z, 0-9 and '-', a letter or digit at both ends", param, ctx
+            )
         return str(value)
 
 

@@ -45,7 +45,8 @@ def adopt_instances(
 
     adoption, _ = plan(standing)
     ours = adoption.already
-    already = (f"{len(ours)} of them are ours already: {names(ours)}",) if ours else ()
+    are = "1 instance is" if len(ours) == 1 else f"{len(ours)} instances are"
+    already = (f"{are} ours already: {names(ours)}",) if ours else ()
     if dry_run or not adoption.moves:
         report = planned("owner adopt", adoption.moves, observe, nothing="nothing to adopt")
         return replace(report, sentences=(*already, *report.sentences), dry_run=dry_run)
@@ -74,7 +75,8 @@ def adopt_old_cluster(
         raise ConfigurationError(f"--cluster {old} is this very cluster: give the id of the one whose place it takes.")
     moves = cluster_moves(listed_of(world, scope), owner=owner, old=old, new=new)
     if dry_run or not moves:
-        nothing = f"nothing to adopt: no instance is of {whose(Ownership(owner=owner, cluster=old), scope)}"
+        before = Ownership(owner=owner, cluster=old)
+        nothing = f"nothing to adopt: no instance is of {whose(before, scope)}"
         return replace(planned("owner adopt", moves, observe, nothing=nothing), dry_run=dry_run)
     watch(world, moves, observe, f"cluster {old} lives: end its eurekube-sync, or give it another owner")
     affected = world.transfer.move(cluster_moves(listed_of(world, scope), owner=owner, old=old, new=new))

@@ -10,9 +10,9 @@ from eurekube_sync.conduct import Policy, policy_of
 from eurekube_sync.errors import ClusterError
 from eurekube_sync.model import Cause, ObservedInstance, SyncerObject, Unknown
 from eurekube_sync.owner.moves import Affected, duration_of
-from eurekube_sync.owner.report import OwnerReport, counted, troubles
+from eurekube_sync.owner.report import OwnerReport, counted, of_other_clusters, troubles
 from eurekube_sync.owner.world import OwnerWorld, identity, listed, of_scope, whose
-from eurekube_sync.ownership import CLUSTER, OWNER, Ownership, syncer_of
+from eurekube_sync.ownership import OWNER, Ownership, syncer_of
 from eurekube_sync.ports import Cluster
 from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import CLEANUP_FINALIZER
@@ -120,13 +120,7 @@ def _nothing(found: Purge) -> str:
 
 
 def _elsewhere(found: Purge) -> tuple[str, ...]:
-    """What stands of other clusters under the name, where nothing stands of the one that was asked for: it may be the
-    wrong one."""
-    others = Counter(one.metadata[CLUSTER] for one in found.listed if found.ownership.clashes(one))
-    if found.standing or not others:
-        return ()
-    shown = ", ".join(f"{number} of cluster {cluster}" for cluster, number in sorted(others.items()))
-    return (f"owner {found.ownership.owner} has {shown}, which were left",)
+    return () if found.standing else of_other_clusters(found.listed, found.ownership)
 
 
 def _renewed_ago(world: OwnerWorld, standing: Sequence[ObservedInstance]) -> float | None:

@@ -10,8 +10,8 @@ from eurekube_sync.desired import claim_all
 from eurekube_sync.model import InstanceKey, ObservedInstance, SyncerRef
 from eurekube_sync.outcome import Result
 from eurekube_sync.owner.moves import Move, in_order
-from eurekube_sync.owner.report import OwnerReport, counted, lives, planned, troubles
-from eurekube_sync.owner.world import OwnerWorld, identity, listed_of, naming, view_of, whose
+from eurekube_sync.owner.report import OwnerReport, counted, lives, of_other_clusters, planned, troubles
+from eurekube_sync.owner.world import OwnerWorld, identity, listed, naming, of_scope, view_of, whose
 from eurekube_sync.ownership import CLASS, CLUSTER, OWNER, RELEASED, Ownership, syncer_of
 from eurekube_sync.scope import ANY, Scope
 from eurekube_sync.view import unknown_sources
@@ -33,11 +33,12 @@ def release_instances(
 ) -> OwnerReport:
     """Gives instances up: `run` touches them no more, and they live as long as their lease, or as `keepalive` says."""
     ownership = Ownership(owner=owner, cluster=cluster or identity(world))
-    moves = release_moves(listed_of(world, scope), ownership, apps=apps, syncers=syncers)
+    standing = listed(world)
+    moves = release_moves(of_scope(standing, scope), ownership, apps=apps, syncers=syncers)
     if dry_run or not moves:
-        nothing = f"nothing to release: no such instance is of {whose(ownership, scope)}"
+        nothing = f"nothing to release: no instance{_chosen(apps, syncers)} is of {whose(ownership, scope)}"
         report = planned("owner release", moves, None, nothing=nothing)
-        more = _wanted_still(world, ownership, moves) if moves else ()
+        more = _would(world, ownership, moves, keepalive) if moves else of_other_clusters(standing, ownership)
         return replace(report, dry_run=dry_run, sentences=more)
     affected = world.transfer.move(moves)
     released = [one for one in affected if one.result is Result.DONE]
@@ -54,6 +55,18 @@ def release_instances(
         sentences=(*troubles(affected), *more, *until),
         stopped=keepalive is not None and world.clock.stopping(),
     )
+
+
+def _chosen(apps: frozenset[str], syncers: frozenset[SyncerRef]) -> str:
+    parts = [f" of app {' or '.join(sorted(apps))}"] if apps else []
+    parts += [f" of syncer {' or '.join(map(str, sorted(syncers)))}"] if syncers else []
+    return "".join(parts)
+
+
+def _would(world: OwnerWorld, ownership: Ownership, moves: Sequence[Move], keepalive: float | None) -> tuple[str, ...]:
+    """What a dry run says of what comes after."""
+    first = f"it would go on renewing them for {keepalive:.0f} s, and then: " if keepalive is not None else ""
+    return (*_wanted_still(world, ownership, moves), first + lives([move.source for move in moves]))
 
 
 def release_moves(
@@ -78,7 +91,7 @@ def release_moves(
                     expects=marks,
                     put={RELEASED: ownership.released},
                     drop=frozenset({OWNER, CLUSTER}),
-                    why="it was released before" if released else "owner and cluster give it up",
+                    why="it was released before" if released else f"owner {ownership.owner} gives it up",
                 )
             )
     return tuple(moves)
@@ -98,7 +111,10 @@ def _keep_alive(world: OwnerWorld, moves: Sequence[Move], seconds: float) -> lis
         failed = [(move.target, str(answer)) for move, answer in answers if isinstance(answer, Exception)]
         standing = [move for move, answer in answers if answer is not False]
     lost = len(moves) - len(standing)
-    sentences = [f"{lost} of them went meanwhile, or are somebody else's by now"] if lost else []
+    sentences = (
+        ["a signal ended the keepalive before its time: given again it goes on"] if world.clock.stopping() else []
+    )
+    sentences += [f"{lost} of them went meanwhile, or are somebody else's by now"] if lost else []
     if failed:
         key, why = failed[0]
         sentences.append(f"{len(failed)} could not be renewed the last time, such as {key}: {why}")

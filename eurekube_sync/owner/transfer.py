@@ -52,7 +52,7 @@ class Transfer:
         found: dict[InstanceKey, ObservedInstance | None] = {}
         for key, reading in applier.read(keys).items():
             if isinstance(reading, Unread):
-                raise Stopped(_STOPPED) if self.clock.stopping() else RegistryUnavailable(f"{key}: {reading.why}")
+                raise Stopped(_BEFORE) if self.clock.stopping() else RegistryUnavailable(f"{key}: {reading.why}")
             found[key] = reading
         return found
 
@@ -70,7 +70,7 @@ class Transfer:
                 self.tell("watching whether somebody renews them", seconds - (begun + seconds - due) - left, seconds)
                 self.clock.sleep(min(1.0, left))
             if self.clock.stopping():
-                raise Stopped(_STOPPED)
+                raise Stopped(_BEFORE)
             renewed = _renewed(before, self.read(sample if look < _LOOKS else keys))
             if renewed:
                 return renewed
@@ -199,6 +199,8 @@ class _Added:
 
 
 _STOPPED = "stopped by a signal"
+_BEFORE = f"{_STOPPED}: nothing was changed"
+"""While it is only read."""
 
 
 def _affected(

@@ -104,7 +104,7 @@ def test_verbose_logs_each_call_on_stderr_as_json(program: Program) -> None:
 
 REFUSED = {
     "no owner": (["run"], "Missing option '--owner'"),
-    "bad owner": (["run", "--owner", "Prod_1"], "'Prod_1': 1 to 32 of a-z, 0-9 and '-'"),
+    "bad owner": (["run", "--owner", "Prod_1"], "'Prod_1' is no owner name: 1 to 32 of a-z, 0-9 and '-'"),
     "no url": (["run"], "Missing option '--eureka-url'"),
     "no number": (["run", "--passes", "many"], "--passes"),
     "no pass": (["run", "--passes", "0"], "x>=1"),

@@ -422,7 +422,7 @@ def test_a_purge_asks_at_a_terminal(ours: Program) -> None:
     code, shown = at_terminal(ours, "n\n", "owner", "purge")
     assert code == ExitCode.DECLINED
     assert f"RATING/{IDS[0]} UP" in shown
-    assert "Cancel all 2 instances of owner demo and cluster" in shown
+    assert "Cancel both instances of owner demo and cluster" in shown
     assert "nothing was changed" in shown
     assert [ours.status(id_) for id_ in IDS] == ["UP", "UP"]
     code, shown = at_terminal(ours, "y\n", "owner", "purge")
@@ -481,17 +481,17 @@ def test_a_purge_lets_go_what_is_being_deleted(ours: Program) -> None:
 
 WRONG = {
     "adopt what": (("adopt",), "give --app, for instances that nobody owns, or --cluster"),
-    "adopt both": (("adopt", "--app", "a", "--cluster", "b"), "give --app, for instances that nobody owns"),
+    "adopt both": (("adopt", "--app", "a", "--cluster", "b"), "for an old cluster's: give one of them"),
     "cluster and address": (("adopt", "--cluster", "b", "--address", "a:1"), "go with --app"),
     "address": (("adopt", "--app", "a", "--address", "10.0.0.7"), "is no address with a port; write 10.0.0.7:8080"),
     "port": (("adopt", "--app", "a", "--address", "10.0.0.7:99999"), "is no address with a port"),
     "ipv6": (("adopt", "--app", "a", "--address", "fd00::7:8080"), "put an IPv6 address in brackets"),
     "syncer": (("adopt", "--app", "a", "--syncer", "rating"), "'rating' is no syncer; write namespace/name"),
     "observe": (("adopt", "--app", "a", "--observe", "0s"), "is too short"),
-    "new name": (("rename", "demo", "Next_1"), "'Next_1': 1 to 32 of a-z"),
+    "new name": (("rename", "demo", "Next_1"), "'Next_1' is no owner name: 1 to 32 of a-z"),
     "one name": (("rename", "demo"), "Missing argument 'NEW'"),
     "lapse or not": (("release",), "say what becomes of them: --lapse, or --keepalive DURATION"),
-    "lapse and not": (("release", "--lapse", "--keepalive", "1h"), "say what becomes of them"),
+    "lapse and not": (("release", "--lapse", "--keepalive", "1h"), "goes on renewing them: give one of them"),
     "no terminal": (("purge",), "there is no terminal to ask at: give --yes"),
     "no app": (("adopt", "--app", ""), "it is empty"),
     "no cluster": (("purge", "--yes", "--cluster", " "), "it is empty"),

@@ -49,7 +49,11 @@ def _what(
     app, cluster = app if counts("app") else None, cluster if counts("cluster") else None
     if app is not None and cluster is None:
         return OfApp(app=app, addresses=addresses, syncer=syncer)
-    if app is not None or cluster is None:
+    if app is not None:
+        raise click.UsageError(
+            "--app is for instances that nobody owns, --cluster for an old cluster's: give one of them"
+        )
+    if cluster is None:
         raise click.UsageError("give --app, for instances that nobody owns, or --cluster, for an old cluster's")
     counts = command_line_first("cluster", "addresses", "syncer")
     if (addresses and counts("addresses")) or (syncer and counts("syncer")):

@@ -76,7 +76,7 @@ def _confirmed(found: Purge) -> bool:
         click.echo(f"  and {number - _NAMED} more", err=True)
     for caution in found.cautions:
         click.echo(f"! {caution}", err=True)
-    what = "the one instance" if number == 1 else f"all {number} instances"
+    what = {1: "the one instance", 2: "both instances"}.get(number, f"all {number} instances")
     try:
         with ended_by_signals():
             return click.confirm(f"Cancel {what} of {found.whose}?", err=True)

@@ -26,7 +26,9 @@ def _keepalive(keepalive: float | None, lapse: bool) -> float | None:
     """Seconds, or None: they lapse."""
     counts = command_line_first("keepalive", "lapse")
     keepalive, lapse = keepalive if counts("keepalive") else None, lapse and counts("lapse")
-    if (keepalive is None) is not lapse:
+    if lapse and keepalive is not None:
+        raise click.UsageError("--lapse lets them lapse, --keepalive goes on renewing them: give one of them")
+    if not lapse and keepalive is None:
         raise click.UsageError("say what becomes of them: --lapse, or --keepalive DURATION")
     return keepalive
 

@@ -289,7 +289,7 @@ def test_what_is_ours_already_is_said_and_left() -> None:
     world = two_of_ours()
     report = adopt(world)
     assert (report.code, report.summary, world.wire.writes()) == (ExitCode.OK, "nothing to adopt", [])
-    assert report.sentences == (f"2 of them are ours already: {key(1)}, {key(2)}",)
+    assert report.sentences == (f"2 instances are ours already: {key(1)}, {key(2)}",)
     assert not report.dry_run
 
 
@@ -652,7 +652,7 @@ def test_a_signal_ends_a_command_between_two_calls() -> None:
         world.clock.stopped = True
 
     world.clock.sleep = slept  # type: ignore[method-assign]
-    with pytest.raises(Stopped):
+    with pytest.raises(Stopped, match="nothing was changed"):
         rename(world)
     assert world.wire.writes() == []
     world = two_of_ours()
@@ -699,8 +699,34 @@ def test_a_release_may_be_of_one_app_or_syncer_and_be_given_again() -> None:
     again = release(world, apps=frozenset({"WEB"}))
     assert (again.summary, again.affected[0].why) == ("1 released", "it was released before")
     nothing = release(world, apps=frozenset({"NONE"}))
-    assert nothing.summary == f"nothing to release: no such instance is of owner prod and cluster {CLUSTER}"
+    assert nothing.summary == f"nothing to release: no instance of app NONE is of owner prod and cluster {CLUSTER}"
     assert not nothing.dry_run
+    nothing = release(world, syncers=frozenset({SyncerRef(NS, "gone")}))
+    assert nothing.summary.startswith(f"nothing to release: no instance of syncer {NS}/gone is of owner prod")
+
+
+@pytest.mark.parametrize(
+    ("keepalive", "said"),
+    [
+        (None, "unless something renews them they lapse in 10 minutes"),
+        (
+            60.0,
+            "it would go on renewing them for 60 s, and then: unless something renews them they lapse in 10 minutes",
+        ),
+    ],
+)
+def test_a_dry_run_of_a_release_says_what_becomes_of_them(keepalive: float | None, said: str) -> None:
+    """As the release itself does afterwards."""
+    report = release(two_of_ours(), keepalive=keepalive, dry_run=True)
+    assert report.sentences[-1] == said
+
+
+@pytest.mark.parametrize("command", [release, rename])
+def test_where_nothing_is_of_the_cluster_the_others_are_named(command: Callable[..., OwnerReport]) -> None:
+    """The id may be mistaken."""
+    report = command(two_of_ours(), cluster="mistaken")
+    assert report.summary.startswith("nothing to ")
+    assert report.sentences == (f"owner {OWNER} has 2 of cluster {CLUSTER}, which were left",)
 
 
 def test_a_released_instance_is_kept_alive_for_as_long_as_was_asked() -> None:
@@ -772,6 +798,7 @@ def test_a_signal_ends_the_keepalive_and_says_so() -> None:
     world.clock.sleep = slept  # type: ignore[method-assign]
     report = release(world, keepalive=100.0)
     assert (report.code, report.summary) == (ExitCode.CUT_SHORT, "2 released")
+    assert "a signal ended the keepalive before its time: given again it goes on" in report.sentences
 
 
 def test_a_release_needs_no_cluster_and_says_what_it_does_not_know() -> None:
@@ -851,7 +878,7 @@ def test_a_command_of_a_scope_leaves_another_scopes_instances(command: str) -> N
         where = owner_world(world)
         return adopt_old_cluster(where, owner=OWNER, old="old", scope=scope, observe=None, dry_run=False)
 
-    assert give(none).summary.endswith(", namespace empty" if command != "rename" else "; owner next has 0")
+    assert give(none).summary.endswith(", namespace empty")
     assert len(give(own).affected) == 2
     assert world.registry.held[cart.key] == cart
     assert [one.instance.key for one in give(shop).affected] == [cart.key]
