@@ -1,7 +1,7 @@
 """How the pure part of a pass grows: claims, plan and brake for 600, 6,000 and 60,000 instances of 10 pods a syncer.
 
-Run `python bench/plan_scale.py`. Prints the machine, seconds and peak memory of each size; only the ratios between the
-sizes say something about the code.
+Run `python bench/plan_scale.py`. Looks for reference cycles as the program does. Prints the machine, seconds and peak
+memory of each size; only the ratios between the sizes say something about the code.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import partial
 from typing import TypeVar
 
 from eurekube_sync.brake import Brake, apply_brake
+from eurekube_sync.cli.garbage import look_rarely_for_cycles
 from eurekube_sync.desired import Desired, claim_all
 from eurekube_sync.instance import Naming
 from eurekube_sync.model import (
@@ -128,6 +129,7 @@ def timed(what: Callable[[], T]) -> tuple[T, float]:
 
 def main() -> None:
     """Prints one line a size."""
+    look_rarely_for_cycles()
     ownership = Ownership(owner="bench", cluster="cluster")
     naming = Naming(ownership=ownership, lease=LeaseTimes(30, 300))
     print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}")

@@ -120,7 +120,10 @@ def backends(
                 node=endpoint.node,
                 zone=endpoint.zone,
             )
-            best[found.identity] = min(best.get(found.identity, found), found, key=lambda b: b.preference)
+            identity = found.identity
+            known = best.get(identity)
+            if known is None or found.preference < known.preference:
+                best[identity] = found
     return tuple(best[identity] for identity in sorted(best))
 
 
@@ -134,6 +137,8 @@ def one_per_pod(found: Iterable[Backend]) -> tuple[Backend, ...]:
 
 
 def _merge(same: Sequence[Backend]) -> Backend:
+    if len(same) == 1:
+        return same[0]
     ports: Mapping[int, str] = {b.port: b.service for b in sorted(same, key=lambda b: b.service, reverse=True)}
     if len(ports) > 1:
         offers = ", ".join(f"{service} ({port})" for port, service in sorted(ports.items()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from eurekube_sync.model import Instance, ObservedInstance, PodRef, SyncerRef
 
@@ -81,7 +82,12 @@ def instance_id(*, owner: str, namespace: str, app: str, address: str, port: int
 
 def syncer_of(instance: ObservedInstance | Instance) -> SyncerRef | None:
     """The syncer that its mark names, or None without a readable mark."""
-    namespace, slash, name = instance.metadata.get(SYNCER, "").partition("/")
+    return _named(instance.metadata.get(SYNCER, ""))
+
+
+@lru_cache(maxsize=65_536)  # a pass asks for the few syncers of its many instances again and again
+def _named(mark: str) -> SyncerRef | None:
+    namespace, slash, name = mark.partition("/")
     return SyncerRef(namespace, name) if slash and namespace and name else None
 
 

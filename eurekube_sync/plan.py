@@ -194,6 +194,8 @@ def renewal_of(action: Update | Cancel, why: str) -> Renew:
 
 def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change, ...]:
     """What a new register would change. Metadata that others added is theirs; a person's override is not fought."""
+    if _same(instance, observed):  # nearly all are, in nearly every pass
+        return ()
     pairs = [
         ("hostName", observed.host_name, instance.host_name),
         ("ipAddr", observed.ip_addr, instance.ip_addr),
@@ -218,6 +220,23 @@ def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change,
     if not overridden(observed, instance.status):
         pairs.append(("status", observed.status.value, instance.status.value))
     return tuple(Change(field=field, was=was, becomes=becomes) for field, was, becomes in pairs if was != becomes)
+
+
+def _same(instance: Instance, observed: ObservedInstance) -> bool:
+    return (
+        instance.status is observed.status
+        and instance.metadata == observed.metadata
+        and instance.host_name == observed.host_name
+        and instance.ip_addr == observed.ip_addr
+        and instance.port == observed.port
+        and instance.secure_port == observed.secure_port
+        and instance.vip_address == observed.vip_address
+        and instance.secure_vip_address == observed.secure_vip_address
+        and instance.lease == observed.lease
+        and instance.home_page_url == observed.home_page_url
+        and instance.status_page_url == observed.status_page_url
+        and instance.health_check_url == observed.health_check_url
+    )
 
 
 def overridden(observed: ObservedInstance, wanted: InstanceStatus) -> bool:

@@ -112,7 +112,7 @@ class Presentation:
     @property
     def needs_pods(self) -> bool:
         """Whether Pods have to be read."""
-        return any(entry.source.of_pod for entry in self.metadata_from)
+        return bool(self.metadata_from) and any(entry.source.of_pod for entry in self.metadata_from)
 
 
 class PathsSpec(msgspec.Struct, rename="camel", forbid_unknown_fields=True):

@@ -25,7 +25,7 @@ def restrain(plan: Plan, desired: Desired, observed: Observed, *, now: float) ->
     """The plan without what a syncer asked not to be done; `now` in Unix seconds."""
     lost = _lost(desired, observed)
     actions = [kept for action in plan.actions for kept in _restrained(action, desired, observed, lost, now)]
-    return sorted_plan(actions, plan.blocked)
+    return plan if actions == [*plan.actions] else sorted_plan(actions, plan.blocked)
 
 
 def _lost(desired: Desired, observed: Observed) -> frozenset[InstanceKey]:
@@ -45,6 +45,9 @@ def _lost(desired: Desired, observed: Observed) -> frozenset[InstanceKey]:
 def _restrained(
     action: Action, desired: Desired, observed: Observed, lost: frozenset[InstanceKey], now: float
 ) -> Iterator[Action]:
+    if isinstance(action, Renew) and action.key in desired.wanted_by:
+        yield action
+        return
     claim = desired.claims.get(action.syncer) if action.syncer else None
     stands = observed.ours.get(action.key)
     if isinstance(claim, Serving) and claim.conduct.suspend:
@@ -52,7 +55,7 @@ def _restrained(
         return
     policy = _policy(claim, stands)
     match action:
-        case Renew() if stands is not None and action.key not in desired.wanted_by and lapses(stands, now):
+        case Renew() if stands is not None and lapses(stands, now):
             return
         case Update() if policy is Policy.CREATE_ONLY and stands is not None:
             yield _created_only(action, stands)

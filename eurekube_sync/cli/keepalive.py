@@ -6,6 +6,7 @@ import click
 
 from eurekube_sync.between_passes import BetweenPasses
 from eurekube_sync.cli.connect import Connection, connect_registry
+from eurekube_sync.cli.garbage import look_rarely_for_cycles
 from eurekube_sync.cli.options.calls import Calls, batch_option, call_options
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
@@ -97,6 +98,7 @@ def command(
     load = SnapshotFile(snapshot).load if snapshot else None
     tell = teller(form, passes, renewal_interval, eureka.notices)
     schedule = Schedule(passes=passes.number, interval=passes.interval)
+    look_rarely_for_cycles()
     clock = SystemClock()
     with stopped_by_signals(clock), connect_registry(connection, clock) as world:
         between = BetweenPasses(world, interval=passes.interval) if passes.number is None else None

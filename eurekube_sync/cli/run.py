@@ -11,6 +11,7 @@ from eurekube_sync.between_passes import BetweenPasses
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.approval import read_approval
 from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.garbage import look_rarely_for_cycles
 from eurekube_sync.cli.options.brake import approve_option, brake_options
 from eurekube_sync.cli.options.calls import Calls, batch_option, call_options
 from eurekube_sync.cli.options.declare import option
@@ -86,6 +87,7 @@ def command(
     """
     form.set_up_logs()
     leases.check(passes)
+    look_rarely_for_cycles()
     clock = SystemClock()
     settings = PassSettings(
         owner=owner,
