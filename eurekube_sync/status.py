@@ -297,7 +297,9 @@ def _ready(
         return _Verdict("Ready", False, "NoEndpoints", "its Services have no endpoints")
     names = ", ".join(claim.apps[:3])
     out = tally.count(InstanceStatus.OUT_OF_SERVICE)
-    notes = [f"{out} set OUT_OF_SERVICE by hand"] if out else []
+    drained = sum(wanted.drained for wanted in claim.wanted.values())
+    notes = [f"{drained} drained"] if drained else []
+    notes += [f"{out} set OUT_OF_SERVICE by hand"] if out else []
     message = "; ".join([f"{up} of {desired} UP as {names}", *claim.notes, *notes, *claim.warnings])
     reason = synced.reason if up or synced.reason == _SUSPENDED else "NoneUp"
     return _Verdict("Ready", bool(up), reason, message)

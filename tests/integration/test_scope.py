@@ -14,7 +14,7 @@ import yaml
 
 from eurekube_sync.model import SyncerRef
 from eurekube_sync.scope import Shard
-from tests.integration.hand_made import make_app, make_namespace, make_syncer, remove_app, syncers_of
+from tests.integration.hand_made import make_app, make_namespace, make_syncer, remove_app, slices_of, syncers_of
 from tests.integration.program import CountingProxy, Program, Registry
 from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers
@@ -207,8 +207,11 @@ def test_a_role_in_each_namespace_is_enough(
     assert up(registry, program) == []
 
 
-OPTIONAL = {"nodes": "--drain-annotations=on", "endpoints": "--endpoints-source=endpoints"}
-"""The option that needs the right."""
+OPTIONAL = {
+    "nodes": ["--drain-annotations=on"],
+    "endpoints": ["--drain-annotations=pods", "--endpoints-source=endpoints"],
+}
+"""What needs the right, and no other that is missing."""
 NEEDED = {"nodes": 0, "endpoints": 11}
 """What a pass without it ends with: what a person drains is left unseen, and no rollout is stopped for it."""
 
@@ -218,10 +221,10 @@ def test_a_right_that_few_need_is_asked_for_and_is_enough(
     resource: str, program: Program, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
     """As the comment in the manifest writes it; without it the pass names what was denied."""
-    world, option = kubernetes_world, OPTIONAL[resource]
+    world = kubernetes_world
     namespace, app = APPS[0]
     make_syncer(world, namespace, app, app)
-    program.options = (*program.options, f"--namespace={namespace}", option)
+    program.options = (*program.options, f"--namespace={namespace}", *OPTIONAL[resource])
     with as_service_account(world, namespace) as token:
         program.token = token
         done = program.run("-o", "json")
@@ -231,6 +234,58 @@ def test_a_right_that_few_need_is_asked_for_and_is_enough(
     with as_service_account(world, namespace, optional=resource) as token:
         program.token = token
         assert program.good()["unknown"] == []
+
+
+def test_what_a_person_drains_stays_down_when_the_right_to_see_it_is_taken_away(
+    program: Program, registry: Registry, apps: None, kubernetes_world: KubernetesWorld
+) -> None:
+    """The instance on a drained node. Without the right it stays DOWN, others come in, the exit code is 0, and the
+    condition says why."""
+    world = kubernetes_world
+    namespace, app = APPS[0]
+    make_syncer(world, namespace, app, app)
+    program.options = (*program.options, f"--namespace={namespace}")
+
+    def apply(*numbers: int) -> None:
+        ends = [
+            {"addresses": [f"10.22.0.{n}"], "conditions": {"ready": True}, "nodeName": f"drain-{n}"} for n in numbers
+        ]
+        world.request("PATCH", f"{slices_of(namespace)}/{app}-1", {"endpoints": ends})
+
+    def annotate(drained: str | None) -> None:
+        world.request("PATCH", "/api/v1/nodes/drain-1", {"metadata": {"annotations": {"eurekube.io/drain": drained}}})
+
+    def statuses() -> list[str | None]:
+        ids = [f"{program.owner}:{namespace}:{app}:10.22.0.{last}:8080" for last in (1, 2, 3)]
+        return [registry.status(app.upper(), id_) for id_ in ids]
+
+    for number in (1, 2):
+        world.request("POST", "/api/v1/nodes", {"metadata": {"name": f"drain-{number}"}})
+    try:
+        apply(1, 2)
+        with as_service_account(world, namespace, optional="nodes") as token:
+            program.token = token
+            program.good()
+            annotate("true")
+            program.good()
+            assert statuses() == ["DOWN", "UP", None]
+        with as_service_account(world, namespace) as token:
+            program.token = token
+            apply(1, 2, 3)
+            (unseen,) = program.good()["unknown"]
+            assert unseen["source"] == "drain annotations of Nodes"
+            conditions = world.request("GET", f"{syncers_of(namespace)}/{app}")["status"]["conditions"]
+            (ready,) = (condition for condition in conditions if condition["type"] == "Ready")
+            assert "set --drain-annotations pods" in ready["message"]
+            annotate(None)
+            program.good()
+            assert statuses() == ["DOWN", "UP", "UP"]
+        with as_service_account(world, namespace, optional="nodes") as token:
+            program.token = token
+            program.run_until(lambda: statuses() == ["UP", "UP", "UP"], seconds=40)
+    finally:
+        for number in (1, 2):
+            world.request("DELETE", f"/api/v1/nodes/drain-{number}")
 
 
 def test_the_right_of_readiness_gates_is_in_both_manifests() -> None:

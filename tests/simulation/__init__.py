@@ -11,6 +11,7 @@
     truth     what should stand, read from the servers by an oracle that shares no code with the product
     judge     the promises, held against the servers' true state at every call
     run       one story from its beginning to its verdict
+    drains    stories in which a person drains pods and nodes, and the lists that tell of it fail
     shrink    a story that fails becomes the smallest that still does
     tale      a story told with times
     defects   the product made wrong on purpose, to show that the judge sees it

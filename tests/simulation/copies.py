@@ -11,6 +11,7 @@ from eurekube_sync.between_passes import BetweenPasses
 from eurekube_sync.cluster import KubernetesCluster
 from eurekube_sync.cluster.in_process import InProcessConnection
 from eurekube_sync.deadline import TimeLimit
+from eurekube_sync.drain import Kind
 from eurekube_sync.eureka import ConnectionOptions, EurekaClient
 from eurekube_sync.eureka.address import EurekaAddress
 from eurekube_sync.eureka.batches import BatchingRegistry, BatchMode
@@ -78,6 +79,7 @@ class Process:
             scope=Scope(namespaces=frozenset(NAMESPACES) if installation.scoped else None, selector=team),
             lease=LeaseTimes(int(PERIOD), installation.lease),
             deadline=installation.pass_seconds,
+            drains=frozenset({Kind.POD, Kind.NODE} if installation.drains else ()),
         )
 
     def run(self) -> None:

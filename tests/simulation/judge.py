@@ -9,6 +9,7 @@ renewed     a pass in which nothing went wrong leaves no lease that it did not r
 bare        nothing is registered for a syncer without our finalizer
 finalizer   it goes only when no instance of its syncer is left, and nobody else's goes at all
 unwanted    nothing is registered that was not to be UP when the pass looked
+drained     what a person drains, and its mark says so, is not brought up meanwhile, whichever lists fail
 override    nothing is out of service but what a person put there
 rest        two good passes after the last trouble, all is as it should be, or a condition says why not
 quiet       the pass after that sends nothing but reads and renewals
@@ -191,6 +192,18 @@ class Judge:
                 raise Violation("withdrawn", f"{key} was {_change(was, stands)}; {told}")
         if was is None and stands is not None:
             self._judge_new(view, key, stands)
+        if was is not None and stands is not None and not _is_up(was) and _is_up(stands):
+            self._judge_return(view, key, was, stands)
+
+    def _judge_return(self, view: PassView, key: Key, was: Listed, stands: Listed) -> None:
+        mark, pod = "eurekube.drained", "eurekube.pod"
+        uid = was[0].metadata.get(pod, "").rpartition("/")[2]
+        marked = (
+            was[0].metadata.get(mark, "").split(",") if was[0].metadata.get(pod) == stands[0].metadata.get(pod) else ()
+        )
+        for kind, since in self.truth.drained.get(uid, {}).items():
+            if kind in marked and since <= view.moment:
+                raise Violation("drained", f"{key} was brought up, and its {kind} is drained since {since:.1f} s")
 
     def _protected_since(self, key: Key, was: Listed) -> float | None:
         """Since when it is not to be taken out. While its syncer is frozen, it stays as long as the pod that it was

@@ -53,7 +53,9 @@ class Stage:
 
     def __post_init__(self) -> None:
         self.clock = VirtualClock()
-        self.world = World(self.clock, peers=self.story.installation.peers, seed=self.story.seed)
+        self.world = World(
+            self.clock, peers=self.story.installation.peers, seed=self.story.seed, drains=self.story.installation.drains
+        )
         self.judge = Judge(self.world, self.story)
         self._chance = random.Random(self.story.seed)
         self._machine = MachineClock(self.clock)

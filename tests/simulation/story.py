@@ -39,10 +39,14 @@ class Installation:
     halves: bool = False
     """Whether it serves one team's syncers, and the second copy, run by itself, the others'."""
 
+    drains: bool = False
+    """Whether it looks for drains on pods and nodes, of which there are two."""
+
     def __str__(self) -> str:
         scope = ", its namespaces named" if self.scoped else ""
         scope += ", in batches" if self.batches else ""
         scope += ", beside another for the other team's syncers" if self.halves else ""
+        scope += ", looking for drains" if self.drains else ""
         servers = "one Eureka" if self.peers == 1 else f"{self.peers} Eureka peers"
         return f"{self.mode} each {self.interval:g} s{scope}, {servers}, leases of {self.lease} s"
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .world import PORT, Key, World
+from .world import DRAIN, PORT, Key, World
 
 FINALIZER = "eurekube.io/cleanup"
 _CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
@@ -67,6 +67,8 @@ class Truth:
     bare_since: dict[Ref, float] = field(default_factory=dict)
     """Since when a syncer that once had our finalizer is without, or gone."""
     pods: frozenset[str] = frozenset()
+    drained: dict[str, dict[str, float]] = field(default_factory=dict)
+    """By UID of a pod what drains it, `pod` or `node`, and since when."""
     crd_lives: bool = True
     _claims: set[tuple[str, str, str]] = field(default_factory=set)
     _ready: set[tuple[str, str, str]] = field(default_factory=set)
@@ -84,6 +86,7 @@ class Truth:
         pods = self.world.pods()
         services = self.world.objects("/api/v1/services")
         self.pods = frozenset(pod["metadata"]["uid"] for pod in pods)
+        self.drained = self._drained(pods, now) if self.world.drains else {}
         before = self.syncers
         self.syncers = {syncer.ref: syncer for syncer in self._syncers(services)}
         self._note_finalizers(before, now)
@@ -160,13 +163,24 @@ class Truth:
                     continue
                 key = self.key(namespace, syncer.app_name, pod["status"]["podIP"])
                 uid = pod["metadata"]["uid"]
-                if _ready(pod):
+                if _ready(pod) and uid not in self.drained:
                     known = up.get(key) or self.up.get(key)
                     since = known.since if known else now
                     pods_there = (up[key].pods if key in up else frozenset()) | {uid}
                     up[key] = Since(since=since, pods=pods_there, vip=syncer.app_name.lower())
-                elif not syncer.cancels_unready:
+                elif not syncer.cancels_unready or uid in self.drained:
                     self.down.add(key)
+
+    def _drained(self, pods: list[dict[str, Any]], now: float) -> dict[str, dict[str, float]]:
+        nodes = {one["metadata"]["name"] for one in self.world.objects("/api/v1/nodes") if _is_drained(one)}
+        found: dict[str, dict[str, float]] = {}
+        for pod in pods:
+            uid = pod["metadata"]["uid"]
+            by = {"pod": _is_drained(pod), "node": pod["spec"].get("nodeName") in nodes}
+            before = self.drained.get(uid, {})
+            if since := {kind: before.get(kind, now) for kind, is_so in by.items() if is_so}:
+                found[uid] = since
+        return found
 
     def _keep_frozen(self, before: Mapping[Ref, SyncerTruth], up: Mapping[Key, Since], now: float) -> None:
         unserved = {
@@ -209,6 +223,10 @@ def _behind(pod: Mapping[str, Any], service: Mapping[str, Any]) -> bool:
         and selector.items() <= metadata.get("labels", {}).items()
         and bool(pod["status"].get("podIP"))
     )
+
+
+def _is_drained(found: Mapping[str, Any]) -> bool:
+    return bool(found["metadata"].get("annotations", {}).get(DRAIN) == "true")
 
 
 def _ready_behind(services: list[dict[str, Any]], pods: list[dict[str, Any]]) -> Iterator[tuple[str, str, str]]:

@@ -26,6 +26,7 @@ PORT = 8080
 TEAMS = {"rating": "one", "pay": "one", "cart": "two", "stock": "two"}
 """Whose app it is, as a label of its syncers says."""
 ADDRESSES = ("http://eureka-1:8761/eureka", "http://eureka-2:8761/eureka")
+DRAIN = "eurekube.io/drain"
 _REPLICATED_AFTER = 0.7
 _CRD = Path(__file__).parents[2] / "crds" / "eurekasyncer.yaml"
 _CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -60,15 +61,18 @@ def definition() -> Mapping[str, Any]:
 
 
 class World:
-    """The servers. `peers` Eureka servers tell each other what their clients write."""
+    """The servers. `peers` Eureka servers tell each other what their clients write. With `drains` there are two
+    nodes, and pods on both."""
 
-    def __init__(self, clock: VirtualClock, *, peers: int, seed: int) -> None:
+    def __init__(self, clock: VirtualClock, *, peers: int, seed: int, drains: bool = False) -> None:
         self.clock = clock
         self.kubernetes = EmbeddedKubernetes(clock.now, definitions=[definition()], seed=seed)
         self._seed = seed
         self._peers = peers
         self.eurekas = [self._new_eureka(number) for number in range(peers)]
-        self.kubernetes.call("POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}})
+        self.drains = drains
+        for name in ("node-1", "node-2") if drains else ("node-1",):
+            self.kubernetes.call("POST", "/api/v1/nodes", {"metadata": {"name": name}})
         for namespace in NAMESPACES:
             self.kubernetes.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
 
@@ -181,7 +185,7 @@ class World:
         namespace = APPS[app]
         manifest = {
             "metadata": {"namespace": namespace, "name": name, "labels": {"app": app}},
-            "spec": {"nodeName": "node-1", "containers": [{"name": "app", "image": "app"}]},
+            "spec": {"nodeName": self._node_of(name), "containers": [{"name": "app", "image": "app"}]},
         }
         path = f"/api/v1/namespaces/{namespace}/pods"
         status, _ = self.kubernetes.call("POST", path, manifest)
@@ -190,6 +194,9 @@ class World:
         told = {"phase": "Running", "podIP": free, "podIPs": [{"ip": free}], "conditions": _conditions(ready)}
         self.kubernetes.call("PATCH", f"{path}/{name}/status", {"status": told})
         return free
+
+    def _node_of(self, name: str) -> str:
+        return f"node-{1 + int(name.rpartition('-')[2]) % 2}" if self.drains else "node-1"
 
     def turn(self, namespace: str, name: str, *, ready: bool) -> bool:
         """The kubelet, or the node controller, tells whether a pod is ready."""

@@ -145,6 +145,10 @@ def test_a_drained_pod_or_node_takes_its_own_instances_down(kind: Kind, drained_
     plan = world.run().plan
     assert [(action.grounds, action.why.split()[0]) for action in plan.of(Update)] == [(Grounds.DRAINED, kind.value)]
     assert (up_and_down(world), mark(world)) == (("DOWN", "UP"), kind.value)
+    status = world.cluster.syncers[REF].status
+    ready = status.condition("Ready") if status else None
+    assert ready is not None
+    assert ready.message == "1 of 2 UP as RATING; 1 drained"
     assert world.run().plan.changes == ()
     drain(world)
     world.run()

@@ -1,0 +1,53 @@
+"""What a person drains stays DOWN through whatever happens, also while the lists that tell of it fail."""
+
+from __future__ import annotations
+
+import pytest
+
+from eurekube_sync import drain, reconcile
+from eurekube_sync.desired import Desired
+from eurekube_sync.observed import Observed
+
+from .defects import Defect, made_wrong
+from .drains import NodeDrained, PodDrained, story
+from .run import run
+from .test_stories import assert_kept
+
+SEEDS = 60
+MOST = 150
+"""Stories that may go by before a defect has to show."""
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, 10))
+def test_every_promise_is_kept_while_somebody_drains(first: int) -> None:
+    """In the stories of these seeds."""
+    for seed in range(first, first + 10):
+        assert_kept(run(story(seed)))
+
+
+def test_somebody_drains_in_each_story() -> None:
+    """Pods and nodes; and in most of them a list that tells of it fails."""
+    stories = [story(seed) for seed in range(100)]
+    assert all(any(isinstance(event, PodDrained | NodeDrained) for event in one.events) for one in stories)
+    assert story(7) == story(7)
+
+
+def _no_mark_counts(desired: Desired, _observed: Observed) -> Desired:
+    return desired
+
+
+DEFECTS = {
+    "what cannot be read is not drained": (
+        "drained",
+        Defect(name="", patches=((reconcile, "still_drained", _no_mark_counts),)),
+    ),
+    "nobody is drained": ("rest", Defect(name="", patches=((drain, "_state", lambda _those, _id: False),))),
+}
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_a_defect_is_caught(name: str) -> None:
+    """By the promise that it breaks."""
+    promise, defect = DEFECTS[name]
+    with made_wrong(defect):
+        assert any(run(story(seed)).promise == promise for seed in range(MOST))
