@@ -72,7 +72,7 @@ def test_a_closed_port_is_one_sentence(settled: Program) -> None:
     assert_only_renewed(ended)
 
 
-@pytest.mark.parametrize("where", ["/api/v1/namespaces/kube-system", "eurekasyncers", "endpointslices"])
+@pytest.mark.parametrize("where", ["/api/v1/namespaces/kube-system", "eurekasyncers", "endpointslices", "/nodes"])
 def test_an_api_that_hangs_takes_no_lease_its_renewal(settled: Program, where: str) -> None:
     """It gets a share of the pass's time, and Eureka the rest."""
 
@@ -107,6 +107,17 @@ def test_a_forbidden_list_is_one_sentence(settled: Program, resource: str) -> No
     ended = settled.run()
     assert ended.code == ExitCode.CLUSTER_DENIED
     assert f'cannot list resource "{resource}"' in ended.sentence
+    assert_only_renewed(ended)
+
+
+@pytest.mark.parametrize("resource", ["pods", "nodes"])
+def test_a_right_that_only_drains_need_is_one_sentence_and_no_failure(settled: Program, resource: str) -> None:
+    """It is named with the option that does without, and everything else goes on."""
+    settled.playground.kubernetes.deny(resource, "list")
+    ended = settled.run()
+    assert ended.code == ExitCode.OK
+    assert f'cannot list resource "{resource}"' in ended.sentence
+    assert "or set --drain-annotations" in ended.sentence
     assert_only_renewed(ended)
 
 
