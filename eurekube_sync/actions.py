@@ -125,12 +125,14 @@ def withdraws(action: Action) -> bool:
 
 
 def brings_up(action: Action) -> bool:
-    """Whether callers gain an UP instance by it."""
+    """Whether callers gain an UP instance by it. One that a person put out of service stays so, whatever else of it
+    changes: its status is not among the changes."""
     match action:
         case Register():
             return action.instance.status is InstanceStatus.UP
         case Update():
-            return action.was is not InstanceStatus.UP and action.instance.status is InstanceStatus.UP
+            rises = any(change.field == "status" for change in action.changes)
+            return rises and action.was is not InstanceStatus.UP and action.instance.status is InstanceStatus.UP
         case Renew() | Cancel():
             return False
         case _:  # pragma: no cover

@@ -167,6 +167,13 @@ def policy_of(metadata: Mapping[str, str]) -> Policy:
     return Policy(mark) if mark in set(Policy) else Policy.UPSERT_ONLY
 
 
+def policy_asked(spec: Mapping[str, Any]) -> Policy:
+    """The policy of a raw spec, of which other parts may be wrong. One that this version does not know is taken for the
+    one that never cancels."""
+    asked = spec.get("policy", Policy.SYNC)
+    return Policy(asked) if asked in list(Policy) else Policy.UPSERT_ONLY
+
+
 def is_gone(instance: ObservedInstance) -> bool:
     """Whether it was turned DOWN instead of cancelled, and nothing is left to do but to let it lapse."""
     return _gone_at(instance.metadata) is not None and instance.status is not InstanceStatus.UP

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from eurekube_sync.catalog import Catalog, Catalogs, SourceUnknown, pods_by_socket
-from eurekube_sync.conduct import Conduct, Policy
+from eurekube_sync.conduct import Conduct, Policy, policy_asked
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.instance import Builder, Incomplete, Kept, Leaving, Naming, Unplaced, Wanted, better
 from eurekube_sync.model import (
@@ -250,9 +250,8 @@ def _delete(
     except SourceUnknown as error:
         return _unknown(syncer, "SourceUnknown", error.unknown)
     keys = frozenset({**served.wanted, **served.leaving, **served.kept}) if served else frozenset()
-    policy = served.conduct.policy if served else Policy.SYNC
     gated = _pods(served.wanted) if served and asked.conduct.readiness_gate else frozenset()
-    return Deleting(syncer=syncer, proof=crd_live.proof, keys=keys, policy=policy, gated=gated)
+    return Deleting(syncer=syncer, proof=crd_live.proof, keys=keys, policy=policy_asked(syncer.spec), gated=gated)
 
 
 def _pods(wanted: Mapping[InstanceKey, Wanted]) -> frozenset[str]:

@@ -10,11 +10,11 @@ hangs on it is left as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from eurekube_sync.actions import Cancel, Register, Renew, Update, Withdrawal, removes
-from eurekube_sync.admission import admit
+from eurekube_sync.admission import Admission, admit
 from eurekube_sync.apply import Applier
 from eurekube_sync.approval import Approval, annotated, refusal
 from eurekube_sync.brake import Brake, Braked, BrakeLimits, Held, apply_brake, held_of
@@ -46,7 +46,7 @@ from eurekube_sync.plan import Plan, make_plan, plan_blind, plan_renewals, warne
 from eurekube_sync.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.removals import what_may_go, without_successor, witnesses
 from eurekube_sync.renewals import RenewalLedger
-from eurekube_sync.restraint import restrain
+from eurekube_sync.restraint import restrain, returning
 from eurekube_sync.scope import Scope
 from eurekube_sync.settle import put_finalizers_on, settle
 from eurekube_sync.still_drained import still_drained
@@ -283,15 +283,21 @@ def _decide(
     plan = restrain(make_plan(admitted.desired, observed), admitted.desired, observed, now=now)
     read: set[InstanceKey] = set()
     # An uncached read may bring up another suspect.
-    while unread := [
-        key for key in (*plan.suspects, *admitted.doubtful, *witnesses(plan, observed, read)) if key not in read
-    ]:
+    while unread := [key for key in _to_be_read(plan, admitted, observed, read) if key not in read]:
         observed = observed.refreshed(applier.read(unread))
         read.update(unread)
         admitted = admit(still_drained(desired, observed), observed)
         plan = restrain(make_plan(admitted.desired, observed), admitted.desired, observed, now=now)
     plan = without_successor(plan, admitted.desired, observed)
     return apply_brake(plan, observed, brake), warned(admitted.desired, observed), Complete(data=observed)
+
+
+def _to_be_read(
+    plan: Plan, admitted: Admission, observed: Observed, read: Collection[InstanceKey]
+) -> tuple[InstanceKey, ...]:
+    """What a plan rests on, to be read uncached."""
+    back = returning(admitted.desired, observed)
+    return (*plan.suspects, *admitted.doubtful, *back, *witnesses(plan, observed, read))
 
 
 def _carry_out(

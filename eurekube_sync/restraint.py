@@ -1,17 +1,17 @@
 """What a plan leaves alone: a suspended syncer changes nothing, a policy other than Sync cancels nothing.
 
 A filter on a plan, so that whatever else a plan may hold, it is held to the same rules. The policy of an instance whose
-syncer is gone, or cannot be served, is the one that its mark names. Pure.
+syncer is gone is the one that its mark names. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from eurekube_sync.actions import Action, Cancel, Change, Register, Renew, Update, grounds_of
-from eurekube_sync.conduct import GONE, Policy, is_gone, lapses, policy_of
-from eurekube_sync.desired import Claim, Deleting, Desired, Serving
+from eurekube_sync.conduct import GONE, POLICY, Policy, is_gone, lapses, policy_asked, policy_of
+from eurekube_sync.desired import Claim, Desired, Frozen, Serving
 from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.observed import Observed, keys_by_syncer
 from eurekube_sync.ownership import KEYS, POD
@@ -28,18 +28,32 @@ def restrain(plan: Plan, desired: Desired, observed: Observed, *, now: float) ->
     return plan if actions == [*plan.actions] else sorted_plan(actions, plan.blocked)
 
 
+def returning(desired: Desired, observed: Observed) -> tuple[InstanceKey, ...]:
+    """All that a suspended syncer may have, when the list shows nothing of it: to be read uncached before anything of
+    it is brought back, for the list may not show yet what stands."""
+    return tuple(sorted(key for claim in _bereft(desired, observed) for key in _ready(claim)))
+
+
 def _lost(desired: Desired, observed: Observed) -> frozenset[InstanceKey]:
     """What existed of suspended syncers, as far as anybody knows, when Eureka has none of it any more: it has lost its
     memory, and nobody asked for an outage."""
+    lost: set[InstanceKey] = set()
+    for claim in _bereft(desired, observed):
+        ready = sorted(_ready(claim))
+        if claim.syncer.status is not None and not any(key in observed.unread for key in ready):
+            lost.update(ready[: claim.syncer.status.up])
+    return frozenset(lost)
+
+
+def _bereft(desired: Desired, observed: Observed) -> Sequence[Serving]:
+    """The suspended syncers that had instances, and have none in sight."""
     suspended = [c for c in desired.claims.values() if isinstance(c, Serving) and c.conduct.suspend and c.syncer.status]
     standing = keys_by_syncer(observed) if suspended else {}
-    lost: set[InstanceKey] = set()
-    for claim in suspended:
-        before = claim.syncer.status
-        if claim.syncer.ref not in standing and before is not None:
-            ready = (key for key, one in claim.wanted.items() if one.instance.status is InstanceStatus.UP)
-            lost.update(sorted(ready)[: before.up])
-    return frozenset(lost)
+    return [claim for claim in suspended if claim.syncer.ref not in standing]
+
+
+def _ready(claim: Serving) -> Iterator[InstanceKey]:
+    return (key for key, one in claim.wanted.items() if one.instance.status is InstanceStatus.UP)
 
 
 def _restrained(
@@ -50,7 +64,7 @@ def _restrained(
         return
     claim = desired.claims.get(action.syncer) if action.syncer else None
     stands = observed.ours.get(action.key)
-    if isinstance(claim, Serving) and claim.conduct.suspend:
+    if _is_suspended(claim):
         yield from _suspended(action, stands, lost)
         return
     policy = _policy(claim, stands)
@@ -65,12 +79,20 @@ def _restrained(
             yield action
 
 
+def _is_suspended(claim: Claim | None) -> bool:
+    """A syncer that cannot be served is suspended all the same: its raw spec says so. A deletion is not."""
+    if isinstance(claim, Frozen):
+        return claim.syncer.spec.get("suspend") is True
+    return isinstance(claim, Serving) and claim.conduct.suspend
+
+
 def _policy(claim: Claim | None, stands: ObservedInstance | None) -> Policy:
+    """The spec's; and of a syncer that ends, or cannot be served, the mark's as well: what either never cancels is not
+    cancelled."""
     if isinstance(claim, Serving):
         return claim.conduct.policy
-    if stands is not None:
-        return policy_of(stands.metadata)
-    return claim.policy if isinstance(claim, Deleting) else Policy.SYNC
+    marked = policy_of(stands.metadata) if stands is not None else Policy.SYNC
+    return marked if claim is None or marked is not Policy.SYNC else policy_asked(claim.syncer.spec)
 
 
 def _suspended(action: Action, stands: ObservedInstance | None, lost: frozenset[InstanceKey]) -> Iterator[Action]:
@@ -78,7 +100,7 @@ def _suspended(action: Action, stands: ObservedInstance | None, lost: frozenset[
     if isinstance(action, Renew) or (isinstance(action, Register) and action.key in lost):
         yield action
     if isinstance(action, Update | Cancel):
-        assert stands is not None  # a claim that serves changes what stands alone
+        assert stands is not None  # a claim that serves, or is frozen, changes what stands alone
         lives = isinstance(action, Update) and stands.status is InstanceStatus.UP
         yield Renew(
             key=action.key,
@@ -108,21 +130,26 @@ def _is_mark(field: str) -> bool:
 
 
 def _left_to_lapse(action: Cancel, stands: ObservedInstance, policy: Policy, now: float) -> Iterator[Action]:
-    """DOWN instead of cancelled; renewed for an hour, and then no more."""
+    """DOWN instead of cancelled; renewed for an hour, and then no more. The policy may be younger than what stands: it
+    is marked here at the latest, or the end of the syncer would be the end of the policy."""
     why = f"{action.why}; policy {policy} cancels nothing"
     if lapses(stands, now):
         return
     if is_gone(stands):
         yield Renew(key=action.key, syncer=action.syncer, why=why, status=stands.status)
         return
-    mark = str(int(now))
+    marks = {GONE: str(int(now)), POLICY: policy.value}
     down = as_it_stands(stands)
     yield Update(
-        instance=replace(down, status=InstanceStatus.DOWN, metadata={**down.metadata, GONE: mark}),
+        instance=replace(down, status=InstanceStatus.DOWN, metadata={**down.metadata, **marks}),
         syncer=action.syncer,
         why=why,
         changes=(
-            Change(field=f"metadata.{GONE}", was=stands.metadata.get(GONE, ""), becomes=mark),
+            *(
+                Change(field=f"metadata.{key}", was=stands.metadata.get(key, ""), becomes=mark)
+                for key, mark in marks.items()
+                if stands.metadata.get(key) != mark
+            ),
             *(
                 [Change(field="status", was=stands.status.value, becomes=InstanceStatus.DOWN.value)]
                 if stands.status is not InstanceStatus.DOWN

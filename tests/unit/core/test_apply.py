@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from eurekube_sync.actions import Cancel, Grounds, Register, Renew, Update
+from eurekube_sync.actions import Cancel, Change, Grounds, Register, Renew, Update
 from eurekube_sync.apply import Applier
 from eurekube_sync.deadline import Deadline
 from eurekube_sync.errors import RegistryRejected, RegistryUnavailable
@@ -62,7 +62,10 @@ def register(number: int = 1) -> Register:
 
 def update(number: int = 1, *, was: InstanceStatus = UP, becomes: InstanceStatus = UP, timestamp: int = 1) -> Update:
     wanted = instance(number, status=becomes)
-    return Update(instance=wanted, syncer=REF, why="", changes=(), was=was, stored_timestamp=timestamp, proof=PROOF)
+    changes = (Change(field="status", was=was.value, becomes=wanted.status.value),)
+    return Update(
+        instance=wanted, syncer=REF, why="", changes=changes, was=was, stored_timestamp=timestamp, proof=PROOF
+    )
 
 
 def cancel(number: int = 1, *, was: InstanceStatus | None = UP) -> Cancel:

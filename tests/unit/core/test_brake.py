@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.actions import Action, Cancel, Grounds, Register, Renew, Update
+from eurekube_sync.actions import Action, Cancel, Change, Grounds, Register, Renew, Update
 from eurekube_sync.approval import PlanId
 from eurekube_sync.brake import Brake, Braked, BrakeLimits, Held, HoldReason, apply_brake
 from eurekube_sync.model import InstanceKey, SyncerRef
@@ -36,8 +36,20 @@ def down(number: int, *, app: str = "rating") -> Update:
 def up(number: int, *, app: str = "rating") -> Update:
     """DOWN to UP."""
     return Update(
-        instance=instance(number, app=app), syncer=REF, why="", changes=(), was=DOWN, stored_timestamp=1, proof=PROOF
+        instance=instance(number, app=app),
+        syncer=REF,
+        why="",
+        changes=(Change(field="status", was="DOWN", becomes="UP"),),
+        was=DOWN,
+        stored_timestamp=1,
+        proof=PROOF,
     )
+
+
+def out_of_service(number: int, *, app: str = "rating") -> Update:
+    """Something else of it changes; it stays as a person put it."""
+    changes = (Change(field="metadata.version", was="1", becomes="2"),)
+    return replace(up(number, app=app), was=OUT, changes=changes)
 
 
 def register(number: int, *, app: str = "rating") -> Register:
@@ -102,6 +114,15 @@ def test_more_than_one_app_or_5_percent_going_to_nothing_is_held(apps: int, empt
     names = tuple(f"app{number}" for number in range(apps))
     actions: list[Action] = [cancel(0, app=app, grounds=Grounds.TERMINATING) for app in names[:emptied]]
     assert (brake(1, actions, apps=names) is not None) is held
+
+
+def test_what_a_person_put_out_of_service_replaces_nothing() -> None:
+    """It is written anew for a change of its spec, and callers do not get it back by that."""
+    gone = [cancel(0, app=app, grounds=Grounds.TERMINATING) for app in ("a", "b")]
+    assert brake(1, [*gone, *(up(5, app=app) for app in ("a", "b"))], apps=("a", "b", "c")) is None
+    held = brake(1, [*gone, *(out_of_service(5, app=app) for app in ("a", "b"))], apps=("a", "b", "c"))
+    assert held is not None
+    assert len(held.withdrawals) == 2
 
 
 def test_all_that_we_own_is_held() -> None:

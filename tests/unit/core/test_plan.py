@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.actions import Action, Cancel, Grounds, Register, Renew, Update, brings_up, grounds_of, removes
+from eurekube_sync.actions import (
+    Action,
+    Cancel,
+    Change,
+    Grounds,
+    Register,
+    Renew,
+    Update,
+    brings_up,
+    grounds_of,
+    removes,
+)
 from eurekube_sync.desired import Desired, Serving
 from eurekube_sync.instance import Incomplete, Kept, Leaving
 from eurekube_sync.model import (
@@ -412,7 +423,18 @@ ACTIONS: dict[str, Action] = {
     "renew": Renew(key=key(), syncer=REF, why="", status=UP),
     "register": Register(instance=instance(), syncer=REF, why=""),
     "register down": Register(instance=instance(status=DOWN), syncer=REF, why=""),
-    "up again": Update(instance=instance(), syncer=REF, why="", changes=(), was=DOWN, stored_timestamp=1, proof=PROOF),
+    "up again": Update(
+        instance=instance(),
+        syncer=REF,
+        why="",
+        changes=(Change(field="status", was="DOWN", becomes="UP"),),
+        was=DOWN,
+        stored_timestamp=1,
+        proof=PROOF,
+    ),
+    "out of service": Update(
+        instance=instance(), syncer=REF, why="", changes=(), was=OUT, stored_timestamp=1, proof=PROOF
+    ),
     "still up": Update(instance=instance(), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF),
     "down": Update(
         instance=instance(status=DOWN), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF

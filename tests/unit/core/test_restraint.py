@@ -16,7 +16,7 @@ from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import CLEANUP_FINALIZER
 
 from .build import DENIED, DOWN, NS, OUT, REF, UP, endpoint, foreign, key, piece, service, syncer
-from .fakes import START, FakeWorld
+from .fakes import START, FakeWorld, When
 
 NEVER_CANCELLING = ("UpsertOnly", "CreateOnly")
 
@@ -177,6 +177,47 @@ def test_a_deleted_syncer_that_can_not_be_read_follows_the_marks() -> None:
     assert standing(world) == {key(1): DOWN, key(2): DOWN}
 
 
+@pytest.mark.parametrize("policy", NEVER_CANCELLING)
+def test_a_policy_holds_after_the_end_of_its_syncer_though_it_is_younger_than_what_stands(policy: str) -> None:
+    """An instance that is left to lapse is marked then at the latest."""
+    world = setting()
+    world.cluster.apply(syncer(policy=policy), piece(endpoint(1)))
+    world.run()
+    assert (standing(world), mark(world, 2, POLICY)) == ({key(1): UP, key(2): DOWN}, policy)
+    del world.cluster.syncers[REF]
+    world.run()
+    assert standing(world) == {key(1): DOWN, key(2): DOWN}
+
+
+@pytest.mark.parametrize("policy", NEVER_CANCELLING)
+def test_a_policy_holds_for_a_syncer_that_cannot_be_served_though_it_is_younger_than_what_stands(policy: str) -> None:
+    """Nothing marks what is frozen, so the spec is asked."""
+    world = setting()
+    world.cluster.pods[NS] = (PodRef("rating-1", "uid-of-rating-1"),)
+    world.cluster.apply(syncer(policy=policy, port="grpc"), piece(endpoint(1)))
+    world.run()
+    assert standing(world) == {key(1): UP, key(2): DOWN}
+
+
+@pytest.mark.parametrize("policy", NEVER_CANCELLING)
+def test_a_policy_holds_for_a_deleted_syncer_though_it_is_younger_than_what_stands(policy: str) -> None:
+    """It was changed and deleted between two passes."""
+    world = setting()
+    world.cluster.apply(syncer(policy=policy))
+    world.cluster.delete(REF)
+    world.run()
+    assert standing(world) == {key(1): DOWN, key(2): DOWN}
+
+
+def test_a_policy_of_a_later_version_cancels_nothing() -> None:
+    """Its syncer is invalid here."""
+    world = setting()
+    world.cluster.pods[NS] = (PodRef("rating-1", "uid-of-rating-1"),)
+    world.cluster.apply(syncer(policy="Hoard"), piece(endpoint(1)))
+    world.run()
+    assert standing(world) == {key(1): UP, key(2): DOWN}
+
+
 def test_back_to_sync_cancels_what_was_left_to_lapse() -> None:
     """The mark of the policy goes from what stays."""
     world = setting(policy="UpsertOnly")
@@ -325,6 +366,29 @@ def test_a_suspended_syncer_outlives_a_restart_of_eureka() -> None:
     world.run()
     assert sorted(standing(world).values()) == [UP, UP]
     assert world.run().plan.changes == ()
+
+
+def test_a_suspended_syncer_gains_nothing_from_a_list_that_does_not_show_its_instances() -> None:
+    """The list may be older than the registrations, and the process younger."""
+    world = setting(pods=0)
+    world.registry.cached_for(30)
+    world.cluster.apply(piece(endpoint(2)))
+    world.run()
+    world.cluster.apply(syncer(suspend=True), piece(endpoint(1), endpoint(2)))
+    world.run()
+    assert standing(world) == {key(2): UP}
+    world.wire.fail = (world.wire.calls.index(f"read_instance {key(2)}"), When.BEFORE)
+    world.run()
+    assert standing(world) == {key(2): UP}
+
+
+def test_a_suspended_syncer_that_cannot_be_served_loses_nothing() -> None:
+    """Not even what has lost its pod: nothing is changed."""
+    world = setting()
+    world.cluster.pods[NS] = (PodRef("rating-1", "uid-of-rating-1"),)
+    world.cluster.apply(syncer(suspend=True, port="grpc"), piece(endpoint(1)))
+    world.run()
+    assert standing(world) == {key(1): UP, key(2): UP}
 
 
 def test_a_suspended_syncer_that_never_registered_does_not_begin() -> None:
