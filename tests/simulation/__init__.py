@@ -1,20 +1,29 @@
 """The whole program on virtual time, in one process: the real loop, the real adapters, the embedded servers.
 
-    chance    a seed becomes a story
-    story     a story as a value: an installation, events of the world, troubles of the calls
-    events    what happens in the world: pods, syncers, strangers, people, servers, clocks
-    troubles  what happens to a call: errors before and after its effect, wrong answers, a pause, death
-    clock     virtual time, which moves with calls and sleeps
-    world     both servers, and what a person or a controller does to them
-    wire      every outgoing call of a copy of the program, on its way between adapter and server
-    copies    copies of the program: a daemon, a CronJob, one pass at a time; a second one beside it
-    truth     what should stand, read from the servers by an oracle that shares no code with the product
-    judge     the promises, held against the servers' true state at every call
-    run       one story from its beginning to its verdict
-    drains    stories in which a person drains pods and nodes, and the lists that tell of it fail
-    shrink    a story that fails becomes the smallest that still does
-    tale      a story told with times
-    defects   the product made wrong on purpose, to show that the judge sees it
+    chance      a seed becomes a story
+    wishes      what syncers of random stories ask for, and what people then do about it
+    story       a story as a value: an installation, events of the world, troubles of the calls
+    asked       what a spec asks for, as a story writes it and as the oracle reads it back
+    events      what happens in the world: pods, syncers, strangers, people, servers, clocks
+    decisions   what people decide beside specs: they release what is held, abandon, delete a namespace
+    rollout     a rolling update, as a Deployment makes it
+    troubles    what happens to a call: errors before and after its effect, wrong answers, a pause, death
+    clock       virtual time, which moves with calls and sleeps
+    world       both servers, and what a person or a controller does to them
+    wire        every outgoing call of a copy of the program, on its way between adapter and server
+    copies      copies of the program: a daemon, a CronJob, one pass at a time; a second one beside it
+    truth       what should stand, read from the servers by an oracle that shares no code with the product
+    view        what one pass has seen and done so far
+    judge       the promises, held against the servers' true state at every call
+    losses, limits, conduct, releases, leases
+                what it asks: what apps lose, what specs ask for, what people released, when leases end
+    rest        the promises about the end of a story
+    run         one story from its beginning to its verdict
+    drains      stories in which a person drains pods and nodes, and the lists that tell of it fail
+    shrink      a story that fails becomes the smallest that still does
+    tale        a story told with times
+    defects     the product made wrong on purpose, to show that the judge sees it; misreadings: of specs and releases
+    page        what docs/simulation.md shows of runs
 
 `python -m tests.simulation --runs 1000 --seed 7` runs stories; `--defects` prints the table of the defects.
 """

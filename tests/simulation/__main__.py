@@ -7,10 +7,12 @@ import multiprocessing
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from .chance import story
-from .defects import PAGE, Caught, catch, defects, table, with_table
+from .defects import catch, defects
+from .page import PAGE, Caught, table, with_run, with_table
 from .run import Verdict, run
 from .shrink import shrink
 from .tale import tell
@@ -29,7 +31,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
     parser.add_argument("--tell", action="store_true", help="tell the story of --seed, whole, and how it ends")
     parser.add_argument("--defects", action="store_true", help="make the product wrong on purpose, and print the table")
-    parser.add_argument("--record", action="store_true", help="with --defects: write the table into docs/simulation.md")
+    parser.add_argument("--record", action="store_true", help="write the table, or what a run printed, into its page")
     options = parser.parse_args(arguments)
     if options.defects:
         return _show_defects(options.seed, options.runs, options.jobs, record=options.record)
@@ -37,26 +39,36 @@ def main(arguments: list[str]) -> int:
         verdict = run(story(options.seed), telling=True)
         print(tell(verdict, whole=True))
         return 0 if verdict.kept else 1
-    return _run_many(options.seed, options.runs, options.jobs)
+    return _run_many(options.seed, options.runs, options.jobs, record=options.record)
 
 
-def _run_many(first: int, runs: int, jobs: int) -> int:
+def _run_many(first: int, runs: int, jobs: int, *, record: bool) -> int:
     begun = time.monotonic()
     broken: list[Verdict] = []
     passes = calls = 0
+    reached: Counter[str] = Counter()
     virtual = 0.0
     for done, verdict in enumerate(verdicts(range(first, first + runs), jobs), start=1):
         passes, calls, virtual = passes + verdict.passes, calls + verdict.calls, virtual + verdict.seconds
+        reached.update(verdict.reached)
         if not verdict.kept:
             broken.append(verdict)
             print(f"seed {verdict.story.seed}: {verdict.promise}: {verdict.what}", flush=True)
-        if sys.stderr.isatty() and done % 100 == 0:
-            print(f"{done} of {runs} stories, {len(broken)} broke a promise", end="\r", file=sys.stderr, flush=True)
+        if done % (100 if sys.stderr.isatty() else 500) == 0:
+            end = "\r" if sys.stderr.isatty() else "\n"
+            text = f"{done} of {runs} stories, {passes:,} passes, {len(broken)} broke a promise"
+            print(text, end=end, file=sys.stderr, flush=True)
     took = time.monotonic() - begun
-    print(
+    summary = (
         f"{runs} stories from seed {first}: {passes} passes, {calls} calls, {virtual / 3600:.0f} virtual hours in "
         f"{took:.0f} s ({1000 * took * jobs / max(runs, 1):.0f} ms a story and core); {len(broken)} broke a promise"
     )
+    counts = [f"{count} {what}" for what, count in sorted(reached.items())]
+    print(summary)
+    print(f"reached: {', '.join(counts)}")
+    if record:
+        shown = [summary, "", *counts]
+        PAGE.write_text(with_run(PAGE.read_text(), runs, first, jobs, shown))
     for verdict in broken[:_TOLD]:
         print()
         print(tell(shrink(verdict)))

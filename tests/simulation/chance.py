@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 
 from . import events as e
+from .asked import Asked
 from .story import QUIET, Installation, Mode, Story, over
 from .troubles import ALL_CALLS, EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Trouble
+from .wishes import random_wish, theme
 from .world import APPS
 
 
@@ -22,6 +24,8 @@ def story(seed: int) -> Story:
     happenings = list(_beginning(chance, apps))
     happenings += [_event(chance, apps, ends) for _ in range(chance.choice((1, 2, 4, 6, 9)))]
     troubles = [_trouble(chance, ends) for _ in range(chance.choice((0, 1, 2, 3, 4)))]
+    for _ in range(chance.choice((0, 1, 1, 2))):
+        happenings += theme(chance, apps, ends)
     if chance.random() < 0.3:
         happenings += _flap(chance, apps, ends)
     if kind < 0.08:
@@ -98,8 +102,8 @@ def _event(chance: random.Random, apps: list[str], ends: float) -> e.Event:
         (2, e.SyncerDeleted(at=at, name=app, app=app)),
         (2, e.SyncerApplied(at=at, name=app, app=app)),
         (1.5, e.SyncerApplied(at=at, name=app, app=app, app_name=chance.choice(("fresh", app)))),
-        (1, e.SyncerApplied(at=at, name=app, app=app, not_ready="Cancel")),
-        (1, e.SyncerApplied(at=at, name=app, app=app, version=str(number))),
+        (2, e.SyncerApplied(at=at, name=app, app=app, asked=random_wish(chance))),
+        (1, e.SyncerApplied(at=at, name=app, app=app, asked=Asked(version=str(number)))),
         (1.5, e.SyncerApplied(at=at, name=f"{app}-next", app=app, app_name=chance.choice(("", "", "fresh")))),
         (1, e.SyncerDeleted(at=at, name=f"{app}-next", app=app)),
         (1.5, e.ServiceDeleted(at=at, app=app)),

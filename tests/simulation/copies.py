@@ -30,8 +30,8 @@ from eurekube_sync.syncer import Expression
 from eurekube_sync.workers import InTurn
 
 from .clock import MachineClock
-from .judge import OWNER, PassView, Violation
 from .story import Installation, Mode
+from .view import OWNER, PassView, Violation
 from .wire import Wire
 from .world import ADDRESSES, NAMESPACES
 
@@ -91,7 +91,7 @@ class Process:
 
     def one_pass(self, *, approved: str | None = None) -> PassReport:
         """One pass; an exception that leaves it is a broken promise."""
-        view = self.wire.view = PassView(begun=self._clock.monotonic())
+        view = self.wire.view = PassView(begun=self._clock.monotonic(), approved=approved)
         try:
             report = reconcile(self._world, replace(self._settings, approved=PlanId(approved) if approved else None))
         except Exception as error:

@@ -5,10 +5,8 @@ This is the one place where our own code is patched: a defect that the judge doe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from eurekube_sync import actions, apply, plan, reconcile, removals, settle
@@ -26,28 +24,10 @@ from eurekube_sync.scope import Scope
 
 from . import truth
 from .chance import story
+from .defect import Defect, made_wrong
+from .misreadings import misreadings
+from .page import Caught
 from .run import run
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Defect:
-    """One mistake. `patches` are (where, name, what stands there instead)."""
-
-    name: str
-    patches: tuple[tuple[Any, str, Any], ...]
-
-
-@contextmanager
-def made_wrong(defect: Defect) -> Iterator[None]:
-    """The product has this defect meanwhile. A patch of a name that is not there is an error of the table."""
-    before = [(where, name, vars(where)[name]) for where, name, _ in defect.patches]
-    for where, name, wrong in defect.patches:
-        setattr(where, name, wrong)
-    try:
-        yield
-    finally:
-        for where, name, right in before:
-            setattr(where, name, right)
 
 
 def _empty_for_an_error(page: Callable[..., Any]) -> Callable[..., Any]:
@@ -224,20 +204,8 @@ def defects() -> tuple[Defect, ...]:
             name="there is no brake",
             patches=((reconcile, "apply_brake", _no_brake), (removals, "apply_brake", _no_brake)),
         ),
+        *misreadings(),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caught:
-    """How a defect was found out."""
-
-    defect: str
-    seeds: int
-    """How many stories it took."""
-    promise: str
-    """Which promise it broke; empty when no story of those tried showed it."""
-    seed: int = 0
-    what: str = ""
 
 
 def catch(defect: Defect, *, first: int = 0, most: int = 2000) -> Caught:
@@ -249,27 +217,3 @@ def catch(defect: Defect, *, first: int = 0, most: int = 2000) -> Caught:
                 number = seed - first + 1
                 return Caught(defect=defect.name, seeds=number, promise=verdict.promise, seed=seed, what=verdict.what)
     return Caught(defect=defect.name, seeds=most, promise="")
-
-
-PAGE = Path(__file__).parents[2] / "docs" / "simulation.md"
-BEGINS = "<!-- the table of defects, written by `python -m tests.simulation --defects --runs 400 --record` -->\n"
-ENDS = "\n<!-- the end of the table of defects -->"
-
-
-def with_table(page: str, caught: Iterable[Caught]) -> str:
-    """The page with this table in place of the one that it had between the marks."""
-    head, _, rest = page.partition(BEGINS)
-    return f"{head}{BEGINS}{table(caught)}{ENDS}{rest.partition(ENDS)[2]}"
-
-
-def rows(page: str) -> list[tuple[str, int, str]]:
-    """What the page's table says: defect, stories, promise."""
-    written = page.partition(BEGINS)[2].partition(ENDS)[0].splitlines()[2:]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in written]
-    return [(name, int(stories), promise) for name, stories, promise in cells]
-
-
-def table(caught: Iterable[Caught]) -> str:
-    """The table of the defects, in Markdown."""
-    rows = [f"| {one.defect} | {one.seeds} | {one.promise or 'not caught'} |" for one in caught]
-    return "\n".join(["| defect | stories | promise that it broke |", "|---|---|---|", *rows])

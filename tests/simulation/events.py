@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .world import APPS, service_manifest, syncer_manifest
+from .asked import PLAIN, Asked
+from .world import APPS, service_manifest, syncer_manifest, syncer_path
 
 if TYPE_CHECKING:
     from .stage import Stage
@@ -37,17 +38,14 @@ class SyncerApplied(Event):
     name: str
     app: str
     app_name: str = ""
-    not_ready: str = ""
-    version: str = ""
+    asked: Asked = PLAIN
 
     def happen(self, stage: Stage) -> str:
-        spec: dict[str, object] = {"selector": {"app": self.app}}
-        spec |= {"appName": self.app_name} if self.app_name else {"appName": self.app}
-        spec |= {"notReady": self.not_ready or "Down"}
-        spec |= {"metadata": {"version": self.version}} if self.version else {}
-        done = stage.world.apply(_SYNCERS, syncer_manifest(self.name, self.app, spec))
+        spec: dict[str, object] = {"selector": {"app": self.app}, "appName": self.app_name or self.app}
+        done = stage.world.apply(_SYNCERS, syncer_manifest(self.name, self.app, spec | self.asked.written()))
         named = f" as {self.app_name}" if self.app_name else ""
-        return f"syncer {self.name} of app {self.app}{named} is {done}"
+        asks = f" ({self.asked})" if self.asked != PLAIN else ""
+        return f"syncer {self.name} of app {self.app}{named}{asks} is {done}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +56,8 @@ class SyncerDeleted(Event):
     app: str
 
     def happen(self, stage: Stage) -> str:
-        path = f"/apis/eurekube.io/v1/namespaces/{APPS[self.app]}/eurekasyncers/{self.name}"
-        return f"a person deletes syncer {self.name}" if stage.world.delete(path) else ""
+        there = stage.world.delete(syncer_path(APPS[self.app], self.name))
+        return f"a person deletes syncer {self.name}" if there else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +90,14 @@ class PodStarted(Event):
     number: int
     ip: str
     ready: bool = True
+    gated: bool = False
+    """Whether its template has our readiness gate."""
 
     def happen(self, stage: Stage) -> str:
         name = f"{self.app}-{self.number}"
-        ip = stage.world.start_pod(self.app, name, self.ip, ready=self.ready)
-        return f"pod {name} starts at {ip}, {'ready' if self.ready else 'not ready'}" if ip else ""
+        ip = stage.world.start_pod(self.app, name, self.ip, ready=self.ready, gated=self.gated)
+        gate = ", behind the gate" if self.gated else ""
+        return f"pod {name} starts at {ip}, {'ready' if self.ready else 'not ready'}{gate}" if ip else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,12 +126,14 @@ class PodMoves(Event):
     app: str
     number: int
     ip: str
+    gated: bool = False
 
     def happen(self, stage: Stage) -> str:
         name = f"{self.app}-{self.number}"
         if not stage.world.end_pod(APPS[self.app], name, grace=0):
             return ""
-        return f"pod {name} moves to {stage.world.start_pod(self.app, name, self.ip, ready=True)}"
+        ip = stage.world.start_pod(self.app, name, self.ip, ready=True, gated=self.gated)
+        return f"pod {name} moves to {ip}" if ip else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,77 +1,44 @@
 """The promises, held against the true state of the servers at every call that a copy of the program makes.
 
 stranger    an instance of somebody else is never changed, if the program could have seen it
+unseen      nothing is written that the same pass did not read uncached before
 withdrawn   what is to be UP, and was since before the pass looked, is not withdrawn
-emptied     no app or VIP of ours goes to nothing while an instance that was to be added is not there
-brake       no pass takes the last UP instance of more than one app, or of all, without a person's wish
 lapsed      no lease of ours runs out while the program runs and Eureka answers
 renewed     a pass in which nothing went wrong leaves no lease that it did not renew in time
 bare        nothing is registered for a syncer without our finalizer
 finalizer   it goes only when no instance of its syncer is left, and nobody else's goes at all
+abandoned   a deletion that a person abandoned ends with the next pass, whether Eureka answers or not
 unwanted    nothing is registered that was not to be UP when the pass looked
 drained     what a person drains, and its mark says so, is not brought up meanwhile, whichever lists fail
 override    nothing is out of service but what a person put there
-rest        two good passes after the last trouble, all is as it should be, or a condition says why not
-quiet       the pass after that sends nothing but reads and renewals
 crash       no pass ends with an exception
+
+What apps lose: `losses`. What syncers ask for beside that: `conduct` and `limits`. The end of a story: `rest`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator
 
-from eurekube_sync.embedded.eureka.instance import InstanceInfo, Listed
+from eurekube_sync.embedded.eureka.instance import Listed
 from eurekube_sync.embedded.http import Request
 
+from .asked import SYNC
+from .conduct import POLICY, Conduct
+from .leases import expiry, renewed
+from .limits import Limits
+from .losses import Losses
+from .releases import Releases
 from .story import Story
 from .troubles import Call, Kind
 from .truth import FINALIZER, Ref, Truth
+from .view import OUT, OWNER, PassView, State, Violation, change, is_up, named, pod_of, status_of, syncer_of
 from .world import Key, World
 
-OWNER = "prod"
-UP, OUT = "UP", "OUT_OF_SERVICE"
 _LOOK_HOLDS = 150.0
 """Seconds that an uncached read may be old when something is written: no pass goes on for longer."""
 _CACHE = 30.0
-
-
-class Violation(BaseException):
-    """A promise that was broken. No part of the program can catch it."""
-
-    def __init__(self, promise: str, what: str) -> None:
-        super().__init__(f"{promise}: {what}")
-        self.promise = promise
-        self.what = what
-
-
-@dataclass(slots=True)
-class PassView:
-    """What one pass of one copy has seen so far; times are seconds of the story, None for never."""
-
-    begun: float
-    eureka: float | None = None
-    kubernetes: float | None = None
-    older: bool = False
-    """Whether a list was answered as it was a while ago; `kubernetes` is then that moment."""
-    lists: dict[Call, float] = field(default_factory=dict)
-    """The moment that each list of Kubernetes told of."""
-    looked: dict[Key, float] = field(default_factory=dict)
-    """When each instance was last read uncached."""
-    emptied: set[str] = field(default_factory=set)
-    troubled: bool = False
-    paused: bool = False
-    writes: list[str] = field(default_factory=list)
-
-    @property
-    def moment(self) -> float:
-        """What was true at this moment and stayed so, the pass must have seen."""
-        if self.older and self.kubernetes is not None:
-            return self.kubernetes
-        return max(self.kubernetes if self.kubernetes is not None else self.begun, self.eureka or 0.0)
-
-
-State = dict[Key, Listed]
 
 
 class Judge:
@@ -84,6 +51,12 @@ class Judge:
         status, namespace = world.kubernetes.call("GET", "/api/v1/namespaces/kube-system")
         assert status == 200
         self.cluster: str = namespace["metadata"]["uid"]
+        self.limits = Limits(self.truth, self.ours_of)
+        self.conduct = Conduct(self.truth, self.ours_of, self.serves_itself)
+        self.releases = Releases()
+        self.losses = Losses(self)
+        self.reached: Counter[str] = self.conduct.reached
+        """How often each situation came up that a promise speaks of."""
         self.out_of_service: set[Key] = set()
         """What a person put out of service."""
         self.calm_since = 0.0
@@ -93,14 +66,34 @@ class Judge:
         self._was_out: set[Key] = set()
         self._arrived: dict[Key, float] = {}
         self._known: list[State] = [{} for _ in world.eurekas]
+        self._up_since: list[dict[Key, float]] = [{} for _ in world.eurekas]
+        self._clock_right = True
+
+    @property
+    def known(self) -> list[State]:
+        """What each Eureka server holds."""
+        return self._known
 
     # --- What the world tells -----------------------------------------------------------------------------------------
 
     def world_changed(self) -> None:
         """After every event: what stands now is what the next call is measured against."""
-        self.truth.look()
+        changed = self.truth.look()
         for peer in range(len(self.world.eurekas)):
-            self._look_at_eureka(peer)
+            changed = self._look_at_eureka(peer) or changed
+        if changed:
+            self._look_at_wishes()
+
+    def _look_at_wishes(self) -> None:
+        now = self.world.clock.time
+        self.limits.look(self._known, now)
+        self.conduct.look(self._known, now)
+        self.releases.look(self.truth.syncers, now)
+
+    def clock_is_wrong(self, by: float) -> None:
+        """The wall clock of the program's machine."""
+        self._clock_right = self._clock_right and not by
+        self.releases.clock_is_wrong(self.world.clock.time, by)
 
     def asked_out(self, key: Key) -> None:
         """A person put it out of service; Eureka keeps such a wish by id, in one app alone if ids differ by app."""
@@ -121,6 +114,10 @@ class Judge:
         """All that is held, and said to be."""
         return frozenset().union(*self.held_by.values())
 
+    def ours_of(self, state: State) -> Iterator[Key]:
+        """The keys of ours in it."""
+        return (key for key, listed in state.items() if self.ours(listed))
+
     def ours(self, listed: Listed) -> bool:
         """By both marks."""
         metadata = listed[0].metadata
@@ -137,7 +134,7 @@ class Judge:
         if peer is None:
             if request.method != "GET":
                 view.writes.append(f"{request.method} {request.path}")
-                self._judge_kubernetes(request)
+                self._judge_kubernetes(view, request)
             return
         if request.method == "GET":
             return
@@ -148,18 +145,21 @@ class Judge:
         made_sure = call is Call.CANCEL and before.keys() == now.keys() and awaited
         if (call is not Call.RENEW and not made_sure) or before.keys() != now.keys():
             view.writes.append(f"{request.method} {request.path}")
-        for key in before.keys() | now.keys():
-            was, stands = before.get(key), now.get(key)
-            if was is None or stands is None or was[0] is not stands[0]:
-                self._judge_change(view, key, was, stands)
+        changed = [key for key in before.keys() | now.keys() if _differ(before.get(key), now.get(key))]
+        for key in sorted(changed):
+            self._judge_change(view, key, before, now, peer)
+        self._note_ups(peer, before, now)
         self._judge_overrides(now)
         if call is not Call.RENEW:
-            self._judge_emptied(view, before, now)
+            self.losses.judge(view, before, now)
+        if changed:
+            self._look_at_wishes()
 
     def saw(self, view: PassView, call: Call, key: Key | None, *, now: float, as_of: float | None) -> None:
         """The program got a whole answer, given at `now`. `as_of` is the moment of an older one."""
         if call is Call.LIST:
             view.eureka = now
+            self.conduct.listed(now)
         elif call in (Call.SYNCERS, Call.SERVICES, Call.SLICES):
             told_of = now if as_of is None else as_of
             view.lists[call] = min(told_of, view.lists.get(call, told_of))
@@ -170,34 +170,43 @@ class Judge:
                 view.kubernetes = now
         elif key is not None:
             view.looked[key] = now
+            for state in self._known:
+                listed = state.get(key)
+                if listed is not None and self.ours(listed):
+                    view.stood.add(key)
+                    view.looked_up.update([pod_of(listed[0])] if status_of(listed) in ("UP", OUT) else [])
 
-    def _judge_change(self, view: PassView, key: Key, was: Listed | None, stands: Listed | None) -> None:
+    def _judge_change(self, view: PassView, key: Key, before: State, now: State, peer: int) -> None:
+        was, stands = before.get(key), now.get(key)
         if was is not None and not self.ours(was):
             looked = view.looked.get(key)
             seen = looked is None or self._arrived.get(key, 0.0) <= looked
             fresh = looked is not None and self.world.clock.time - looked <= _LOOK_HOLDS
             if seen or not fresh:
-                raise Violation("stranger", f"{key} is somebody else's, and was {_change(was, stands)}")
+                raise Violation("stranger", f"{key} is somebody else's, and was {change(was, stands)}")
             return
         if key not in view.looked:
-            raise Violation("unseen", f"{key} was {_change(was, stands) if was else 'registered'} without a look at it")
+            raise Violation("unseen", f"{key} was {change(was, stands) if was else 'registered'} without a look at it")
         if stands is not None and not self.ours(stands):
             raise Violation("stranger", f"{key} is ours, and was made somebody else's")
-        if was is not None and _is_up(was) and not _is_up(stands):
-            if _status(stands) == OUT:
-                return
-            since = self._protected_since(key, was)
-            if since is not None and since <= view.moment and not self._serves_itself(key):
-                told = f"its pod is ready since {since:.1f} s, and the pass looked at {view.moment:.1f} s"
-                raise Violation("withdrawn", f"{key} was {_change(was, stands)}; {told}")
+        self.conduct.judge(view, key, was, stands, now)
+        if stands is not None:
+            self.limits.wrote(view, key, syncer_of(stands[0]))
+        if was is not None and is_up(was) and not is_up(stands):
+            if status_of(stands) != OUT:
+                self._judge_withdrawal(view, key, was, before, now)
+            return
         if was is None and stands is not None:
             self._judge_new(view, key, stands)
-        if was is not None and stands is not None and not _is_up(was) and _is_up(stands):
-            self._judge_return(view, key, was, stands)
+        if is_up(stands) and not is_up(was):
+            view.brought.add(key)
+            self.limits.judge_brought(view, key, now, self._up_since[peer])
+            if was is not None and stands is not None:
+                self._judge_return(view, key, was, stands)
 
     def _judge_return(self, view: PassView, key: Key, was: Listed, stands: Listed) -> None:
         mark, pod = "eurekube.drained", "eurekube.pod"
-        uid = was[0].metadata.get(pod, "").rpartition("/")[2]
+        uid = pod_of(was[0])
         marked = (
             was[0].metadata.get(mark, "").split(",") if was[0].metadata.get(pod) == stands[0].metadata.get(pod) else ()
         )
@@ -205,159 +214,137 @@ class Judge:
             if kind in marked and since <= view.moment:
                 raise Violation("drained", f"{key} was brought up, and its {kind} is drained since {since:.1f} s")
 
+    def _judge_withdrawal(self, view: PassView, key: Key, was: Listed, before: State, now: State) -> None:
+        ref = syncer_of(was[0])
+        since = self._protected_since(key, was)
+        if since is not None and since <= view.moment and not self.duplicates(key):
+            told = f"its pod is ready since {since:.1f} s, and the pass looked at {view.moment:.1f} s"
+            raise Violation("withdrawn", f"{key} was {change(was, now.get(key))}; {told}")
+        if not self.duplicates(key):
+            self.limits.judge_taken(view, key, before)
+        view.taken[key] = ref
+        released = self.losses.released(view, key)
+        self.conduct.judge_own_brake(view, key, ref, now, self.limits.lost_up, released=released)
+
     def _protected_since(self, key: Key, was: Listed) -> float | None:
         """Since when it is not to be taken out. While its syncer is frozen, it stays as long as the pod that it was
         registered for, not as a later one at its address. A successor that is frozen itself cannot take it over."""
         if key in self.truth.up:
             return self.truth.up[key].since
-        syncer = self.truth.syncers.get(_syncer(was[0]))
+        syncer = self.truth.syncers.get(syncer_of(was[0]))
         if syncer is not None and syncer.deleting:
             return None  # a person's wish, whoever is to succeed it
-        pod = was[0].metadata.get("eurekube.pod", "").rpartition("/")[2]
+        pod = pod_of(was[0]) or "no pod"
         return self.truth.frozen[key].since if key in self.truth.frozen and pod in self.truth.pods else None
 
     def _judge_new(self, view: PassView, key: Key, stands: Listed) -> None:
+        if key in view.stood and not is_up(stands):
+            return  # it was to be DOWN, and Eureka lost it between the read and the write
         claimed, ready = (view.lists.get(call, view.moment) for call in (Call.SYNCERS, Call.SLICES))
         if not self.truth.wanted_since(key, claimed=claimed, ready=ready):
             raise Violation("unwanted", f"{key} was registered, and nothing in the cluster wants it")
-        ref = _syncer(stands[0])
+        ref = syncer_of(stands[0])
         syncer = self.truth.syncers.get(ref)
         if syncer is None or FINALIZER not in syncer.finalizers:
             bare = self.truth.bare_since.get(ref)
             if bare is None or bare <= view.moment:
-                raise Violation("bare", f"{key} was registered for {'/'.join(ref)}, which is without our finalizer")
+                raise Violation("bare", f"{key} was registered for {named(ref)}, which is without our finalizer")
 
-    def _judge_emptied(self, view: PassView, before: State, now: State) -> None:
-        ups_before = [key for key, listed in before.items() if self.ours(listed) and _is_up(listed)]
-        ups_now = {key for key, listed in now.items() if self.ours(listed) and _is_up(listed)}
-        left = {key.app for key in ups_now}
-        for app in sorted({key.app for key in ups_before} - left):
-            for key, wanted in self.truth.up.items():
-                missing = key.app == app and wanted.since <= view.moment and key not in ups_now
-                if missing and not self._serves_itself(key) and key not in self._was_out:
-                    raise Violation("emptied", f"app {app} went to nothing, and {key}, which is ready, is not there")
-            self._judge_brake(view, app, left)
-
-    def _judge_brake(self, view: PassView, app: str, left: set[str]) -> None:
-        view.emptied.add(app)
-        if len(view.emptied) > 1 and len(view.emptied) * 20 > len(view.emptied | left):
-            raise Violation("brake", f"one pass took the last UP instance of {', '.join(sorted(view.emptied))}")
+    def _note_ups(self, peer: int, before: State, now: State) -> None:
+        moment, since = self.world.clock.time, self._up_since[peer]
+        for key in before.keys() | now.keys():
+            is_now = is_up(now.get(key))
+            if is_now:
+                since.setdefault(key, moment)
+            elif since.pop(key, None) is not None:
+                self.limits.lost_up[key] = moment
 
     def _judge_overrides(self, now: State) -> None:
         for key, listed in now.items():
             if self.ours(listed) and listed[0].status.value == OUT and key not in self._was_out:
                 raise Violation("override", f"{key} is out of service, and nobody put it there")
 
-    def _judge_kubernetes(self, request: Request) -> None:
-        before = self.truth.syncers
+    def _judge_kubernetes(self, view: PassView, request: Request) -> None:
+        before, gates = self.truth.syncers, self.truth.gates
         if not self.truth.look():
             return
+        if "/pods/" in request.path:
+            self.conduct.judge_gates(view, gates, now=self.world.clock.time, clock_right=self._clock_right)
         for ref, was in before.items():
             still = self.truth.syncers.get(ref)
             kept = still.finalizers if still is not None and still.uid == was.uid else ()
             lost = set(was.finalizers) - set(kept)
             if lost - {FINALIZER}:
-                raise Violation("finalizer", f"another's finalizer of {'/'.join(ref)} was taken off")
-            if FINALIZER in lost:
+                raise Violation("finalizer", f"another's finalizer of {named(ref)} was taken off")
+            if FINALIZER in lost and not was.going:
+                raise Violation("finalizer", f"{named(ref)} lost our finalizer, and nobody deletes it")
+            if FINALIZER in lost and was.abandoned:
+                self.reached["a deletion abandoned"] += 1
+            elif FINALIZER in lost:
                 self._judge_finalizer(ref)
+        self._look_at_wishes()
 
     def _judge_finalizer(self, ref: Ref) -> None:
-        for peer in range(len(self.world.eurekas)):
-            for key, listed in self.world.standing(peer).items():
-                if self.ours(listed) and _syncer(listed[0]) == ref:
-                    raise Violation("finalizer", f"{'/'.join(ref)} lost our finalizer while {key} stands")
+        for state in self._known:
+            for key in self.ours_of(state):
+                lapses = state[key][0].metadata.get(POLICY, SYNC) != SYNC and not is_up(state[key])
+                if syncer_of(state[key][0]) == ref and not lapses:
+                    raise Violation("finalizer", f"{named(ref)} lost our finalizer while {key} stands")
 
     # --- Leases -----------------------------------------------------------------------------------------------------
 
-    def _look_at_eureka(self, peer: int) -> None:
+    def _look_at_eureka(self, peer: int) -> bool:
+        """Whether anything changed there by itself."""
         now = self.world.standing(peer)
         before = self._known[peer]
         moment = self.world.clock.time
+        changed = False
         for key, listed in now.items():
+            changed = changed or _differ(before.get(key), listed)
             if not self.ours(listed) and (key not in before or self.ours(before[key])):
                 self._arrived[key] = moment
         for key, was in before.items():
-            if key not in now and self.ours(was) and len(self.world.eurekas) == 1:
-                ran_out = _expiry(was) - self.world.clock.now() + moment
-                if ran_out < moment and self.calm_since + 120 < ran_out:
+            changed = changed or key not in now
+            if key not in now and self.ours(was):
+                ran_out = expiry(was) - self.world.clock.now() + moment
+                if ran_out < moment and self.calm_since + 120 < ran_out and not _lapses(was):
                     raise Violation("lapsed", f"the lease of {key} ran out at {ran_out:.0f} s")
         self._known[peer] = now
+        if changed:
+            self._note_ups(peer, before, now)
+        return changed
 
     def pass_ended(self, view: PassView, *, period: float) -> None:
         """A pass is over: whatever stood all through it was renewed in time."""
         self.world_changed()
-        if view.troubled or len(self.world.eurekas) > 1:
+        self._judge_abandoned(view)
+        if view.troubled:
             return
         now = self.world.clock.time
         allowed = period + self.story.installation.interval + (now - view.begun)
-        for key, listed in self._known[0].items():
-            gap = self.world.clock.now() - _renewed(listed)
+        for key in sorted(self.ours_of(self._known[0])):
+            # Peers tell each other of a renewal, and of a cancel, a moment later: the freshest counts.
+            there = [state[key] for state in self._known if key in state and self.ours(state[key])]
+            if len(there) < len(self._known):
+                continue
+            gap = self.world.clock.now() - max(map(renewed, there))
             # A process that begins after another registered it does not find it in the cached list yet.
-            age = self.world.clock.now() - listed[1].registered / 1000
+            age = self.world.clock.now() - min(listed[1].registered for listed in there) / 1000
             cached = _CACHE if age <= allowed + _CACHE else 0.0
-            if self.ours(listed) and gap > allowed + cached:
+            if gap > allowed + cached and not all(map(_lapses, there)):
                 raise Violation("renewed", f"a whole pass left {key}, not renewed for {gap:.0f} s")
 
-    # --- Rest -------------------------------------------------------------------------------------------------------
+    def _judge_abandoned(self, view: PassView) -> None:
+        for ref, syncer in self.truth.syncers.items():
+            since = self.truth.abandoned_since.get(syncer.uid)
+            served = not self.story.installation.halves
+            if since is None or since > view.begun or view.troubled_cluster or not served:
+                continue
+            if FINALIZER in syncer.finalizers:
+                raise Violation("abandoned", f"a person abandoned {named(ref)}, and a whole pass kept our finalizer")
 
-    def at_rest(self) -> None:
-        """After two good passes: everything is as it should be, or it is said why not."""
-        for peer in range(len(self.world.eurekas)):
-            standing = self._known[peer]
-            ours = {key: listed for key, listed in standing.items() if self.ours(listed)}
-            for key, wanted in sorted(self.truth.up.items()):
-                self._expect_up(key, standing, wanted.vip)
-            for key, listed in sorted(ours.items()):
-                if key not in self.truth.up:
-                    self._expect_reason(key, listed)
-        for ref, syncer in sorted(self.truth.syncers.items()):
-            if syncer.deleting and FINALIZER in syncer.finalizers:
-                left = [key for key, listed in self._known[0].items() if _syncer(listed[0]) == ref]
-                if not left:
-                    raise Violation("rest", f"{'/'.join(ref)} keeps our finalizer, and nothing of it is left")
-
-    def _expect_up(self, key: Key, standing: Mapping[Key, Listed], vip: str) -> None:
-        listed = standing.get(key)
-        if listed is None:
-            if not self._serves_itself(key):
-                raise Violation("rest", f"{key} is ready and not registered")
-        elif not self.ours(listed):
-            self._expect_condition(key, "Conflict")
-        elif not _is_up(listed) and not (listed[0].status.value == OUT and key in self.out_of_service):
-            raise Violation("rest", f"{key} is ready, and Eureka says {listed[0].status.value}")
-        elif listed[0].vip != vip or _syncer(listed[0]) not in self.truth.syncers:
-            raise Violation("rest", f"{key} stands as it should not: VIP {listed[0].vip}, {_syncer(listed[0])}")
-
-    def _expect_reason(self, key: Key, listed: Listed) -> None:
-        if key in self.truth.down:
-            if _is_up(listed) and key not in self.held:
-                raise Violation("rest", f"{key} is not ready, and Eureka says UP")
-            return
-        syncer = self.truth.syncers.get(_syncer(listed[0]))
-        reason = syncer.conditions.get("Synced", ("", ""))[1] if syncer else ""
-        frozen = syncer is not None and not syncer.served and reason == "NoMatchingService"
-        out = listed[0].status.value == OUT
-        # The last ones stay while a stranger keeps their successor from being registered.
-        waits = syncer is not None and syncer.conditions.get("Conflict", ("", ""))[0] == "True" and not syncer.deleting
-        waits = waits and not self._serves_still(_syncer(listed[0]))
-        if key not in self.held and not frozen and not out and not waits:
-            raise Violation("rest", f"{key} stands, nothing wants it, and nothing says why")
-
-    def _expect_condition(self, key: Key, type_: str) -> None:
-        apps = {s.app_name.upper(): s for s in self.truth.syncers.values() if not s.deleting}
-        syncer = apps.get(key.app)
-        if syncer is not None and syncer.conditions.get(type_, ("", ""))[0] != "True":
-            raise Violation("rest", f"{key} is somebody else's, and no condition {type_} says so")
-
-    def _serves_still(self, ref: Ref) -> bool:
-        """Whether a syncer has an instance that is to be UP, and is."""
-        return any(
-            key in self.truth.up and _is_up(listed) and self.ours(listed) and _syncer(listed[0]) == ref
-            for known in self._known
-            for key, listed in known.items()
-        )
-
-    def _serves_itself(self, key: Key) -> bool:
+    def serves_itself(self, key: Key) -> bool:
+        """Whether the pod behind it has registered itself for the same app."""
         ip = key.id.split(":")[3]
         return any(
             other.app == key.app and listed[0].ip_addr == ip and not self.ours(listed)
@@ -365,39 +352,26 @@ class Judge:
             for other, listed in known.items()
         )
 
+    def duplicates(self, key: Key) -> bool:
+        """Whether ours need not stand beside what the pod registers itself, or cannot."""
+        held = self.truth.eligible.get(key)
+        syncer = self.truth.syncers.get(held.holder) if held else None
+        warns = syncer is not None and syncer.asked.on_duplicate == "Warn"
+        taken = any(key in state and not self.ours(state[key]) for state in self._known)
+        return taken or (not warns and self.serves_itself(key))
 
-def _syncer(instance: InstanceInfo) -> Ref:
-    namespace, _, name = instance.metadata.get("eurekube.syncer", "").partition("/")
-    return namespace, name
-
-
-def _is_up(listed: Listed | None) -> bool:
-    return _status(listed) == UP
-
-
-def _status(listed: Listed | None) -> str:
-    return listed[0].status.value if listed is not None else ""
-
-
-def _change(was: Listed, stands: Listed | None) -> str:
-    if stands is None:
-        return "cancelled"
-    return f"written anew, {was[0].status.value} to {stands[0].status.value}"
+    def was_out(self, key: Key) -> bool:
+        """Whether a person ever put it out of service."""
+        return key in self._was_out
 
 
-def _duration(listed: Listed) -> float:
-    return listed[0].lease.duration if listed[0].lease else 90.0
+def _lapses(listed: Listed) -> bool:
+    """Whether it may be let lapse: a policy cancels nothing, and it is DOWN."""
+    return listed[0].metadata.get(POLICY, SYNC) != SYNC and not is_up(listed)
 
 
-def _renewed(listed: Listed) -> float:
-    """Unix seconds of the last renewal, or of the registration."""
-    times = listed[1]
-    renewed = times.renewed if times.renewed == times.registered else times.renewed - _duration(listed) * 1000
-    return renewed / 1000
-
-
-def _expiry(listed: Listed) -> float:
-    return listed[1].renewed / 1000 + _duration(listed)
+def _differ(was: Listed | None, stands: Listed | None) -> bool:
+    return was is None or stands is None or was[0] is not stands[0]
 
 
 STRIKES_AT_CALM = frozenset(set(Kind) - {Kind.SLOW})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from eurekube_sync.cluster import walks
 
-from .judge import Violation
 from .stage import Stage
 from .story import Story
+from .view import Violation
 
 _PAGE = 2
 """Objects in a page of a list: small, so that the lists of small worlds have several."""
@@ -26,6 +27,8 @@ class Verdict:
     calls: int = 0
     seconds: float = 0.0
     """Virtual ones."""
+    reached: Mapping[str, int] = field(default_factory=dict)
+    """How often what a promise speaks of came up."""
     tale: tuple[tuple[float, str], ...] = ()
 
     @property
@@ -55,5 +58,6 @@ def run(story: Story, *, telling: bool = False) -> Verdict:
         passes=stage.passes,
         calls=stage.calls,
         seconds=stage.clock.time,
+        reached=dict(stage.judge.reached),
         tale=tuple(stage.tale),
     )

@@ -12,8 +12,10 @@ from eurekube_sync.reconcile import PassReport
 from .clock import MachineClock, VirtualClock
 from .copies import PERIOD, Process
 from .events import Event
-from .judge import OWNER, Judge, PassView, Violation
+from .judge import Judge
+from .rest import Rest
 from .story import Mode, Story
+from .view import OWNER, PassView, Violation
 from .wire import Killed, Troubles, Wire
 from .world import APPS, PORT, Key, Stranger, World
 
@@ -29,7 +31,7 @@ _SWEPT_AFTER = 600.0
 
 
 @dataclass(slots=True)
-class Rest:
+class Progress:
     """How far the end of the story has come."""
 
     first: float | None = None
@@ -60,7 +62,7 @@ class Stage:
         self._chance = random.Random(self.story.seed)
         self._machine = MachineClock(self.clock)
         self._troubles = Troubles(self.story.troubles)
-        self._rest = Rest()
+        self._rest = Progress()
         self._second: Process | None = None
         self._second_runs = False
         for event in self.story.events:
@@ -142,6 +144,28 @@ class Stage:
     def set_wall_clock(self, wrong_by: float) -> None:
         """The wall clock of the program's machine."""
         self._machine.wrong_by = wrong_by
+        self.judge.clock_is_wrong(wrong_by)
+
+    def run_approving(self, plan_id: str) -> str:
+        """A person's one pass that is to release what a plan id names."""
+        if self._second_runs:
+            return ""
+        self._second_runs = True
+        try:
+            machine = MachineClock(self.clock)
+            first = self._process("the approving one", machine, None, lambda view, report: None, first=True)
+            report = first.one_pass(approved=plan_id)
+        finally:
+            self._second_runs = False
+        view = first.wire.view
+        if not view.troubled and report.held is not None and report.held.plan_id == plan_id:
+            raise Violation("approved", f"a person released {plan_id}, and it is held all the same")
+        if report.released:
+            released = frozenset(Key(*key) for key in report.released)
+            if released != self.judge.releases.sets.get(plan_id):
+                raise Violation("approved", f"a person released {plan_id}, and another set was released by it")
+            self.judge.reached["a plan id that released"] += 1
+        return f"a person has released {plan_id}"
 
     def run_second_copy(self) -> str:
         """A pass of the second copy, which has a memory of its own; it is never asked while it runs."""
@@ -193,15 +217,24 @@ class Stage:
         self.tale.append((self.clock.time, what))
 
     def _happen(self, event: Event) -> None:
-        self.happened(event.happen(self))
+        what = event.happen(self)
+        if what:
+            self.judge.reached[type(event).__name__] += 1
+        self.happened(what)
 
     def _second_pass_over(self, view: PassView, report: PassReport) -> None:
         if self.story.installation.halves:
-            self.judge.held_by["the second copy"] = _held(report)
+            self._note_held("the second copy", report)
+
+    def _note_held(self, name: str, report: PassReport) -> None:
+        held = _held(report)
+        self.judge.held_by[name] = held
+        if report.held is not None:
+            self.judge.releases.sets[report.held.plan_id] = held
 
     def _pass_over(self, view: PassView, report: PassReport) -> None:
         self.passes += 1
-        self.judge.held_by["the program"] = _held(report)
+        self._note_held("the program", report)
         self.judge.pass_ended(view, period=PERIOD)
         rest = self._rest
         swept = _SWEPT_AFTER if self.story.installation.peers > 1 else 0.0
@@ -215,7 +248,7 @@ class Stage:
             rest.done = True
             self._machine.stopped = True
         elif view.begun >= rest.first + _APART + swept:
-            self.judge.at_rest()
+            Rest(self.judge, view).all()
             rest.judged = True
 
 

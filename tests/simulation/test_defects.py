@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from .chance import story
-from .defects import BEGINS, PAGE, Caught, Defect, catch, defects, made_wrong, rows, with_table
+from .defect import Defect, made_wrong
+from .defects import catch, defects
+from .page import BEGINS, PAGE, RUN_BEGINS, RUN_ENDS, Caught, rows, with_run, with_table
 from .run import run
 from .shrink import shrink
 
@@ -33,6 +35,15 @@ def test_a_table_takes_the_place_of_the_one_before() -> None:
     assert rows(page) == [("one", 3, "rest")]
     assert with_table(page, caught) == page
     assert page.partition(BEGINS)[0] == PAGE.read_text().partition(BEGINS)[0]
+
+
+def test_a_run_takes_the_place_of_the_one_before() -> None:
+    """And nothing else of the page changes."""
+    page = with_run(PAGE.read_text(), 1, 7, 2, ["1 stories"])
+    assert "$ python -m tests.simulation --runs 1 --seed 7 --jobs 2 --record\n1 stories\n" in page
+    assert with_run(page, 1, 7, 2, ["1 stories"]) == page
+    assert page.partition(RUN_BEGINS)[0] == PAGE.read_text().partition(RUN_BEGINS)[0]
+    assert page.partition(RUN_ENDS)[2] == PAGE.read_text().partition(RUN_ENDS)[2]
 
 
 def test_a_failing_story_becomes_small_and_still_fails() -> None:

@@ -8,7 +8,7 @@ from eurekube_sync import drain, reconcile
 from eurekube_sync.desired import Desired
 from eurekube_sync.observed import Observed
 
-from .defects import Defect, made_wrong
+from .defect import Defect, made_wrong
 from .drains import NodeDrained, PodDrained, story
 from .run import run
 from .test_stories import assert_kept

@@ -58,6 +58,7 @@ class Call(StrEnum):
     DEFINITION = "read of the CRD"
     FINALIZER = "patch of finalizers"
     STATUS = "patch of a status"
+    GATE = "opening of a gate"
     EVENT = "event"
     OTHER = "other call"
 
@@ -109,7 +110,7 @@ def kind_of(request: Request) -> Call:
     if path.startswith("/eureka"):
         return _of_eureka(method, path)
     if path.endswith("/status"):
-        return Call.STATUS
+        return Call.GATE if "/pods/" in path else Call.STATUS
     if method == "PATCH" and "/eurekasyncers/" in path:
         return Call.FINALIZER
     if "/events" in path:

@@ -7,13 +7,17 @@ are made of: pods behind Services that a syncer selects by their label `app`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
-from .world import DRAIN, PORT, Key, World
+from .asked import PLAIN, Asked, asked_by
+from .world import DRAIN, GATE, PORT, SERVICE_PORT, Key, World, is_true
 
 FINALIZER = "eurekube.io/cleanup"
 _CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
+
+_NO_POD = "no pod"
+"""Stands for the pods of an instance that is a Service's."""
 
 Ref = tuple[str, str]
 """Namespace and name of a syncer."""
@@ -25,15 +29,27 @@ class SyncerTruth:
 
     ref: Ref
     uid: str
+    created: str
     app: str
     """The label that it selects by."""
     app_name: str
-    cancels_unready: bool
+    asked: Asked
+    since: Mapping[str, float]
+    """Since when it asks so, by the name of each field of `asked`."""
     deleting: bool
     """A person deleted it; the end of its CRD is nobody's wish."""
+    going: bool
+    """It bears a deletionTimestamp, for whichever reason."""
+    abandoned: bool
+    """A person lets its deletion go on."""
     finalizers: tuple[str, ...]
+    annotations: Mapping[str, str]
     conditions: Mapping[str, tuple[str, str]]
     """Type to status and reason."""
+    messages: Mapping[str, str]
+    """What each condition says."""
+    registered_up: int
+    """`status.up`."""
     served: bool
     """Whether a Service matches."""
 
@@ -45,6 +61,8 @@ class Since:
     since: float
     pods: frozenset[str]
     vip: str
+    holder: Ref
+    """The syncer that claims it."""
 
 
 @dataclass(slots=True)
@@ -53,12 +71,20 @@ class Truth:
 
     world: World
     owner: str
+    eligible: dict[Key, Since] = field(default_factory=dict)
+    """What may be UP."""
     up: dict[Key, Since] = field(default_factory=dict)
-    """What is to be UP."""
+    """What is to be UP: its syncer has no limit and is not suspended."""
     frozen: dict[Key, Since] = field(default_factory=dict)
-    """What was to be UP when its syncer's last Service went; it stays while its pod lives."""
+    """What might be UP when its syncer's last Service went; it stays while its pod lives."""
     down: set[Key] = field(default_factory=set)
-    """Unready pods, which stand as DOWN if they ever stood."""
+    """What is not ready, and stands as DOWN if it ever stood."""
+    eligible_until: dict[Key, float] = field(default_factory=dict)
+    """When a key last might be UP."""
+    terminating: dict[Key, float] = field(default_factory=dict)
+    """When a pod behind a key was last seen terminating."""
+    pod_count: dict[Ref, int] = field(default_factory=dict)
+    """How many pods, ready or not, each syncer has."""
     last_claimed: dict[tuple[str, str, str], float] = field(default_factory=dict)
     """When a syncer of this namespace last wanted this app, in small letters, of the pods with this label."""
     last_ready: dict[tuple[str, str, str], float] = field(default_factory=dict)
@@ -66,14 +92,23 @@ class Truth:
     syncers: dict[Ref, SyncerTruth] = field(default_factory=dict)
     bare_since: dict[Ref, float] = field(default_factory=dict)
     """Since when a syncer that once had our finalizer is without, or gone."""
+    abandoned_since: dict[str, float] = field(default_factory=dict)
+    """By UID, since when a syncer is going and abandoned."""
     pods: frozenset[str] = frozenset()
     drained: dict[str, dict[str, float]] = field(default_factory=dict)
     """By UID of a pod what drains it, `pod` or `node`, and since when."""
+    gates: dict[str, bool] = field(default_factory=dict)
+    """By pod UID, whether our gate is open."""
+    labels: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """By pod UID, its namespace and its label."""
+    addresses: dict[str, str] = field(default_factory=dict)
+    """By pod UID."""
     crd_lives: bool = True
     _claims: set[tuple[str, str, str]] = field(default_factory=set)
     _ready: set[tuple[str, str, str]] = field(default_factory=set)
     _revision: int = -1
     _deleted: set[str] = field(default_factory=set)
+    _before: dict[Key, Since] = field(default_factory=dict)
 
     def look(self) -> bool:
         """Read the servers again if anything was written; whether it was."""
@@ -85,21 +120,20 @@ class Truth:
         self.crd_lives = status == 200 and "deletionTimestamp" not in crd["metadata"]
         pods = self.world.pods()
         services = self.world.objects("/api/v1/services")
-        self.pods = frozenset(pod["metadata"]["uid"] for pod in pods)
+        self.pods = frozenset(pod["metadata"]["uid"] for pod in pods) | {_NO_POD}
         self.drained = self._drained(pods, now) if self.world.drains else {}
+        self.gates = {pod["metadata"]["uid"]: is_true(pod, GATE) for pod in pods}
+        self.labels = {
+            pod["metadata"]["uid"]: (pod["metadata"]["namespace"], pod["metadata"]["labels"]["app"]) for pod in pods
+        }
+        self.addresses = {pod["metadata"]["uid"]: pod["status"].get("podIP", "") for pod in pods}
         before = self.syncers
-        self.syncers = {syncer.ref: syncer for syncer in self._syncers(services)}
+        self.syncers = {syncer.ref: syncer for syncer in self._syncers(services, now)}
         self._note_finalizers(before, now)
-        up: dict[Key, Since] = {}
-        self.down = set()
-        for syncer in self.syncers.values():
-            if not syncer.deleting:
-                self._add_wanted(syncer, services, pods, up, now)
-        self.down -= set(up)
-        self._keep_frozen(before, up, now)
-        self.up = up
+        self._claim(services, pods, now)
+        self._keep_frozen(before)
         claims = {(s.ref[0], s.app_name.lower(), s.app) for s in self.syncers.values() if not s.deleting}
-        ready = set(_ready_behind(services, pods))
+        ready = set(self._ready_behind(services, pods))
         # What was true until now was so at the last moment that anybody could have looked.
         self.last_claimed.update(dict.fromkeys(self._claims | claims, now))
         self.last_ready.update(dict.fromkeys(self._ready | ready, now))
@@ -117,24 +151,47 @@ class Truth:
         pods = {(namespace, label, ip) for label in labels}
         return bool(pods & self._ready) or any(self.last_ready.get(pod, -1.0) >= ready for pod in pods)
 
-    def _syncers(self, services: list[dict[str, Any]]) -> Iterator[SyncerTruth]:
+    def keys_of(self, uid: str) -> list[Key]:
+        """Under which keys a pod may stand."""
+        names = {one.app_name for one in self.syncers.values() if (one.ref[0], one.app) == self.labels.get(uid)}
+        return [self.key(self.labels[uid][0], name, self.addresses[uid]) for name in sorted(names)]
+
+    def rivals(self, syncer: SyncerTruth) -> bool:
+        """Whether another living syncer claims what this one does."""
+        return any(self.are_rivals(other, syncer) for other in self.syncers.values() if not other.deleting)
+
+    def are_rivals(self, one: SyncerTruth, other: SyncerTruth) -> bool:
+        """Whether two syncers claim the same."""
+        names = [(syncer.ref[0], syncer.app, syncer.app_name.lower()) for syncer in (one, other)]
+        return one.ref != other.ref and names[0] == names[1]
+
+    def _syncers(self, services: list[dict[str, Any]], now: float) -> Iterator[SyncerTruth]:
         for found in self.world.objects("/apis/eurekube.io/v1/eurekasyncers"):
-            metadata, spec = found["metadata"], found["spec"]
-            uid = metadata["uid"]
+            metadata, spec, told = found["metadata"], found["spec"], found.get("status", {})
+            uid, ref = metadata["uid"], (metadata["namespace"], metadata["name"])
             if "deletionTimestamp" in metadata and self.crd_lives:
                 self._deleted.add(uid)
             label = spec["selector"]["app"]
-            conditions = {c["type"]: (c["status"], c["reason"]) for c in found.get("status", {}).get("conditions", ())}
+            annotations = metadata.get("annotations", {})
+            asked = asked_by(spec)
+            was = self.syncers.get(ref)
             yield SyncerTruth(
-                ref=(metadata["namespace"], metadata["name"]),
+                ref=ref,
                 uid=uid,
+                created=metadata["creationTimestamp"],
                 app=label,
                 app_name=spec.get("appName", label),
-                cancels_unready=spec.get("notReady") == "Cancel",
+                asked=asked,
+                since=_since(was if was and was.uid == uid else None, asked, now),
                 deleting=uid in self._deleted,
+                going="deletionTimestamp" in metadata,
+                abandoned=annotations.get("eurekube.io/abandon") == "true",
                 finalizers=tuple(metadata.get("finalizers", ())),
-                conditions=conditions,
-                served=any(_selects(label, metadata["namespace"], service) for service in services),
+                annotations=annotations,
+                conditions={c["type"]: (c["status"], c["reason"]) for c in told.get("conditions", ())},
+                messages={c["type"]: c["message"] for c in told.get("conditions", ())},
+                registered_up=told.get("up", 0),
+                served=any(_selects(label, ref[0], service) for service in services),
             )
 
     def _note_finalizers(self, before: Mapping[Ref, SyncerTruth], now: float) -> None:
@@ -145,31 +202,66 @@ class Truth:
         for ref, syncer in self.syncers.items():
             if FINALIZER in syncer.finalizers:
                 self.bare_since.pop(ref, None)
+            if syncer.going and syncer.abandoned:
+                self.abandoned_since.setdefault(syncer.uid, now)
 
-    def _add_wanted(
-        self,
-        syncer: SyncerTruth,
-        services: list[dict[str, Any]],
-        pods: list[dict[str, Any]],
-        up: dict[Key, Since],
-        now: float,
+    def _claim(self, services: list[dict[str, Any]], pods: list[dict[str, Any]], now: float) -> None:
+        """What each syncer wants; of two that want the same the older has it."""
+        eligible: dict[Key, Since] = {}
+        up: dict[Key, Since] = {}
+        taken: dict[tuple[str, str], Ref] = {}
+        self.down, self.pod_count = set(), {}
+        living = [syncer for syncer in self.syncers.values() if not syncer.deleting]
+        for syncer in sorted(living, key=lambda one: (one.created, one.ref)):
+            wishes = list(self._wishes(syncer, services, pods, now))
+            count = 0
+            for ip, key, is_up, uid in wishes:
+                count += 1
+                if is_up is None:
+                    continue
+                if taken.setdefault((key.app, ip), syncer.ref) != syncer.ref:
+                    count -= 1
+                elif is_up:
+                    self._eligible(key, eligible, self.eligible, uid, syncer, now)
+                    if syncer.asked.limit is None and not syncer.asked.suspend:
+                        self._eligible(key, up, self.up, uid, syncer, now)
+                else:
+                    self.down.add(key)
+            self.pod_count[syncer.ref] = count
+        self.down -= set(eligible)
+        self.eligible_until.update(dict.fromkeys({**self.eligible, **eligible}, now))
+        self.eligible, self.up = eligible, up
+
+    def _eligible(
+        self, key: Key, found: dict[Key, Since], before: Mapping[Key, Since], uid: str, syncer: SyncerTruth, now: float
     ) -> None:
-        namespace = syncer.ref[0]
+        known = found.get(key) or before.get(key)
+        pods = (found[key].pods if key in found else frozenset()) | {uid}
+        since = known.since if known else now
+        found[key] = Since(since=since, pods=pods, vip=syncer.app_name.lower(), holder=syncer.ref)
+
+    def _wishes(
+        self, syncer: SyncerTruth, services: list[dict[str, Any]], pods: list[dict[str, Any]], now: float
+    ) -> Iterator[tuple[str, Key, bool | None, str]]:
+        """Address, key, whether it is to be UP (None: it is not to stand), and the pod's UID."""
+        namespace, asked = syncer.ref[0], syncer.asked
         for service in services:
             if not _selects(syncer.app, namespace, service):
                 continue
-            for pod in pods:
-                if not _behind(pod, service) or "deletionTimestamp" in pod["metadata"]:
-                    continue
+            behind = [pod for pod in pods if _behind(pod, service)]
+            if asked.mode == "service":
+                serves = any(_serves(pod, asked) for pod in behind)
+                ip = service["spec"]["clusterIP"]
+                yield ip, self.key(namespace, syncer.app_name, ip, SERVICE_PORT), _wished(serves, asked), _NO_POD
+                continue
+            for pod in behind:
                 key = self.key(namespace, syncer.app_name, pod["status"]["podIP"])
-                uid = pod["metadata"]["uid"]
-                if _ready(pod) and uid not in self.drained:
-                    known = up.get(key) or self.up.get(key)
-                    since = known.since if known else now
-                    pods_there = (up[key].pods if key in up else frozenset()) | {uid}
-                    up[key] = Since(since=since, pods=pods_there, vip=syncer.app_name.lower())
-                elif not syncer.cancels_unready or uid in self.drained:
-                    self.down.add(key)
+                if "deletionTimestamp" in pod["metadata"]:
+                    self.terminating[key] = now
+                serves, uid = _serves(pod, asked), pod["metadata"]["uid"]
+                wished = False if uid in self.drained else _wished(serves, asked)
+                if serves or "deletionTimestamp" not in pod["metadata"]:
+                    yield pod["status"]["podIP"], key, wished, uid
 
     def _drained(self, pods: list[dict[str, Any]], now: float) -> dict[str, dict[str, float]]:
         nodes = {one["metadata"]["name"] for one in self.world.objects("/api/v1/nodes") if _is_drained(one)}
@@ -182,23 +274,37 @@ class Truth:
                 found[uid] = since
         return found
 
-    def _keep_frozen(self, before: Mapping[Ref, SyncerTruth], up: Mapping[Key, Since], now: float) -> None:
+    def _keep_frozen(self, before: Mapping[Ref, SyncerTruth]) -> None:
         unserved = {
             (ref[0], syncer.app_name.lower())
             for ref, syncer in self.syncers.items()
             if not syncer.served and not syncer.deleting and _same(before.get(ref), syncer)
         }
-        candidates = {**self.frozen, **self.up}
         self.frozen = {
             key: was
-            for key, was in candidates.items()
-            if key not in up and tuple(key.id.split(":")[1:3]) in unserved and was.pods & self.pods
+            for key, was in {**self.frozen, **self._before}.items()
+            if key not in self.eligible and tuple(key.id.split(":")[1:3]) in unserved and was.pods & self.pods
         }
+        self._before = dict(self.eligible)
 
-    def key(self, namespace: str, app: str, ip: str) -> Key:
+    def _ready_behind(
+        self, services: list[dict[str, Any]], pods: list[dict[str, Any]]
+    ) -> Iterator[tuple[str, str, str]]:
+        asks: dict[tuple[str, str], list[Asked]] = {}
+        for syncer in self.syncers.values():
+            asks.setdefault((syncer.ref[0], syncer.app), []).append(syncer.asked)
+        for service in services:
+            metadata = service["metadata"]
+            where = (metadata["namespace"], metadata["labels"]["app"])
+            for pod in pods:
+                if _behind(pod, service) and any(_serves(pod, asked) for asked in (PLAIN, *asks.get(where, ()))):
+                    yield *where, pod["status"]["podIP"]
+                    yield *where, service["spec"]["clusterIP"]
+
+    def key(self, namespace: str, app: str, ip: str, port: int = PORT) -> Key:
         """`owner:namespace:app:ip:port`, under the app's name in capitals."""
         return Key(
-            app.upper(), instance_id(owner=self.owner, namespace=namespace, app=app.lower(), address=ip, port=PORT)
+            app.upper(), instance_id(owner=self.owner, namespace=namespace, app=app.lower(), address=ip, port=port)
         )
 
 
@@ -207,8 +313,18 @@ def instance_id(*, owner: str, namespace: str, app: str, address: str, port: int
     return f"{owner}:{namespace}:{app}:{address}:{port}"
 
 
+def _since(was: SyncerTruth | None, asked: Asked, now: float) -> Mapping[str, float]:
+    return {
+        one.name: was.since[one.name] if was and getattr(was.asked, one.name) == getattr(asked, one.name) else now
+        for one in fields(Asked)
+    }
+
+
 def _same(before: SyncerTruth | None, now: SyncerTruth) -> bool:
-    return before is None or (before.uid, before.app_name, before.app) == (now.uid, now.app_name, now.app)
+    if before is None:
+        return True
+    asked = (before.uid, before.app_name, before.app, before.asked.mode)
+    return asked == (now.uid, now.app_name, now.app, now.asked.mode)
 
 
 def _selects(label: str, namespace: str, service: Mapping[str, Any]) -> bool:
@@ -229,13 +345,15 @@ def _is_drained(found: Mapping[str, Any]) -> bool:
     return bool(found["metadata"].get("annotations", {}).get(DRAIN) == "true")
 
 
-def _ready_behind(services: list[dict[str, Any]], pods: list[dict[str, Any]]) -> Iterator[tuple[str, str, str]]:
-    for service in services:
-        for pod in pods:
-            if _behind(pod, service) and _ready(pod) and "deletionTimestamp" not in pod["metadata"]:
-                yield service["metadata"]["namespace"], service["metadata"]["labels"]["app"], pod["status"]["podIP"]
+def _serves(pod: Mapping[str, Any], asked: Asked) -> bool:
+    """Whether callers are to be sent to a pod: it is ready and stays, or serves to its end and is asked to."""
+    if "deletionTimestamp" in pod["metadata"]:
+        return asked.terminating == "KeepWhileServing" and is_true(pod, "Ready")
+    # Ready itself waits for our gate.
+    return is_true(pod, "ContainersReady" if asked.readiness_gate else "Ready")
 
 
-def _ready(pod: Mapping[str, Any]) -> bool:
-    conditions = pod["status"].get("conditions", ())
-    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+def _wished(serves: bool, asked: Asked) -> bool | None:
+    if serves:
+        return True
+    return None if asked.not_ready == "Cancel" else False

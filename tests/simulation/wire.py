@@ -14,8 +14,9 @@ import msgspec
 from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.embedded.http import Request, Response
 
-from .judge import STRIKES_AT_CALM, Judge, PassView
+from .judge import STRIKES_AT_CALM, Judge
 from .troubles import Call, Kind, Trouble, batched, kind_of
+from .view import PassView
 from .world import Key, World
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ class Wire:
             self._say(request, peer, str(response.status))
             return response
         self.view.troubled = True
+        if not call.to_eureka or trouble.kind.of_the_program:
+            self.view.troubled_cluster = True
         self._say(request, peer, trouble.kind.value)
         if trouble.kind in STRIKES_AT_CALM and (call.to_eureka or trouble.kind.of_the_program):
             self._judge.not_calm()

@@ -23,11 +23,15 @@ NAMESPACES = ("bank", "shop")
 APPS = {"rating": "shop", "cart": "shop", "pay": "bank", "stock": "bank"}
 """Each app with its namespace: all that a story can be about."""
 PORT = 8080
+SERVICE_PORT = 80
 TEAMS = {"rating": "one", "pay": "one", "cart": "two", "stock": "two"}
 """Whose app it is, as a label of its syncers says."""
 ADDRESSES = ("http://eureka-1:8761/eureka", "http://eureka-2:8761/eureka")
 DRAIN = "eurekube.io/drain"
 _REPLICATED_AFTER = 0.7
+_KUBELET_SECONDS = 0.4
+"""From a gate that opens to the Ready of its pod."""
+GATE = "eurekube.io/registered"
 _CRD = Path(__file__).parents[2] / "crds" / "eurekasyncer.yaml"
 _CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DATA_CENTER = {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"}
@@ -78,7 +82,13 @@ class World:
 
     def answer(self, peer: int | None, request: Request) -> Response:
         """The answer of a Eureka server, or with no peer of the Kubernetes API."""
-        return self.kubernetes.handle(request) if peer is None else self.ask_eureka(peer, request)
+        if peer is not None:
+            return self.ask_eureka(peer, request)
+        response = self.kubernetes.handle(request)
+        if request.method == "PATCH" and "/pods/" in request.path and response.status == 200:
+            pod = request.path.removesuffix("/status")
+            self.clock.at(self.clock.time + _KUBELET_SECONDS, lambda: self._computes_ready(pod))
+        return response
 
     # --- Eureka ----------------------------------------------------------------------------------------------------
 
@@ -156,8 +166,9 @@ class World:
         """`kubectl apply`: create, or patch what is there; what became of it, in words."""
         metadata = manifest["metadata"]
         path = f"/{group.rpartition('/')[0]}/namespaces/{metadata['namespace']}/{group.rpartition('/')[2]}"
-        status, _ = self.kubernetes.call("POST", path, manifest)
-        if status == 409:
+        spec = {key: value for key, value in manifest.get("spec", {}).items() if value is not None}
+        status, _ = self.kubernetes.call("POST", path, {**manifest, "spec": spec})
+        if status == 409:  # a None takes a field away
             body = {key: value for key, value in manifest.items() if key in ("spec", "metadata")}
             status, _ = self.kubernetes.call("PATCH", f"{path}/{metadata['name']}", body)
             return "changed" if status < 300 else f"refused ({status})"
@@ -178,20 +189,23 @@ class World:
         """All pods."""
         return self.objects("/api/v1/pods")
 
-    def start_pod(self, app: str, name: str, ip: str, *, ready: bool) -> str | None:
-        """A pod with this address, or the next free one; its address, or None when it is there already."""
+    def start_pod(self, app: str, name: str, ip: str, *, ready: bool, gated: bool = False) -> str | None:
+        """A pod with this address, or the next free one; its address, or None when it is there already. One that is
+        gated is Ready only when our gate is open as well."""
         taken = {pod["status"].get("podIP") for pod in self.pods() if "deletionTimestamp" not in pod["metadata"]}
         free = next(candidate for candidate in _addresses_from(ip) if candidate not in taken)
         namespace = APPS[app]
+        gates = {"readinessGates": [{"conditionType": GATE}]} if gated else {}
         manifest = {
             "metadata": {"namespace": namespace, "name": name, "labels": {"app": app}},
-            "spec": {"nodeName": self._node_of(name), "containers": [{"name": "app", "image": "app"}]},
+            "spec": {"nodeName": self._node_of(name), "containers": [{"name": "app", "image": "app"}], **gates},
         }
         path = f"/api/v1/namespaces/{namespace}/pods"
         status, _ = self.kubernetes.call("POST", path, manifest)
         if status >= 300:
             return None
-        told = {"phase": "Running", "podIP": free, "podIPs": [{"ip": free}], "conditions": _conditions(ready)}
+        conditions = _conditions(containers=ready, ready=ready and not gated)
+        told = {"phase": "Running", "podIP": free, "podIPs": [{"ip": free}], "conditions": conditions}
         self.kubernetes.call("PATCH", f"{path}/{name}/status", {"status": told})
         return free
 
@@ -199,10 +213,22 @@ class World:
         return f"node-{1 + int(name.rpartition('-')[2]) % 2}" if self.drains else "node-1"
 
     def turn(self, namespace: str, name: str, *, ready: bool) -> bool:
-        """The kubelet, or the node controller, tells whether a pod is ready."""
-        path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
-        status, _ = self.kubernetes.call("PATCH", path, {"status": {"conditions": _conditions(ready)}})
-        return status < 300
+        """The kubelet, or the node controller, tells whether a pod's containers are ready; whether the pod is there."""
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+        self._computes_ready(path, containers=ready)
+        return self.kubernetes.call("GET", path)[0] == 200
+
+    def _computes_ready(self, path: str, *, containers: bool | None = None) -> None:
+        """The kubelet's turn: Ready when the containers are (None: as before) and every gate is open."""
+        status, pod = self.kubernetes.call("GET", path)
+        if status >= 300:
+            return
+        held = {entry["type"]: entry for entry in pod["status"].get("conditions", ())}
+        gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates", ())]
+        there = is_true(pod, "ContainersReady") if containers is None else containers
+        ready = there and all(is_true(pod, gate) for gate in gates)
+        held |= {entry["type"]: entry for entry in _conditions(containers=there, ready=ready)}
+        self.kubernetes.call("PATCH", f"{path}/status", {"status": {"conditions": list(held.values())}})
 
     def end_pod(self, namespace: str, name: str, *, grace: float) -> bool:
         """Deleted; it terminates for `grace` seconds, then it is gone."""
@@ -217,6 +243,25 @@ class World:
         if status == 200 and "deletionTimestamp" in pod["metadata"]:
             self.delete(path, grace=0)
 
+    def delete_namespace(self, namespace: str) -> bool:
+        """`kubectl delete namespace`: all that is in it is deleted, and what has a finalizer keeps it there."""
+        pods = [pod["metadata"] for pod in self.pods() if pod["metadata"]["namespace"] == namespace]
+        if not self.delete(f"/api/v1/namespaces/{namespace}"):
+            return False
+        for metadata in pods:
+            self.delete(f"/api/v1/namespaces/{namespace}/pods/{metadata['name']}", grace=0)
+        return True
+
+    def create_namespace(self, namespace: str) -> bool:
+        """Whether it could be created: not while one of the name is there."""
+        status, _ = self.kubernetes.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        return status < 300
+
+    def annotate(self, path: str, annotations: Mapping[str, str | None]) -> bool:
+        """`kubectl annotate --overwrite`; whether it was there."""
+        status, _ = self.kubernetes.call("PATCH", path, {"metadata": {"annotations": annotations}})
+        return status < 300
+
     def delete_crd(self) -> bool:
         """`kubectl delete crd`: every syncer is deleting from now on."""
         return self.delete(f"{_CRD_PATH}/eurekasyncers.eurekube.io")
@@ -225,16 +270,20 @@ class World:
         """Somebody strips the finalizers, so that the CRD can go, and installs it again; the syncers that went."""
         lost = self.objects("/apis/eurekube.io/v1/eurekasyncers")
         for syncer in lost:
-            self.kubernetes.call("PATCH", _syncer_path(syncer["metadata"]), {"metadata": {"finalizers": None}})
+            self.kubernetes.call(
+                "PATCH",
+                syncer_path(syncer["metadata"]["namespace"], syncer["metadata"]["name"]),
+                {"metadata": {"finalizers": None}},
+            )
         self.kubernetes.call("POST", _CRD_PATH, definition())
         return lost
 
     def recreate(self, lost: Iterable[Mapping[str, Any]]) -> None:
-        """The syncers as they were, new ones to the server."""
+        """The syncers as they were, new ones to the server, but for those that somebody has created meanwhile."""
         for syncer in lost:
             names = {key: syncer["metadata"][key] for key in ("namespace", "name", "labels")}
             manifest = {**_SYNCER, "metadata": names, "spec": syncer["spec"]}
-            self.apply("apis/eurekube.io/v1/eurekasyncers", manifest)
+            self.kubernetes.call("POST", syncer_path(names["namespace"], ""), manifest)
 
 
 _SYNCER = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer"}
@@ -250,12 +299,13 @@ def service_manifest(app: str, name: str = "") -> Mapping[str, Any]:
     """The Service of an app."""
     return {
         "metadata": {"namespace": APPS[app], "name": name or app, "labels": {"app": app}},
-        "spec": {"selector": {"app": app}, "ports": [{"name": "http", "port": 80, "targetPort": PORT}]},
+        "spec": {"selector": {"app": app}, "ports": [{"name": "http", "port": SERVICE_PORT, "targetPort": PORT}]},
     }
 
 
-def _syncer_path(metadata: Mapping[str, Any]) -> str:
-    return f"/apis/eurekube.io/v1/namespaces/{metadata['namespace']}/eurekasyncers/{metadata['name']}"
+def syncer_path(namespace: str, name: str) -> str:
+    """Where a syncer is."""
+    return f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers/{name}".rstrip("/")
 
 
 def _registration(app: str, document: Mapping[str, Any]) -> Request:
@@ -267,8 +317,14 @@ def _registration(app: str, document: Mapping[str, Any]) -> Request:
     )
 
 
-def _conditions(ready: bool) -> list[Mapping[str, str]]:
-    return [{"type": "Ready", "status": str(ready)}]
+def _conditions(*, containers: bool, ready: bool) -> list[dict[str, str]]:
+    return [{"type": "ContainersReady", "status": str(containers)}, {"type": "Ready", "status": str(ready)}]
+
+
+def is_true(pod: Mapping[str, Any], condition: str) -> bool:
+    """Whether a pod's condition of this type is True."""
+    conditions = pod["status"].get("conditions", ())
+    return any(entry["type"] == condition and entry["status"] == "True" for entry in conditions)
 
 
 def _addresses_from(ip: str) -> Iterator[str]:

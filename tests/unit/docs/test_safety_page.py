@@ -39,6 +39,7 @@ PROMISES = {
     "The brake": (
         "UP to DOWN",
         "per app",
+        "out of service",
         "30 %",
         "500",
         "5 %",
@@ -56,6 +57,13 @@ PROMISES = {
         "spent",
         "annotation",
         "never exit 0",
+    ),
+    "What a syncer asks not to be done": (
+        "cancel nothing",
+        "suspended",
+        "comes back",
+        "within a limit",
+        "readiness gate",
     ),
     "Scope": (
         "cluster's UID",
@@ -109,9 +117,10 @@ def named_tests(path: Path) -> frozenset[str]:
 
 @cache
 def simulated() -> frozenset[str]:
-    """The promises that the simulation's judge may say to be broken."""
-    tree = ast.parse((ROOT / "tests" / "simulation" / "judge.py").read_text())
-    said = (node.args[0] for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args and _is_violation(node))
+    """The promises that the simulation's judge, or who it asks, may say to be broken."""
+    trees = [ast.parse(path.read_text()) for path in (ROOT / "tests" / "simulation").glob("*.py")]
+    calls = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call))
+    said = (call.args[0] for call in calls if call.args and _is_violation(call))
     return frozenset(str(first.value) for first in said if isinstance(first, ast.Constant))
 
 

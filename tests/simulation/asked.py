@@ -1,0 +1,117 @@
+"""What a syncer's spec asks for, as a story writes it and as the oracle reads it back from the API.
+
+By the words of the contract, and shared with nothing in the product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+SYNC = "Sync"
+UPSERT_ONLY = "UpsertOnly"
+CREATE_ONLY = "CreateOnly"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """`3`, `20%` of our pods, or `{share: 10%}` of all UP instances of the VIP."""
+
+    kind: str
+    """`count`, `pods` or `share`."""
+    value: int
+
+    @property
+    def written(self) -> Any:
+        """As it stands in a spec."""
+        percent = f"{self.value}%"
+        return {"count": self.value, "pods": percent, "share": {"share": percent}}[self.kind]
+
+    def places(self, *, pods: int, others: int) -> int:
+        """How many instances may be UP: percentages round up, and one above zero asks for one at least."""
+        match self.kind:
+            case "count":
+                return self.value
+            case "pods":
+                return -(-self.value * pods // 100)
+        if self.value == 100:
+            return 10**6
+        return max(-(-self.value * others // (100 - self.value)), min(self.value, 1))
+
+    def __str__(self) -> str:
+        return {"count": f"{self.value}", "pods": f"{self.value}%", "share": f"share {self.value}%"}[self.kind]
+
+
+def limit_of(written: Any) -> Limit | None:
+    """The limit of a spec."""
+    if isinstance(written, int):
+        return Limit(kind="count", value=written)
+    if isinstance(written, str):
+        return Limit(kind="pods", value=int(written.rstrip("%")))
+    return Limit(kind="share", value=int(written["share"].rstrip("%"))) if written else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The fields of a spec, beside which pods and under which name. Each default is the program's."""
+
+    mode: str = "pod"
+    not_ready: str = "Down"
+    terminating: str = "Cancel"
+    limit: Limit | None = None
+    policy: str = SYNC
+    suspend: bool = False
+    on_duplicate: str = "Skip"
+    max_removal_percent: int | None = None
+    readiness_gate: bool = False
+    version: str = ""
+    """Of `metadata`."""
+
+    def written(self) -> dict[str, Any]:
+        """As a spec; None for what is not said."""
+        at_cluster_ip = {"address": "ClusterIP"} if self.mode == "service" else None
+        return {
+            "mode": self.mode,
+            "service": at_cluster_ip,
+            "notReady": _said(self.not_ready, "Down"),
+            "terminating": _said(self.terminating, "Cancel"),
+            "limit": self.limit.written if self.limit else None,
+            "policy": _said(self.policy, SYNC),
+            "suspend": self.suspend or None,
+            "onDuplicate": _said(self.on_duplicate, "Skip"),
+            "maxRemovalPercent": self.max_removal_percent,
+            "readinessGate": self.readiness_gate or None,
+            "metadata": {"version": self.version} if self.version else None,
+        }
+
+    def __str__(self) -> str:
+        said = [
+            f"{field.name} {value}" if not isinstance(value, bool) else field.name
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default
+        ]
+        return ", ".join(said)
+
+
+PLAIN = Asked()
+
+
+def asked_by(spec: Mapping[str, Any]) -> Asked:
+    """What a spec asks for."""
+    return Asked(
+        mode=spec.get("mode", "pod"),
+        not_ready=spec.get("notReady", "Down"),
+        terminating=spec.get("terminating", "Cancel"),
+        limit=limit_of(spec.get("limit")),
+        policy=spec.get("policy", SYNC),
+        suspend=spec.get("suspend", False),
+        on_duplicate=spec.get("onDuplicate", "Skip"),
+        max_removal_percent=spec.get("maxRemovalPercent"),
+        readiness_gate=spec.get("readinessGate", False),
+        version=spec.get("metadata", {}).get("version", ""),
+    )
+
+
+def _said(value: str, default: str) -> str | None:
+    return None if value == default else value

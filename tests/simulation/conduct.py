@@ -1,0 +1,188 @@
+"""The promises about what a syncer asks to be done and left undone, at every call.
+
+policy      what its policy never cancels is not cancelled, and is marked so that this holds when its syncer is gone;
+            CreateOnly changes nothing but UP, DOWN and our own marks
+suspended   while a syncer is suspended what exists of it stays as it is, and no more comes than there was
+own brake   no pass takes more of a syncer, without evidence, than its maxRemovalPercent
+latch       a readiness gate that is open stays open
+gate        it is opened when an uncached read shows the pod's instance UP, or where there is to be none on purpose
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from eurekube_sync.embedded.eureka.instance import InstanceInfo, Listed
+
+from .asked import CREATE_ONLY, SYNC
+from .troubles import Call
+from .truth import Ref, SyncerTruth, Truth
+from .view import OUT, PassView, State, Violation, change, is_up, named, pod_of, status_of, syncer_of
+from .world import Key
+
+POLICY = "eurekube.policy"
+_UNREADABLE = 290.0
+"""Seconds that Eureka must not have been readable before a gate opens for that."""
+
+
+class Conduct:
+    """Sees every change that a pass makes to an instance of ours, and to the gates of pods."""
+
+    def __init__(
+        self, truth: Truth, ours: Callable[[State], Iterator[Key]], serves_itself: Callable[[Key], bool]
+    ) -> None:
+        self._truth = truth
+        self._ours = ours
+        self._serves_itself = serves_itself
+        self._ended: dict[Ref, float] = {}
+        self._alive: dict[Ref, str] = {}
+        self._most: dict[str, int] = {}
+        self._read = 0.0
+        self.reached: Counter[str] = Counter()
+
+    def look(self, states: Sequence[State], now: float) -> None:
+        """What stands now, and which syncers are gone."""
+        alive = {ref: one.uid for ref, one in self._truth.syncers.items() if not one.deleting}
+        for ref, uid in self._alive.items():
+            if alive.get(ref) != uid:
+                self._ended[ref] = now
+        self._alive = alive
+        for syncer in self._truth.syncers.values():
+            if not syncer.asked.suspend:
+                self._most.pop(syncer.uid, None)
+                continue
+            standing = max(len(list(self._up_of(syncer.ref, state))) for state in states)
+            self._most[syncer.uid] = max(standing, self._most.get(syncer.uid, 0))
+
+    def listed(self, now: float) -> None:
+        """Somebody could read Eureka."""
+        self._read = now
+
+    # --- Policy and suspend ------------------------------------------------------------------------------------------
+
+    def judge(self, view: PassView, key: Key, was: Listed | None, stands: Listed | None, state: State) -> None:
+        """One change of one instance; `state` is what stands now."""
+        if was is not None:
+            syncer = self._living(syncer_of(was[0]))
+            self._judge_suspended(view, key, syncer, was, stands)
+            if stands is None:
+                self._judge_cancel(view, key, syncer, was[0])
+        if stands is not None:
+            syncer = self._living(syncer_of(stands[0]))
+            if syncer is not None and syncer.since["policy"] <= view.specs:
+                self._judge_written(view, key, syncer, was, stands[0])
+            if was is None and syncer is not None and self._is_suspended(view, syncer):
+                count = len(list(self._up_of(syncer.ref, state)))
+                if count > self._most.get(syncer.uid, 0):
+                    raise Violation("suspended", f"{key} was registered, and {named(syncer.ref)} is suspended")
+
+    def _judge_suspended(
+        self, view: PassView, key: Key, syncer: SyncerTruth | None, was: Listed, stands: Listed | None
+    ) -> None:
+        if syncer is None or not self._is_suspended(view, syncer) or self._truth.rivals(syncer):
+            return
+        self.reached["a change to a suspended syncer's"] += 1
+        kept = stands is not None and status_of(stands) == status_of(was) and _content(stands[0]) == _content(was[0])
+        if not kept and not (status_of(stands) == OUT):
+            raise Violation("suspended", f"{key} was {change(was, stands)}, and {named(syncer.ref)} is suspended")
+
+    def _is_suspended(self, view: PassView, syncer: SyncerTruth) -> bool:
+        return syncer.asked.suspend and syncer.since["suspend"] <= view.specs
+
+    def _judge_cancel(self, view: PassView, key: Key, syncer: SyncerTruth | None, was: InstanceInfo) -> None:
+        ref, mark = syncer_of(was), was.metadata.get(POLICY, "")
+        if syncer is not None:
+            if syncer.asked.policy != SYNC and syncer.since["policy"] <= view.specs:
+                raise Violation("policy", f"{key} was cancelled, and the policy is {syncer.asked.policy}")
+        elif mark and self._ended.get(ref, 0.0) <= view.specs:
+            raise Violation("policy", f"{key} was cancelled, and its syncer is gone, and its mark says {mark}")
+
+    def _judge_written(
+        self, view: PassView, key: Key, syncer: SyncerTruth, was: Listed | None, now: InstanceInfo
+    ) -> None:
+        policy = syncer.asked.policy
+        if policy == SYNC or self._truth.rivals(syncer):
+            return
+        self.reached[f"a write under {policy}"] += 1
+        if now.metadata.get(POLICY, "") != policy and not syncer.asked.suspend:
+            raise Violation("policy", f"{key} was written for {named(syncer.ref)} without the mark of {policy}")
+        if policy != CREATE_ONLY or was is None or pod_of(was[0]) != pod_of(now):
+            return
+        if _content(was[0]) != _content(now):
+            raise Violation("policy", f"{key} was changed beside its status, and the policy is {policy}")
+
+    # --- The syncer's own brake --------------------------------------------------------------------------------------
+
+    def judge_own_brake(
+        self, view: PassView, key: Key, ref: Ref, state: State, lost: Mapping[Key, float], *, released: bool
+    ) -> None:
+        """A pass took it out, or DOWN; `state` is what stands now."""
+        syncer = self._living(ref)
+        most = syncer.asked.max_removal_percent if syncer else None
+        if (
+            syncer is None
+            or most is None
+            or syncer.since["max_removal_percent"] > view.specs
+            or released
+            or self._truth.drained
+        ):
+            return
+        slices = min(view.lists.get(Call.SLICES, view.moment), view.begun)
+        taken = Counter(
+            one.app
+            for one, whose in view.taken.items()
+            if whose == ref and self._truth.terminating.get(one, -1.0) < slices and syncer.asked.limit is None
+        )
+        brought = Counter(one.app for one in view.brought if one in state and syncer_of(state[one][0]) == ref)
+        net = sum(max(0, count - brought[app]) for app, count in taken.items())
+        others = [one for one, when in lost.items() if when > view.begun - 60 and one not in view.taken]
+        stood = len(set(self._up_of(ref, state)) | {one for one, whose in view.taken.items() if whose == ref})
+        stood += len(others)
+        self.reached["a removal under an own brake"] += 1
+        if net * 100 > most * stood:
+            raise Violation("own brake", f"{net} of {stood} of {named(ref)} went in one pass, more than {most} %")
+
+    # --- Gates -------------------------------------------------------------------------------------------------------
+
+    def judge_gates(self, view: PassView, before: Mapping[str, bool], *, now: float, clock_right: bool) -> None:
+        """After a write to a pod's status."""
+        for uid, is_open in before.items():
+            if is_open and not self._truth.gates.get(uid, True):
+                raise Violation("latch", f"the gate of pod {uid} was shut again")
+        for uid, is_open in self._truth.gates.items():
+            if is_open and not before.get(uid, True):
+                self._judge_open(view, uid, now, clock_right)
+
+    def _judge_open(self, view: PassView, uid: str, now: float, clock_right: bool) -> None:
+        self.reached["a gate opened"] += 1
+        if uid in view.looked_up:
+            return
+        on_purpose = any(
+            one.asked.limit
+            or one.asked.suspend
+            or one.deleting
+            or max(one.since["limit"], one.since["suspend"]) > view.specs
+            for one in self._truth.syncers.values()
+            if (one.ref[0], one.app) == self._truth.labels.get(uid)
+        )
+        unreadable = view.eureka is None and (now - self._read >= _UNREADABLE or not clock_right)
+        if uid in self._truth.drained:
+            return
+        if not on_purpose and not unreadable and not any(map(self._serves_itself, self._truth.keys_of(uid))):
+            raise Violation("gate", f"the gate of pod {uid} was opened, and no read showed its instance UP")
+
+    # --- Names -------------------------------------------------------------------------------------------------------
+
+    def _living(self, ref: Ref) -> SyncerTruth | None:
+        syncer = self._truth.syncers.get(ref)
+        return syncer if syncer is not None and not syncer.deleting else None
+
+    def _up_of(self, ref: Ref, state: State) -> Iterator[Key]:
+        return (key for key in self._ours(state) if syncer_of(state[key][0]) == ref and is_up(state[key]))
+
+
+def _content(instance: InstanceInfo) -> tuple[object, ...]:
+    """All that a person's spec decides, but for the status."""
+    users = {key: value for key, value in instance.metadata.items() if not key.startswith("eurekube.")}
+    return (instance.vip, instance.ip_addr, instance.port, instance.host_name, users)

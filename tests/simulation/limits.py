@@ -1,0 +1,149 @@
+"""What limits come to as the world goes on, and the promises about them.
+
+limit       while a limit stands, no pass brings up more than it lets in, none takes out what it lets stay, and what a
+            percentage comes to takes nothing out when it falls by itself
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .asked import Limit
+from .truth import Ref, SyncerTruth, Truth
+from .view import OUT, PassView, State, Violation, is_up, named, status_of, syncer_of
+from .world import Key
+
+_LIST_IS_OLD = 50.0
+"""Seconds: how long a cached list of Eureka may tell of what was."""
+
+
+@dataclass(slots=True)
+class _History:
+    """What one syncer's limit came to since it was set."""
+
+    limit: Limit
+    since: float
+    peak: int = 0
+    most_others: int = 0
+    places: list[tuple[float, int]] = field(default_factory=list)
+
+
+class Limits:
+    """Sees every change of the world, and every change that a pass makes to a limited syncer's instances."""
+
+    def __init__(self, truth: Truth, ours: Callable[[State], Iterator[Key]]) -> None:
+        self._truth = truth
+        self._ours = ours
+        self._known: dict[str, _History] = {}
+        self._written: dict[Key, tuple[str, float]] = {}
+        self.lost_up: dict[Key, float] = {}
+        """When a key was last no longer UP."""
+
+    def look(self, states: Sequence[State], now: float) -> None:
+        """What each limit comes to now."""
+        for syncer in self._truth.syncers.values():
+            limit = syncer.asked.limit
+            if limit is None:
+                self._known.pop(syncer.uid, None)
+                continue
+            history = self._known.get(syncer.uid)
+            if history is None or history.limit != limit:
+                raised = history is not None and history.limit.kind == limit.kind and history.limit.value < limit.value
+                kept = history.peak if history is not None and raised else 0
+                others = history.most_others if history is not None else 0
+                history = _History(limit=limit, since=now, peak=kept, most_others=others)
+                self._known[syncer.uid] = history
+            others = max(self._others(syncer, state) for state in states) if limit.kind == "share" else 0
+            history.most_others = max(history.most_others, others)
+            pods = self._truth.pod_count.get(syncer.ref, 0)
+            places = limit.places(pods=pods, others=others)
+            history.peak = max(history.peak, places, limit.places(pods=pods, others=history.most_others))
+            if not history.places or history.places[-1][1] != places:
+                history.places.append((now, places))
+
+    def wrote(self, view: PassView, key: Key, ref: Ref) -> None:
+        """A pass wrote it for a syncer."""
+        syncer = self._truth.syncers.get(ref)
+        self._written[key] = (syncer.uid if syncer else "", view.specs)
+
+    def least(self, syncer: SyncerTruth, since: float) -> int:
+        """The fewest places since then."""
+        places = self._known[syncer.uid].places
+        before = [count for when, count in places if when <= since][-1:]
+        return min([*before, *(count for when, count in places if when > since)], default=0)
+
+    def most(self, syncer: SyncerTruth) -> int:
+        """The most places since the limit was set."""
+        return self._known[syncer.uid].peak
+
+    def now(self, syncer: SyncerTruth) -> int:
+        """The places that there are."""
+        return self._known[syncer.uid].places[-1][1]
+
+    def judge_brought(self, view: PassView, key: Key, state: State, up_since: Mapping[Key, float]) -> None:
+        """A pass made it UP."""
+        syncer = self._limited(view, key)
+        if syncer is None:
+            return
+        stand = [
+            one
+            for one in self._standing(syncer, state)
+            if is_up(state[one])
+            and (up_since.get(one, 0.0) <= view.begun or one in view.brought)
+            and one in self._truth.eligible
+            and self._truth.eligible[one].since <= view.moment
+        ]
+        if len(stand) > self.most(syncer):
+            what = f"{key} was brought UP as number {len(stand)} of {named(syncer.ref)}, whose limit is"
+            raise Violation("limit", f"{what} {syncer.asked.limit}: {self.most(syncer)}")
+
+    def judge_taken(self, view: PassView, key: Key, state: State) -> None:
+        """A pass took it out, or DOWN; `state` is what stood before."""
+        syncer = self._limited(view, key)
+        held = self._truth.eligible.get(key)
+        if syncer is None or held is None or held.since > view.moment:
+            return
+        limit = self._known[syncer.uid]
+        uid, specs = self._written.get(key, ("", 0.0))
+        if limit.limit.kind != "count" and uid == syncer.uid and limit.since <= specs:
+            raise Violation("limit", f"{key} was taken out, and the limit {limit.limit} it was let in by still stands")
+        stand = [
+            one
+            for one in self._standing(syncer, state)
+            if status_of(state[one]) in ("UP", OUT)
+            and (one in self._truth.eligible or self._truth.eligible_until.get(one, 0.0) >= view.moment - _LIST_IS_OLD)
+        ]
+        lost = [
+            one
+            for one, when in self.lost_up.items()
+            if when >= view.begun - _LIST_IS_OLD and one not in view.taken and one not in stand and one.app == key.app
+        ]
+        count = len(stand) + len(lost)
+        least = self.least(syncer, min(view.moment, view.eureka or view.begun) - _LIST_IS_OLD)
+        if count <= least:
+            raise Violation("limit", f"{key} was taken out, and only {count} of {limit.limit} stood")
+
+    def _limited(self, view: PassView, key: Key) -> SyncerTruth | None:
+        """The syncer that claims it, when it has a limit that the pass must have seen."""
+        held = self._truth.eligible.get(key)
+        syncer = self._truth.syncers.get(held.holder) if held else None
+        if syncer is None or syncer.uid not in self._known or syncer.asked.suspend:
+            return None
+        since = max(syncer.since["limit"], syncer.since["suspend"])
+        return syncer if since <= min(view.specs, view.moment) else None
+
+    def _standing(self, syncer: SyncerTruth, state: State) -> Iterator[Key]:
+        return (key for key in self._ours(state) if syncer_of(state[key][0]) == syncer.ref)
+
+    def _others(self, syncer: SyncerTruth, state: State) -> int:
+        """UP instances that callers find under its VIP, and that are neither its own nor about to be."""
+        vip = syncer.app_name.lower()
+        mine = set(self._standing(syncer, state))
+        return sum(
+            is_up(listed)
+            and (listed[0].vip or "").lower() == vip
+            and key not in mine
+            and not (key in self._truth.eligible and self._truth.eligible[key].holder == syncer.ref)
+            for key, listed in state.items()
+        )

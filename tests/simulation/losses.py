@@ -1,0 +1,88 @@
+"""The promises about what an app may lose, at every call of a pass.
+
+emptied     no app of ours goes to nothing while an instance that was to be added is not there
+brake       no pass takes the last UP instance of more than one app, or of all, without a person's wish
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .truth import Ref
+from .view import PassView, State, Violation, is_up
+from .world import Key
+
+if TYPE_CHECKING:
+    from .judge import Judge
+
+_LIST_IS_OLD = 60.0
+"""Seconds in which what another copy did may be news to a pass."""
+
+
+class Losses:
+    """Sees what stood before each call, and after it."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+
+    def judge(self, view: PassView, before: State, now: State) -> None:
+        """After a call of this pass that was more than a renewal."""
+        ups_before = [key for key in self._judge.ours_of(before) if is_up(before[key])]
+        ups_now = {key for key in self._judge.ours_of(now) if is_up(now[key])}
+        left = {key.app for key in ups_now}
+        for app in sorted({key.app for key in ups_before} - left):
+            for key, wanted in self._judge.truth.eligible.items():
+                missing = key.app == app and wanted.since <= view.moment and key not in ups_now
+                if (
+                    missing
+                    and self._is_to_come(view, key)
+                    and not self._judge.duplicates(key)
+                    and not self._judge.was_out(key)
+                ):
+                    raise Violation("emptied", f"app {app} went to nothing, and {key}, which is ready, is not there")
+            self._judge_brake(view, app, left)
+        if view.taken and ups_before and not ups_now:
+            self._judge_all_gone(view)
+
+    def _is_to_come(self, view: PassView, key: Key) -> bool:
+        """Whether it is to be added, or one in its place."""
+        if key in self._judge.truth.up:
+            return True
+        syncer = self._judge.truth.syncers[self._judge.truth.eligible[key].holder]
+        limit = syncer.asked.limit
+        if limit is None or limit.value == 0 or syncer.asked.suspend:
+            return False
+        since = max(syncer.since["limit"], syncer.since["suspend"])
+        return (
+            since <= min(view.specs, view.moment) and self._judge.limits.least(syncer, view.moment - _LIST_IS_OLD) > 0
+        )
+
+    def _judge_brake(self, view: PassView, app: str, left: set[str]) -> None:
+        taken = [key for key in view.taken if key.app == app]
+        if taken and all(self.released(view, key) for key in taken):
+            return
+        view.emptied.add(app)
+        if len(view.emptied) > 1 and len(view.emptied) * 20 > len(view.emptied | left):
+            raise Violation("brake", f"one pass took the last UP instance of {', '.join(sorted(view.emptied))}")
+
+    def _judge_all_gone(self, view: PassView) -> None:
+        """Nothing of ours is UP any more, by what this pass took."""
+        others = any(
+            when > view.begun - _LIST_IS_OLD and key not in view.taken
+            for key, when in self._judge.limits.lost_up.items()
+        )
+        wished = all(self._is_wished(view, key, ref) for key, ref in view.taken.items())
+        if not others and not wished:
+            raise Violation("brake", f"one pass took all that was UP: {', '.join(map(str, sorted(view.taken)))}")
+
+    def _is_wished(self, view: PassView, key: Key, ref: Ref) -> bool:
+        syncer = self._judge.truth.syncers.get(ref)
+        return (syncer is not None and syncer.deleting) or self.released(view, key)
+
+    def released(self, view: PassView, key: Key) -> bool:
+        """Whether a person may have released what this pass took."""
+        syncer = self._judge.truth.syncers.get(view.taken[key])
+        annotated = syncer is not None and self._judge.releases.may_free(view, syncer, self._judge.world.clock.time)
+        if annotated:
+            self._judge.reached["a removal that an annotation may release"] += 1
+        return annotated or key in self._judge.releases.approved(view)

@@ -1,0 +1,161 @@
+"""The product made wrong in what it makes of a syncer's spec, and of what people release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from eurekube_sync import admission, approval, brake, desired, gates, reconcile, restraint, settle
+from eurekube_sync.actions import Update
+from eurekube_sync.cluster import KubernetesCluster
+from eurekube_sync.cluster.connection import Call
+from eurekube_sync.conduct import POLICY, Limit
+from eurekube_sync.errors import ClusterError, ClusterUnavailable
+from eurekube_sync.eureka.peers import EurekaPeers
+from eurekube_sync.gates import Opening
+from eurekube_sync.model import ClusterView, Complete, SyncerObject
+from eurekube_sync.service_mode import _Behind
+from eurekube_sync.syncer import ABANDON_ANNOTATION, Syncer
+
+from .defect import Defect
+from .world import GATE
+
+_SHUT_AGAIN = "NotReady"
+
+
+def _misread(wrong: Callable[[Syncer], Syncer]) -> tuple[tuple[Any, str, Any], ...]:
+    parse = vars(desired)["parse"]
+    return ((desired, "parse", lambda syncer: wrong(parse(syncer))),)
+
+
+def _as_planned(action: Any, *rest: Any) -> Iterator[Any]:
+    yield action
+
+
+def _unmarked(left_to_lapse: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+    def wrong(*arguments: Any) -> Iterator[Any]:
+        for action in left_to_lapse(*arguments):
+            if isinstance(action, Update):
+                kept = {key: value for key, value in action.instance.metadata.items() if key != POLICY}
+                action = replace(action, instance=replace(action.instance, metadata=kept))
+            yield action
+
+    return wrong
+
+
+def _one_more(places: Callable[..., int | None]) -> Callable[..., int | None]:
+    def wrong(self: Limit, **counts: int) -> int | None:
+        found = places(self, **counts)
+        return None if found is None else found + 1
+
+    return wrong
+
+
+def _shutting(openings: Callable[..., tuple[Opening, ...]]) -> Callable[..., tuple[Opening, ...]]:
+    def wrong(wanted: Any, view: ClusterView, *rest: Any, **named: Any) -> tuple[Opening, ...]:
+        sources = view.readiness.by_namespace.values() if view.readiness else ()
+        pods = [pod for source in sources if isinstance(source, Complete) for pod in source.data]
+        shut = [Opening(pod=pod, reason=_SHUT_AGAIN, message="") for pod in pods if pod.registered and not pod.ready]
+        return (*openings(wanted, view, *rest, **named), *shut)
+
+    return wrong
+
+
+def _also_shuts(open_gate: Callable[..., None]) -> Callable[..., None]:
+    def wrong(self: KubernetesCluster, pod: Any, *, reason: str, **named: Any) -> None:
+        if reason != _SHUT_AGAIN:
+            open_gate(self, pod, reason=reason, **named)
+            return
+        body = {"status": {"conditions": [{"type": GATE, "status": "False"}]}}
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+        media = "application/strategic-merge-patch+json"
+        self._calls.send(Call(method="PATCH", path=path, body=msgspec.json.encode(body), content_type=media))
+
+    return wrong
+
+
+def _all_of_it(released: Any, planned: Iterable[Any], held: Iterable[Any]) -> frozenset[Any]:
+    return frozenset(one.key for one in held) if released is not None else frozenset()
+
+
+def _without_a_deletion(syncer: SyncerObject) -> bool:
+    return syncer.annotations.get(ABANDON_ANNOTATION) == "true"
+
+
+def _as_good_as_away(record: Callable[..., ClusterError | None]) -> Callable[..., ClusterError | None]:
+    def wrong(*arguments: Any) -> ClusterError | None:
+        error = record(*arguments)
+        return ClusterUnavailable(str(error)) if error is not None else None
+
+    return wrong
+
+
+def misreadings() -> tuple[Defect, ...]:
+    """All of them, in the order of the table."""
+    return (
+        Defect(name="a policy cancels all the same", patches=((restraint, "_left_to_lapse", _as_planned),)),
+        Defect(
+            name="what a policy leaves to lapse is not marked",
+            patches=((restraint, "_left_to_lapse", _unmarked(restraint._left_to_lapse)),),
+        ),
+        Defect(
+            name="CreateOnly changes what differs",
+            patches=((restraint, "_created_only", lambda action, stands: action),),
+        ),
+        Defect(name="a suspended syncer is changed", patches=((restraint, "_is_suspended", lambda claim: False),)),
+        Defect(name="a limit lets one more in", patches=((Limit, "places", _one_more(Limit.places)),)),
+        Defect(name="a limit lets nobody keep a place", patches=((admission, "_stands", lambda key, observed: False),)),
+        Defect(
+            name="a percentage that falls takes out",
+            patches=((admission, "_may_go", lambda key, limit, observed: True),),
+        ),
+        Defect(
+            name="KeepWhileServing is read as Cancel",
+            patches=_misread(lambda spec: replace(spec, keep_while_serving=False)),
+        ),
+        Defect(
+            name="notReady: Cancel is read as Down",
+            patches=_misread(lambda spec: replace(spec, cancel_not_ready=False)),
+        ),
+        Defect(
+            name="onDuplicate: Warn is read as Skip",
+            patches=_misread(lambda spec: replace(spec, conduct=replace(spec.conduct, warn_of_duplicates=False))),
+        ),
+        Defect(
+            name="maxRemovalPercent is not read", patches=_misread(lambda spec: replace(spec, max_removal_percent=None))
+        ),
+        Defect(
+            name="a Service without a ready endpoint is UP",
+            patches=((_Behind, "serves", lambda self, service, place: True),),
+        ),
+        Defect(
+            name="a gate opens before Eureka holds the instance",
+            patches=((gates, "_confirmed", lambda applier, ownership, wished: iter(wished)),),
+        ),
+        Defect(
+            name="a gate is shut when its pod is not ready",
+            patches=(
+                (reconcile, "openings", _shutting(gates.openings)),
+                (KubernetesCluster, "open_gate", _also_shuts(KubernetesCluster.open_gate)),
+            ),
+        ),
+        Defect(
+            name="a gate waits for Eureka though it is shut on purpose",
+            patches=((gates, "_opening", lambda *arguments: None),),
+        ),
+        Defect(name="an annotation releases for ever", patches=((approval, "LONGEST", 10**9),)),
+        Defect(name="an annotation releases nothing", patches=((reconcile, "annotated", lambda syncer, now: None),)),
+        Defect(name="a plan id releases whatever is held", patches=((brake, "released_by", _all_of_it),)),
+        Defect(name="a plan id releases nothing", patches=((brake, "released_by", lambda *sets: frozenset()),)),
+        Defect(name="an abandoned deletion waits", patches=((settle, "abandoned", lambda syncer: False),)),
+        Defect(name="abandoning needs no deletion", patches=((settle, "abandoned", _without_a_deletion),)),
+        Defect(
+            name="an event that is refused keeps the status from being written",
+            patches=((settle, "_record", _as_good_as_away(settle._record)),),
+        ),
+        Defect(name="all that we own may go", patches=((brake, "_renamed", lambda withdrawals, plan: True),)),
+        Defect(name="of several servers none is renewed", patches=((EurekaPeers, "renew", lambda self, key: True),)),
+    )

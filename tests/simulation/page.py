@@ -1,0 +1,56 @@
+"""What docs/simulation.md shows of runs: the table of the defects, and the last long run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caught:
+    """How a defect was found out."""
+
+    defect: str
+    seeds: int
+    """How many stories it took."""
+    promise: str
+    """Which promise it broke; empty when no story of those tried showed it."""
+    seed: int = 0
+    what: str = ""
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "simulation.md"
+BEGINS = "<!-- the table of defects, written by `python -m tests.simulation --defects --runs 400 --record` -->\n"
+ENDS = "\n<!-- the end of the table of defects -->"
+
+
+def with_table(page: str, caught: Iterable[Caught]) -> str:
+    """The page with this table in place of the one that it had between the marks."""
+    head, _, rest = page.partition(BEGINS)
+    return f"{head}{BEGINS}{table(caught)}{ENDS}{rest.partition(ENDS)[2]}"
+
+
+def rows(page: str) -> list[tuple[str, int, str]]:
+    """What the page's table says: defect, stories, promise."""
+    written = page.partition(BEGINS)[2].partition(ENDS)[0].splitlines()[2:]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in written]
+    return [(name, int(stories), promise) for name, stories, promise in cells]
+
+
+def table(caught: Iterable[Caught]) -> str:
+    """The table of the defects, in Markdown."""
+    rows = [f"| {one.defect} | {one.seeds} | {one.promise or 'not caught'} |" for one in caught]
+    return "\n".join(["| defect | stories | promise that it broke |", "|---|---|---|", *rows])
+
+
+RUN_BEGINS = "<!-- the last long run, written by the command that it names -->\n"
+RUN_ENDS = "<!-- the end of the last long run -->"
+
+
+def with_run(page: str, runs: int, first: int, jobs: int, shown: Iterable[str]) -> str:
+    """The page with what this run printed in place of what it had between the marks."""
+    head, _, rest = page.partition(RUN_BEGINS)
+    command = f"python -m tests.simulation --runs {runs} --seed {first} --jobs {jobs} --record"
+    lines = "\n".join([f"$ {command}", *shown])
+    return f"{head}{RUN_BEGINS}```text\n{lines}\n```\n{RUN_ENDS}{rest.partition(RUN_ENDS)[2]}"

@@ -1,0 +1,73 @@
+"""What a person has released: one syncer's removals by its annotation, or the set that a plan id names.
+
+By the words of the contract: an RFC 3339 time, at most one hour ahead, of the clock of the program's machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TypeVar
+
+from .clock import EPOCH
+from .truth import Ref, SyncerTruth
+from .view import PassView
+from .world import Key
+
+APPROVE = "eurekube.io/approve-removals-until"
+_HOUR = 3600.0
+
+T = TypeVar("T")
+
+
+class Releases:
+    """Remembers every annotation and every set that was held."""
+
+    def __init__(self) -> None:
+        self.sets: dict[str, frozenset[Key]] = {}
+        """By plan id, what was held under it."""
+        self._annotations: dict[str, list[tuple[float, str]]] = {}
+        self._wrong: list[tuple[float, float]] = [(0.0, 0.0)]
+
+    def look(self, syncers: Mapping[Ref, SyncerTruth], now: float) -> None:
+        """What the annotations say now."""
+        for syncer in syncers.values():
+            said = syncer.annotations.get(APPROVE, "")
+            history = self._annotations.setdefault(syncer.uid, [(0.0, "")])
+            if history[-1][1] != said:
+                history.append((now, said))
+
+    def clock_is_wrong(self, now: float, by: float) -> None:
+        """The wall clock of the program's machine is off by so much from now on."""
+        self._wrong.append((now, by))
+
+    def may_free(self, view: PassView, syncer: SyncerTruth, now: float) -> bool:
+        """Whether this pass may have found an annotation that releases."""
+        clocks = {0.0, *(by for _, by in _since(self._wrong, view.begun))}
+        said = [text for _, text in _since(self._annotations.get(syncer.uid, []), view.specs)]
+        return any(
+            _released(text, moment + by) for text in said if text for by in clocks for moment in (view.begun, now)
+        )
+
+    def must_free(self, view: PassView, syncer: SyncerTruth, now: float) -> bool:
+        """Whether all that this pass may have found releases."""
+        clocks = {by for _, by in _since(self._wrong, view.begun)}
+        said = [text for _, text in _since(self._annotations.get(syncer.uid, []), view.begun)]
+        return all(
+            text and _released(text, moment + by) for text in said for by in clocks for moment in (view.begun, now)
+        )
+
+    def approved(self, view: PassView) -> frozenset[Key]:
+        """What the plan id that the pass was given names."""
+        return self.sets.get(view.approved or "", frozenset())
+
+
+def _since(history: list[tuple[float, T]], moment: float) -> list[tuple[float, T]]:
+    """What was so at that moment, and all that came later."""
+    before = [entry for entry in history if entry[0] <= moment]
+    return [*before[-1:], *(entry for entry in history if entry[0] > moment)]
+
+
+def _released(text: str, moment: float) -> bool:
+    until = datetime.fromisoformat(text).timestamp() - EPOCH
+    return moment < until <= moment + _HOUR

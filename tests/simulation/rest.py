@@ -1,0 +1,161 @@
+"""The end of a story: two good passes after the last trouble all is as it should be, or it is said why not.
+
+rest        what is to be UP is UP, nothing stands that nothing wants, no finalizer stays without need
+limit       as many of a limited syncer are UP as its limit asks for, and no more
+policy      what its policy never cancels stands as DOWN, and nothing of it is UP without a reason
+gate        the gate of a pod that has its containers ready, and its syncer in order, is open
+told        what is held is told by its syncer's condition
+approved    what an annotation releases is not held
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from eurekube_sync.embedded.eureka.instance import Listed
+
+from .asked import SYNC
+from .conduct import POLICY
+from .truth import FINALIZER, Ref, SyncerTruth
+from .view import OUT, PassView, State, Violation, is_up, named, status_of, syncer_of
+from .world import Key
+
+if TYPE_CHECKING:
+    from .judge import Judge
+
+
+class Rest:
+    """Looks at everything once."""
+
+    def __init__(self, judge: Judge, view: PassView) -> None:
+        self._judge = judge
+        self._truth = judge.truth
+        self._view = view
+
+    def all(self) -> None:
+        """Raises Violation."""
+        for state in self._judge.known:
+            for key, wanted in sorted(self._truth.up.items()):
+                self._expect_up(key, state, wanted.vip)
+            for key, listed in sorted(state.items()):
+                if self._judge.ours(listed) and key not in self._truth.up:
+                    self._expect_reason(key, listed)
+            for _, syncer in sorted(self._truth.syncers.items()):
+                if syncer.asked.limit is not None and not syncer.deleting and not syncer.asked.suspend:
+                    self._expect_limit(syncer, state)
+        for ref, syncer in sorted(self._truth.syncers.items()):
+            left = any(syncer_of(listed[0]) == ref for listed in self._judge.known[0].values())
+            if syncer.deleting and FINALIZER in syncer.finalizers and not left:
+                raise Violation("rest", f"{named(ref)} keeps our finalizer, and nothing of it is left")
+        self._expect_told()
+        self._expect_gates()
+
+    def _expect_up(self, key: Key, state: Mapping[Key, Listed], vip: str) -> None:
+        listed = state.get(key)
+        if listed is None:
+            if not self._judge.duplicates(key):
+                raise Violation("rest", f"{key} is ready and not registered")
+            return
+        syncer = self._truth.syncers.get(syncer_of(listed[0]))
+        if not self._judge.ours(listed):
+            self._expect_condition(key, "Conflict")
+        elif not is_up(listed) and not self._is_out(key, listed):
+            raise Violation("rest", f"{key} is ready, and Eureka says {status_of(listed)}")
+        elif listed[0].vip != vip or syncer is None:
+            raise Violation("rest", f"{key} stands as it should not: VIP {listed[0].vip}, {syncer_of(listed[0])}")
+        version = listed[0].metadata.get("version", "")
+        changes = syncer is not None and syncer.asked.policy != "CreateOnly" and not self._truth.rivals(syncer)
+        if syncer is not None and changes and self._judge.ours(listed) and version != syncer.asked.version:
+            raise Violation("rest", f"{key} stands with version {version!r}")
+
+    def _is_out(self, key: Key, listed: Listed) -> bool:
+        return status_of(listed) == OUT and key in self._judge.out_of_service
+
+    def _expect_reason(self, key: Key, listed: Listed) -> None:
+        held = key in self._judge.held
+        syncer = self._truth.syncers.get(syncer_of(listed[0]))
+        if syncer is not None and syncer.asked.suspend and not syncer.deleting:
+            return
+        if key in self._truth.eligible:  # within a limit; see there
+            claimed = self._truth.syncers[self._truth.eligible[key].holder].asked
+            if claimed.limit is not None and claimed.limit.value == 0 and not held and status_of(listed) != OUT:
+                raise Violation("limit", f"{key} stands, and its limit is 0")
+            return
+        if key in self._truth.down:
+            if is_up(listed) and not held:
+                raise Violation("rest", f"{key} is not ready, and Eureka says UP")
+            return
+        reason = syncer.conditions.get("Synced", ("", ""))[1] if syncer else ""
+        frozen = syncer is not None and not syncer.served and reason == "NoMatchingService"
+        # The last ones stay while a stranger keeps their successor from being registered.
+        waits = syncer is not None and syncer.conditions.get("Conflict", ("", ""))[0] == "True" and not syncer.deleting
+        waits = waits and not self._serves_still(syncer_of(listed[0]))
+        if not held and not frozen and status_of(listed) != OUT and not waits and not _lapses(listed, syncer):
+            raise Violation("rest", f"{key} stands as {status_of(listed)}, nothing wants it, and nothing says why")
+
+    def _expect_condition(self, key: Key, type_: str) -> None:
+        apps = {s.app_name.upper(): s for s in self._truth.syncers.values() if not s.deleting}
+        syncer = apps.get(key.app)
+        if syncer is not None and syncer.conditions.get(type_, ("", ""))[0] != "True":
+            raise Violation("rest", f"{key} is somebody else's, and no condition {type_} says so")
+
+    def _expect_limit(self, syncer: SyncerTruth, state: State) -> None:
+        claimed = {key for key, one in self._truth.eligible.items() if one.holder == syncer.ref}
+        free = [key for key in claimed if key not in state or self._judge.ours(state[key])]
+        free = [key for key in free if not self._judge.duplicates(key) and not self._judge.was_out(key)]
+        ups = [key for key in claimed if key in state and self._judge.ours(state[key]) and is_up(state[key])]
+        conflict = syncer.conditions.get("Conflict", ("", ""))[0] == "True"
+        least = min(self._judge.limits.now(syncer), len(free))
+        self._judge.reached["a limit at rest"] += 1
+        if len(ups) < least and not conflict:
+            raise Violation("limit", f"{len(ups)} of {named(syncer.ref)} are UP, and its limit lets {least} in")
+        if len([key for key in ups if key not in self._judge.held]) > self._judge.limits.most(syncer):
+            raise Violation("limit", f"{len(ups)} of {named(syncer.ref)} are UP, and its limit is {syncer.asked.limit}")
+
+    def _expect_told(self) -> None:
+        for key in sorted(self._judge.held):
+            listed = self._judge.known[0].get(key)
+            syncers = self._may_tell(listed) if listed is not None and self._judge.ours(listed) else []
+            if not syncers:
+                continue
+            self._judge.reached["a removal held at rest"] += 1
+            if not any(one.conditions.get("RemovalHeld", ("", ""))[0] == "True" for one in syncers):
+                raise Violation("told", f"{key} is held, and no condition of {named(syncers[0].ref)} says so")
+            now = self._judge.world.clock.time
+            if all(self._judge.releases.must_free(self._view, syncer, now) for syncer in syncers):
+                raise Violation("approved", f"{key} is held, and an annotation of {named(syncers[0].ref)} releases it")
+
+    def _may_tell(self, listed: Listed) -> list[SyncerTruth]:
+        """The syncer that its mark names, and those that claim the same."""
+        syncer = self._truth.syncers.get(syncer_of(listed[0]))
+        if syncer is None:
+            return []
+        others = [one for one in self._truth.syncers.values() if self._truth.are_rivals(one, syncer)]
+        return [syncer, *others]
+
+    def _expect_gates(self) -> None:
+        for ref, syncer in sorted(self._truth.syncers.items()):
+            if not syncer.asked.readiness_gate or syncer.deleting or not syncer.served:
+                continue
+            for key, wanted in sorted(self._truth.eligible.items()):
+                taken = any(key in state and not self._judge.ours(state[key]) for state in self._judge.known)
+                for uid in sorted(wanted.pods) if wanted.holder == ref and not taken else ():
+                    if not self._truth.gates.get(uid, True):
+                        raise Violation("gate", f"the gate of a ready pod behind {key} is shut")
+
+    def _serves_still(self, ref: Ref) -> bool:
+        """Whether a syncer has an instance that is to be UP, and is."""
+        return any(
+            key in self._truth.up and is_up(listed) and self._judge.ours(listed) and syncer_of(listed[0]) == ref
+            for known in self._judge.known
+            for key, listed in known.items()
+        )
+
+
+def _lapses(listed: Listed, syncer: SyncerTruth | None) -> bool:
+    """Whether its policy lets it stand as DOWN until it lapses."""
+    marked = listed[0].metadata.get(POLICY, SYNC) != SYNC
+    living = syncer is not None and not syncer.deleting and syncer.served
+    policy = syncer.asked.policy if syncer is not None else SYNC
+    return not is_up(listed) and (policy != SYNC if living else marked)

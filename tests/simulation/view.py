@@ -1,0 +1,102 @@
+"""What one pass has seen and done so far, and how the judge reads what Eureka holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from eurekube_sync.embedded.eureka.instance import InstanceInfo, Listed
+
+from .troubles import Call
+from .truth import Ref
+from .world import Key
+
+OWNER = "prod"
+UP, OUT = "UP", "OUT_OF_SERVICE"
+
+State = dict[Key, Listed]
+"""All that one Eureka server holds."""
+
+
+class Violation(BaseException):
+    """A promise that was broken. No part of the program can catch it."""
+
+    def __init__(self, promise: str, what: str) -> None:
+        super().__init__(f"{promise}: {what}")
+        self.promise = promise
+        self.what = what
+
+
+@dataclass(slots=True)
+class PassView:
+    """What one pass of one copy has seen so far; times are seconds of the story, None for never."""
+
+    begun: float
+    eureka: float | None = None
+    kubernetes: float | None = None
+    older: bool = False
+    """Whether a list was answered as it was a while ago; `kubernetes` is then that moment."""
+    lists: dict[Call, float] = field(default_factory=dict)
+    """The moment that each list of Kubernetes told of."""
+    looked: dict[Key, float] = field(default_factory=dict)
+    """When each instance was last read uncached."""
+    stood: set[Key] = field(default_factory=set)
+    """What such a read showed."""
+    looked_up: set[str] = field(default_factory=set)
+    """UIDs of the pods of which such a read showed an instance UP, or put out of service."""
+    brought: set[Key] = field(default_factory=set)
+    """What it made UP."""
+    taken: dict[Key, Ref] = field(default_factory=dict)
+    """What it took out, or DOWN, and whose that was."""
+    emptied: set[str] = field(default_factory=set)
+    approved: str | None = None
+    """The plan id that it was given."""
+    troubled: bool = False
+    troubled_cluster: bool = False
+    """Whether a call to Kubernetes was struck, or the program itself."""
+    paused: bool = False
+    writes: list[str] = field(default_factory=list)
+
+    @property
+    def moment(self) -> float:
+        """What was true at this moment and stayed so, the pass must have seen."""
+        if self.older and self.kubernetes is not None:
+            return self.kubernetes
+        return max(self.kubernetes if self.kubernetes is not None else self.begun, self.eureka or 0.0)
+
+    @property
+    def specs(self) -> float:
+        """What syncers asked for at this moment, and later, the pass must have seen."""
+        return self.lists.get(Call.SYNCERS, self.moment)
+
+
+def syncer_of(instance: InstanceInfo) -> Ref:
+    """Whose mark it bears."""
+    namespace, _, name = instance.metadata.get("eurekube.syncer", "").partition("/")
+    return namespace, name
+
+
+def pod_of(instance: InstanceInfo) -> str:
+    """The UID of the pod that it bears; empty for a Service's."""
+    return str(instance.metadata.get("eurekube.pod", "").rpartition("/")[2])
+
+
+def is_up(listed: Listed | None) -> bool:
+    """Whether callers are sent there."""
+    return status_of(listed) == UP
+
+
+def status_of(listed: Listed | None) -> str:
+    """Its status; nothing for nothing."""
+    return listed[0].status.value if listed is not None else ""
+
+
+def change(was: Listed, stands: Listed | None) -> str:
+    """What became of it, in words."""
+    if stands is None:
+        return "cancelled"
+    return f"written anew, {was[0].status.value} to {stands[0].status.value}"
+
+
+def named(ref: Ref) -> str:
+    """A syncer, for a sentence."""
+    return "/".join(ref)
