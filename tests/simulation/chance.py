@@ -8,15 +8,22 @@ from . import events as e
 from .asked import Asked
 from .story import QUIET, Installation, Mode, Story, over
 from .troubles import ALL_CALLS, EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Trouble
-from .wishes import random_wish, theme
+from .wishes import THEMES, WEIGHTED, random_wish, theme
 from .world import APPS
 
 
-def story(seed: int) -> Story:
-    """The story of this seed: always the same."""
+_KINDS = ((0.015, "slow"), (0.08, "paused"), (0.15, "outage"), (0.19, "two apps"), (1.0, ""))
+"""What happens to the calls of some stories as a whole: up to this chance, of this kind."""
+
+
+def story(seed: int, about: str = "") -> Story:
+    """The story of this seed, and about this kind of trouble or this wish, if it is said: always the same."""
     chance = random.Random(seed)
-    kind = chance.random()
-    if kind < 0.015:
+    drawn = chance.random()
+    kind = next(name for most, name in _KINDS if drawn < most)
+    if about:
+        kind = "" if about in THEMES else about
+    if kind == "slow":
         return _slow(seed, chance)
     ends = chance.uniform(60, 240)
     installation = _installation(chance)
@@ -24,17 +31,17 @@ def story(seed: int) -> Story:
     happenings = list(_beginning(chance, apps))
     happenings += [_event(chance, apps, ends) for _ in range(chance.choice((1, 2, 4, 6, 9)))]
     troubles = [_trouble(chance, ends) for _ in range(chance.choice((0, 1, 2, 3, 4)))]
-    for _ in range(chance.choice((0, 1, 1, 2))):
-        happenings += theme(chance, apps, ends)
+    for name in [about] if about in THEMES else chance.choices(WEIGHTED, k=chance.choice((0, 1, 1, 2))):
+        happenings += theme(name, chance, apps, ends)
     if chance.random() < 0.3:
         happenings += _flap(chance, apps, ends)
-    if kind < 0.08:
+    if kind == "paused":
         troubles, more = _paused(chance, apps, ends)
         happenings += more
-    elif kind < 0.15:
+    elif kind == "outage":
         troubles, more = _outage(chance, apps, ends)
         happenings += more
-    elif kind < 0.19:
+    elif kind == "two apps":
         happenings += _two_apps(chance, apps, ends)
     ends = max(ends, over(happenings, troubles))
     happenings += _good_end(happenings, ends)

@@ -14,6 +14,8 @@ class Defect:
 
     name: str
     patches: tuple[tuple[Any, str, Any], ...]
+    about: str = ""
+    """What the stories are about that are to show it; empty: whatever comes."""
 
 
 @contextmanager

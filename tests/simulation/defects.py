@@ -156,9 +156,15 @@ def defects() -> tuple[Defect, ...]:
     from eurekube_sync import instance
 
     return (
-        Defect(name="an error is read as an empty page", patches=((walks, "_page", _empty_for_an_error(walks._page)),)),
         Defect(
-            name="a list that failed is read as empty", patches=((walks, "_walk", _empty_when_failed(walks._walk)),)
+            name="an error is read as an empty page",
+            about="outage",
+            patches=((walks, "_page", _empty_for_an_error(walks._page)),),
+        ),
+        Defect(
+            name="a list that failed is read as empty",
+            about="outage",
+            patches=((walks, "_walk", _empty_when_failed(walks._walk)),),
         ),
         Defect(name="the owner's mark is not looked at", patches=((Ownership, "holds", _cluster_alone),)),
         Defect(name="the cluster's mark is not looked at", patches=((Ownership, "holds", _owner_alone),)),
@@ -171,6 +177,7 @@ def defects() -> tuple[Defect, ...]:
         Defect(name="leases are renewed too late", patches=((RenewalLedger, "due", _too_late),)),
         Defect(
             name="Kubernetes is listed before Eureka",
+            about="paused",
             patches=(
                 (KubernetesCluster, "identity", _cluster_first(KubernetesCluster.identity)),
                 *((KubernetesCluster, name, _from_before(name)) for name in _LISTS),
@@ -178,6 +185,7 @@ def defects() -> tuple[Defect, ...]:
         ),
         Defect(
             name="what is frozen is registered on a 404",
+            about="outage",
             patches=((plan, "_for_unwanted", _healed_when_frozen(plan._for_unwanted)),),
         ),
         Defect(
@@ -195,9 +203,10 @@ def defects() -> tuple[Defect, ...]:
         Defect(
             name="the cached list is trusted for a withdrawal", patches=((Plan, "suspects", property(_only_what_adds)),)
         ),
-        Defect(name="a pass is always cut at the same tail", patches=((apply, "_rotated", _as_it_came),)),
+        Defect(name="a pass is always cut at the same tail", about="slow", patches=((apply, "_rotated", _as_it_came),)),
         Defect(
             name="one id, and so one override, for two apps",
+            about="two apps",
             patches=((instance, "instance_id", _id_without_app), (truth, "instance_id", _id_without_app)),
         ),
         Defect(
@@ -212,8 +221,15 @@ def catch(defect: Defect, *, first: int = 0, most: int = 2000) -> Caught:
     """Plays story after story with the product made wrong, until a promise is broken."""
     with made_wrong(defect):
         for seed in range(first, first + most):
-            verdict = run(story(seed))
+            verdict = run(story(seed, defect.about))
             if not verdict.kept:
                 number = seed - first + 1
-                return Caught(defect=defect.name, seeds=number, promise=verdict.promise, seed=seed, what=verdict.what)
-    return Caught(defect=defect.name, seeds=most, promise="")
+                return Caught(
+                    defect=defect.name,
+                    about=defect.about,
+                    seeds=number,
+                    promise=verdict.promise,
+                    seed=seed,
+                    what=verdict.what,
+                )
+    return Caught(defect=defect.name, about=defect.about, seeds=most, promise="")

@@ -96,24 +96,40 @@ def _as_good_as_away(record: Callable[..., ClusterError | None]) -> Callable[...
 def misreadings() -> tuple[Defect, ...]:
     """All of them, in the order of the table."""
     return (
-        Defect(name="a policy cancels all the same", patches=((restraint, "_left_to_lapse", _as_planned),)),
+        Defect(
+            name="a policy cancels all the same",
+            about="policies",
+            patches=((restraint, "_left_to_lapse", _as_planned),),
+        ),
         Defect(
             name="what a policy leaves to lapse is not marked",
+            about="policies",
             patches=((restraint, "_left_to_lapse", _unmarked(restraint._left_to_lapse)),),
         ),
         Defect(
             name="CreateOnly changes what differs",
+            about="policies",
             patches=((restraint, "_created_only", lambda action, stands: action),),
         ),
-        Defect(name="a suspended syncer is changed", patches=((restraint, "_is_suspended", lambda claim: False),)),
-        Defect(name="a limit lets one more in", patches=((Limit, "places", _one_more(Limit.places)),)),
-        Defect(name="a limit lets nobody keep a place", patches=((admission, "_stands", lambda key, observed: False),)),
+        Defect(
+            name="a suspended syncer is changed",
+            about="suspended",
+            patches=((restraint, "_is_suspended", lambda claim: False),),
+        ),
+        Defect(name="a limit lets one more in", about="limits", patches=((Limit, "places", _one_more(Limit.places)),)),
+        Defect(
+            name="a limit lets nobody keep a place",
+            about="limits",
+            patches=((admission, "_stands", lambda key, observed: False),),
+        ),
         Defect(
             name="a percentage that falls takes out",
+            about="limits",
             patches=((admission, "_may_go", lambda key, limit, observed: True),),
         ),
         Defect(
             name="KeepWhileServing is read as Cancel",
+            about="last breaths",
             patches=_misread(lambda spec: replace(spec, keep_while_serving=False)),
         ),
         Defect(
@@ -122,21 +138,27 @@ def misreadings() -> tuple[Defect, ...]:
         ),
         Defect(
             name="onDuplicate: Warn is read as Skip",
+            about="duplicates",
             patches=_misread(lambda spec: replace(spec, conduct=replace(spec.conduct, warn_of_duplicates=False))),
         ),
         Defect(
-            name="maxRemovalPercent is not read", patches=_misread(lambda spec: replace(spec, max_removal_percent=None))
+            name="maxRemovalPercent is not read",
+            about="own brakes",
+            patches=_misread(lambda spec: replace(spec, max_removal_percent=None)),
         ),
         Defect(
             name="a Service without a ready endpoint is UP",
+            about="services",
             patches=((_Behind, "serves", lambda self, service, place: True),),
         ),
         Defect(
             name="a gate opens before Eureka holds the instance",
+            about="gates",
             patches=((gates, "_confirmed", lambda applier, ownership, wished: iter(wished)),),
         ),
         Defect(
             name="a gate is shut when its pod is not ready",
+            about="gates",
             patches=(
                 (reconcile, "openings", _shutting(gates.openings)),
                 (KubernetesCluster, "open_gate", _also_shuts(KubernetesCluster.open_gate)),
@@ -144,18 +166,38 @@ def misreadings() -> tuple[Defect, ...]:
         ),
         Defect(
             name="a gate waits for Eureka though it is shut on purpose",
+            about="gates",
             patches=((gates, "_opening", lambda *arguments: None),),
         ),
-        Defect(name="an annotation releases for ever", patches=((approval, "LONGEST", 10**9),)),
-        Defect(name="an annotation releases nothing", patches=((reconcile, "annotated", lambda syncer, now: None),)),
-        Defect(name="a plan id releases whatever is held", patches=((brake, "released_by", _all_of_it),)),
-        Defect(name="a plan id releases nothing", patches=((brake, "released_by", lambda *sets: frozenset()),)),
-        Defect(name="an abandoned deletion waits", patches=((settle, "abandoned", lambda syncer: False),)),
-        Defect(name="abandoning needs no deletion", patches=((settle, "abandoned", _without_a_deletion),)),
+        Defect(name="an annotation releases for ever", about="held", patches=((approval, "LONGEST", 10**9),)),
+        Defect(
+            name="an annotation releases nothing",
+            about="held",
+            patches=((reconcile, "annotated", lambda syncer, now: None),),
+        ),
+        Defect(name="a plan id releases whatever is held", about="held", patches=((brake, "released_by", _all_of_it),)),
+        Defect(
+            name="a plan id releases nothing",
+            about="held",
+            patches=((brake, "released_by", lambda *sets: frozenset()),),
+        ),
+        Defect(
+            name="an abandoned deletion waits",
+            about="abandoned",
+            patches=((settle, "abandoned", lambda syncer: False),),
+        ),
+        Defect(
+            name="abandoning needs no deletion",
+            about="abandoned",
+            patches=((settle, "abandoned", _without_a_deletion),),
+        ),
         Defect(
             name="an event that is refused keeps the status from being written",
+            about="namespaces",
             patches=((settle, "_record", _as_good_as_away(settle._record)),),
         ),
-        Defect(name="all that we own may go", patches=((brake, "_renamed", lambda withdrawals, plan: True),)),
+        Defect(
+            name="all that we own may go", about="held", patches=((brake, "_renamed", lambda withdrawals, plan: True),)
+        ),
         Defect(name="of several servers none is renewed", patches=((EurekaPeers, "renew", lambda self, key: True),)),
     )

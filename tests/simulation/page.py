@@ -12,6 +12,8 @@ class Caught:
     """How a defect was found out."""
 
     defect: str
+    about: str = ""
+    """What the stories were about; empty: whatever came."""
     seeds: int
     """How many stories it took."""
     promise: str
@@ -35,13 +37,13 @@ def rows(page: str) -> list[tuple[str, int, str]]:
     """What the page's table says: defect, stories, promise."""
     written = page.partition(BEGINS)[2].partition(ENDS)[0].splitlines()[2:]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in written]
-    return [(name, int(stories), promise) for name, stories, promise in cells]
+    return [(name, int(stories), promise) for name, _, stories, promise in cells]
 
 
 def table(caught: Iterable[Caught]) -> str:
     """The table of the defects, in Markdown."""
-    rows = [f"| {one.defect} | {one.seeds} | {one.promise or 'not caught'} |" for one in caught]
-    return "\n".join(["| defect | stories | promise that it broke |", "|---|---|---|", *rows])
+    rows = [f"| {one.defect} | {one.about or 'all'} | {one.seeds} | {one.promise or 'not caught'} |" for one in caught]
+    return "\n".join(["| defect | about | stories | promise that it broke |", "|---|---|---|---|", *rows])
 
 
 RUN_BEGINS = "<!-- the last long run, written by the command that it names -->\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from . import decisions as d
@@ -256,12 +256,24 @@ def _services(here: Stretch) -> list[e.Event]:
     ]
 
 
-_THEMES: tuple[Callable[[Stretch], list[e.Event]], ...] = (
-    *(_limits, _limits, _limits, _suspended, _suspended, _policies, _policies, _held, _held, _held, _namespaces),
-    *(_gates, _gates, _duplicates, _abandoned, _own_brakes, _last_breaths, _services),
-)
+THEMES: Mapping[str, Callable[[Stretch], list[e.Event]]] = {
+    "limits": _limits,
+    "suspended": _suspended,
+    "policies": _policies,
+    "held": _held,
+    "namespaces": _namespaces,
+    "gates": _gates,
+    "duplicates": _duplicates,
+    "abandoned": _abandoned,
+    "own brakes": _own_brakes,
+    "last breaths": _last_breaths,
+    "services": _services,
+}
+"""What a story may be about, by name."""
+WEIGHTED = (*THEMES, "limits", "limits", "suspended", "policies", "held", "held", "gates")
+"""As often as random stories are about each."""
 
 
-def theme(chance: random.Random, apps: list[str], ends: float) -> list[e.Event]:
+def theme(name: str, chance: random.Random, apps: list[str], ends: float) -> list[e.Event]:
     """One thing that people ask for, and what comes of it."""
-    return chance.choice(_THEMES)(Stretch(chance, apps, ends))
+    return THEMES[name](Stretch(chance, apps, ends))
