@@ -11,7 +11,6 @@ from .troubles import ALL_CALLS, EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Tro
 from .wishes import THEMES, WEIGHTED, random_wish, theme
 from .world import APPS
 
-
 _KINDS = ((0.015, "slow"), (0.08, "paused"), (0.15, "outage"), (0.19, "two apps"), (1.0, ""))
 """What happens to the calls of some stories as a whole: up to this chance, of this kind."""
 
