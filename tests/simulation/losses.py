@@ -31,6 +31,8 @@ class Losses:
         ups_now = {key for key in self._judge.ours_of(now) if is_up(now[key])}
         left = {key.app for key in ups_now}
         for app in sorted({key.app for key in ups_before} - left):
+            if self._gone_elsewhere(now, app):
+                continue  # what was done on one peer, and its others are about to hear of
             for key, wanted in self._judge.truth.eligible.items():
                 missing = key.app == app and wanted.since <= view.moment and key not in ups_now
                 if (
@@ -41,8 +43,16 @@ class Losses:
                 ):
                     raise Violation("emptied", f"app {app} went to nothing, and {key}, which is ready, is not there")
             self._judge_brake(view, app, left)
-        if view.taken and ups_before and not ups_now:
+        if view.taken and ups_before and not ups_now and not self._gone_elsewhere(now, None):
             self._judge_all_gone(view)
+
+    def _gone_elsewhere(self, now: State, app: str | None) -> bool:
+        """Whether another peer has no UP instance of the app, or of any, already."""
+        return any(
+            not any(is_up(state[key]) and app in (None, key.app) for key in self._judge.ours_of(state))
+            for state in self._judge.known
+            if state is not now
+        )
 
     def _is_to_come(self, view: PassView, key: Key) -> bool:
         """Whether it is to be added, or one in its place."""

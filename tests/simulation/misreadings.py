@@ -13,7 +13,6 @@ from eurekube_sync.actions import Update
 from eurekube_sync.cluster import KubernetesCluster
 from eurekube_sync.cluster.connection import Call
 from eurekube_sync.conduct import POLICY, Limit
-from eurekube_sync.errors import ClusterError, ClusterUnavailable
 from eurekube_sync.eureka.peers import EurekaPeers
 from eurekube_sync.gates import Opening
 from eurekube_sync.model import ClusterView, Complete, SyncerObject
@@ -85,14 +84,6 @@ def _without_a_deletion(syncer: SyncerObject) -> bool:
     return syncer.annotations.get(ABANDON_ANNOTATION) == "true"
 
 
-def _as_good_as_away(record: Callable[..., ClusterError | None]) -> Callable[..., ClusterError | None]:
-    def wrong(*arguments: Any) -> ClusterError | None:
-        error = record(*arguments)
-        return ClusterUnavailable(str(error)) if error is not None else None
-
-    return wrong
-
-
 def misreadings() -> tuple[Defect, ...]:
     """All of them, in the order of the table."""
     return (
@@ -134,6 +125,7 @@ def misreadings() -> tuple[Defect, ...]:
         ),
         Defect(
             name="notReady: Cancel is read as Down",
+            about="services",
             patches=_misread(lambda spec: replace(spec, cancel_not_ready=False)),
         ),
         Defect(
@@ -190,11 +182,6 @@ def misreadings() -> tuple[Defect, ...]:
             name="abandoning needs no deletion",
             about="abandoned",
             patches=((settle, "abandoned", _without_a_deletion),),
-        ),
-        Defect(
-            name="an event that is refused keeps the status from being written",
-            about="namespaces",
-            patches=((settle, "_record", _as_good_as_away(settle._record)),),
         ),
         Defect(
             name="all that we own may go", about="held", patches=((brake, "_renamed", lambda withdrawals, plan: True),)
