@@ -53,7 +53,7 @@ class Conduct:
                 self._most.pop(syncer.uid, None)
                 continue
             standing = max(len(list(self._up_of(syncer.ref, state))) for state in states)
-            self._most[syncer.uid] = max(standing, self._most.get(syncer.uid, 0))
+            self._most[syncer.uid] = max(standing, syncer.registered_up, self._most.get(syncer.uid, 0))
 
     def listed(self, now: float) -> None:
         """Somebody could read Eureka."""
@@ -132,7 +132,7 @@ class Conduct:
         taken = Counter(
             one.app
             for one, whose in view.taken.items()
-            if whose == ref and self._truth.terminating.get(one, -1.0) < slices and syncer.asked.limit is None
+            if whose == ref and not self._truth.terminated_since(one, slices) and syncer.asked.limit is None
         )
         brought = Counter(one.app for one in view.brought if one in state and syncer_of(state[one][0]) == ref)
         net = sum(max(0, count - brought[app]) for app, count in taken.items())

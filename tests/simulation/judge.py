@@ -190,12 +190,10 @@ class Judge:
         if stands is not None and not self.ours(stands):
             raise Violation("stranger", f"{key} is ours, and was made somebody else's")
         self.conduct.judge(view, key, was, stands, now)
+        if was is not None and is_up(was) and not is_up(stands) and status_of(stands) != OUT:
+            self._judge_withdrawal(view, key, was, before, now)
         if stands is not None:
             self.limits.wrote(view, key, syncer_of(stands[0]))
-        if was is not None and is_up(was) and not is_up(stands):
-            if status_of(stands) != OUT:
-                self._judge_withdrawal(view, key, was, before, now)
-            return
         if was is None and stands is not None:
             self._judge_new(view, key, stands)
         if is_up(stands) and not is_up(was):

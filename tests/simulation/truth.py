@@ -108,6 +108,7 @@ class Truth:
     _ready: set[tuple[str, str, str]] = field(default_factory=set)
     _revision: int = -1
     _deleted: set[str] = field(default_factory=set)
+    _terminating_now: set[Key] = field(default_factory=set)
     _before: dict[Key, Since] = field(default_factory=dict)
 
     def look(self) -> bool:
@@ -155,6 +156,10 @@ class Truth:
         """Under which keys a pod may stand."""
         names = {one.app_name for one in self.syncers.values() if (one.ref[0], one.app) == self.labels.get(uid)}
         return [self.key(self.labels[uid][0], name, self.addresses[uid]) for name in sorted(names)]
+
+    def terminated_since(self, key: Key, moment: float) -> bool:
+        """Whether a pod behind a key was terminating then, or later."""
+        return key in self._terminating_now or self.terminating.get(key, -1.0) >= moment
 
     def rivals(self, syncer: SyncerTruth) -> bool:
         """Whether another living syncer claims what this one does."""
@@ -211,6 +216,8 @@ class Truth:
         up: dict[Key, Since] = {}
         taken: dict[tuple[str, str], Ref] = {}
         self.down, self.pod_count = set(), {}
+        self.terminating.update(dict.fromkeys(self._terminating_now, now))
+        self._terminating_now = set()
         living = [syncer for syncer in self.syncers.values() if not syncer.deleting]
         for syncer in sorted(living, key=lambda one: (one.created, one.ref)):
             wishes = list(self._wishes(syncer, services, pods, now))
@@ -257,7 +264,7 @@ class Truth:
             for pod in behind:
                 key = self.key(namespace, syncer.app_name, pod["status"]["podIP"])
                 if "deletionTimestamp" in pod["metadata"]:
-                    self.terminating[key] = now
+                    self._terminating_now.add(key)
                 serves, uid = _serves(pod, asked), pod["metadata"]["uid"]
                 wished = False if uid in self.drained else _wished(serves, asked)
                 if serves or "deletionTimestamp" not in pod["metadata"]:
