@@ -126,6 +126,7 @@ class Conduct:
             or syncer.since["max_removal_percent"] > view.specs
             or released
             or self._truth.drained
+            or not syncer.served  # of one that cannot be served only goes what has surely lost its pod
         ):
             return
         slices = min(view.lists.get(Call.SLICES, view.moment), view.begun)
