@@ -1,6 +1,7 @@
 """How long one HTTP answer may take, all of it: the time between two bytes is bounded by timeouts, their sum is not.
 
-Owns what both adapters need for that: a reader that looks at the time before every piece, of the head as of the body.
+Owns what both adapters need for that: a reader that looks at the time before every piece, of the head as of the body;
+and a connection that is not waited for longer, whatever name servers, many addresses or a slow handshake make of it.
 Knows no host, path or status, and neither `requests` nor `kubernetes`: their urllib3 pools are handed in.
 """
 
@@ -9,18 +10,26 @@ from __future__ import annotations
 import http.client
 import io
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from math import inf
+from typing import Any, TypeVar
 
 from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.ports import Clock
+from eurekube_sync.side_thread import SideThread
+
+T = TypeVar("T")
 
 _LOOK_SECONDS = 0.5
 """How often a reader that waits looks whether the program was asked to stop."""
 _STOP_SECONDS = 1.0
 """What an answer that is under way is still given then: most are whole, and tell what a write did."""
+_CONNECT_TIMES = 2
+"""A connection may take its timeout so often: resolvers wait 5 s for a name server before they ask again, and each
+address of a name is given the whole timeout."""
 _SHORTEST_WAIT = 0.001
 """A socket takes a timeout of zero for "do not wait"."""
 
@@ -62,6 +71,15 @@ class AnswerTime:
             yield
         finally:
             _CURRENT.reset(before)
+
+    def wait_for(self, thread: SideThread[T], seconds: float) -> T:
+        """What the thread's call gives; TimeoutError after so many seconds, or when the time is over."""
+        while not thread.ended(wait := min(seconds, self.next_wait())):
+            seconds -= wait
+            if seconds <= 0:
+                self.next_wait()  # a wait that was cut to what is left is not the server's
+                raise TimeoutError("it took too long")
+        return thread.answer()
 
     def _left(self) -> float:
         return min(self._end - self._clock.monotonic(), self._limit.left())
@@ -118,12 +136,41 @@ class _Answer(http.client.HTTPResponse):
 
 
 def bound_answers(manager: Any) -> None:
-    """Make all connections of a urllib3 pool manager, also one for proxies, read within the time of their call."""
+    """Make all connections of a urllib3 pool manager, also one for proxies, open and read within the time of their
+    call."""
     manager.pool_classes_by_scheme = {
-        scheme: type(
-            pool.__name__,
-            (pool,),
-            {"ConnectionCls": type(pool.ConnectionCls.__name__, (pool.ConnectionCls,), {"response_class": _Answer})},
-        )
+        scheme: type(pool.__name__, (pool,), {"ConnectionCls": _bounded(pool.ConnectionCls)})
         for scheme, pool in manager.pool_classes_by_scheme.items()
     }
+
+
+def _bounded(connection: Any) -> Any:
+    def connect(self: Any) -> None:
+        within = _CURRENT.get()
+        if within is None:
+            connection.connect(self)
+            return
+        left_behind = threading.Event()
+
+        def open_it() -> None:
+            connection.connect(self)
+            if left_behind.is_set():  # nobody reads from it any more
+                self.close()
+
+        opening = SideThread(open_it)
+        try:
+            within.wait_for(opening, _CONNECT_TIMES * (self.timeout or inf))
+        except TimeoutError as error:
+            left_behind.set()
+            if not opening.ended(0):
+                raise _not_in_time(self) from error
+            opening.answer()
+
+    return type(connection.__name__, (connection,), {"response_class": _Answer, "connect": connect})
+
+
+def _not_in_time(connection: Any) -> Exception:
+    """What urllib3 says of a connection that a socket's timeout ends."""
+    from urllib3.exceptions import ConnectTimeoutError
+
+    return ConnectTimeoutError(connection, f"Connection to {connection.host} timed out.")

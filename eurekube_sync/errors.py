@@ -52,6 +52,10 @@ class ClusterUnavailable(ClusterError):
     """Transient: another try may succeed."""
 
 
+class ClusterCredentialsLate(ClusterUnavailable):
+    """What gives the credentials has not ended: another try would wait as long."""
+
+
 class ClusterDenied(ClusterError):
     """401 or 403."""
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from itertools import chain, repeat
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"
+NEVER_ENDING_HANDSHAKE = b"\x16\x03\x03\x40\x00"
+"""The head of a TLS record of 16 KB."""
 NEVER_ENDING_HEAD = b"HTTP/1.1 200 OK\r\nX-Filler: "
 
 
@@ -30,16 +32,20 @@ class TricklingServer:
 
 
 @contextmanager
-def trickling(at_once: bytes = HEAD, *, pause: float = 0.02, whole: bool = False) -> Iterator[TricklingServer]:
-    """Answers each call with `at_once`, and then a space every `pause` seconds; with `whole`, hangs up instead."""
+def trickling(
+    at_once: bytes = HEAD, *, pause: float = 0.02, whole: bool = False, asked: bytes = b"\r\n\r\n"
+) -> Iterator[TricklingServer]:
+    """Answers each call, once it is `asked`, with `at_once`, and then a space every `pause` seconds; with `whole`, it
+    hangs up instead."""
     ended = threading.Event()
     listener = socket.create_server(("127.0.0.1", 0))
     server = TricklingServer(port=listener.getsockname()[1])
 
     def answer(connection: socket.socket) -> None:
         with connection, contextlib.suppress(OSError):
-            while b"\r\n\r\n" not in connection.recv(65536):
-                pass
+            while asked not in (received := connection.recv(65536)):
+                if not received:  # nobody asks any more
+                    return
             server.calls += 1
             for piece in chain((at_once,), () if whole else repeat(b" ")):
                 if ended.wait(pause):

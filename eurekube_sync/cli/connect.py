@@ -36,13 +36,13 @@ class Connection:
     renewal_slack: float = 30
     """Equal to the interval: every pass renews."""
     lease_duration: float = 300
-    """Of the leases that are renewed; what `run` gives them by default."""
+    """Of the leases that are renewed."""
     eureka_batch: str = "off"
     """`auto`, `on` or `off`."""
     dry_run: bool = False
     """Nothing is asked that is a write in form."""
     sweep_interval: float | None = None
-    """How often every peer of Eureka is listed; None for the default of `eureka.peers`."""
+    """How often every peer of Eureka is listed; None for what the leases need."""
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def _registry(connection: Connection, clock: Clock, chance: Random, limit: TimeL
     from eurekube_sync.eureka import ConnectionOptions, EurekaClient
     from eurekube_sync.eureka.batches import BatchingRegistry, BatchMode
     from eurekube_sync.eureka.doubts import Doubts
-    from eurekube_sync.eureka.peers import SWEEP_SECONDS, EurekaPeers, parse_addresses
+    from eurekube_sync.eureka.peers import EurekaPeers, parse_addresses, sweep_seconds
     from eurekube_sync.eureka.rests import Rests
 
     addresses = parse_addresses(connection.eureka.eureka_url)
@@ -125,7 +125,7 @@ def _registry(connection: Connection, clock: Clock, chance: Random, limit: TimeL
     )
     for warning in connection.eureka.warnings:
         _log.warning("%s", warning)
-    sweep = SWEEP_SECONDS if connection.sweep_interval is None else connection.sweep_interval
+    sweep = sweep_seconds(connection.lease_duration) if connection.sweep_interval is None else connection.sweep_interval
     rests, doubts = None if single else Rests(clock), Doubts()
     with ExitStack() as opened:
 
@@ -140,7 +140,9 @@ def _registry(connection: Connection, clock: Clock, chance: Random, limit: TimeL
         servers = clients(options)
         registry: Registry = servers[addresses[0].url]
         if not single:
-            registry = EurekaPeers(servers, clock=clock, limit=limit, rests=rests, doubts=doubts, sweep_seconds=sweep)
+            peers = EurekaPeers(servers, clock=clock, limit=limit, rests=rests, doubts=doubts, sweep_seconds=sweep)
+            opened.callback(peers.renew_left)
+            registry = peers
         mode = BatchMode(connection.eureka_batch)
         if mode is BatchMode.OFF:
             yield registry

@@ -10,7 +10,7 @@ from eurekube_sync.cli.garbage import look_rarely_for_cycles
 from eurekube_sync.cli.options.calls import Calls, batch_option, call_options
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
-from eurekube_sync.cli.options.leases import renewal_option
+from eurekube_sync.cli.options.leases import Leases, kept_lease_options
 from eurekube_sync.cli.options.owner import owner_option
 from eurekube_sync.cli.options.passes import Passes, pass_options
 from eurekube_sync.cli.options.report import ReportForm, report_options
@@ -24,9 +24,6 @@ from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.keepalive import KeepaliveSettings, keepalive
 from eurekube_sync.loop import Schedule, run_passes
 from eurekube_sync.scope import Scope
-
-_LONGEST = 150
-"""Seconds: half of the duration that `run` gives a lease by default."""
 
 
 @click.command(short_help="Renew what is ours, without a cluster.")
@@ -43,7 +40,7 @@ _LONGEST = 150
 @call_options
 @batch_option
 @pass_options
-@renewal_option
+@kept_lease_options
 @option(
     "--snapshot",
     metavar="FILE",
@@ -61,7 +58,7 @@ def command(
     calls: Calls,
     eureka_batch: str,
     passes: Passes,
-    renewal_interval: float,
+    leases: Leases,
     snapshot: str | None,
     snapshot_max_age: float,
     form: ReportForm,
@@ -72,13 +69,7 @@ def command(
     of both add up.
     """
     form.set_up_logs()
-    if renewal_interval < 1:
-        raise click.UsageError("--renewal-interval is at least 1s")
-    if passes.many and max(passes.interval, renewal_interval) > _LONGEST:
-        raise click.UsageError(
-            f"--interval and --renewal-interval are at most {_LONGEST}s: one failed pass would let the leases of 300s "
-            "lapse that run makes"
-        )
+    leases.check(passes)
     settings = KeepaliveSettings(
         owner=owner,
         cluster=cluster,
@@ -92,11 +83,12 @@ def command(
         calls=calls,
         eureka_batch=eureka_batch,
         dry_run=passes.dry_run,
-        renewal_interval=renewal_interval,
+        renewal_interval=leases.renewal_interval,
         renewal_slack=passes.renewal_slack,
+        lease_duration=leases.duration,
     )
     load = SnapshotFile(snapshot).load if snapshot else None
-    tell = teller(form, passes, renewal_interval, eureka.notices)
+    tell = teller(form, passes, leases.renewal_interval, eureka.notices)
     schedule = Schedule(passes=passes.number, interval=passes.interval)
     look_rarely_for_cycles()
     clock = SystemClock()

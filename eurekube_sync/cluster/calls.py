@@ -14,6 +14,7 @@ from eurekube_sync.cluster.connection import Answer, Call, Connection
 from eurekube_sync.cluster.wire import UNREADABLE
 from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.errors import (
+    ClusterCredentialsLate,
     ClusterDenied,
     ClusterError,
     ClusterRejected,
@@ -88,6 +89,8 @@ class Calls:
             within = AnswerTime(self._clock, self._answer_seconds, self._limit)
             try:
                 answer = self._connection.send(call, within)
+            except ClusterCredentialsLate:
+                raise
             except ClusterUnavailable as error:
                 if within.over:
                     raise self._too_late(call, within) from error
@@ -95,7 +98,7 @@ class Calls:
             else:
                 if answer.status == 401 and not renewed:
                     renewed = True
-                    self._renew()
+                    self._renew(within)
                     continue
                 if answer.status == 401:
                     raise ClusterDenied(f"the Kubernetes API does not know who we are (401 to {call}): log in again")
@@ -119,9 +122,9 @@ class Calls:
         seconds = f"{self._answer_seconds:g} s"
         return ClusterUnavailable(f"the Kubernetes API did not answer {call} whole in {seconds}: it is too slow")
 
-    def _renew(self) -> None:
+    def _renew(self, within: AnswerTime) -> None:
         try:
-            self._connection.renew()
+            self._connection.renew(within)
         except ConfigurationError as error:
             raise ClusterDenied(f"the Kubernetes API refused us (401), and {error}") from error
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from http.client import BadStatusLine, HTTPException, RemoteDisconnected
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from eurekube_sync.answer_time import AnswerTime, bound_answers
-from eurekube_sync.errors import ClusterUnavailable, ConfigurationError
+from eurekube_sync.errors import ClusterCredentialsLate, ClusterUnavailable, ConfigurationError
+from eurekube_sync.side_thread import SideThread
 from eurekube_sync.version import __version__
 
 
@@ -50,8 +51,8 @@ class Connection(Protocol):
     def send(self, call: Call, within: AnswerTime) -> Answer:
         """One try. Raises ClusterUnavailable when no whole answer came, or not in time."""
 
-    def renew(self) -> None:
-        """Read the credentials anew, after a 401. Raises ConfigurationError."""
+    def renew(self, within: AnswerTime) -> None:
+        """Read the credentials anew, after a 401. Raises ConfigurationError; ClusterUnavailable when late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,8 @@ class ConnectionSettings:
     """The longest silence within an answer. Without it the client waits for ever; `answer_seconds` of the
     `KubernetesCluster` bounds the whole answer."""
     threads: int = 8
+    start_seconds: float = 180.0
+    """How long the program that a kubeconfig names for the credentials may take at the start: it may ask a person."""
 
 
 def connect(settings: ConnectionSettings, environ: Mapping[str, str] | None = None) -> Connection:
@@ -74,23 +77,46 @@ def connect(settings: ConnectionSettings, environ: Mapping[str, str] | None = No
     return _ClientConnection(settings, os.environ if environ is None else environ)
 
 
+_PROGRAM_HANGS = "the program that the kubeconfig names for them (exec) has not ended"
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    configuration: Any
+    pool: Any
+    credentials: Mapping[str, str] = field(default_factory=dict)
+    """As headers."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    read: Callable[[], _Loaded]
+    thread: SideThread[_Loaded]
+
+
 class _ClientConnection:
     def __init__(self, settings: ConnectionSettings, environ: Mapping[str, str]) -> None:
         self._settings = settings
         self._environ = environ
         self._lock = threading.Lock()
-        self._configuration, self._pool = self._load()
+        self._reading: _Reading | None = None
+        """Who reads the credentials just now, or did last."""
+        first = SideThread(self._load)
+        if not first.ended(settings.start_seconds):
+            raise ConfigurationError(
+                f"the credentials of the kubeconfig did not come in {settings.start_seconds:g} s: {_PROGRAM_HANGS}"
+            )
+        self._loaded = first.answer()
 
-    def renew(self) -> None:
-        with self._lock:
-            self._configuration, self._pool = self._load()
+    def renew(self, within: AnswerTime) -> None:
+        self._read(within, self._reload)
 
     def send(self, call: Call, within: AnswerTime) -> Answer:
         import urllib3
 
-        with self._lock:  # the token hook of the client is not made for several threads
-            configuration, pool = self._configuration, self._pool
-            headers = self._headers(configuration, call)
+        loaded = self._read(within, self._refresh)
+        configuration, pool = loaded.configuration, loaded.pool
+        headers = {**_headers(call), **loaded.credentials}
         query = f"?{urlencode(call.query)}" if call.query else ""
         timeout = urllib3.Timeout(
             connect=within.bounded(self._settings.connect_seconds), read=within.bounded(self._settings.read_seconds)
@@ -114,24 +140,37 @@ class _ClientConnection:
             status=int(answer.status), body=bytes(answer.data), retry_after=answer.headers.get("Retry-After") or ""
         )
 
-    def _headers(self, configuration: Any, call: Call) -> dict[str, str]:
-        headers = {
-            "Accept": call.accept,
-            "Accept-Encoding": "gzip",
-            "User-Agent": f"eurekube-sync/{__version__}",
-        }
-        if call.body is not None:
-            headers["Content-Type"] = call.content_type
-        try:
-            settings = configuration.auth_settings()
-        except Exception as error:
-            raise ClusterUnavailable(
-                f"the credentials for the Kubernetes API cannot be read: {_reason(error)}"
-            ) from error
-        headers.update({each["key"]: each["value"] for each in settings.values() if each["in"] == "header"})
-        return headers
+    def _read(self, within: AnswerTime, read: Callable[[], _Loaded]) -> _Loaded:
+        """What `read` gives, by one thread at a time: the client's hook is not made for several, and the program that a
+        kubeconfig names takes no timeout. One that hangs is left to itself, and no other begun beside it."""
+        while True:
+            with self._lock:
+                if self._reading is None or self._reading.thread.ended(0):
+                    self._reading = _Reading(read, SideThread(read))
+                reading = self._reading
+            try:
+                loaded = within.wait_for(reading.thread, self._settings.read_seconds)
+            except TimeoutError:
+                raise ClusterCredentialsLate(
+                    f"the credentials for the Kubernetes API do not come: {_PROGRAM_HANGS}"
+                ) from None
+            except (ClusterUnavailable, ConfigurationError):
+                if reading.read == read:
+                    raise
+            else:
+                if reading.read == read:
+                    return loaded
 
-    def _load(self) -> tuple[Any, Any]:
+    def _refresh(self) -> _Loaded:
+        """With the token of now: the client reads it again when it is old."""
+        self._loaded = replace(self._loaded, credentials=_credentials(self._loaded.configuration))
+        return self._loaded
+
+    def _reload(self) -> _Loaded:
+        self._loaded = self._load()
+        return self._refresh()
+
+    def _load(self) -> _Loaded:
         from kubernetes.client.configuration import Configuration
         from kubernetes.client.rest import RESTClientObject
 
@@ -144,7 +183,7 @@ class _ClientConnection:
         configuration.connection_pool_maxsize = self._settings.threads
         rest: Any = RESTClientObject(configuration)
         bound_answers(rest.pool_manager)
-        return configuration, rest.pool_manager
+        return _Loaded(configuration, rest.pool_manager)
 
     def _in_cluster(self) -> bool:
         asked = self._settings.kubeconfig or self._settings.context
@@ -181,6 +220,19 @@ class _ClientConnection:
             raise ConfigurationError(
                 f"the kubeconfig {paths} names the server {configuration.host}, which lacks https:// before it"
             )
+
+
+def _headers(call: Call) -> dict[str, str]:
+    headers = {"Accept": call.accept, "Accept-Encoding": "gzip", "User-Agent": f"eurekube-sync/{__version__}"}
+    return headers if call.body is None else {**headers, "Content-Type": call.content_type}
+
+
+def _credentials(configuration: Any) -> Mapping[str, str]:
+    try:
+        settings = configuration.auth_settings()
+    except Exception as error:
+        raise ClusterUnavailable(f"the credentials for the Kubernetes API cannot be read: {_reason(error)}") from error
+    return {each["key"]: each["value"] for each in settings.values() if each["in"] == "header"}
 
 
 def _check_kubeconfig(paths: str, context: str) -> None:

@@ -29,5 +29,5 @@ class InProcessConnection:
             raise ClusterUnavailable(f"no answer from the Kubernetes API to {call}: {text}") from error
         return Answer(status=response.status, body=response.body, retry_after=response.headers.get("Retry-After", ""))
 
-    def renew(self) -> None:
+    def renew(self, within: AnswerTime) -> None:
         """There is nothing to read anew."""

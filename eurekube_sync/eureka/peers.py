@@ -33,6 +33,8 @@ SWEEP_SECONDS = 480.0
 SWEEP_MARGIN_SECONDS = 90.0
 """... by every process that begins in its first part: a process of a CronJob remembers nothing, and one begins each
 minute. Two sweeps are thus never more than 10 minutes apart."""
+SWEEP_SLACK_SECONDS = 30.0
+"""What a pass may take until it renews what a sweep has found, with some to spare."""
 _STRAY_RENEWAL_SECONDS = 25.0
 """What stands on one peer alone is renewed there in the first pass after this: about as often as all else."""
 REPLICATION_SECONDS = 5.0
@@ -41,6 +43,12 @@ REPLICATION_SECONDS = 5.0
 _log = logging.getLogger(__name__)
 
 A = TypeVar("A")
+
+
+def sweep_seconds(lease_duration: float) -> float:
+    """How often to list all peers where leases are so short: what stands on another peer than the first alone is
+    renewed by who knows of it, and lives twice the duration after that. 480 s for 300 s; below 60 s with every list."""
+    return max(1.0, min(SWEEP_SECONDS, 2 * lease_duration - SWEEP_MARGIN_SECONDS - SWEEP_SLACK_SECONDS))
 
 
 def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:
@@ -209,6 +217,10 @@ class EurekaPeers:
 
     def batching(self) -> None:
         """None: it was not asked."""
+
+    def renew_left(self) -> None:
+        """What is left for the next list, when none comes any more: a process of one pass would never renew it."""
+        self._renew_lapsing()
 
     def unreached(self) -> tuple[str, ...]:
         """Those that the last list, or a cancel since, passed over."""

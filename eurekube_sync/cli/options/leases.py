@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import click
 
@@ -14,11 +16,11 @@ from eurekube_sync.model import LeaseTimes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leases:
-    """The leases that `run` gives. Times in seconds."""
+    """The leases that `run` gives, and `keepalive` renews. Times in seconds."""
 
     duration: float
     renewal_interval: float
-    registry_cache: float
+    registry_cache: float = 45
     """How old Eureka's lists may be."""
 
     @property
@@ -36,6 +38,10 @@ class Leases:
 
 
 def _parse(lease_duration: float, renewal_interval: float, registry_cache: float) -> Leases:
+    return replace(_parse_kept(lease_duration, renewal_interval), registry_cache=registry_cache)
+
+
+def _parse_kept(lease_duration: float, renewal_interval: float) -> Leases:
     if renewal_interval < 1 or renewal_interval != int(renewal_interval) or lease_duration != int(lease_duration):
         raise click.UsageError("--renewal-interval and --lease-duration are whole seconds, at least 1")
     if lease_duration < 3 * renewal_interval:
@@ -43,23 +49,22 @@ def _parse(lease_duration: float, renewal_interval: float, registry_cache: float
             f"--lease-duration {lease_duration:g}s is less than three times --renewal-interval {renewal_interval:g}s: "
             "one slow pass would let leases lapse"
         )
-    return Leases(duration=lease_duration, renewal_interval=renewal_interval, registry_cache=registry_cache)
+    return Leases(duration=lease_duration, renewal_interval=renewal_interval)
 
 
-renewal_option = option(
+def _duration_option(text: str) -> Callable[[Any], Any]:
+    return option("--lease-duration", type=Duration(), default="300s", help=text)
+
+
+_renewal_option = option(
     "--renewal-interval", type=Duration(), default="30s", help="Time between two renewals of a lease."
 )
 
 lease_options = group(
     "leases",
     _parse,
-    option(
-        "--lease-duration",
-        type=Duration(),
-        default="300s",
-        help="How long Eureka keeps an instance after its registration; twice that after a renewal.",
-    ),
-    renewal_option,
+    _duration_option("How long Eureka keeps an instance after its registration; twice that after a renewal."),
+    _renewal_option,
     option(
         "--registry-cache",
         type=Duration(),
@@ -68,3 +73,11 @@ lease_options = group(
     ),
 )
 """The command gets them as `leases`, one `Leases`."""
+
+kept_lease_options = group(
+    "leases",
+    _parse_kept,
+    _duration_option("The one that run gives the leases; those that passes come too late for are refused."),
+    _renewal_option,
+)
+"""The same for who gives none."""

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import json
+import random
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.connect import Connection, connect, connect_registry
 from eurekube_sync.cli.options.calls import Calls
 from eurekube_sync.cli.options.eureka import EurekaAccess
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.clock import SystemClock
-from eurekube_sync.embedded.http import LoopbackServer
+from eurekube_sync.embedded.eureka import EmbeddedEureka
+from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
-from eurekube_sync.model import Unknown
+from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.model import Complete, Unknown
+from eurekube_sync.outcome import Result
 from eurekube_sync.reconcile import PassSettings, reconcile
+from eurekube_sync.report.words import sentences
 from tests.trickling import HEAD, NEVER_ENDING_HEAD, Stopwatch, trickling
+from tests.unit.core.build import OWNER, instance, key
 
 
-def kubeconfig(directory: Path, url: str) -> str:
+def kubeconfig(directory: Path, url: str, user: dict[str, Any] | None = None) -> str:
     """The path of one that leads there."""
     content = {
         "clusters": [{"name": "c", "cluster": {"server": url}}],
-        "users": [{"name": "u", "user": {"token": "t"}}],
+        "users": [{"name": "u", "user": user or {"token": "t"}}],
         "contexts": [{"name": "one", "context": {"cluster": "c", "user": "u"}}],
         "current-context": "one",
     }
@@ -68,3 +76,64 @@ def test_a_trickling_eureka_leaves_time_for_the_cluster(tmp_path: Path) -> None:
     assert isinstance(report.registry, Unknown)
     assert report.view is not None
     assert not isinstance(report.view.identity, Unknown)
+
+
+def registered(url: str) -> None:
+    """Our instance stands on this server."""
+    options = ConnectionOptions(address=EurekaAddress.parse(f"{url}/eureka"))
+    with EurekaClient(options, clock=SystemClock(), random=random.Random(0)) as eureka:
+        eureka.register(instance(1), dirty_timestamp=1)
+
+
+@pytest.mark.loopback
+def test_what_another_peer_alone_holds_is_renewed_when_a_single_pass_ends() -> None:
+    """Within a pass it waits for the next list, and there is none."""
+    clock = SystemClock()
+    puts = []
+
+    def second(request: Request) -> Response:
+        puts.extend([request.path] if request.method == "PUT" else [])
+        return holder.handle(request)
+
+    holder, other = EmbeddedEureka(clock.now), EmbeddedEureka(clock.now)
+    with LoopbackServer(other.handle) as one, LoopbackServer(second) as two:
+        registered(two.url)
+        urls = f"{one.url}/eureka,{two.url}/eureka"
+        with connect_registry(Connection(eureka=EurekaAccess(eureka_url=urls), sweep_interval=1), clock) as world:
+            assert isinstance(world.registry.list_instances(), Complete)
+            assert not world.registry.renew(key(1))
+            assert puts == []
+        assert len(puts) == 1
+
+
+@pytest.mark.loopback
+def test_a_program_for_the_credentials_that_hangs_takes_no_lease_its_renewal(tmp_path: Path) -> None:
+    """It hangs from the second call on: the pass ends in its time, renews what is ours, and says why it did no more."""
+    clock = SystemClock()
+    hangs = tmp_path / "hangs"
+    token = {"token": "t", "expirationTimestamp": "2020-01-01T00:00:00Z"}
+    version = "client.authentication.k8s.io/v1"
+    credential = json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": token})
+    script = f"while [ -e {hangs} ]; do sleep 0.02; done; echo '{credential}'"
+    plugin = {"apiVersion": version, "command": "sh", "args": ["-c", script], "interactiveMode": "Never"}
+    eurekas, cluster = EmbeddedEureka(clock.now), EmbeddedKubernetes(clock.now)
+    with LoopbackServer(eurekas.handle) as eureka, LoopbackServer(cluster.handle) as kubernetes:
+        connection = Connection(
+            eureka=EurekaAccess(eureka_url=f"{eureka.url}/eureka"),
+            kubernetes=KubernetesAccess(kubeconfig=kubeconfig(tmp_path, kubernetes.url, {"exec": plugin})),
+            calls=Calls(call_timeout=0.5),
+        )
+        with connect(connection, clock) as world:
+            identity = world.cluster.identity()
+            assert isinstance(identity, Complete)
+            ours = instance(1)
+            marks = {**ours.metadata, "eurekube.cluster": identity.data}
+            world.registry.register(replace(ours, metadata=marks), dirty_timestamp=1)
+            hangs.touch()
+            watch = Stopwatch()
+            report = reconcile(world, PassSettings(owner=OWNER, deadline=4))
+            assert watch.seconds < 4
+            hangs.unlink()
+    assert report.outcomes.by_key[key(1)].result is Result.DONE
+    told = " ".join(sentences(report))
+    assert "the credentials for the Kubernetes API do not come: the program that the kubeconfig names" in told

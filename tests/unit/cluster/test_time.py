@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +16,9 @@ import pytest
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.cluster import ConnectionSettings, KubernetesCluster, connect
 from eurekube_sync.deadline import TimeLimit
-from eurekube_sync.embedded.http import Request
-from eurekube_sync.errors import ClusterUnavailable
+from eurekube_sync.embedded.http import LoopbackServer, Request
+from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
+from eurekube_sync.errors import ClusterUnavailable, ConfigurationError
 from eurekube_sync.model import Cause, Complete, Source, SyncerStatus, Unknown
 from tests.trickling import HEAD, NEVER_ENDING_HEAD, Stopwatch, trickling
 from tests.unit.cluster.world import Half, World, answer
@@ -143,6 +147,81 @@ def test_nothing_is_tried_when_nothing_is_left() -> None:
     assert len(world.requests) == before
     limit.end_at(world.clock.monotonic() + 1)
     assert isinstance(cluster.list_syncers(["shop"]).of("shop"), Complete)
+
+
+class Plugin:
+    """A program that gives a token which is old at once, so that it is run for each call; while a file is there, it
+    hangs."""
+
+    def __init__(self, directory: Path, url: str) -> None:
+        self.hangs, self.runs, self.config = directory / "hangs", directory / "runs", directory / "config"
+        credential = {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "kind": "ExecCredential",
+            "status": {"token": "t", "expirationTimestamp": "2020-01-01T00:00:00Z"},
+        }
+        script = f"echo >> {self.runs}; while [ -e {self.hangs} ]; do sleep 0.02; done; echo '{json.dumps(credential)}'"
+        plugin = {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": "sh",
+            "args": ["-c", script],
+            "interactiveMode": "Never",
+        }
+        content = {
+            "clusters": [{"name": "c", "cluster": {"server": url}}],
+            "users": [{"name": "u", "user": {"exec": plugin}}],
+            "contexts": [{"name": "one", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "one",
+        }
+        self.config.write_text(json.dumps(content))
+
+    def count(self) -> int:
+        """How often it was run."""
+        return len(self.runs.read_text().splitlines())
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Iterator[Plugin]:
+    """In front of an embedded server."""
+    server = EmbeddedKubernetes(SystemClock().now)
+    with LoopbackServer(server.handle) as kubernetes:
+        found = Plugin(tmp_path, kubernetes.url)
+        yield found
+        found.hangs.unlink(missing_ok=True)
+
+
+@pytest.mark.loopback
+def test_a_program_for_the_credentials_that_hangs_ends_no_later_than_a_call(plugin: Plugin) -> None:
+    """All calls wait for the one run of it, each no longer than a call may be silent, or its stage lasts; when it has
+    ended, the next call works."""
+    clock = SystemClock()
+    limit = TimeLimit(clock)
+    connection = connect(ConnectionSettings(kubeconfig=str(plugin.config), read_seconds=0.3), {})
+    cluster = KubernetesCluster(connection, clock=clock, random=random.Random(0), limit=limit)
+    assert isinstance(cluster.identity(), Complete)
+    plugin.hangs.touch()
+    before, watch = plugin.count(), Stopwatch()
+    with ThreadPoolExecutor(4) as threads:
+        listed = list(threads.map(lambda _: cluster.list_services(None), range(4)))
+    limit.end_at(clock.monotonic() + 0.1)
+    listed.append(cluster.list_services(None))
+    assert watch.seconds < 2
+    sentence = "the credentials for the Kubernetes API do not come: the program that the kubeconfig names for them"
+    assert {unavailable(one.elsewhere).partition(" (exec)")[0] for one in listed} == {sentence}
+    assert plugin.count() == before + 1
+    plugin.hangs.unlink()
+    limit.end_at(math.inf)
+    assert isinstance(cluster.list_services(None).elsewhere, Complete)
+
+
+@pytest.mark.loopback
+def test_a_program_for_the_credentials_that_hangs_at_the_start_is_one_sentence(plugin: Plugin) -> None:
+    """It is given time, for it may ask a person; and then there is an end."""
+    plugin.hangs.touch()
+    watch = Stopwatch()
+    with pytest.raises(ConfigurationError, match=r"did not come in 0\.2 s: the program that the kubeconfig names"):
+        connect(ConnectionSettings(kubeconfig=str(plugin.config), start_seconds=0.2), {})
+    assert watch.seconds < 2
 
 
 def test_no_retry_waits_beyond_the_limit() -> None:

@@ -6,7 +6,7 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import pytest
@@ -21,10 +21,10 @@ from eurekube_sync.errors import (
     RegistryUnavailable,
     RegistryUnusable,
 )
-from eurekube_sync.eureka.peers import SWEEP_MARGIN_SECONDS, SWEEP_SECONDS, EurekaPeers, parse_addresses
+from eurekube_sync.eureka.peers import SWEEP_MARGIN_SECONDS, SWEEP_SECONDS, EurekaPeers, parse_addresses, sweep_seconds
 from eurekube_sync.eureka.rests import REST_SECONDS
 from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, ObservedInstance, Source, Unknown
+from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, LeaseTimes, ObservedInstance, Source, Unknown
 from eurekube_sync.outcome import Result
 from eurekube_sync.reconcile import PassReport
 from tests.unit.core import fakes
@@ -111,9 +111,10 @@ class Pair:
         self.world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer())
         self.restart()
 
-    def restart(self) -> EurekaPeers:
+    def restart(self, lease_duration: float = 300) -> EurekaPeers:
         """The program starts anew, and remembers nothing."""
-        self.peers = EurekaPeers({ONE: self.one, TWO: self.two}, clock=self.clock)
+        every = sweep_seconds(lease_duration)
+        self.peers = EurekaPeers({ONE: self.one, TWO: self.two}, clock=self.clock, sweep_seconds=every)
         self.world.registry = self.peers  # type: ignore[assignment]
         return self.peers
 
@@ -501,6 +502,29 @@ class TestGhosts:
             pair.run()
             pair.clock.sleep(10)
         assert "renew" not in pair.two.calls, "what is gone there is forgotten"
+
+    @pytest.mark.parametrize("duration", [90, 100, 120, 150, 240, 300, 600])
+    @pytest.mark.parametrize("passes", [1, 2, None])
+    def test_it_does_not_lapse_there_however_short_the_leases_are(
+        self, pair: Pair, duration: int, passes: int | None
+    ) -> None:
+        """In a CronJob of one or two passes a minute, and in a daemon: who does not know of it does not renew it."""
+        pair.one.others = pair.two.others = []
+        pair.one.held.cancel(key(1))
+        pair.world.cluster.services.clear()
+        for key_, standing in pair.two.held.held.items():
+            pair.two.held.held[key_] = replace(standing, lease=LeaseTimes(10, duration))
+        pair.restart(duration)
+        pair.two.held.renew(key(1))
+        for number in range(60):
+            pair.clock.sleep(30 if passes == 2 else 60 if passes else 10)
+            if passes and not number % passes:
+                pair.peers.renew_left()
+                pair.restart(duration)
+            pair.two.held.evict()
+            assert key(1) in pair.two.held.held
+            pair.run()
+        pair.peers.renew_left()
 
     def test_a_ghost_whose_peer_fails_between_list_and_read_waits(self, pair: Pair) -> None:
         """The pass goes on without it, and the first peer stays in use."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import socket
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from eurekube_sync.errors import RegistryUnavailable
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.eureka.in_process import InProcessAdapter
 from eurekube_sync.model import Cause, InstanceKey, Unknown
-from tests.trickling import HEAD, NEVER_ENDING_HEAD, Stopwatch, trickling
+from tests.trickling import HEAD, NEVER_ENDING_HANDSHAKE, NEVER_ENDING_HEAD, Stopwatch, trickling
 from tests.unit.eureka.test_eureka_calls import FakeClock, Highest
 
 KEY = InstanceKey("RATING", "prod:shop:rating:10.0.0.1:8080")
@@ -139,3 +141,62 @@ def test_a_limit_that_is_lifted_bounds_nothing() -> None:
     limit.end_at(float("inf"))
     assert eureka.renew(KEY)
     assert len(asked) == 1
+
+
+@pytest.mark.loopback
+def test_a_handshake_that_trickles_ends_with_the_limit_of_the_stage() -> None:
+    """No timeout of a socket ends it, for a byte comes every moment."""
+    clock = SystemClock()
+    limit = TimeLimit(clock)
+    with trickling(NEVER_ENDING_HANDSHAKE, asked=b"") as server:
+        with client(server.url.replace("http:", "https:"), clock, limit, retries=0) as eureka:
+            limit.end_at(clock.monotonic() + 0.3)
+            watch = Stopwatch()
+            with pytest.raises(RegistryUnavailable, match="was not answered in the time that was left"):
+                eureka.renew(KEY)
+            assert watch.seconds < 2
+        assert len(server.threads) == 1
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Name servers that answer when this is set; the resolver of the system takes no timeout."""
+    answering, real = threading.Event(), socket.getaddrinfo
+
+    def resolve(*args: Any, **kwargs: Any) -> Any:
+        answering.wait(30)
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    yield answering
+    answering.set()
+
+
+@pytest.mark.loopback
+def test_name_servers_that_hang_end_with_the_limit_of_the_stage(names: threading.Event) -> None:
+    """A call is waited for no longer than what is left."""
+    clock = SystemClock()
+    limit = TimeLimit(clock)
+    with trickling(whole=True) as server, client(server.url, clock, limit) as eureka:
+        limit.end_at(clock.monotonic() + 0.3)
+        watch = Stopwatch()
+        with pytest.raises(RegistryUnavailable, match="was not answered in the time that was left"):
+            eureka.renew(KEY)
+        assert watch.seconds < 2
+        assert server.calls == 0
+
+
+@pytest.mark.loopback
+def test_name_servers_that_hang_end_with_twice_the_connect_timeout(names: threading.Event) -> None:
+    """So that the next peer is called while there is time. What comes of it later is closed; the next call works."""
+    clock = SystemClock()
+    with (
+        trickling(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", whole=True) as server,
+        client(server.url, clock, connect_timeout=0.2, retries=0) as eureka,
+    ):
+        watch = Stopwatch()
+        with pytest.raises(RegistryUnavailable, match="no connection in time"):
+            eureka.renew(KEY)
+        assert 0.4 <= watch.seconds < 2
+        names.set()
+        assert eureka.renew(KEY)
