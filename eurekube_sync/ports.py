@@ -145,8 +145,9 @@ class Cluster(Protocol):
     A walk that is not whole is Unknown: a failed page, 410 twice, a denied list, an answer of another kind.
     """
 
-    def identity(self) -> Source[str]:
-        """UID of the namespace kube-system: which cluster this is."""
+    def identity(self, *, anew: bool = False) -> Source[str]:
+        """UID of the namespace kube-system: which cluster this is. Asked for until it is known; `anew`, once more, for
+        a kubeconfig or a name may lead to another cluster by now. What a first call told stays what others tell."""
 
     def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[SyncerObject]:
         """All EurekaSyncers. A 404 is Unknown(CRD_MISSING)."""

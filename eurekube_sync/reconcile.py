@@ -50,7 +50,7 @@ from eurekube_sync.restraint import restrain, returning
 from eurekube_sync.scope import Scope
 from eurekube_sync.settle import put_finalizers_on, settle
 from eurekube_sync.still_drained import still_drained
-from eurekube_sync.view import living_pods, read_cluster, read_pods, read_syncers, unread_cluster
+from eurekube_sync.view import another_cluster, living_pods, read_cluster, read_pods, read_syncers, unread_cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,6 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
 
     if isinstance(identity, Unknown):
         deadline.stage(_SETTLING)
-        world.sightings.nothing_seen()
         return _renew_all(world, settings, deadline, listed, identity)
     ownership = Ownership(owner=settings.owner, cluster=identity.data)
     scope, syncers = _choose(world, settings, deadline)
@@ -182,6 +181,10 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     seen = world.sightings.before(desired, monotonic=world.clock.monotonic(), now=now)
     brake = _brake(settings, desired, None if refused else settings.approved, seen, now)
     braked, desired, registry = _decide(applier, desired, registry, brake, now)
+    matters = braked.plan.changes or braked.held or isinstance(registry, Unknown)  # blind, a 404 is a registration
+    if matters and (elsewhere := another_cluster(world.cluster, identity)):
+        deadline.stage(_SETTLING)
+        return _renew_all(world, settings, deadline, listed, elsewhere)
     deadline.stage(_APPLYING)
     report = PassReport(
         dry_run=settings.dry_run,
@@ -353,6 +356,7 @@ def _renew_all(
     identity: Unknown,
 ) -> PassReport:
     """The cluster does not tell who it is: renew whatever carries our owner's name, ask and change nothing more."""
+    world.sightings.nothing_seen()
     view, now = unread_cluster(identity), world.clock.now()
     if isinstance(listed, Unknown):
         return PassReport(dry_run=settings.dry_run, at=now, plan=Plan(), registry=listed, view=view)

@@ -39,6 +39,20 @@ def unread_cluster(identity: Source[str]) -> ClusterView:
     return ClusterView(identity=identity, syncers=_NOTHING, services=_NOTHING, slices=_NOTHING, crd_live=live)
 
 
+def another_cluster(cluster: Cluster, known: Complete[str]) -> Unknown | None:
+    """Why the lists of this pass may be another cluster's; None when the same one answers still. To be asked when all
+    was listed: a kubeconfig that is read again after a 401, or a name, may lead elsewhere while the process lives. One
+    that cannot be read this time says nothing."""
+    found = cluster.identity(anew=True)
+    if isinstance(found, Unknown) or found == known:
+        return None
+    message = (
+        f"the Kubernetes API is another cluster's by now: the UID of kube-system was {known.data} and is {found.data}; "
+        "what is ours is renewed alone. If that is meant, start anew"
+    )
+    return Unknown(cause=Cause.UNUSABLE, message=message)
+
+
 def read_syncers(cluster: Cluster, scope: Scope) -> Listed[SyncerObject]:
     """All syncers of the scope's namespaces, those of other labels and classes as well: one that is not in it is gone,
     and not merely somebody else's."""

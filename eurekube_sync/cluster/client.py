@@ -166,14 +166,15 @@ class KubernetesCluster:
         self._counted: dict[str, float] = {}
         self._identity: Complete[str] | None = None
 
-    def identity(self) -> Source[str]:
-        """UID of the namespace kube-system; asked for until it is known, since it never changes."""
-        if self._identity is None:
-            found = self._read_identity()
-            if isinstance(found, Unknown):
-                return found
+    def identity(self, *, anew: bool = False) -> Source[str]:
+        """UID of the namespace kube-system; asked for until it is known, since that of a cluster never changes. `anew`
+        asks which cluster answers by now."""
+        if self._identity is not None and not anew:
+            return self._identity
+        found = self._read_identity()
+        if isinstance(found, Complete) and self._identity is None:
             self._identity = found
-        return self._identity
+        return found
 
     def _read_identity(self) -> Source[str]:
         call = Call(method="GET", path="/api/v1/namespaces/kube-system")

@@ -96,7 +96,9 @@ _LISTED: Mapping[str, Any] = {name: getattr(KubernetesCluster, name) for name in
 
 
 def _cluster_first(identity: Callable[..., Any]) -> Callable[..., Any]:
-    def wrong(self: KubernetesCluster) -> Any:
+    def wrong(self: KubernetesCluster, **how: bool) -> Any:
+        if how:
+            return identity(self, **how)
         ahead = {name: listed(self, None) for name, listed in _LISTED.items()}
         vars(self)["ahead"] = ahead
         return identity(self)

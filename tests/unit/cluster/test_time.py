@@ -251,8 +251,8 @@ def test_a_server_without_an_answer_is_asked_for_one_namespace_alone() -> None:
     assert len(world.requests) - before == 1 + 4
 
 
-def test_a_known_identity_is_not_asked_for_again() -> None:
-    """The UID of kube-system is remembered once it was read, and not before."""
+def test_a_known_identity_is_asked_for_again_only_to_be_sure() -> None:
+    """The UID of kube-system is remembered once it was read, and not before; what answers later does not change it."""
     world = World()
     world.fault = lambda request, number: answer(403, {"kind": "Status", "message": "no"})
     assert isinstance(world.cluster.identity(), Unknown)
@@ -263,3 +263,7 @@ def test_a_known_identity_is_not_asked_for_again() -> None:
     world.fault = lambda request, number: answer(503)
     assert world.cluster.identity() == known
     assert len(world.requests) == before
+    assert isinstance(world.cluster.identity(anew=True), Unknown)
+    world.fault = lambda request, number: answer(200, {"metadata": {"name": "kube-system", "uid": "another"}})
+    assert world.cluster.identity(anew=True) == Complete(data="another")
+    assert world.cluster.identity() == known

@@ -376,6 +376,8 @@ class Cluster:
         """Pods beside those that stand in a slice, or with labels."""
         self.nodes: Source[tuple[Node, ...]] = Complete(data=())
         self.uid: Source[str] = Complete(data=CLUSTER)
+        self.remembered: Complete[str] | None = None
+        """What a daemon asks for no more, unless it wants to be sure."""
         self.namespaces: Source[frozenset[str]] = Complete(data=frozenset({NS}))
         self.crd: Source[bool] = Complete(data=True)
         self.unknown: dict[tuple[str, str], Unknown] = {}
@@ -383,8 +385,9 @@ class Cluster:
         self.refuse: dict[str, Exception] = {}
         """Writes that fail, by name of the call."""
 
-    def identity(self) -> Source[str]:
-        return self.wire.send("identity", lambda: self.uid, lambda: _FAILED)
+    def identity(self, *, anew: bool = False) -> Source[str]:
+        known = None if anew else self.remembered
+        return known or self.wire.send("identity", lambda: self.uid, lambda: _FAILED)
 
     def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[SyncerObject]:
         return self._list("syncers", list(self.syncers.values()), namespaces)

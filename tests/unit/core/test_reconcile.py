@@ -213,11 +213,13 @@ def test_a_finalizer_that_was_stripped_comes_back(world: FakeWorld) -> None:
 
 
 def test_what_would_change_is_read_again_first(world: FakeWorld) -> None:
-    """The first registration of an id needs an uncached 404, then its finalizer, then the POST and a renewal."""
+    """The first registration of an id needs an uncached 404, and the same cluster still; then its finalizer, then the
+    POST and a renewal."""
     world.run()
-    assert world.wire.verbs()[5:12] == [
+    assert world.wire.verbs()[5:13] == [
         "read_instance",
         "read_instance",
+        "identity",
         "add_finalizer",
         "register",
         "renew",

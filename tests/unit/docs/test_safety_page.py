@@ -68,6 +68,7 @@ PROMISES = {
     "Scope": (
         "cluster's UID",
         "Another cluster",
+        "leads to another cluster",
         "in scope",
         "Labels and class",
         "Orphans",
