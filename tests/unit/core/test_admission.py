@@ -395,6 +395,31 @@ def test_the_younger_ones_own_limit_decides_how_many_stay() -> None:
     assert {a.grounds for a in report.plan.of(Cancel)} == {Grounds.OVER_LIMIT}
 
 
+def test_a_syncer_that_is_no_longer_detached_has_its_addresses_back_without_a_gap() -> None:
+    """They change hands once more; the younger is in conflict again, and may be deleted."""
+    world = two_syncers(older=0)
+    settled(world)
+    limit(world, None)
+    world.run()
+    assert not any(call.startswith("cancel") for call in world.wire.calls)
+    assert world.run().plan.changes == ()
+    assert held_by(world) == {f"10.0.0.{n}": ("UP", str(REF)) for n in (1, 2)}
+    assert condition_of(world, YOUNG, "Conflict")[0] == "True"
+    world.cluster.delete(YOUNG)
+    settled(world)
+    assert held_by(world) == {f"10.0.0.{n}": ("UP", str(REF)) for n in (1, 2)}
+
+
+def test_with_a_limit_it_takes_out_what_it_does_not_let_in() -> None:
+    """Without evidence to the brake: nobody asked the younger syncer."""
+    world = two_syncers(pods=3, older=0)
+    settled(world)
+    limit(world, 2)
+    (gone,) = settled(world).plan.of(Cancel)
+    assert gone.grounds is Grounds.ABSENCE
+    assert sorted(whose for _, whose in held_by(world).values()) == [str(REF)] * 2
+
+
 def test_two_detached_syncers_are_in_no_conflict_over_what_neither_wants() -> None:
     """Nothing of either is registered."""
     world = two_syncers()
