@@ -30,6 +30,15 @@ def test_a_daemon_renews_each_lease_every_30_s(interval: int) -> None:
     assert sum(counts) == 4, "two leases, twice in a minute"
 
 
+def test_where_every_pass_renews_the_very_next_one_does() -> None:
+    """With a slack of the whole period all leases are due at once, also those that came a moment ago."""
+    ledger = RenewalLedger(period=30, slack=30)
+    keys = [key(number) for number in range(250)]
+    for one in keys:
+        ledger.note(one, 100)
+    assert all(ledger.due(one, 101) for one in keys)
+
+
 def test_leases_that_came_in_one_pass_fall_due_in_all_the_passes_of_a_period() -> None:
     """300 leases of one pass, polled every 10 s: about a third each time, and each every 30 s."""
     ledger = RenewalLedger(period=30, slack=5)
