@@ -18,9 +18,9 @@ def stopped_by_signals(clock: SystemClock) -> Iterator[None]:
     """SIGTERM and the first Ctrl-C end the work between two calls; a second Ctrl-C ends the process at once."""
 
     def stop(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         log.info("stopping: %s", signal.Signals(number).name)
         clock.stop()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
     with _handled_by(stop):
         yield

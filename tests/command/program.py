@@ -84,7 +84,7 @@ class Program:
             text=True,
         )
 
-    def end(self, process: subprocess.Popen[str], *, seconds: float = 30) -> Ended:
+    def end(self, process: subprocess.Popen[str], *, seconds: float = 60) -> Ended:
         """Waits for it."""
         out, err = process.communicate(timeout=seconds)
         calls = self.playground.calls
@@ -106,7 +106,7 @@ class Program:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
         calls = self.playground.calls

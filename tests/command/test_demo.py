@@ -15,6 +15,7 @@ import pytest
 
 from eurekube_sync.exit_codes import ExitCode
 from tests.command.program import IDS, Program
+from tests.command.test_passes import first_line
 
 EXPORT = re.compile(r"^export (\w+)=(\S+)$", re.MULTILINE)
 
@@ -49,7 +50,7 @@ def test_the_demo_tells_its_story_and_ends(settled: Program) -> None:
 def test_ctrl_c_leaves_the_demo(settled: Program) -> None:
     """Whoever has seen enough gets exit 130 and no traceback."""
     process = settled.start("demo")
-    time.sleep(1.2)
+    first_line(process)
     process.send_signal(signal.SIGINT)
     ended = settled.end(process)
     assert ended.code == ExitCode.INTERRUPTED, ended.out

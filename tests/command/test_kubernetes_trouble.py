@@ -84,7 +84,7 @@ def test_an_api_that_hangs_takes_no_lease_its_renewal(settled: Program, where: s
     begun = time.monotonic()
     with settled.kubernetes_behind(proxy) as kubeconfig:
         ended = settled.run("--kubeconfig", kubeconfig, "--pass-timeout", "10s")
-        assert time.monotonic() - begun < 12
+        assert time.monotonic() - begun < 10 + 7  # the rest is for the process to come up, and less than another hang
     assert ended.code == ExitCode.CLUSTER_UNAVAILABLE, ended.out
     assert_only_renewed(ended)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from eurekube_sync.embedded.http import Handler, LoopbackServer, Request, Respon
 from eurekube_sync.exit_codes import ExitCode
 from tests.certificates import Authority, server_context, serving_tls
 from tests.command.program import SYNCERS, Ended, Program
+from tests.command.test_passes import first_line
 
 USER = "joe-of-eureka"
 PASSWORD = 'p@:/%é "x\\w'
@@ -114,7 +114,7 @@ class TestSecrets:
         """A daemon's arguments are what they were given as, and no password was among them."""
         daemon = settled.start("run", "--daemon", **login)
         try:
-            time.sleep(1)
+            first_line(daemon)
             arguments = Path(f"/proc/{daemon.pid}/cmdline").read_bytes()
         finally:
             daemon.terminate()

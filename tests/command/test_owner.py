@@ -25,6 +25,7 @@ from eurekube_sync.embedded.http import Request
 from eurekube_sync.embedded.kubernetes.access import Denial
 from eurekube_sync.exit_codes import ExitCode
 from tests.command.program import BINARY, IDS, Ended, Program
+from tests.waiting import wait_until
 
 PAGE = Path(__file__).parents[2] / "docs" / "owner.md"
 STRANGER = ("BILLING", "dc-17:billing:8080")
@@ -414,7 +415,7 @@ def at_terminal(program: Program, answer: str, *arguments: str) -> tuple[int, st
         except OSError:
             break
     os.close(controller)
-    return process.wait(timeout=30), shown.decode()
+    return process.wait(timeout=60), shown.decode()
 
 
 def test_a_purge_asks_at_a_terminal(ours: Program) -> None:
@@ -428,6 +429,19 @@ def test_a_purge_asks_at_a_terminal(ours: Program) -> None:
     code, shown = at_terminal(ours, "y\n", "owner", "purge")
     assert code == ExitCode.OK
     assert [ours.status(id_) for id_ in IDS] == [None, None]
+
+
+def wait_until_it_sleeps(pid: int) -> None:
+    """Until a process waits for something, for half a second: it neither runs nor waits for a processor."""
+    asleep = 0
+
+    def sleeps() -> bool:
+        nonlocal asleep
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        asleep = asleep + 1 if state == "S" else 0
+        return asleep >= 10
+
+    wait_until(sleeps, "it does not wait for an answer")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -445,9 +459,9 @@ def test_a_signal_ends_the_question(ours: Program, number: signal.Signals) -> No
     shown = b""
     while b"[y/N]" not in shown:
         shown += os.read(controller, 65536)
-    time.sleep(1)  # on a busy machine it has shown the question, and does not read the answer yet
+    wait_until_it_sleeps(process.pid)  # on a busy machine it has shown the question, and does not read the answer yet
     process.send_signal(number)
-    assert process.wait(timeout=10) == ExitCode.INTERRUPTED
+    assert process.wait(timeout=60) == ExitCode.INTERRUPTED
     assert b"nothing was changed" in os.read(controller, 65536)
     for one in (controller, terminal):
         os.close(one)

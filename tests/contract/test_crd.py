@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from eurekube_sync.manifests import Severity, crd_text, load_crd, read_documents, validate_object
 from tests.cases import Case, manifest_of, syncer_cases
 from tests.cases.specs import specs
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.servers
 
@@ -36,7 +36,7 @@ class Api:
 
     def call(self, method: str, path: str, body: Any = None, **query: str) -> requests.Response:
         """One request with a JSON body."""
-        return self.session.request(method, self.url + path, json=body, params=query, timeout=10)
+        return self.session.request(method, self.url + path, json=body, params=query, timeout=30)
 
     def verdict(self, manifest: Any) -> requests.Response:
         """What the API server says of a manifest, without storing it."""
@@ -57,11 +57,17 @@ def api(kubernetes_servers: Any) -> Iterator[Api]:
         assert created.status_code in (201, 409), created.text
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
         assert api.call("POST", "/api/v1/namespaces", namespace).status_code in (201, 409)
-        deadline = time.monotonic() + 20
-        while api.call("GET", SYNCERS).status_code != 200 or conditions(api).get("Established") != "True":
-            assert time.monotonic() < deadline, "the CRD is not established"
-            time.sleep(0.2)
-        time.sleep(1)  # the handler that validates is in place a moment after the first list
+        wait_until(
+            lambda: api.call("GET", SYNCERS).status_code == 200 and conditions(api).get("Established") == "True",
+            "the CRD is not established",
+        )
+        # The handler that validates is in place a moment after the first list.
+        plain: dict[str, Any] = {"selector": {"app": "rating"}}
+        verdicts = [(plain, 201), ({**plain, "surprise": 1}, 400), ({**plain, "mode": "podd"}, 422)]
+        wait_until(
+            lambda: all(api.call("POST", SYNCERS, manifest_of(s), **STRICT).status_code == v for s, v in verdicts),
+            "the API server does not judge syncers",
+        )
         yield api
 
 
@@ -130,7 +136,7 @@ def test_a_full_status_is_stored_and_printed(api: Api) -> None:
     answer = api.call("PUT", f"{path}/status", {**stored, "status": status}, fieldValidation="Strict")
     assert answer.status_code == 200, answer.text
     assert answer.json()["status"] == status
-    table = api.session.get(api.url + path, headers={"Accept": TABLE}, timeout=10).json()
+    table = api.session.get(api.url + path, headers={"Accept": TABLE}, timeout=30).json()
     names = [column["name"] for column in table["columnDefinitions"]]
     row = dict(zip(names, table["rows"][0]["cells"], strict=True))
     assert {name: row[name] for name in ("App", "Mode", "VIP", "Ready", "Up", "Down", "Reason")} == {

@@ -159,11 +159,11 @@ class TestCalls:
 
         client.register(wanted, dirty_timestamp=1)
         registered = stamp()
-        eureka.elapse(0.1)
+        eureka.wait(0.1)
         assert stamp() == registered > 0
         assert client.renew(wanted.key)
         renewed = stamp()
-        eureka.elapse(0.1)
+        eureka.wait(0.1)
         assert stamp() == renewed > registered
         assert client.renew(wanted.key)
         again = stamp()

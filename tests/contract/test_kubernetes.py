@@ -61,7 +61,7 @@ class KubernetesSubject:
         data = None if body is None else json.dumps(body)
         url = f"{self.url}{path}"
         return self.session.request(
-            method, url, data=data, headers=headers, params=query, verify=self.verify, timeout=10
+            method, url, data=data, headers=headers, params=query, verify=self.verify, timeout=30
         )
 
     def get(self, path: str, **query: Any) -> Json:
@@ -83,7 +83,7 @@ class KubernetesSubject:
         return patched
 
 
-def eventually(probe: Callable[[], bool], seconds: float = 15.0) -> None:
+def eventually(probe: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait until `probe` holds: a real server's controllers take their time."""
     deadline = time.monotonic() + seconds
     while not probe():

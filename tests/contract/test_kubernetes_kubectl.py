@@ -13,6 +13,7 @@ from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from tests.servers.kube import KubernetesServers
 from tests.servers.world import KubernetesWorld, write_kubeconfig
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.servers
 
@@ -63,12 +64,9 @@ def kubectl(
 
 def _prepared(kubectl: Kubectl, world: KubernetesWorld) -> Kubectl:
     kubectl("apply", "-f", str(DEFINITION))
-    kubectl("wait", "crd/eurekasyncers.eurekube.io", "--for=condition=Established", "--timeout=20s")
+    kubectl("wait", "crd/eurekasyncers.eurekube.io", "--for=condition=Established", "--timeout=60s")
     world.create_namespace("shop")
-    deadline = time.monotonic() + 20
-    while kubectl.run("get", "esync", "-n", "shop").returncode != 0:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    wait_until(lambda: kubectl.run("get", "esync", "-n", "shop").returncode == 0, "the CRD is not served")
     return kubectl
 
 
@@ -86,7 +84,7 @@ def test_a_syncer_is_applied_shown_changed_and_deleted(kubectl: Kubectl) -> None
     assert 'unknown field "spec.selectors"' in misspelt.stderr
     described = kubectl("describe", "esync", "rating", "-n", "shop")
     assert "App:  other" in described
-    deleted = kubectl("delete", "esync", "rating", "-n", "shop", "--timeout=20s")
+    deleted = kubectl("delete", "esync", "rating", "-n", "shop", "--timeout=60s")
     assert deleted.startswith('eurekasyncer.eurekube.io "rating" deleted')
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from tests.integration.program import CountingProxy, Program, Registry
 from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers
 from tests.servers.world import KubernetesWorld
+from tests.waiting import wait_until
 
 CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CRD_NAME = "eurekasyncers.eurekube.io"
@@ -22,39 +22,68 @@ CRD_NAME = "eurekasyncers.eurekube.io"
 
 @pytest.fixture
 def crd(kubernetes_world: KubernetesWorld) -> Iterator[None]:
-    """The CRD, established; afterwards it is deleted with all that is left, finalizers or not."""
-    create_crd(kubernetes_world)
+    """The CRD, established, without syncers; afterwards they are gone, finalizers or not."""
+    install_crd(kubernetes_world)
     yield
-    remove_crd(kubernetes_world)
+    remove_syncers(kubernetes_world)
+
+
+def install_crd(world: KubernetesWorld) -> None:
+    """The CRD, which may be there already, without a syncer. It stays from test to test: the API server takes 5 s to
+    delete it."""
+    with contextlib.suppress(requests.HTTPError):
+        world.request("POST", CRD_PATH, dict(load_crd()))
+    _wait_for_crd(world)
+    remove_syncers(world)
 
 
 def create_crd(world: KubernetesWorld) -> None:
-    """Creates the CRD anew, whatever another suite left, and waits until its objects can be listed."""
+    """Creates the CRD anew, and waits until its objects can be listed."""
     remove_crd(world)
     world.request("POST", CRD_PATH, dict(load_crd()))
-    deadline = time.monotonic() + 20
-    while True:
+    _wait_for_crd(world)
+
+
+def _wait_for_crd(world: KubernetesWorld) -> None:
+
+    def served() -> bool:
         with contextlib.suppress(requests.HTTPError):
             world.request("GET", "/apis/eurekube.io/v1/eurekasyncers")
-            return
-        assert time.monotonic() < deadline, "the CRD was not established"
-        time.sleep(0.1)
+            return True
+        return False
+
+    wait_until(served, "the CRD was not established")
 
 
 def remove_crd(world: KubernetesWorld) -> None:
     """Deletes the CRD and every syncer, and waits until it is gone."""
     with contextlib.suppress(requests.HTTPError):
         world.request("DELETE", f"{CRD_PATH}/{CRD_NAME}")
-    deadline = time.monotonic() + 30
-    while True:
+
+    def gone() -> bool:
         try:
             world.request("GET", f"{CRD_PATH}/{CRD_NAME}")
             strip_finalizers(world)
         except requests.HTTPError as error:
-            if error.response is not None and error.response.status_code == 404:
-                return
-        assert time.monotonic() < deadline, "the CRD did not go"
-        time.sleep(0.1)
+            return error.response is not None and error.response.status_code == 404
+        return False
+
+    wait_until(gone, "the CRD did not go")
+
+
+def remove_syncers(world: KubernetesWorld) -> None:
+    """Deletes every syncer, and waits until they are gone."""
+
+    def gone() -> bool:
+        items = world.request("GET", "/apis/eurekube.io/v1/eurekasyncers")["items"]
+        for meta in (item["metadata"] for item in items):
+            path = f"/apis/eurekube.io/v1/namespaces/{meta['namespace']}/eurekasyncers/{meta['name']}"
+            with contextlib.suppress(requests.HTTPError):
+                world.request("DELETE", path)
+        strip_finalizers(world)
+        return not items
+
+    wait_until(gone, "the syncers did not go")
 
 
 def strip_finalizers(world: KubernetesWorld) -> None:
@@ -104,4 +133,5 @@ def program(
             folder=tmp_path,
             owner=f"t{abs(hash(request.node.nodeid)) % 10**8}",
             options=("--registry-cache=3s",) if fast else (),
+            registry=Registry(url=eureka.url) if eureka.basic_auth is None else None,
         )

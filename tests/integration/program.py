@@ -8,19 +8,30 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import requests
 from requests.adapters import HTTPAdapter
 
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from tests.servers.world import write_kubeconfig
+from tests.waiting import wait_until
 
+_NUDGE_SECONDS = 5.0
+_RUNS_UNTIL_NUDGE = 4
 _PASSED_ON = ("accept", "authorization", "content-type", "user-agent", "discoveryidentity-name")
+
+
+class Moment(NamedTuple):
+    """A call with when it came and when its answer went back, by `time.monotonic`."""
+
+    asked: float
+    answered: float
+    call: Request
 
 
 class CountingProxy:
@@ -39,8 +50,8 @@ class CountingProxy:
         self._session.verify = str(ca_file) if ca_file else True
         self._server = LoopbackServer(self._forward)
         self.calls: list[Request] = []
-        self.moments: list[tuple[float, Request]] = []
-        """Each call with when its answer came, by `time.monotonic`; never cleared."""
+        self.moments: list[Moment] = []
+        """Each call that was answered; never cleared."""
 
     @property
     def url(self) -> str:
@@ -56,6 +67,7 @@ class CountingProxy:
         self.calls.clear()
 
     def _forward(self, request: Request) -> Response:
+        asked = time.monotonic()
         self.calls.append(request)
         if self._before is not None:
             self._before(request)
@@ -71,7 +83,7 @@ class CountingProxy:
             )
         except requests.ConnectionError as error:
             raise ConnectionResetError from error
-        self.moments.append((time.monotonic(), request))
+        self.moments.append(Moment(asked, time.monotonic(), request))
         return Response(
             status=answer.status_code,
             body=answer.content,
@@ -100,6 +112,8 @@ class Program:
     options: tuple[str, ...] = ()
     batch: str = "off"
     """--eureka-batch; off, so that a call is an instance."""
+    registry: Registry | None = None
+    """The server; without it nobody nudges it."""
     seen: list[str] = field(default_factory=list)
 
     def run(self, *options: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
@@ -151,6 +165,8 @@ class Program:
             if reached():
                 return runs
             assert time.monotonic() < deadline, f"not reached within {seconds} s:\n{self.seen[-1]}"
+            if self.registry is not None and runs > _RUNS_UNTIL_NUDGE:
+                self.registry.nudge()
             time.sleep(0.5)
 
 
@@ -167,20 +183,55 @@ class Registry:
 
     def instance(self, app: str, id_: str) -> dict[str, Any] | None:
         """One instance, by an uncached read."""
-        answer = requests.get(f"{self.url}/apps/{app}/{id_}", headers={"Accept": "application/json"}, timeout=10)
+        answer = requests.get(f"{self.url}/apps/{app}/{id_}", headers={"Accept": "application/json"}, timeout=30)
         return dict(answer.json()["instance"]) if answer.status_code == 200 else None
 
     def listed(self, owner: str) -> dict[str, str]:
         """Id and status of an owner's instances in the list of all, as old as the server's cache."""
-        answer = requests.get(f"{self.url}/apps", headers={"Accept": "application/json"}, timeout=10)
+        answer = requests.get(f"{self.url}/apps", headers={"Accept": "application/json"}, timeout=30)
         instances = [i for app in answer.json()["applications"]["application"] for i in app["instance"]]
         return {i["instanceId"]: i["status"] for i in instances if i["metadata"].get("eurekube.owner") == owner}
 
     def listed_hosts(self, app: str) -> list[str]:
         """The host names of an app's UP instances in the list of all, sorted; as old as the server's cache."""
-        answer = requests.get(f"{self.url}/apps", headers={"Accept": "application/json"}, timeout=10)
+        answer = requests.get(f"{self.url}/apps", headers={"Accept": "application/json"}, timeout=30)
         apps = [listed for listed in answer.json()["applications"]["application"] if listed["name"] == app]
         return sorted(i["hostName"] for listed in apps for i in listed["instance"] if i["status"] == "UP")
+
+    def list_follows(self, app: str, ids: Iterable[str]) -> None:
+        """Waits until the list of all tells of these instances of an app what uncached reads tell: status, metadata and
+        when they were last changed, or that they are not there. A renewal does not show in it."""
+        wanted = tuple(ids)
+
+        def differences() -> list[str]:
+            answer = requests.get(f"{self.url}/apps", headers={"Accept": "application/json"}, timeout=30)
+            apps = [listed for listed in answer.json()["applications"]["application"] if listed["name"] == app]
+            listed = {i["instanceId"]: _told(i) for found in apps for i in found["instance"]}
+            return [id_ for id_ in wanted if listed.get(id_) != _told(self.instance(app, id_))]
+
+        self.wait_for_list(lambda: not differences(), lambda: f"the list differs in {differences()}")
+
+    def wait_for_list(self, reached: Callable[[], bool], tell: str | Callable[[], str]) -> None:
+        """Waits until a list, which is as old as the server's cache, shows something.
+
+        After a while the server is nudged."""
+        nudged = time.monotonic()
+
+        def nudging() -> bool:
+            nonlocal nudged
+            if time.monotonic() > nudged + _NUDGE_SECONDS:
+                nudged = time.monotonic()
+                self.nudge()
+            return reached()
+
+        wait_until(nudging, tell)
+
+    def nudge(self) -> None:
+        """A write that leaves nothing. A list that was made while instances came and went can be wrong until the next
+        one, or for 180 s (`responseCacheAutoExpirationInSeconds`): what empties a cache does not reach what is just
+        being loaded into it."""
+        self.register("NUDGE", "nudge", "192.0.2.9")
+        requests.delete(f"{self.url}/apps/NUDGE/nudge", timeout=30)
 
     def register(self, app: str, id_: str, ip: str) -> None:
         """Registers a stranger's instance, with a long lease."""
@@ -201,4 +252,10 @@ class Registry:
                 "metadata": {"colour": "blue"},
             }
         }
-        requests.post(f"{self.url}/apps/{app}", json=body, timeout=10).raise_for_status()
+        requests.post(f"{self.url}/apps/{app}", json=body, timeout=30).raise_for_status()
+
+
+def _told(instance: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Of an instance what a list shows as soon as it is made anew."""
+    names = ("status", "overriddenStatus", "metadata", "lastDirtyTimestamp")
+    return {name: instance.get(name) for name in names} if instance else None

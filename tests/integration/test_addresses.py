@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from tests.integration.program import Program, Registry
-from tests.integration.test_safety import as_shipped_service_account
+from tests.integration.test_safety import SERVICE_ACCOUNT, as_shipped_service_account
 from tests.servers.world import KubernetesWorld
 
 pytestmark = pytest.mark.servers
@@ -76,7 +76,7 @@ def test_a_load_balancer_is_waited_for_followed_and_never_dropped_for_being_away
     assert ready(world, "shop")[:2] == ("True", "InSync")
 
     balance(world)
-    program.run_until(lambda: first in registry.listed(program.owner), seconds=30)
+    registry.list_follows("SHOP", [first])
     program.good()
     assert program.eureka.methods() == {"GET": 1, "PUT": 1}
     assert ready(world, "shop")[:2] == ("False", "AddressPending")
@@ -88,6 +88,7 @@ def test_a_load_balancer_is_waited_for_followed_and_never_dropped_for_being_away
     assert instance is not None
     assert (instance["hostName"], instance["ipAddr"], instance["status"]) == ("lb.example.com", "lb.example.com", "UP")
 
+    registry.list_follows("SHOP", [first, second])
     world.set_ready(NAMESPACE, "shop-1", False)
     world.wait_for_slices(NAMESPACE, "shop", {"10.1.0.1": "NotReady"})
     done = program.run("-o", "json")
@@ -115,6 +116,7 @@ def test_pods_that_may_not_be_read_take_no_metadata_away(
         role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/eurekube-sync"
         rules = world.request("GET", role)["rules"]
         world.request("PATCH", role, {"rules": [rule for rule in rules if rule.get("resources") != ["pods"]]})
+        world.wait_for_right(SERVICE_ACCOUNT, "list", "pods", granted=False)
         for _ in range(2):
             done = program.run()
         assert done.returncode == 11, done.stdout + done.stderr

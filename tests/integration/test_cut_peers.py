@@ -1,5 +1,6 @@
 """Two real peers and what lies between: one is killed in mid-pass, replication is cut, one lags, we are cut from one.
 
+Two programs go through it at the same time, one with batches and one without, unless one is cut in mid-pass.
 Each time a watch reads both peers all the time, past their caches: whatever happens, no UP instance of ours may be gone
 from both. Instances of another owner, renewed at the second peer all the while, have to stay as they are.
 """
@@ -8,151 +9,34 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from eurekube_sync.cli.connect import Connection, connect
-from eurekube_sync.cli.options.calls import Calls
-from eurekube_sync.cli.options.eureka import EurekaAccess
-from eurekube_sync.cli.options.kubernetes import KubernetesAccess
-from eurekube_sync.clock import SystemClock
 from eurekube_sync.embedded.http import Request
-from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.model import LeaseTimes
-from eurekube_sync.reconcile import PassReport, PassSettings, World, reconcile
+from tests.integration.cut_scene import ADDRESSES, Ours, Scene, program
 from tests.integration.program import CountingProxy, Registry
-from tests.integration.test_safety import (
-    NAMESPACE,
-    create_syncer,
-    set_endpoints,
-    shop,  # noqa: F401 - a fixture
-)
+from tests.integration.test_safety import shop  # noqa: F401 - a fixture
 from tests.servers.eureka import EurekaServer, ProxiedPair, proxied_eureka_pair
 from tests.servers.kube import KubernetesServers
-from tests.servers.toxiproxy import Proxy, Toxiproxy
+from tests.servers.toxiproxy import Toxiproxy
 from tests.servers.world import KubernetesWorld, write_kubeconfig
 from tests.soak.strangers import Strangers
 from tests.soak.watch import Key, Watch
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("crd", "shop")]
 
-LEASE = 6
+LEASE = 10
 """Seconds; twice that after a renewal."""
-RENEWAL = 2
-ADDRESSES = [f"10.40.0.{number}" for number in range(1, 31)]
-NEW = "10.40.1.1"
-CALL_SECONDS = 2
+LONG_LEASE = 60
+"""No ghost lapses by itself before it was looked for."""
+WATCH_SECONDS = 0.5
+"""What is gone from both stays so until the next pass, a second later at the soonest."""
 _numbers = itertools.count(1)
-
-
-@dataclass(kw_only=True)
-class Scene:
-    """Both peers, all ways to and between them, and a program that lives on from pass to pass."""
-
-    peers: ProxiedPair
-    us_to_first: Proxy
-    us_to_second: Proxy
-    world: World
-    """It lists both peers in every pass."""
-    cluster: KubernetesWorld
-    watch: Watch
-    strangers: Strangers
-    owner: str
-    desired: list[str] = field(default_factory=list)
-    before: dict[Key, dict[str, Any]] = field(default_factory=dict)
-    """The strangers as they stood at the second peer."""
-
-    def begin(self) -> None:
-        """All of ours stand on both peers, the strangers too."""
-        self.desired = list(ADDRESSES)
-        set_endpoints(self.cluster, self.desired)
-        create_syncer(self.cluster)
-        self.run()
-        self.both_hold_exactly_ours()
-        self.before = {key: instance_on(self.peers.second, key) for key in self.strangers.keys}
-
-    def replace_one(self) -> None:
-        """A withdrawal and a registration, at the next pass."""
-        before = self.keys()
-        self.desired = [NEW, *self.desired[1:]]
-        self.watch.forget(set(before) - set(self.keys()))
-        set_endpoints(self.cluster, self.desired)
-
-    def run(self, passes: int = 1) -> PassReport:
-        """So many passes, each a good one, a second after the one before; what is desired then is watched."""
-        for _ in range(passes):
-            time.sleep(1)
-            report = reconcile(
-                self.world, PassSettings(owner=self.owner, lease=LeaseTimes(RENEWAL, LEASE), registry_cache=3)
-            )
-            assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.OK, report
-            self.watch.expect(self.keys())
-        return report
-
-    def run_for(self, seconds: float) -> None:
-        """Passes until so long is over."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            self.run()
-
-    def healed(self) -> None:
-        """Two passes after healing both hold exactly ours, nothing was lost meanwhile and no stranger has changed."""
-        self.run(2)
-        self.both_hold_exactly_ours()
-        self.watch.check()
-        assert not self.strangers.refused, self.strangers.refused[:3]
-        for key, before in self.before.items():
-            assert unrenewed(instance_on(self.peers.second, key)) == unrenewed(before)
-            assert unmoved(instance_on(self.peers.first, key)) == unmoved(before)
-
-    def both_hold_exactly_ours(self) -> None:
-        """Waits for the caches, a second old, and for the peers' words to each other, half a second late."""
-        wanted = dict.fromkeys((key.id for key in self.keys()), "UP")
-        deadline = time.monotonic() + LEASE
-        while (found := [Registry(url=s.url).listed(self.owner) for s in self.servers]) != [wanted, wanted]:
-            differences = [sorted(wanted.keys() ^ one.keys()) or one for one in found]
-            assert time.monotonic() < deadline, f"on the first and the second peer: {differences}"
-            time.sleep(0.2)
-
-    def stand_on(self, server: EurekaServer) -> int:
-        """How many of the desired are UP on one peer."""
-        return sum(Registry(url=server.url).status(key.app, key.id) == "UP" for key in self.keys())
-
-    def keys(self) -> list[Key]:
-        """What is desired."""
-        return [Key("SHOP", f"{self.owner}:{NAMESPACE}:shop:{address}:8080") for address in self.desired]
-
-    @property
-    def servers(self) -> tuple[EurekaServer, EurekaServer]:
-        """First and second."""
-        return self.peers.first, self.peers.second
-
-
-def instance_on(server: EurekaServer, key: Key) -> dict[str, Any]:
-    """An instance by an uncached read."""
-    found = Registry(url=server.url).instance(key.app, key.id)
-    assert found is not None, f"{key.id} is not on {server.url}"
-    return found
-
-
-def unrenewed(instance: dict[str, Any]) -> dict[str, Any]:
-    """An instance without what its own renewals change."""
-    lease = {name: value for name, value in instance["leaseInfo"].items() if name != "lastRenewalTimestamp"}
-    return {**instance, "leaseInfo": lease}
-
-
-def unmoved(instance: dict[str, Any]) -> dict[str, Any]:
-    """An instance without what a peer adds when it is told of it: when it came, and by which action."""
-    lease = {name: instance["leaseInfo"][name] for name in ("renewalIntervalInSecs", "durationInSecs")}
-    moved = {"leaseInfo", "lastUpdatedTimestamp", "actionType"}
-    return {name: value for name, value in instance.items() if name not in moved} | lease
 
 
 @pytest.fixture(scope="module")
@@ -162,10 +46,16 @@ def peers(toxiproxy: Toxiproxy) -> Iterator[ProxiedPair]:
         yield pair
 
 
-@pytest.fixture(params=["off", "on"], ids=lambda mode: f"batch-{mode}")
-def batch(request: pytest.FixtureRequest) -> str:
-    """`--eureka-batch`. Not `auto`: it would see that the peers call each other elsewhere than we call them."""
-    return str(request.param)
+@pytest.fixture
+def modes() -> tuple[str, ...]:
+    """`--eureka-batch` of each program."""
+    return ("off", "on")
+
+
+@pytest.fixture
+def lease() -> int:
+    """Of all leases."""
+    return LEASE
 
 
 @pytest.fixture
@@ -175,9 +65,10 @@ def scene(
     kubernetes_servers: KubernetesServers,
     kubernetes_world: KubernetesWorld,
     tmp_path: Path,
-    batch: str,
+    modes: tuple[str, ...],
+    lease: int,
 ) -> Iterator[Scene]:
-    """All ways healthy, ours and strangers on both peers, under an owner name of the test's own."""
+    """All ways healthy, ours and strangers on both peers, under owner names of the test's own."""
     config = write_kubeconfig(
         tmp_path / "kubeconfig",
         url=kubernetes_servers.url,
@@ -189,14 +80,23 @@ def scene(
         for way in ways:
             opened.callback(toxiproxy.remove, way)
         urls = [f"http://{way.address}/eureka" for way in ways]
+        number = next(_numbers)
+        programs = [
+            Ours(
+                batch=batch,
+                owner=f"cut-{number}-{batch}",
+                lease=lease,
+                world=opened.enter_context(program(urls, config, batch, lease)),
+            )
+            for batch in modes
+        ]
         found = Scene(
             peers=peers,
             us_to_first=ways[0],
             us_to_second=ways[1],
-            world=opened.enter_context(program(urls, config, batch)),
+            programs=programs,
             cluster=kubernetes_world,
-            watch=opened.enter_context(Watch(peers.first, peers.second)),
-            owner=f"cut-{next(_numbers)}",
+            watch=opened.enter_context(Watch(peers.first, peers.second, round_seconds=WATCH_SECONDS)),
             strangers=opened.enter_context(Strangers(peers.second, count=5, every=1, duration=LEASE)),
         )
         found.begin()
@@ -207,42 +107,34 @@ def scene(
             peers.first.start()
 
 
-@contextmanager
-def program(urls: list[str], kubeconfig: Path, batch: str) -> Iterator[World]:
-    """One process's worth of the program, with every renewal in time for the short leases."""
-    connection = Connection(
-        eureka=EurekaAccess(eureka_url=",".join(urls)),
-        kubernetes=KubernetesAccess(kubeconfig=str(kubeconfig)),
-        calls=Calls(call_timeout=CALL_SECONDS),
-        registry_cache=3,
-        renewal_interval=RENEWAL,
-        renewal_slack=0.5,
-        sweep_interval=1,
-        eureka_batch=batch,
-    )
-    with connect(connection, SystemClock()) as world:
-        yield world
-
-
-def test_a_peer_is_killed_in_mid_pass_and_comes_back_empty(scene: Scene, tmp_path: Path, batch: str) -> None:
+@pytest.mark.parametrize("modes", [("off",), ("on",)], ids=lambda modes: f"batch-{modes[0]}")
+def test_a_peer_is_killed_in_mid_pass_and_comes_back_empty(scene: Scene, tmp_path: Path) -> None:
     """It answers the list and some renewals of a pass, or the question for batches, and not the rest: the pass ends
     well on the other."""
-    killer = KillerOf(scene.peers.first, spare=5 if batch == "off" else 1)
+    (ours,) = scene.programs
+    killer = KillerOf(scene.peers.first, spare=5 if ours.batch == "off" else 1)
     with (
         CountingProxy(f"http://{scene.us_to_first.address}", before=killer.before) as to_first,
         program(
-            [f"{to_first.url}/eureka", f"http://{scene.us_to_second.address}/eureka"], tmp_path / "kubeconfig", batch
-        ) as scene.world,
+            [f"{to_first.url}/eureka", f"http://{scene.us_to_second.address}/eureka"],
+            tmp_path / "kubeconfig",
+            ours.batch,
+            ours.lease,
+        ) as ours.world,
     ):
         scene.run(2)
         to_first.clear()
         scene.replace_one()
         killer.armed.set()
-        scene.run()
-        assert scene.peers.first.pid is None
+
+        def was_killed() -> bool:
+            scene.run()
+            return scene.peers.first.pid is None
+
+        wait_until(was_killed, "no pass writes to the first peer")  # a busy one answers late, and is left alone a while
         assert to_first.methods()["GET"] >= 1, "the pass had its list from it"
         assert killer.spared == killer.spare, "and what came before the kill"
-        assert scene.stand_on(scene.peers.second) == len(scene.desired)
+        assert scene.stand_on(scene.peers.second, ours) == len(scene.desired)
         scene.watch.check()
         scene.run_for(2 * LEASE)
         with ThreadPoolExecutor(1) as pool:
@@ -253,14 +145,21 @@ def test_a_peer_is_killed_in_mid_pass_and_comes_back_empty(scene: Scene, tmp_pat
         scene.healed()
 
 
-def test_replication_is_cut_for_longer_than_a_lease(scene: Scene, batch: str) -> None:
+def test_replication_is_cut_for_longer_than_a_lease(scene: Scene) -> None:
     """What the second peer is not told of lapses there, unless batches tell it; once healed, both hold all, and what
     came meanwhile."""
+    single, batched = scene.programs
     scene.peers.to_first.drop()
     scene.peers.to_second.drop()
-    scene.run_for(2 * LEASE + 4)
-    assert scene.stand_on(scene.peers.first) == len(ADDRESSES)
-    assert scene.stand_on(scene.peers.second) == (0 if batch == "off" else len(ADDRESSES))
+    scene.run_for(2 * LEASE)
+
+    def lapsed() -> bool:
+        scene.run()
+        return scene.stand_on(scene.peers.second, single) == 0
+
+    wait_until(lapsed, "the second peer holds what nobody renews there")
+    assert scene.stand_on(scene.peers.first, single) == len(ADDRESSES)
+    assert [scene.stand_on(server, batched) for server in scene.servers] == [len(ADDRESSES)] * 2
     scene.replace_one()
     scene.run(2)
     scene.peers.to_first.heal()
@@ -283,19 +182,21 @@ def test_a_peer_lags(scene: Scene, lagging: str) -> None:
     scene.healed()
 
 
+@pytest.mark.parametrize("lease", [LONG_LEASE])
 @pytest.mark.parametrize("cut", ["first", "second"])
 def test_we_are_cut_from_one_peer(scene: Scene, cut: str) -> None:
     """The other one tells it of a withdrawal and of a registration."""
     way = scene.us_to_first if cut == "first" else scene.us_to_second
     way.drop()
-    scene.run_for(LEASE)
+    scene.run(2)
     scene.replace_one()
-    scene.run_for(LEASE)
+    scene.run(2)
     scene.watch.check()
     way.heal()
     scene.healed()
 
 
+@pytest.mark.parametrize("lease", [LONG_LEASE])
 def test_the_second_peer_is_cut_from_all(scene: Scene) -> None:
     """A withdrawal meanwhile leaves a ghost there; it goes once healed."""
     ways = (scene.us_to_second, scene.peers.to_second, scene.peers.to_first)
@@ -304,6 +205,8 @@ def test_the_second_peer_is_cut_from_all(scene: Scene) -> None:
     scene.run(1)
     scene.replace_one()
     scene.run(2)
+    ghosts = [ours.key(address) for ours in scene.programs for address in scene.gone]
+    assert [Registry(url=scene.peers.second.url).status(*key) for key in ghosts] == ["UP"] * len(ghosts)
     for way in ways:
         way.heal()
     scene.healed()
@@ -344,16 +247,18 @@ def test_the_watch_sees_what_is_gone_from_both(peers: ProxiedPair) -> None:
     ):
         kept, gone = strangers.keys
         watch.expect([kept, gone])
-        time.sleep(2)
+        first = Registry(url=peers.first.url)
+        wait_until(lambda: all(first.status(*key) for key in strangers.keys), "the first peer was not told")
+        a_round(watch)
         watch.check()
         strangers.register(kept)
-        time.sleep(1)
-        assert {key: watch.registered_again(key) for key in strangers.keys} == {kept: 1, gone: 0}
+        wait_until(lambda: watch.registered_again(kept) == 1, "it was not noticed that one registered again")
+        assert watch.registered_again(gone) == 0
         delete(peers.first, gone, replicated=True)
-        time.sleep(1)
+        a_round(watch)
         watch.check()
         delete(peers.second, gone)
-        time.sleep(1)
+        a_round(watch)
         with pytest.raises(AssertionError, match=f"{gone.id} was UP nowhere"):
             watch.check()
         assert watch.lost.keys() == {gone}
@@ -361,8 +266,14 @@ def test_the_watch_sees_what_is_gone_from_both(peers: ProxiedPair) -> None:
         delete(peers.second, kept)
 
 
+def a_round(watch: Watch) -> None:
+    """Waits until all was looked at after this moment."""
+    rounds = watch.rounds
+    wait_until(lambda: watch.rounds >= rounds + 2, "nobody looks any more")
+
+
 def delete(server: EurekaServer, key: Key, *, replicated: bool = False) -> None:
     """Cancels an instance; `replicated`: as if the other peer had told of it, so that it is not told."""
     headers = {"x-netflix-discovery-replication": "true"} if replicated else {}
     with server.session() as session:
-        session.delete(f"{server.url}/apps/{key.app}/{key.id}", headers=headers, timeout=10).raise_for_status()
+        session.delete(f"{server.url}/apps/{key.app}/{key.id}", headers=headers, timeout=30).raise_for_status()

@@ -16,7 +16,7 @@ from eurekube_sync.cluster import ConnectionSettings, KubernetesCluster, connect
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.plan import differences
 from tests.cases.fields import Row, create, differences_from, field_rows, instances_of, look, remove
-from tests.integration.conftest import create_crd, remove_crd
+from tests.integration.conftest import install_crd, remove_syncers
 from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers
 from tests.servers.world import KubernetesWorld, write_kubeconfig
@@ -24,15 +24,15 @@ from tests.servers.world import KubernetesWorld, write_kubeconfig
 pytestmark = pytest.mark.servers
 
 ROWS = field_rows()
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 @pytest.fixture(scope="module")
 def installed(kubernetes_world: KubernetesWorld) -> Iterator[KubernetesWorld]:
     """The cluster with the CRD."""
-    create_crd(kubernetes_world)
+    install_crd(kubernetes_world)
     yield kubernetes_world
-    remove_crd(kubernetes_world)
+    remove_syncers(kubernetes_world)
 
 
 @pytest.fixture(scope="module")

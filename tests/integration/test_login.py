@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from tests.certificates import Authority
 from tests.integration.program import Program
 from tests.servers.eureka import EurekaServer, ServerTls
 from tests.servers.world import KubernetesWorld
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.servers
 
@@ -44,7 +45,7 @@ def eureka(authority: Authority) -> Iterator[EurekaServer]:
     """In place of the open server of the other suites: one with basic authentication, over TLS."""
     certificate, key = authority.issue("localhost")
     tls = ServerTls(certificate=certificate, private_key=key, ca_file=authority.ca_file)
-    with EurekaServer(basic_auth=(USER, PASSWORD), tls=tls) as server:
+    with EurekaServer(basic_auth=(USER, PASSWORD), tls=tls, access_log=True) as server:
         yield server
 
 
@@ -108,13 +109,13 @@ def statuses(eureka: EurekaServer, owner: str) -> list[str | None]:
     return found
 
 
-def wait(reached: Callable[[], bool], *, seconds: float) -> float:
-    """Waits until it is reached; gives how long that took."""
-    started = time.monotonic()
-    while not reached():
-        assert time.monotonic() < started + seconds, f"not reached within {seconds} s"
-        time.sleep(0.1)
-    return time.monotonic() - started
+def lists_since(eureka: EurekaServer, moment: float) -> list[int]:
+    """The statuses with which the program's lists were answered since then, as the server's access log tells."""
+    return [
+        call.status
+        for call in eureka.calls()
+        if call.at >= moment and call.path == "/eureka/apps" and call.agent.startswith("eurekube-sync/")
+    ]
 
 
 def test_the_story_with_a_login_over_tls(
@@ -125,7 +126,7 @@ def test_the_story_with_a_login_over_tls(
     world.request("POST", SYNCERS, SYNCER)
     program.good("-v")
     assert statuses(eureka, program.owner) == ["UP", "UP"]
-    program.run_until(lambda: "in sync, 2 renewed" in program.seen[-1], seconds=20)
+    program.run_until(lambda: "in sync, 2 renewed" in program.seen[-1], seconds=90)
 
     world.set_ready(NAMESPACE, "login-2", False)
     world.wait_for_slices(NAMESPACE, "login", {"10.9.0.1": "Ready", "10.9.0.2": "NotReady"})
@@ -133,12 +134,12 @@ def test_the_story_with_a_login_over_tls(
     assert statuses(eureka, program.owner) == ["UP", "DOWN"]
     world.set_ready(NAMESPACE, "login-2", True)
     world.wait_for_slices(NAMESPACE, "login", {"10.9.0.1": "Ready", "10.9.0.2": "Ready"})
-    program.run_until(lambda: statuses(eureka, program.owner) == ["UP", "UP"], seconds=20)
+    program.run_until(lambda: statuses(eureka, program.owner) == ["UP", "UP"], seconds=90)
 
     world.request("DELETE", f"{SYNCERS}/login")
     program.good()
     assert statuses(eureka, program.owner) == [None, None]
-    program.run_until(lambda: not world.request("GET", SYNCERS)["items"], seconds=60)
+    program.run_until(lambda: not world.request("GET", SYNCERS)["items"], seconds=120)
     assert PASSWORD not in "".join(program.seen)
 
 
@@ -182,16 +183,21 @@ def test_a_password_that_is_rotated_is_taken_by_a_running_daemon(
     """The server comes back empty with another password; two passes after the file has it all is registered again."""
     kubernetes_world.request("POST", SYNCERS, SYNCER)
     logged_in.good()
-    interval = 2
+    interval, started = 2, time.time()
     with running(logged_in, f"--interval={interval}s", "--daemon", "-o", "json", "-v") as daemon:
-        wait(lambda: statuses(eureka, logged_in.owner) == ["UP", "UP"], seconds=10)
+        wait_until(lambda: 200 in lists_since(eureka, started), "the daemon has made no pass")
         try:
             eureka.restart(basic_auth=(USER, NEXT_PASSWORD))
-            time.sleep(interval + 1)
+            restarted = time.time()
+            wait_until(lambda: 401 in lists_since(eureka, restarted), "the daemon was not refused")
             assert statuses(eureka, logged_in.owner) == [None, None]
             password_file.write_text(f"{NEXT_PASSWORD}\n")
-            wait(lambda: statuses(eureka, logged_in.owner) == ["UP", "UP"], seconds=2 * interval + 3)
+            written = time.time()
+            wait_until(
+                lambda: statuses(eureka, logged_in.owner) == ["UP", "UP"], "nothing is registered with the new password"
+            )
             assert daemon.poll() is None
+            assert 200 in lists_since(eureka, written)[:2]
         finally:
             eureka.restart(basic_auth=(USER, PASSWORD))
     said = logged_in.seen[-1]
@@ -209,7 +215,7 @@ def running(program: Program, *options: str) -> Iterator[subprocess.Popen[str]]:
         yield started
     finally:
         started.terminate()
-        out, err = started.communicate(timeout=30)
+        out, err = started.communicate(timeout=60)
         program.seen.append(out + err)
         assert started.returncode == 0, out + err
         assert "Traceback" not in err

@@ -33,7 +33,7 @@ class Caller:
 
     def hosts(self) -> list[str]:
         """What it would call, from the server's list, which is as old as its cache."""
-        answer = requests.get(f"{self.url}/vips/{self.vip}", headers={"Accept": "application/json"}, timeout=10)
+        answer = requests.get(f"{self.url}/vips/{self.vip}", headers={"Accept": "application/json"}, timeout=30)
         instances = [i for app in answer.json()["applications"]["application"] for i in app["instance"]]
         return [instance["hostName"] for instance in instances if instance["status"] == "UP"]
 
@@ -107,7 +107,7 @@ def test_an_app_moves_in_shares(program: Program, registry: Registry, world: Kub
     sees(0.50)
 
     for id_ in centre[:4]:
-        requests.delete(f"{registry.url}/apps/{app}/{id_}", timeout=10)
+        requests.delete(f"{registry.url}/apps/{app}/{id_}", timeout=30)
     before = {host for host in _hosts(registry, app, every) if host.startswith("10.2.")}
     assert f"share 50% of {vip}: 9 of 14" in step({"share": "50%"})
     assert {host for host in caller.hosts() if host.startswith("10.2.")} == before
@@ -116,7 +116,7 @@ def test_an_app_moves_in_shares(program: Program, registry: Registry, world: Kub
     step({"share": "100%"})
     assert len(caller.hosts()) == PODS + 5
     for id_ in centre[4:]:
-        requests.delete(f"{registry.url}/apps/{app}/{id_}", timeout=10)
+        requests.delete(f"{registry.url}/apps/{app}/{id_}", timeout=30)
     step({"share": "100%"})
     sees(1.00)
 
@@ -125,7 +125,7 @@ def test_an_app_moves_in_shares(program: Program, registry: Registry, world: Kub
     step({"share": "10%"})
     sees(0.10)
     for id_ in centre:
-        requests.delete(f"{registry.url}/apps/{app}/{id_}", timeout=10)
+        requests.delete(f"{registry.url}/apps/{app}/{id_}", timeout=30)
 
 
 def _hosts(registry: Registry, app: str, ids: Iterable[str]) -> list[str]:

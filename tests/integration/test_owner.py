@@ -15,35 +15,40 @@ import requests
 
 from eurekube_sync.exit_codes import ExitCode
 from tests.command.program import IDS, Ended, Program, rating
-from tests.command.test_passes import wait_for
 from tests.integration.program import Registry
-from tests.integration.test_peers import wait_until
-from tests.servers.eureka import EurekaServer, eureka_pair
+from tests.servers.eureka import EurekaServer
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.servers
 
 PODS = 20
 LEASE = 6
-SHORT = ("--lease-duration", f"{LEASE}s", "--renewal-interval", "2s", "--registry-cache", "2s")
+OFTEN = ("--renewal-interval", "2s", "--registry-cache", "2s")
+SHORT = ("--lease-duration", f"{LEASE}s", *OFTEN)
 WATCH = ("--observe", "3s")
 THEIRS = tuple(f"rating-{number}:rating:8080" for number in (1, 2))
-
-
-@pytest.fixture(scope="module")
-def eureka() -> Iterator[EurekaServer]:
-    """A fast server of its own."""
-    with EurekaServer() as server:
-        yield server
 
 
 @pytest.fixture
 def registry(eureka: EurekaServer) -> Iterator[Registry]:
     """What stands in it; empty before and after."""
-    yield Registry(url=eureka.url)
-    for app in applications(eureka.url):
-        for instance in app["instance"]:
-            requests.delete(f"{eureka.url}/apps/{app['name']}/{instance['instanceId']}", timeout=10)
-    wait_for(lambda: not applications(eureka.url))
+    found = Registry(url=eureka.url)
+    empty(found)
+    yield found
+    empty(found)
+
+
+def empty(registry: Registry) -> None:
+    """Cancels all that is listed, until the list is empty."""
+
+    def is_empty() -> bool:
+        apps = applications(registry.url)
+        for app in apps:
+            for instance in app["instance"]:
+                requests.delete(f"{registry.url}/apps/{app['name']}/{instance['instanceId']}", timeout=30)
+        return not apps
+
+    registry.wait_for_list(is_empty, lambda: f"still listed: {applications(registry.url)}")
 
 
 @pytest.fixture
@@ -56,7 +61,7 @@ def program(eureka: EurekaServer, registry: Registry, tmp_path: Path) -> Iterato
 
 def applications(url: str) -> list[dict[str, Any]]:
     """The list of all, as old as the server's cache."""
-    answer = requests.get(f"{url}/apps", headers={"Accept": "application/json"}, timeout=10)
+    answer = requests.get(f"{url}/apps", headers={"Accept": "application/json"}, timeout=30)
     found: list[dict[str, Any]] = answer.json()["applications"]["application"]
     return found
 
@@ -84,8 +89,8 @@ def register_themselves(registry: Registry) -> None:
             "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
             "metadata": {"management.port": "9090", "zone": "eu-1"},
         }
-        requests.post(f"{registry.url}/apps/RATING", json={"instance": body}, timeout=10).raise_for_status()
-    wait_for(lambda: [len(app["instance"]) for app in applications(registry.url)] == [2])
+        requests.post(f"{registry.url}/apps/RATING", json={"instance": body}, timeout=30).raise_for_status()
+    registry.list_follows("RATING", THEIRS)
 
 
 @contextmanager
@@ -94,8 +99,8 @@ def renewed(registry: Registry, id_: str) -> Iterator[None]:
     over = threading.Event()
 
     def renew() -> None:
-        while not over.wait(1):
-            requests.put(f"{registry.url}/apps/RATING/{id_}", timeout=10)
+        while not over.wait(0.3):
+            requests.put(f"{registry.url}/apps/RATING/{id_}", timeout=30)
 
     thread = threading.Thread(target=renew)
     thread.start()
@@ -117,6 +122,8 @@ class Reader:
         self._over = threading.Event()
         self._threads = [threading.Thread(target=self._read_lists), threading.Thread(target=self._read_each)]
         self.looks = 0
+        self.owners: dict[str, set[str]] = {}
+        """Whose instances each list showed last."""
         self.missing: list[set[str]] = []
 
     def _read_each(self) -> None:
@@ -129,9 +136,10 @@ class Reader:
     def _read_lists(self) -> None:
         while not self._over.is_set():
             for path in ("/apps", "/vips/rating"):
-                answer = requests.get(f"{self._url}{path}", headers={"Accept": "application/json"}, timeout=10)
+                answer = requests.get(f"{self._url}{path}", headers={"Accept": "application/json"}, timeout=30)
                 apps = answer.json()["applications"]["application"]
                 found = {one["ipAddr"] for app in apps for one in app["instance"] if one["status"] == "UP"}
+                self.owners[path] = {one["instanceId"].partition(":")[0] for app in apps for one in app["instance"]}
                 self.looks += 1
                 if not self._addresses <= found:
                     self.missing.append(self._addresses - found)
@@ -166,7 +174,7 @@ def test_a_living_stranger_is_refused_and_a_dead_one_adopted(program: Program, r
     assert {name: after[name] for name in same} == {name: before[name] for name in same}
     assert before["metadata"].items() <= after["metadata"].items()
     assert [after["leaseInfo"][name] for name in ("renewalIntervalInSecs", "durationInSecs")] == [1, 600]
-    time.sleep(2)
+    registry.list_follows("RATING", (*IDS, *THEIRS))
     ended = program.run()
     assert (ended.code, ended.eureka["DELETE"]) == (ExitCode.OK, 0), ended.out + ended.err
     assert registry.status("RATING", THEIRS[0]) == "UP"
@@ -176,10 +184,10 @@ def test_an_instance_out_of_service_stays_so_when_it_is_adopted(program: Program
     """A person's override goes along to the new id, and outlives the next `run`."""
     register_themselves(registry)
     url = f"{registry.url}/apps/RATING/{THEIRS[0]}/status"
-    requests.put(url, params={"value": "OUT_OF_SERVICE"}, timeout=10).raise_for_status()
+    requests.put(url, params={"value": "OUT_OF_SERVICE"}, timeout=30).raise_for_status()
     ended = owner(program, "adopt", "--app", "RATING", *WATCH)
     assert ended.code == ExitCode.OK, ended.out + ended.err
-    time.sleep(2)
+    registry.list_follows("RATING", (*IDS, *THEIRS))
     assert program.run().code == ExitCode.OK
     seen = registry.instance("RATING", IDS[0])
     assert seen is not None
@@ -195,10 +203,13 @@ def test_a_rename_under_a_reader_leaves_no_instance_out(
         assert program.run().code == ExitCode.OK
         addresses = {f"10.0.0.{number}" for number in range(1, PODS + 1)}
         url = eureka.url
-        wait_for(lambda: sum(len(app["instance"]) for app in applications(url)) == PODS)
+        registry.list_follows("RATING", [f"demo:rating:rating:{address}:8080" for address in addresses])
         with Reader(registry, addresses) as reader:
             ended = owner(program, "rename", "demo", "next", *WATCH, "-o", "json")
-            time.sleep(2.5)  # the caches turn
+            wait_until(
+                lambda: list(reader.owners.values()) == [{"next"}, {"next"}],
+                lambda: f"the lists show instances of {reader.owners}",
+            )
         assert ended.code == ExitCode.OK, ended.out + ended.err
         assert json.loads(ended.out)["summary"] == f"{PODS} renamed"
         assert reader.looks > 20
@@ -211,10 +222,13 @@ def test_a_rename_under_a_reader_leaves_no_instance_out(
 
 def test_a_rename_is_refused_while_a_daemon_renews(program: Program, registry: Registry) -> None:
     """Its renewals are seen; when it has ended they are not."""
-    daemon = program.start("run", "--daemon", "--interval", "1s", *SHORT)
+    daemon = program.start("run", "--daemon", "--interval", "1s", *OFTEN)
     try:
-        wait_for(lambda: [registry.status("RATING", id_) for id_ in IDS] == ["UP", "UP"])
-        time.sleep(2)
+        wait_until(
+            lambda: [registry.status("RATING", id_) for id_ in IDS] == ["UP", "UP"],
+            "the daemon has not registered both",
+        )
+        registry.list_follows("RATING", IDS)
         refused = owner(program, "rename", "demo", "next", "--observe", "6s")
         assert refused.code == ExitCode.STILL_RENEWED, refused.out + refused.err
         assert "stop `run` and `keepalive` of owner demo first" in refused.sentence
@@ -230,7 +244,7 @@ def test_a_purge_takes_ours_and_leaves_the_stranger(program: Program, registry: 
     """By uncached reads, at once."""
     registry.register("BILLING", "dc-17:billing:8080", "192.0.2.17")
     assert program.run().code == ExitCode.OK
-    time.sleep(2)
+    registry.list_follows("RATING", IDS)
     ended = owner(program, "purge", "--yes")
     assert (ended.code, ended.eureka["DELETE"]) == (ExitCode.OK, 0), "the calls go to the real server"
     assert ended.out.splitlines()[-1] == "2 cancelled"
@@ -241,23 +255,31 @@ def test_a_purge_takes_ours_and_leaves_the_stranger(program: Program, registry: 
 def test_released_instances_live_for_twice_their_lease(program: Program, registry: Registry) -> None:
     """UP for as long as the report says, kept up for as long as was asked, and then gone."""
     assert program.run(*SHORT).code == ExitCode.OK
-    time.sleep(2)
+    registry.list_follows("RATING", IDS)
+    begun = time.time()
     ended = owner(program, "release", "--lapse")
-    begun = time.monotonic()
     assert ended.code == ExitCode.OK, ended.out + ended.err
     assert f"they lapse in {2 * LEASE} s" in ended.out
-    while time.monotonic() < begun + 2 * LEASE - 2:
-        assert [registry.status("RATING", id_) for id_ in IDS] == ["UP", "UP"]
-        time.sleep(1)
-    wait_for(lambda: [registry.status("RATING", id_) for id_ in IDS] == [None, None], seconds=LEASE + 5)
+    found = [registry.instance("RATING", id_) for id_ in IDS]
+    # The server tells of a renewed lease its renewal plus a duration (`Lease.renew`), and lets it live for another.
+    last = min(one["leaseInfo"]["lastRenewalTimestamp"] / 1000 - LEASE for one in found if one)
+    assert last >= begun, "it renews what it releases"
+    while True:
+        seen = [registry.status("RATING", id_) for id_ in IDS]
+        if time.time() >= last + 2 * LEASE:
+            break
+        assert seen == ["UP", "UP"]
+    wait_until(
+        lambda: [registry.status("RATING", id_) for id_ in IDS] == [None, None], "they outlive what the report says"
+    )
 
 
 def test_run_takes_nothing_released_back(program: Program, registry: Registry) -> None:
     """It reports a conflict, and neither renews nor cancels; a deleted syncer does not wait for them."""
     assert program.run().code == ExitCode.OK
-    time.sleep(2)
+    registry.list_follows("RATING", IDS)
     assert owner(program, "release", "--lapse").code == ExitCode.OK
-    time.sleep(2)
+    registry.list_follows("RATING", IDS)
     stood = [registry.instance("RATING", id_) for id_ in IDS]
     ended = program.run()
     assert ended.code == ExitCode.OK, ended.out + ended.err
@@ -268,11 +290,10 @@ def test_run_takes_nothing_released_back(program: Program, registry: Registry) -
 # --- Two peers --------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def pair() -> Iterator[tuple[EurekaServer, EurekaServer]]:
-    """They replicate to each other; every test leaves both running and empty."""
-    with eureka_pair() as found:
-        yield found
+@pytest.fixture
+def pair(eureka_peers: tuple[EurekaServer, EurekaServer]) -> tuple[EurekaServer, EurekaServer]:
+    """They replicate to each other; every test leaves both running, and without these instances."""
+    return eureka_peers
 
 
 @pytest.fixture
@@ -285,18 +306,20 @@ def peered(pair: tuple[EurekaServer, EurekaServer], tmp_path: Path) -> Iterator[
         yield found
 
 
-def on_both(pair: tuple[EurekaServer, EurekaServer], expected: dict[str, str], *, seconds: float = 30) -> None:
+def on_both(pair: tuple[EurekaServer, EurekaServer], expected: dict[str, str]) -> None:
     """Waits until each list shows exactly these of the app."""
+    for server in pair:
+        list_shows(server, expected)
 
-    def listed(server: EurekaServer) -> dict[str, str]:
+
+def list_shows(server: EurekaServer, expected: dict[str, str]) -> None:
+    """Waits until the list of one shows exactly these of the app."""
+
+    def listed() -> dict[str, str]:
         apps = [app for app in applications(server.url) if app["name"] == "RATING"]
         return {one["instanceId"]: one["status"] for app in apps for one in app["instance"]}
 
-    wait_until(
-        lambda: [listed(server) for server in pair] == [expected, expected],
-        lambda: str([listed(server) for server in pair]),
-        seconds=seconds,
-    )
+    Registry(url=server.url).wait_for_list(lambda: listed() == expected, lambda: f"{server.url} lists {listed()}")
 
 
 def test_a_purge_takes_all_from_both_peers(peered: Program, pair: tuple[EurekaServer, EurekaServer]) -> None:
@@ -308,8 +331,8 @@ def test_a_purge_takes_all_from_both_peers(peered: Program, pair: tuple[EurekaSe
     body = {"instanceId": stray, **{name: there[name] for name in known}}
     unreplicated = {"x-netflix-discovery-replication": "true"}
     url = f"{pair[1].url}/apps/RATING"
-    requests.post(url, json={"instance": body}, headers=unreplicated, timeout=10).raise_for_status()
-    wait_for(lambda: stray in str(applications(pair[1].url)))
+    requests.post(url, json={"instance": body}, headers=unreplicated, timeout=30).raise_for_status()
+    Registry(url=pair[1].url).list_follows("RATING", (*IDS, stray))
     ended = owner(peered, "purge", "--yes")
     assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "3 cancelled"), ended.out + ended.err
     for server in pair:
@@ -325,7 +348,8 @@ def test_a_rename_and_an_adoption_reach_both_peers(peered: Program, pair: tuple[
     on_both(pair, dict.fromkeys(renamed, "UP"))
     ended = peered.command("owner", "release", "--lapse", EUREKUBE_SYNC_OWNER="next")
     assert ended.code == ExitCode.OK, ended.out + ended.err
-    time.sleep(2)
+    for server in pair:
+        Registry(url=server.url).list_follows("RATING", renamed)
     ended = owner(peered, "adopt", "--app", "RATING", *WATCH)
     assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "2 adopted"), ended.out + ended.err
     on_both(pair, dict.fromkeys(IDS, "UP"))

@@ -1,79 +1,103 @@
-"""The soaks of `tests/soak`, as short as they still mean something."""
+"""The soaks of `tests/soak`, as short as they still mean something, side by side: they mostly wait."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from tests.integration.conftest import install_crd, remove_syncers
 from tests.integration.test_login import PASSWORD, USER
 from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers
 from tests.servers.world import KubernetesWorld
 from tests.soak.daemon import Daemon
-from tests.soak.scenarios import cronjob, outage, show, soak
+from tests.soak.scenarios import Figures, cronjob, outage, show, soak
 from tests.soak.servers import server_tls
 from tests.soak.shops import Shops
 
-pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("crd")]
+pytestmark = pytest.mark.servers
+
+Soaks = dict[str, Future[Figures]]
 
 
-def test_a_daemon_beside_strangers_with_a_login_over_tls(
-    kubernetes_servers: KubernetesServers,
-    kubernetes_world: KubernetesWorld,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """On stock timings: registered once, renewed every 30 s, and strangers that fall silent are evicted.
+@pytest.fixture(scope="module")
+def soaks(kubernetes_servers: KubernetesServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Soaks]:
+    """All of them, begun at the same time, each with a Eureka, a namespace and a daemon of its own."""
+    servers = kubernetes_servers
 
-    30 of each: Spring Security checks the password of every call against a bcrypt hash, which takes it a tenth of a
-    second of processor: a pass takes seconds.
-    """
+    def world() -> KubernetesWorld:
+        return KubernetesWorld(servers.url, token=servers.admin_token, ca_file=servers.ca_file)
+
+    def begin(pool: ThreadPoolExecutor, of: Callable[..., Figures]) -> Future[Figures]:
+        return pool.submit(of, servers, world(), tmp_path_factory.mktemp("soak"))
+
+    install_crd(world())
+    with ThreadPoolExecutor(3) as pool:
+        yield {of.__name__: begin(pool, of) for of in (beside_strangers, killed, each_minute)}
+    remove_syncers(world())
+
+
+def beside_strangers(servers: KubernetesServers, world: KubernetesWorld, folder: Path) -> Figures:
+    """30 of each: Spring Security checks the password of every call against a bcrypt hash, which takes it a tenth of a
+    second of processor: a pass takes seconds. So few calls at a time, each with time enough: one that is given up is
+    sent again, and would be seen as a second registration."""
     with (
         EurekaServer(
-            stock_timings=True, access_log=True, basic_auth=(USER, PASSWORD), tls=server_tls(tmp_path)
+            stock_timings=True, access_log=True, basic_auth=(USER, PASSWORD), tls=server_tls(folder)
         ) as server,
-        Shops(kubernetes_world, "short-soak", count=30) as shops,
+        Shops(world, "short-soak", count=30) as shops,
     ):
-        daemon = Daemon(kubernetes_servers, server, tmp_path, owner="short-soak", batch="off")
+        daemon = Daemon(servers, server, folder, owner="short-soak", batch="off")
         keys = shops.keys("short-soak")
-        figures = soak(server, daemon, keys, minutes=3, strangers=30, stranger_lease=30, falling_silent=3, leeway=15)
-        show(capsys, "A daemon beside strangers, with a login over TLS", figures)
-
-
-def test_the_operator_is_killed_for_one_and_a_half_leases(
-    kubernetes_servers: KubernetesServers,
-    kubernetes_world: KubernetesWorld,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """On a server that evicts every second: leases of 12 s outlive 18 s without us, and nothing is registered again."""
-    with (
-        EurekaServer(access_log=True) as server,
-        Shops(kubernetes_world, "short-kill", count=50) as shops,
-    ):
-        daemon = Daemon(kubernetes_servers, server, tmp_path, owner="short-kill")
-        figures = outage(
+        return soak(
             server,
             daemon,
-            shops.keys("short-kill"),
-            lease=12,
-            seconds=18,
-            options=("--interval=1s", "--renewal-interval=2s", "--lease-duration=12s", "--registry-cache=3s"),
+            keys,
+            minutes=3,
+            strangers=30,
+            stranger_lease=30,
+            falling_silent=3,
+            leeway=15,
+            options=("--concurrency=4", "--call-timeout=30s"),
         )
-        show(capsys, "The operator is killed", figures)
 
 
-def test_a_cronjob_each_minute(
-    kubernetes_servers: KubernetesServers,
-    kubernetes_world: KubernetesWorld,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Two processes with two passes each, a minute apart: the first registers, the second renews alone."""
+def killed(servers: KubernetesServers, world: KubernetesWorld, folder: Path) -> Figures:
+    """On a server that evicts every second."""
+    with EurekaServer(access_log=True) as server, Shops(world, "short-kill", count=50) as shops:
+        return outage(
+            server,
+            Daemon(servers, server, folder, owner="short-kill"),
+            shops.keys("short-kill"),
+            lease=60,
+            seconds=90,
+            options=("--interval=1s", "--renewal-interval=2s", "--lease-duration=60s", "--registry-cache=3s"),
+        )
+
+
+def each_minute(servers: KubernetesServers, world: KubernetesWorld, folder: Path) -> Figures:
+    """On stock timings."""
     with (
         EurekaServer(stock_timings=True, access_log=True) as server,
-        Shops(kubernetes_world, "short-cron", count=100) as shops,
+        Shops(world, "short-cron", count=100) as shops,
     ):
-        daemon = Daemon(kubernetes_servers, server, tmp_path, owner="short-cron")
-        show(capsys, "A CronJob each minute", cronjob(server, daemon, shops.keys("short-cron"), runs=2))
+        daemon = Daemon(servers, server, folder, owner="short-cron")
+        return cronjob(server, daemon, shops.keys("short-cron"), runs=2)
+
+
+def test_a_daemon_beside_strangers_with_a_login_over_tls(soaks: Soaks, capsys: pytest.CaptureFixture[str]) -> None:
+    """On stock timings: registered once, renewed every 30 s, and strangers that fall silent are evicted."""
+    show(capsys, "A daemon beside strangers, with a login over TLS", soaks["beside_strangers"].result())
+
+
+def test_the_operator_is_killed_for_one_and_a_half_leases(soaks: Soaks, capsys: pytest.CaptureFixture[str]) -> None:
+    """Leases of 60 s outlive 90 s without us, and nothing is registered again."""
+    show(capsys, "The operator is killed", soaks["killed"].result())
+
+
+def test_a_cronjob_each_minute(soaks: Soaks, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two processes with two passes each, a minute apart: the first registers, the second renews alone."""
+    show(capsys, "A CronJob each minute", soaks["each_minute"].result())

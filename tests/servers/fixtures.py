@@ -1,14 +1,14 @@
 """The servers as pytest fixtures, one each for a whole test session; a plugin for a conftest to name.
 
 A server that cannot be had fails the tests that ask for it; they are never skipped. Tests share these servers, so each
-makes its own namespaces and app names. A test that restarts a server or wants other options starts its own.
+makes its own namespaces and app names. A test that wants other options starts its own.
 """
 
 from collections.abc import Iterator
 
 import pytest
 
-from .eureka import EurekaServer
+from .eureka import EurekaServer, eureka_pair
 from .kube import KubernetesServers
 from .toxiproxy import Toxiproxy
 from .world import KubernetesWorld
@@ -41,6 +41,14 @@ def eureka_stock() -> Iterator[EurekaServer]:
     """A real Eureka server with its own timings: 30 s cache, 60 s eviction, self-preservation."""
     with EurekaServer(stock_timings=True) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def eureka_peers() -> Iterator[tuple[EurekaServer, EurekaServer]]:
+    """Two real Eureka servers that replicate to each other, as fast as `eureka_fast`. A test that stops one starts it
+    again."""
+    with eureka_pair() as pair:
+        yield pair
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ EndpointState = Literal["Ready", "NotReady", "Terminating"]
 """Terminating: it has a deletion timestamp, whether it still serves or not."""
 
 _POLL_SECONDS = 0.05
-_TIMEOUT_SECONDS = 10.0
+_TIMEOUT_SECONDS = 30.0
 _MERGE_PATCH = "application/merge-patch+json"
 _STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
@@ -142,13 +142,37 @@ class KubernetesWorld:
         }
 
     def wait_for_slices(
-        self, namespace: str, service: str, expected: Mapping[str, EndpointState], *, timeout_seconds: float = 15.0
+        self, namespace: str, service: str, expected: Mapping[str, EndpointState], *, timeout_seconds: float = 60.0
     ) -> None:
         """Wait until the slices of a Service have exactly these addresses and states. Raises AssertionError."""
         deadline = time.monotonic() + timeout_seconds
         while (found := self.endpoint_states(namespace, service)) != expected:
             if time.monotonic() > deadline:
                 raise AssertionError(f"slices of {namespace}/{service}: {found}, expected {dict(expected)}")
+            time.sleep(_POLL_SECONDS)
+
+    def wait_for_right(
+        self,
+        user: str,
+        verb: str,
+        resource: str,
+        *,
+        group: str = "",
+        namespace: str | None = None,
+        granted: bool = True,
+        timeout_seconds: float = 60.0,
+    ) -> None:
+        """Wait until the API server knows that a user has a right, or no longer has it: what is written to roles takes
+        effect a moment later. Raises AssertionError."""
+        asked = {"verb": verb, "group": group, "resource": resource} | ({"namespace": namespace} if namespace else {})
+        review = {"spec": {"user": user, "resourceAttributes": asked}}
+        deadline = time.monotonic() + timeout_seconds
+        while (
+            self.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
+            is not granted
+        ):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{user} {'may not yet' if granted else 'still may'} {verb} {resource}")
             time.sleep(_POLL_SECONDS)
 
     def create_service_account(self, namespace: str, name: str) -> Json:

@@ -12,7 +12,7 @@ import requests
 from tests.servers.eureka import EurekaServer
 from tests.soak.watch import Key
 
-_CALL_SECONDS = 10.0
+_CALL_SECONDS = 30.0
 _PER_APP = 20
 
 

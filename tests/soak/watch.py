@@ -12,7 +12,7 @@ import requests
 
 from tests.servers.eureka import EurekaServer
 
-_READ_SECONDS = 10.0
+_READ_SECONDS = 30.0
 
 
 class Key(NamedTuple):

@@ -1,0 +1,215 @@
+"""Two real peers, all ways to and between them, and programs that live on from pass to pass: the scene of the cuts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.options.calls import Calls
+from eurekube_sync.cli.options.eureka import EurekaAccess
+from eurekube_sync.cli.options.kubernetes import KubernetesAccess
+from eurekube_sync.clock import SystemClock
+from eurekube_sync.exit_codes import ExitCode, of_report
+from eurekube_sync.model import LeaseTimes
+from eurekube_sync.reconcile import PassSettings, World, reconcile
+from eurekube_sync.scope import Scope
+from tests.integration.hand_made import make_syncer
+from tests.integration.program import Registry
+from tests.integration.test_safety import NAMESPACE, set_endpoints
+from tests.servers.eureka import EurekaServer, ProxiedPair
+from tests.servers.toxiproxy import Proxy
+from tests.servers.world import KubernetesWorld
+from tests.soak.strangers import Strangers
+from tests.soak.watch import Key, Watch
+from tests.waiting import wait_until
+
+RENEWAL = 2
+ADDRESSES = [f"10.40.0.{number}" for number in range(1, 31)]
+NEW = "10.40.1.1"
+CALL_SECONDS = 2
+_HEALED_SECONDS = 60
+_REPLICATED_SECONDS = 10
+"""Until the last words between the peers have come; the shortest lease is not over then."""
+
+
+@dataclass(kw_only=True)
+class Ours:
+    """One program, under an owner name of its own: it serves the syncer of its class."""
+
+    batch: str
+    """`--eureka-batch`. Not `auto`: it would see that the peers call each other elsewhere than we call them."""
+    owner: str
+    lease: int
+    """Seconds; twice that after a renewal."""
+    world: World
+    """It lists both peers in every pass."""
+
+    @property
+    def syncer_class(self) -> str:
+        """It has one for itself."""
+        return f"batch-{self.batch}"
+
+    def run(self) -> None:
+        """A good pass."""
+        settings = PassSettings(
+            owner=self.owner,
+            scope=Scope(syncer_class=self.syncer_class),
+            lease=LeaseTimes(RENEWAL, self.lease),
+            registry_cache=3,
+        )
+        report = reconcile(self.world, settings)
+        assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.OK, report
+
+    def key(self, address: str) -> Key:
+        """What its instance at an address is called."""
+        return Key("SHOP", f"{self.owner}:{NAMESPACE}:shop:{address}:8080")
+
+
+@dataclass(kw_only=True)
+class Scene:
+    """Both peers, and what everybody does there."""
+
+    peers: ProxiedPair
+    us_to_first: Proxy
+    us_to_second: Proxy
+    programs: list[Ours]
+    cluster: KubernetesWorld
+    watch: Watch
+    strangers: Strangers
+    desired: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    """Addresses that were desired once."""
+    before: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    """The strangers as they stood at the second peer."""
+
+    def begin(self) -> None:
+        """All of ours stand on both peers, the strangers too."""
+        self.desired = list(ADDRESSES)
+        set_endpoints(self.cluster, self.desired)
+        for ours in self.programs:
+            name = f"shop-{ours.batch}"
+            make_syncer(self.cluster, NAMESPACE, name, "shop", syncerClass=ours.syncer_class)
+
+        def all_stand() -> bool:
+            self.run()
+            return not self.differences()
+
+        wait_until(all_stand, lambda: f"not on both peers: {self.differences()}")
+        self.before = {key: instance_on(self.peers.second, key) for key in self.strangers.keys}
+
+    def replace_one(self) -> None:
+        """A withdrawal and a registration, at the next pass."""
+        address, *others = self.desired
+        self.gone.append(address)
+        self.desired = [NEW, *others]
+        self.watch.forget([ours.key(address) for ours in self.programs])
+        set_endpoints(self.cluster, self.desired)
+
+    def run(self, passes: int = 1) -> None:
+        """So many passes of all programs at the same time, each a good one, a second after the one before; what is
+        desired then is watched."""
+        for _ in range(passes):
+            time.sleep(1)
+            with ThreadPoolExecutor(len(self.programs)) as pool:
+                for running in [pool.submit(ours.run) for ours in self.programs]:
+                    running.result()
+            self.watch.expect(self.keys())
+
+    def run_for(self, seconds: float) -> None:
+        """Passes until so long is over."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.run()
+
+    def healed(self) -> None:
+        """Two passes after healing both hold exactly ours, nothing was lost meanwhile and no stranger has changed.
+
+        A pass in which a peer of a busy machine answers late does not count: the peer is left alone for a while.
+        """
+        quick = 0
+        deadline = time.monotonic() + _HEALED_SECONDS
+        while quick < 2 and time.monotonic() < deadline:
+            begun = time.monotonic()
+            self.run()
+            quick = quick + 1 if time.monotonic() - begun < 1 + CALL_SECONDS / 2 else 0
+        wait_until(
+            lambda: not self.differences(),
+            lambda: f"two passes after healing: {self.differences()}",
+            seconds=_REPLICATED_SECONDS,
+        )
+        self.watch.check()
+        assert not self.strangers.refused, self.strangers.refused[:3]
+        first = Registry(url=self.peers.first.url)
+        wait_until(lambda: all(first.status(*key) for key in self.before), "the strangers did not come back")
+        for key, before in self.before.items():
+            assert unrenewed(instance_on(self.peers.second, key)) == unrenewed(before)
+            assert unmoved(instance_on(self.peers.first, key)) == unmoved(before)
+
+    def differences(self) -> list[str]:
+        """What the peers hold of ours otherwise than they should, by uncached reads."""
+        wanted = {ours.key(address): "UP" for ours in self.programs for address in self.desired}
+        unwanted = {ours.key(address): None for ours in self.programs for address in self.gone}
+        return [
+            f"{key.id} is {found} on {server.url}"
+            for server in self.servers
+            for key, status in (wanted | unwanted).items()
+            if (found := Registry(url=server.url).status(*key)) != status
+        ]
+
+    def stand_on(self, server: EurekaServer, ours: Ours) -> int:
+        """How many of a program's are UP on one peer."""
+        registry = Registry(url=server.url)
+        return sum(registry.status(*ours.key(address)) == "UP" for address in self.desired)
+
+    def keys(self) -> list[Key]:
+        """What is desired."""
+        return [ours.key(address) for ours in self.programs for address in self.desired]
+
+    @property
+    def servers(self) -> tuple[EurekaServer, EurekaServer]:
+        """First and second."""
+        return self.peers.first, self.peers.second
+
+
+@contextmanager
+def program(urls: list[str], kubeconfig: Path, batch: str, lease: int) -> Iterator[World]:
+    """One process's worth of the program, with every renewal in time for short leases."""
+    connection = Connection(
+        eureka=EurekaAccess(eureka_url=",".join(urls)),
+        kubernetes=KubernetesAccess(kubeconfig=str(kubeconfig)),
+        calls=Calls(call_timeout=CALL_SECONDS),
+        registry_cache=3,
+        renewal_interval=RENEWAL,
+        renewal_slack=0.5,
+        lease_duration=lease,
+        sweep_interval=1,
+        eureka_batch=batch,
+    )
+    with connect(connection, SystemClock()) as world:
+        yield world
+
+
+def instance_on(server: EurekaServer, key: Key) -> dict[str, Any]:
+    """An instance by an uncached read."""
+    found = Registry(url=server.url).instance(key.app, key.id)
+    assert found is not None, f"{key.id} is not on {server.url}"
+    return found
+
+
+def unrenewed(instance: dict[str, Any]) -> dict[str, Any]:
+    """An instance without what its own renewals change."""
+    lease = {name: value for name, value in instance["leaseInfo"].items() if name != "lastRenewalTimestamp"}
+    return {**instance, "leaseInfo": lease}
+
+
+def unmoved(instance: dict[str, Any]) -> dict[str, Any]:
+    """An instance without what a peer adds when it is told of it: when it came, and by which action."""
+    lease = {name: instance["leaseInfo"][name] for name in ("renewalIntervalInSecs", "durationInSecs")}
+    moved = {"leaseInfo", "lastUpdatedTimestamp", "actionType"}
+    return {name: value for name, value in instance.items() if name not in moved} | lease
