@@ -14,7 +14,7 @@ from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers
 from tests.servers.world import KubernetesWorld
 from tests.soak.daemon import Daemon
-from tests.soak.scenarios import Figures, cronjob, outage, show, soak
+from tests.soak.scenarios import EVICTION_SECONDS, Figures, cronjob, outage, show, soak
 from tests.soak.servers import server_tls
 from tests.soak.shops import Shops
 
@@ -61,6 +61,7 @@ def beside_strangers(servers: KubernetesServers, world: KubernetesWorld, folder:
             stranger_lease=30,
             falling_silent=3,
             leeway=15,
+            patience=2 * EVICTION_SECONDS,
             options=("--concurrency=4", "--call-timeout=30s"),
         )
 

@@ -64,11 +64,13 @@ def soak(
     falling_silent: int,
     leeway: float = 5,
     options: Sequence[str] = (),
+    patience: float = 0,
 ) -> Figures:
     """A daemon beside strangers, of which some fall silent: ours are registered once, renewed in time, never gone, and
     the silent ones are evicted while we run.
 
-    `leeway`: by how many seconds a renewal may come earlier or later than 30 s after the one before.
+    `leeway`: by how many seconds a renewal may come earlier or later than 30 s after the one before. `patience`: so
+    many seconds more may pass without an eviction, where a busy machine lets a minute have too few renewals.
     """
     begun = time.time()
     latest = 2 * stranger_lease + EVICTION_SECONDS + LIST_SECONDS + _LATE_SECONDS
@@ -85,7 +87,8 @@ def soak(
             settled = time.time()
             silent: list[Key] = []
             gone: dict[Key, float] = {}
-            while (now := time.time()) < settled + minutes * 60:
+            end = settled + minutes * 60
+            while (now := time.time()) < end or (now < end + patience and not gone.keys() >= {*silent}):
                 assert daemon.running, daemon.said()
                 if not silent and now >= settled + silent_after:
                     silent = others.stop_renewing(falling_silent)
@@ -102,7 +105,7 @@ def soak(
     took = [gone.get(key, float("inf")) - others.renewed[key] for key in silent]
     assert took, "nobody fell silent"
     assert 2 * stranger_lease <= min(took), "evicted too early"
-    assert max(took) <= latest, f"not evicted within {latest} s: {took}"
+    assert max(took) <= latest + patience, f"not evicted within {latest + patience:g} s: {took}"
     calls = ours(server, since=begun)
     registered_once(watch, keys, calls)
     return {
