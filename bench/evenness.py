@@ -34,8 +34,8 @@ from eurekube_sync.eureka.everywhere import SIZE
 from eurekube_sync.keepalive import KeepaliveSettings, RegistryWorld, keepalive
 from eurekube_sync.loop import Schedule, run_passes
 from eurekube_sync.model import InstanceKey
+from eurekube_sync.one_pass import PassReport
 from eurekube_sync.ports import Dated, Registry
-from eurekube_sync.reconcile import PassReport
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.workers import ThreadWorkers
 

@@ -22,7 +22,8 @@ from eurekube_sync.demo import story
 from eurekube_sync.demo.manifests import LABELS, NAMESPACE, SYNCER
 from eurekube_sync.embedded.playground import Playground
 from eurekube_sync.manifests import load_crd
-from eurekube_sync.reconcile import PassSettings, World, reconcile
+from eurekube_sync.one_pass import PassSettings, World
+from eurekube_sync.reconcile import reconcile
 from eurekube_sync.report.table import pass_table
 
 PICTURE = Path(__file__).parent / "terminal.svg"

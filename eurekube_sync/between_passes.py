@@ -20,8 +20,8 @@ from eurekube_sync.apply import Applier
 from eurekube_sync.deadline import Deadline, Streak
 from eurekube_sync.keepalive import RegistryWorld
 from eurekube_sync.model import Cause, InstanceKey
+from eurekube_sync.one_pass import World
 from eurekube_sync.outcome import Result
-from eurekube_sync.reconcile import World
 
 MANY = 250
 """Leases; fewer are one short burst, and are renewed by the pass alone, whose report then tells of each."""

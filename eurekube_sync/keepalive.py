@@ -17,11 +17,11 @@ from eurekube_sync.deadline import Deadline, TimeLimit
 from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.model import Complete, Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef, Unknown
 from eurekube_sync.observed import Observed, held_by_owner, is_ours, observe
+from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.ownership import CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.plan import Blocked, Obstacle, Plan, plan_renewals, sorted_plan
 from eurekube_sync.ports import Clock, Registry, Workers
-from eurekube_sync.reconcile import PassReport
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.scope import Scope
 from eurekube_sync.snapshot import Snapshot, check

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.model import InstanceKey
+from eurekube_sync.one_pass import PassReport
 from eurekube_sync.ports import Clock
-from eurekube_sync.reconcile import PassReport
 
 log = logging.getLogger(__name__)
 

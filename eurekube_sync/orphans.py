@@ -25,9 +25,10 @@ from eurekube_sync.model import (
     SyncerRef,
     Unknown,
 )
+from eurekube_sync.one_pass import PassReport, PassSettings, World
 from eurekube_sync.ownership import CLUSTER, SYNCER, Ownership, syncer_of
 from eurekube_sync.ports import Registry
-from eurekube_sync.reconcile import PassReport, PassSettings, World, reconcile
+from eurekube_sync.reconcile import reconcile
 from eurekube_sync.wording import counted
 
 

@@ -18,9 +18,9 @@ from eurekube_sync.desired import Desired
 from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.model import Complete, Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Outcomes, Result
 from eurekube_sync.ownership import CLASS, CLUSTER, KEYS, OWNER, POD, SYNCER, Ownership, our_keys, syncer_of
-from eurekube_sync.reconcile import PassReport
 from eurekube_sync.scope import Scope
 
 KIND = "eurekube-sync/snapshot"

@@ -13,9 +13,9 @@ from eurekube_sync.cli.options.eureka import EurekaAccess, with_access
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.keepalive import RegistryWorld
+from eurekube_sync.one_pass import World
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ports import Clock, Random, Registry
-from eurekube_sync.reconcile import World
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.workers import ThreadWorkers
 

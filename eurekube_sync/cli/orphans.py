@@ -17,8 +17,8 @@ from eurekube_sync.cli.options.scope import scope_options
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.exit_codes import ExitCode
+from eurekube_sync.one_pass import PassSettings
 from eurekube_sync.orphans import look_for_orphans
-from eurekube_sync.reconcile import PassSettings
 from eurekube_sync.report.ownership import orphans_data, orphans_table
 from eurekube_sync.scope import Scope
 

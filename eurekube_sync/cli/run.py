@@ -30,7 +30,8 @@ from eurekube_sync.clock import SystemClock
 from eurekube_sync.drain import Kind
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.loop import Schedule, run_passes
-from eurekube_sync.reconcile import PassReport, PassSettings, reconcile
+from eurekube_sync.one_pass import PassReport, PassSettings
+from eurekube_sync.reconcile import reconcile
 from eurekube_sync.report.table import console_for
 from eurekube_sync.scope import Scope
 from eurekube_sync.wording import counted

@@ -12,7 +12,7 @@ from stat import S_ISREG
 
 from eurekube_sync.actions import Withdrawal
 from eurekube_sync.errors import ConfigurationError
-from eurekube_sync.reconcile import PassReport
+from eurekube_sync.one_pass import PassReport
 from eurekube_sync.scope import Scope
 from eurekube_sync.snapshot import Snapshot, Source, from_text, source_of, take, to_text, without, without_withdrawn
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from eurekube_sync.demo.manifests import LABELS, NAMESPACE, SYNCER, world
 from eurekube_sync.embedded.playground import Playground
 from eurekube_sync.errors import EurekubeError
-from eurekube_sync.reconcile import PassReport, PassSettings, World, reconcile
+from eurekube_sync.one_pass import PassReport, PassSettings, World
+from eurekube_sync.reconcile import reconcile
 from eurekube_sync.report.stage import Stage
 from eurekube_sync.report.words import sentences
 

@@ -10,8 +10,8 @@ from eurekube_sync.approval import rfc_3339
 from eurekube_sync.desired import Claim, Frozen, Serving
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.model import Complete, Unknown
+from eurekube_sync.one_pass import PassReport
 from eurekube_sync.plan import withdrawal_id
-from eurekube_sync.reconcile import PassReport
 from eurekube_sync.report.words import sentences, summary
 from eurekube_sync.self_preservation import Headroom
 from eurekube_sync.view import unread

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.segment import Segment, Segments
 from rich.text import Text
 
-from eurekube_sync.reconcile import PassReport
+from eurekube_sync.one_pass import PassReport
 from eurekube_sync.report.table import pass_table
 
 

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from eurekube_sync.actions import Action, Cancel, Register, Update, brings_up, withdraws
 from eurekube_sync.model import Cause, InstanceStatus
+from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Outcome, Result
-from eurekube_sync.reconcile import PassReport
 from eurekube_sync.report.words import sentences, summary
 
 _MOST_ROWS = 200

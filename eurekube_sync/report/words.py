@@ -9,8 +9,8 @@ from eurekube_sync.actions import Cancel, Register, Renew, Update, brings_up, wi
 from eurekube_sync.approval import SavedDryRun
 from eurekube_sync.desired import Claim, Deleting, Frozen, Serving
 from eurekube_sync.model import Cause, Complete, SyncerRef, Unknown
+from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Outcome, Result
-from eurekube_sync.reconcile import PassReport
 from eurekube_sync.view import unread
 from eurekube_sync.wording import counted, one_or_more
 

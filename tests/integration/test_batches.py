@@ -20,8 +20,9 @@ from eurekube_sync.clock import SystemClock
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient, replication
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
+from eurekube_sync.one_pass import PassReport, PassSettings, World
 from eurekube_sync.ports import Dated
-from eurekube_sync.reconcile import PassReport, PassSettings, World, reconcile
+from eurekube_sync.reconcile import reconcile
 from tests.integration.program import CountingProxy, Registry
 from tests.integration.test_peers import UNREPLICATED, lists_exactly, register_on
 from tests.integration.test_safety import (

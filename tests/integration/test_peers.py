@@ -18,7 +18,8 @@ from eurekube_sync.cli.options.eureka import EurekaAccess
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.reconcile import PassSettings, World, reconcile
+from eurekube_sync.one_pass import PassSettings, World
+from eurekube_sync.reconcile import reconcile
 from tests.integration.program import CountingProxy, Program, Registry
 from tests.integration.test_safety import (
     NAMESPACE,

@@ -21,9 +21,10 @@ from eurekube_sync.eureka.rests import Rests
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.loop import Schedule, run_passes
 from eurekube_sync.model import LeaseTimes
+from eurekube_sync.one_pass import PassReport, PassSettings, World
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ports import Registry
-from eurekube_sync.reconcile import PassReport, PassSettings, World, reconcile
+from eurekube_sync.reconcile import reconcile
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import Expression

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from eurekube_sync import actions, apply, plan, reconcile, removals, settle
+from eurekube_sync import actions, apply, carry_out, decide, plan, reconcile, removals, settle
 from eurekube_sync.actions import Cancel, Renew, Update, removes
 from eurekube_sync.apply import Applier
 from eurekube_sync.brake import Braked
@@ -200,7 +200,7 @@ def defects() -> tuple[Defect, ...]:
         Defect(name="orphans are judged in a filtered view", patches=((Scope, "knowing", _of_nobody_else),)),
         Defect(
             name="withdrawals come before adds",
-            patches=((reconcile, "_carry_out", _withdrawals_first(reconcile._carry_out)),),
+            patches=((reconcile, "carry_out", _withdrawals_first(carry_out.carry_out)),),
         ),
         Defect(
             name="the cached list is trusted for a withdrawal", patches=((Plan, "suspects", property(_only_what_adds)),)
@@ -213,7 +213,7 @@ def defects() -> tuple[Defect, ...]:
         ),
         Defect(
             name="there is no brake",
-            patches=((reconcile, "apply_brake", _no_brake), (removals, "apply_brake", _no_brake)),
+            patches=((decide, "apply_brake", _no_brake), (removals, "apply_brake", _no_brake)),
         ),
         *misreadings(),
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from eurekube_sync.deadline import TimeLimit
-from eurekube_sync.reconcile import PassReport
+from eurekube_sync.one_pass import PassReport
 
 from .clock import MachineClock, VirtualClock
 from .copies import PERIOD, Process

@@ -20,8 +20,9 @@ from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.model import Complete, Unknown
+from eurekube_sync.one_pass import PassSettings
 from eurekube_sync.outcome import Result
-from eurekube_sync.reconcile import PassSettings, reconcile
+from eurekube_sync.reconcile import reconcile
 from eurekube_sync.report.words import sentences
 from tests.trickling import HEAD, NEVER_ENDING_HEAD, Stopwatch, trickling
 from tests.unit.core.build import OWNER, instance, key

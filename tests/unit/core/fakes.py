@@ -41,9 +41,10 @@ from eurekube_sync.model import (
     SyncerStatus,
     Unknown,
 )
+from eurekube_sync.one_pass import PassReport, PassSettings, World
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ports import Batched, Dated
-from eurekube_sync.reconcile import PassReport, PassSettings, World, reconcile
+from eurekube_sync.reconcile import reconcile
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import CLEANUP_FINALIZER

@@ -16,7 +16,7 @@ from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.conduct import LIMIT
 from eurekube_sync.errors import RegistryUnavailable
 from eurekube_sync.model import Cause, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef, Unknown
-from eurekube_sync.reconcile import PassReport
+from eurekube_sync.one_pass import PassReport
 from eurekube_sync.report.words import sentences
 from eurekube_sync.scope import Scope
 

@@ -13,7 +13,7 @@ from eurekube_sync.desired import Serving
 from eurekube_sync.drain import DRAINED, Kind
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.model import Cause, Complete, EndpointSlice, InstanceStatus, Node, Pod, PodRef, Service, Unknown
-from eurekube_sync.reconcile import PassReport
+from eurekube_sync.one_pass import PassReport
 from eurekube_sync.report.words import sentences
 from eurekube_sync.syncer import DRAIN_ANNOTATION
 from eurekube_sync.view import unread

@@ -13,10 +13,10 @@ from eurekube_sync.errors import ConfigurationError, RegistryUnavailable
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.keepalive import KeepaliveSettings, RegistryWorld, keepalive
 from eurekube_sync.model import Cause, Complete, Instance, ObservedInstance, SyncerRef, Unknown
+from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Result
 from eurekube_sync.ownership import CLUSTER as CLUSTER_MARK
 from eurekube_sync.ownership import OWNER as OWNER_MARK
-from eurekube_sync.reconcile import PassReport
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.report.machine import as_data
 from eurekube_sync.report.words import sentences, summary

@@ -10,10 +10,10 @@ from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.errors import ClusterDenied, RegistryDenied
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.model import Cause, Complete, SyncerRef, Unknown
+from eurekube_sync.one_pass import PassSettings, World
 from eurekube_sync.orphans import Fate, Kind, Orphans, _OneCluster, look_for_orphans
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ownership import CLUSTER, SYNCER
-from eurekube_sync.reconcile import PassSettings, World
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.scope import Scope, Shard, parse_selector
 from eurekube_sync.workers import InTurn

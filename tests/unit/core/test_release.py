@@ -12,8 +12,8 @@ from eurekube_sync.confirmation import Sightings
 from eurekube_sync.errors import ClusterDenied, RegistryUnavailable
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.model import Cause, Complete, EndpointSlice, PodRef, SyncerRef, Unknown
+from eurekube_sync.one_pass import PassReport
 from eurekube_sync.ownership import CLUSTER
-from eurekube_sync.reconcile import PassReport
 from eurekube_sync.report.machine import as_data
 from eurekube_sync.report.words import sentences
 from eurekube_sync.scope import Scope, Shard

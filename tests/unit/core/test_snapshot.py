@@ -11,8 +11,8 @@ import pytest
 
 from eurekube_sync.errors import ConfigurationError, RegistryRejected
 from eurekube_sync.model import InstanceKey
+from eurekube_sync.one_pass import PassReport
 from eurekube_sync.ownership import CLUSTER as CLUSTER_MARK
-from eurekube_sync.reconcile import PassReport
 from eurekube_sync.scope import Scope
 from eurekube_sync.snapshot import Snapshot, Source, check, from_text, source_of, take, to_text, without_withdrawn
 

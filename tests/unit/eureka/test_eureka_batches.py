@@ -23,8 +23,8 @@ from eurekube_sync.eureka.replication import decode_answers, decode_status
 from eurekube_sync.eureka.rests import Rests
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.model import InstanceKey, InstanceStatus, SyncerRef
+from eurekube_sync.one_pass import PassReport
 from eurekube_sync.ports import Batched, Dated, Registry
-from eurekube_sync.reconcile import PassReport
 from eurekube_sync.scope import Scope
 from eurekube_sync.workers import InTurn
 from tests.unit.core import fakes

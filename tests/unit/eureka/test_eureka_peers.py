@@ -25,8 +25,8 @@ from eurekube_sync.eureka.peers import SWEEP_MARGIN_SECONDS, SWEEP_SECONDS, Eure
 from eurekube_sync.eureka.rests import REST_SECONDS
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, LeaseTimes, ObservedInstance, Source, Unknown
+from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Result
-from eurekube_sync.reconcile import PassReport
 from tests.unit.core import fakes
 from tests.unit.core.build import OWNERSHIP, REF, endpoint, foreign, instance, key, piece, service, stored, syncer
 

@@ -1,0 +1,69 @@
+"""What a pass is to do: drafted from the list, made from uncached reads of all that would change, then braked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from eurekube_sync.admission import Admission, admit
+from eurekube_sync.apply import Applier
+from eurekube_sync.approval import Approval, annotated
+from eurekube_sync.brake import Brake, Braked, apply_brake
+from eurekube_sync.confirmation import Sighted
+from eurekube_sync.desired import Desired, Serving
+from eurekube_sync.model import (
+    Complete,
+    InstanceKey,
+    Unknown,
+)
+from eurekube_sync.observed import Observed
+from eurekube_sync.one_pass import PassSettings
+from eurekube_sync.plan import Plan, make_plan, plan_blind, warned
+from eurekube_sync.removals import without_successor, witnesses
+from eurekube_sync.restraint import restrain, returning
+from eurekube_sync.still_drained import still_drained
+
+
+def decide(
+    applier: Applier, desired: Desired, registry: Complete[Observed] | Unknown, brake: Brake, now: float
+) -> tuple[Braked, Desired, Complete[Observed] | Unknown]:
+    """The plan, and the claims within their limits: drafted from the list, made from uncached reads of all that the
+    draft would change, and of what is to stay UP beside it, then braked."""
+    if isinstance(registry, Unknown):
+        return Braked(plan=plan_blind(desired), held=None), desired, registry
+    observed = registry.data
+    admitted = admit(still_drained(desired, observed), observed)
+    plan = restrain(make_plan(admitted.desired, observed), admitted.desired, observed, now=now)
+    read: set[InstanceKey] = set()
+    # An uncached read may bring up another suspect.
+    while unread := [key for key in _to_be_read(plan, admitted, observed, read) if key not in read]:
+        observed = observed.refreshed(applier.read(unread))
+        read.update(unread)
+        admitted = admit(still_drained(desired, observed), observed)
+        plan = restrain(make_plan(admitted.desired, observed), admitted.desired, observed, now=now)
+    plan = without_successor(plan, admitted.desired, observed)
+    return apply_brake(plan, observed, brake), warned(admitted.desired, observed), Complete(data=observed)
+
+
+def brake_of(settings: PassSettings, desired: Desired, approval: Approval | None, seen: Sighted, now: float) -> Brake:
+    """How this pass is braked: by the limits of the installation and of each syncer, less what was released."""
+    claims = desired.claims.items()
+    annotations = {ref: annotated(claim.syncer, now) for ref, claim in claims}
+    return Brake(
+        limits=settings.brake.scaled(settings.scope.share),
+        syncer_limits={
+            ref: claim.max_removal_percent
+            for ref, claim in claims
+            if isinstance(claim, Serving) and claim.max_removal_percent is not None
+        },
+        freed=frozenset(ref for ref, release in annotations.items() if release and release.released),
+        approval=approval,
+        seen=seen,
+    )
+
+
+def _to_be_read(
+    plan: Plan, admitted: Admission, observed: Observed, read: Collection[InstanceKey]
+) -> tuple[InstanceKey, ...]:
+    """What a plan rests on, to be read uncached."""
+    back = returning(admitted.desired, observed)
+    return (*plan.suspects, *admitted.doubtful, *back, *witnesses(plan, observed, read))

@@ -1,0 +1,115 @@
+"""What a pass is given, and what it finds and does: values, of which every step of it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from eurekube_sync.actions import Cancel, Withdrawal
+from eurekube_sync.approval import Approval
+from eurekube_sync.brake import BrakeLimits, Held
+from eurekube_sync.confirmation import Sightings
+from eurekube_sync.deadline import TimeLimit
+from eurekube_sync.desired import Desired
+from eurekube_sync.drain import Kind
+from eurekube_sync.errors import ClusterError
+from eurekube_sync.model import (
+    Batching,
+    ClusterView,
+    Complete,
+    InstanceKey,
+    LeaseTimes,
+    SyncerRef,
+    SyncerStatus,
+    Unknown,
+)
+from eurekube_sync.observed import Observed
+from eurekube_sync.outcome import Outcomes, Result
+from eurekube_sync.own_writes import OwnWrites
+from eurekube_sync.plan import Plan
+from eurekube_sync.ports import Clock, Cluster, Registry, Workers
+from eurekube_sync.renewals import RenewalLedger
+from eurekube_sync.scope import Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """All that a pass touches."""
+
+    registry: Registry
+    cluster: Cluster
+    clock: Clock
+    workers: Workers
+    renewals: RenewalLedger
+    own_writes: OwnWrites
+    time_limit: TimeLimit
+    """The one that the adapters keep."""
+    sightings: Sightings = field(default_factory=Sightings)
+    withdrawing: Callable[[PassReport, Iterable[Withdrawal]], None] = lambda _report, _actions: None
+    """Told what a pass is about to take away: who could bring it back has to know before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassSettings:
+    """How a pass is to be made. Times in seconds."""
+
+    owner: str
+    scope: Scope = field(default_factory=Scope)
+    lease: LeaseTimes = LeaseTimes(30, 300)  # noqa: RUF009 - a NamedTuple is immutable
+    brake: BrakeLimits = field(default_factory=BrakeLimits)
+    approved: Approval | None = None
+    drains: frozenset[Kind] = frozenset()
+    """Kinds beside Services whose drain annotations are looked for: each is a list of its own in every pass."""
+    dry_run: bool = False
+    deadline: float = 120
+    registry_cache: float = 45
+    """How long Eureka's lists may hide what was written: 30 s in the server, and some."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassReport:
+    """All that a pass found and did, for the table, the summary line and the exit code."""
+
+    dry_run: bool
+    at: float
+    """When it began, in Unix seconds."""
+    plan: Plan
+    registry: Complete[Observed] | Unknown
+    view: ClusterView | None
+    """None when no cluster was asked, by `keepalive`."""
+    desired: Desired | None = None
+    """None when the cluster did not tell who it is, or another cluster uses our name."""
+    clashes: tuple[str, ...] = ()
+    snapshot_refused: str | None = None
+    """Why nothing is brought back from the snapshot, in a sentence."""
+    held: Held | None = None
+    outcomes: Outcomes = Outcomes(by_key={})  # noqa: RUF009 - immutable
+    statuses: dict[SyncerRef, SyncerStatus] = field(default_factory=dict)
+    cluster_errors: tuple[ClusterError, ...] = ()
+    approved: Approval | None = None
+    """What a person released ..."""
+    approval_refused: str | None = None
+    """... why that cannot be meant for this pass ..."""
+    released: frozenset[InstanceKey] = frozenset()
+    """... and the withdrawals of this pass that it released."""
+    batching: Batching | None = None
+    """Whether writes go to Eureka in batches, as its servers say; None where it was not asked."""
+    renewed_between: int = 0
+    """Leases that a daemon of many renewed since the pass before."""
+    cut_short: bool = False
+    """The pass's time was over, or it was asked to stop, before all was tried."""
+
+    @property
+    def standing(self) -> tuple[InstanceKey, ...]:
+        """What is to be renewed until the next pass; of a dry run nothing."""
+        return () if self.dry_run else tuple(a.key for a in self.plan.actions if not isinstance(a, Cancel))
+
+    @property
+    def approval_spent(self) -> bool:
+        """Whether all that was released is done: the same set another day is another removal."""
+        ended = [self.outcomes.by_key.get(key) for key in self.released]
+        return bool(ended) and all(outcome is not None and outcome.result is Result.DONE for outcome in ended)
+
+
+IDENTIFYING, LISTING, CHOOSING, RENEWING, READING, APPLYING, SETTLING = 0.1, 0.3, 0.4, 0.7, 0.8, 0.92, 1.0
+"""When each stage has to end, as a share of the pass's time: one that hangs leaves the later ones theirs."""
