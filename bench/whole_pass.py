@@ -28,7 +28,7 @@ from typing import Any
 
 import yaml
 
-from eurekube_sync import reconcile
+from eurekube_sync import decide, reconcile
 from eurekube_sync.apply import Applier
 from eurekube_sync.cli.connect import Connection, connect
 from eurekube_sync.cli.garbage import look_rarely_for_cycles
@@ -39,6 +39,7 @@ from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.manifests.crd import load_crd
+from eurekube_sync.one_pass import PassSettings, World
 from eurekube_sync.report.table import console_for, pass_table
 from eurekube_sync.syncer import CLEANUP_FINALIZER
 
@@ -123,15 +124,15 @@ STAGES: tuple[tuple[str, Any, str], ...] = (
     ("renew", Applier, "renew"),
     ("list Kubernetes", reconcile, "read_cluster"),
     ("claims", reconcile, "claim_all"),
-    ("plan", reconcile, "_decide"),
-    ("brake", reconcile, "apply_brake"),
-    ("apply", reconcile, "_carry_out"),
+    ("plan", reconcile, "decide"),
+    ("brake", decide, "apply_brake"),
+    ("apply", reconcile, "carry_out"),
     ("settle", reconcile, "settle"),
 )
 
 
 @contextmanager
-def watched(world: reconcile.World) -> Iterator[Stopwatch]:
+def watched(world: World) -> Iterator[Stopwatch]:
     """Times the stages of passes, at run time; what is in none of them is `the rest`."""
     watch = Stopwatch()
     places = [*STAGES, ("list Eureka", type(world.registry), "list_instances")]
@@ -158,7 +159,7 @@ def program(kubernetes_url: str, eureka_url: str, pipe: Pipe) -> None:
             eureka_batch="on",
             renewal_slack=5.0,
         )
-        settings = reconcile.PassSettings(owner="bench", deadline=900)
+        settings = PassSettings(owner="bench", deadline=900)
         with connect(connection, clock) as world, watched(world) as watch:
             told = []
             for _ in range(3):
