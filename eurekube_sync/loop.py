@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -64,7 +63,6 @@ def run_passes(
                 return code
             standing = report.standing
             del report  # it holds all that was read: the next pass has no room beside it in a small pod
-            gc.collect()  # see `cli/garbage.py`
         renewed = 0
         try:
             if between is not None:

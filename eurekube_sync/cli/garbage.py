@@ -8,11 +8,24 @@ from __future__ import annotations
 
 import gc
 
+from eurekube_sync.loop import Between
+from eurekube_sync.model import InstanceKey
+
 _YOUNG, _MIDDLE, _ALL = 50_000, 20, 1_000
 """Objects until the youngest are looked at, and how often that is until the older, and all, are: never in a pass."""
 
 
 def look_rarely_for_cycles() -> None:
-    """To be called once, when all is imported; `loop` looks at all after each pass, when hardly anything is left."""
+    """To be called once, when all is imported; `looking_for_cycles` then looks at all between passes."""
     gc.freeze()
     gc.set_threshold(_YOUNG, _MIDDLE, _ALL)
+
+
+def looking_for_cycles(between: Between | None) -> Between:
+    """Looks after each pass, when hardly anything is left of it, and then does what is to be done between passes."""
+
+    def look(standing: tuple[InstanceKey, ...], until: float) -> int:
+        gc.collect()
+        return between(standing, until) if between is not None else 0
+
+    return look

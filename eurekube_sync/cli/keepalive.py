@@ -6,7 +6,7 @@ import click
 
 from eurekube_sync.between_passes import BetweenPasses
 from eurekube_sync.cli.connect import Connection, connect_registry
-from eurekube_sync.cli.garbage import look_rarely_for_cycles
+from eurekube_sync.cli.garbage import look_rarely_for_cycles, looking_for_cycles
 from eurekube_sync.cli.options.calls import Calls, batch_option, call_options
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
@@ -94,4 +94,4 @@ def command(
     clock = SystemClock()
     with stopped_by_signals(clock), connect_registry(connection, clock) as world:
         between = BetweenPasses(world, interval=passes.interval) if passes.number is None else None
-        return run_passes(lambda: keepalive(world, settings, load), clock, schedule, tell, between)
+        return run_passes(lambda: keepalive(world, settings, load), clock, schedule, tell, looking_for_cycles(between))

@@ -11,7 +11,7 @@ from eurekube_sync.between_passes import BetweenPasses
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.approval import read_approval
 from eurekube_sync.cli.connect import Connection, connect
-from eurekube_sync.cli.garbage import look_rarely_for_cycles
+from eurekube_sync.cli.garbage import look_rarely_for_cycles, looking_for_cycles
 from eurekube_sync.cli.options.brake import approve_option, brake_options
 from eurekube_sync.cli.options.calls import Calls, batch_option, call_options
 from eurekube_sync.cli.options.declare import option
@@ -134,7 +134,7 @@ def command(
             return report
 
         between = BetweenPasses(world, interval=passes.interval) if passes.number is None else None
-        code = run_passes(one_pass, clock, schedule, tell, between)
+        code = run_passes(one_pass, clock, schedule, tell, looking_for_cycles(between))
     if not passes.many and not passes.dry_run and form.at_terminal:
         minutes = counted(2 * leases.duration / 60, "minute")
         hint = f"leases lapse in {minutes} unless something keeps running: run --daemon, or a CronJob"
