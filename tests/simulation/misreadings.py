@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from eurekube_sync import admission, approval, brake, desired, gates, reconcile, restraint, settle
+from eurekube_sync import admission, approval, brake, decide, desired, gates, reconcile, restraint, settle
 from eurekube_sync.actions import Update
 from eurekube_sync.cluster import KubernetesCluster
 from eurekube_sync.cluster.connection import Call
@@ -165,7 +165,7 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="an annotation releases nothing",
             about="held",
-            patches=((reconcile, "annotated", lambda syncer, now: None),),
+            patches=((decide, "annotated", lambda syncer, now: None),),
         ),
         Defect(name="a plan id releases whatever is held", about="held", patches=((brake, "released_by", _all_of_it),)),
         Defect(

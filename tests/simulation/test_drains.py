@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eurekube_sync import drain, reconcile
+from eurekube_sync import decide, drain
 from eurekube_sync.desired import Desired
 from eurekube_sync.observed import Observed
 
@@ -39,7 +39,7 @@ def _no_mark_counts(desired: Desired, _observed: Observed) -> Desired:
 DEFECTS = {
     "what cannot be read is not drained": (
         "drained",
-        Defect(name="", patches=((reconcile, "still_drained", _no_mark_counts),)),
+        Defect(name="", patches=((decide, "still_drained", _no_mark_counts),)),
     ),
     "nobody is drained": ("rest", Defect(name="", patches=((drain, "_state", lambda _those, _id: False),))),
 }
