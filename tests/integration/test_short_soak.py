@@ -14,7 +14,7 @@ from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers
 from tests.servers.world import KubernetesWorld
 from tests.soak.daemon import Daemon
-from tests.soak.scenarios import EVICTION_SECONDS, Figures, cronjob, outage, show, soak
+from tests.soak.scenarios import Figures, cronjob, outage, show, soak
 from tests.soak.servers import server_tls
 from tests.soak.shops import Shops
 
@@ -25,7 +25,8 @@ Soaks = dict[str, Future[Figures]]
 
 @pytest.fixture(scope="module")
 def soaks(kubernetes_servers: KubernetesServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Soaks]:
-    """All of them, begun at the same time, each with a Eureka, a namespace and a daemon of its own."""
+    """All of them, begun at the same time, each with a Eureka, a namespace and a daemon of its own, which
+    serves no other."""
     servers = kubernetes_servers
 
     def world() -> KubernetesWorld:
@@ -50,7 +51,7 @@ def beside_strangers(servers: KubernetesServers, world: KubernetesWorld, folder:
         ) as server,
         Shops(world, "short-soak", count=30) as shops,
     ):
-        daemon = Daemon(servers, server, folder, owner="short-soak", batch="off")
+        daemon = Daemon(servers, server, folder, owner="short-soak", batch="off", namespace="short-soak")
         keys = shops.keys("short-soak")
         return soak(
             server,
@@ -61,7 +62,6 @@ def beside_strangers(servers: KubernetesServers, world: KubernetesWorld, folder:
             stranger_lease=30,
             falling_silent=3,
             leeway=15,
-            patience=2 * EVICTION_SECONDS,
             options=("--concurrency=4", "--call-timeout=30s"),
         )
 
@@ -71,7 +71,7 @@ def killed(servers: KubernetesServers, world: KubernetesWorld, folder: Path) -> 
     with EurekaServer(access_log=True) as server, Shops(world, "short-kill", count=50) as shops:
         return outage(
             server,
-            Daemon(servers, server, folder, owner="short-kill"),
+            Daemon(servers, server, folder, owner="short-kill", namespace="short-kill"),
             shops.keys("short-kill"),
             lease=60,
             seconds=90,
@@ -85,7 +85,7 @@ def each_minute(servers: KubernetesServers, world: KubernetesWorld, folder: Path
         EurekaServer(stock_timings=True, access_log=True) as server,
         Shops(world, "short-cron", count=100) as shops,
     ):
-        daemon = Daemon(servers, server, folder, owner="short-cron")
+        daemon = Daemon(servers, server, folder, owner="short-cron", namespace="short-cron")
         return cronjob(server, daemon, shops.keys("short-cron"), runs=2)
 
 

@@ -19,9 +19,17 @@ class Daemon:
     """One process at a time. What all of them said is in one file."""
 
     def __init__(
-        self, servers: KubernetesServers, eureka: EurekaServer, folder: Path, *, owner: str, batch: str = "auto"
+        self,
+        servers: KubernetesServers,
+        eureka: EurekaServer,
+        folder: Path,
+        *,
+        owner: str,
+        batch: str = "auto",
+        namespace: str | None = None,
     ) -> None:
-        """`folder` gets the kubeconfig, the password and what is said; `batch` is `--eureka-batch`."""
+        """`folder` gets the kubeconfig, the password and what is said; `batch` is `--eureka-batch`; `namespace` is
+        the one whose syncers it serves, None: all."""
         self.owner = owner
         self._folder = folder
         kubeconfig = write_kubeconfig(
@@ -34,6 +42,8 @@ class Daemon:
             "EUREKUBE_SYNC_EUREKA_BATCH": batch,
             "KUBECONFIG": str(kubeconfig),
         }
+        if namespace is not None:
+            self._environment["EUREKUBE_SYNC_NAMESPACE"] = namespace
         if eureka.basic_auth is not None:
             user, password = eureka.basic_auth
             secret = folder / "password"

@@ -64,13 +64,11 @@ def soak(
     falling_silent: int,
     leeway: float = 5,
     options: Sequence[str] = (),
-    patience: float = 0,
 ) -> Figures:
     """A daemon beside strangers, of which some fall silent: ours are registered once, renewed in time, never gone, and
     the silent ones are evicted while we run.
 
-    `leeway`: by how many seconds a renewal may come earlier or later than 30 s after the one before. `patience`: so
-    many seconds more may pass without an eviction, where a busy machine lets a minute have too few renewals.
+    `leeway`: by how many seconds a renewal may come earlier or later than 30 s after the one before.
     """
     begun = time.time()
     latest = 2 * stranger_lease + EVICTION_SECONDS + LIST_SECONDS + _LATE_SECONDS
@@ -87,8 +85,7 @@ def soak(
             settled = time.time()
             silent: list[Key] = []
             gone: dict[Key, float] = {}
-            end = settled + minutes * 60
-            while (now := time.time()) < end or (now < end + patience and not gone.keys() >= {*silent}):
+            while (now := time.time()) < settled + minutes * 60:
                 assert daemon.running, daemon.said()
                 if not silent and now >= settled + silent_after:
                     silent = others.stop_renewing(falling_silent)
@@ -105,7 +102,7 @@ def soak(
     took = [gone.get(key, float("inf")) - others.renewed[key] for key in silent]
     assert took, "nobody fell silent"
     assert 2 * stranger_lease <= min(took), "evicted too early"
-    assert max(took) <= latest + patience, f"not evicted within {latest + patience:g} s: {took}"
+    assert max(took) <= latest, f"not evicted within {latest} s: {took}"
     calls = ours(server, since=begun)
     registered_once(watch, keys, calls)
     return {
