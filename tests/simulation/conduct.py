@@ -38,6 +38,9 @@ class Conduct:
         self._ended: dict[Ref, float] = {}
         self._alive: dict[Ref, str] = {}
         self._most: dict[str, int] = {}
+        self._deleting: set[tuple[str, str]] = set()
+        self._deleted: dict[tuple[str, str], float] = {}
+        self._left: dict[Key, Listed] = {}
         self._read = 0.0
         self.reached: Counter[str] = Counter()
 
@@ -48,6 +51,8 @@ class Conduct:
             if alive.get(ref) != uid:
                 self._ended[ref] = now
         self._alive = alive
+        self._deleted.update(dict.fromkeys(self._deleting, now))
+        self._deleting = {(one.ref[0], one.app) for one in self._truth.syncers.values() if one.deleting}
         for syncer in self._truth.syncers.values():
             if not syncer.asked.suspend:
                 self._most.pop(syncer.uid, None)
@@ -76,6 +81,22 @@ class Conduct:
                 count = len(list(self._up_of(syncer.ref, state)))
                 if count > self._most.get(syncer.uid, 0):
                     raise Violation("suspended", f"{key} was registered, and {named(syncer.ref)} is suspended")
+
+    def left(self, key: Key, stands: Listed | None) -> None:
+        """How the program left an instance when it last changed it."""
+        if stands is None:
+            self._left.pop(key, None)
+        else:
+            self._left[key] = stands
+
+    def is_as_it_was(self, view: PassView, key: Key, stands: Listed) -> bool:
+        """Whether a suspended syncer has back what Eureka lost, and nobody took away: UP, and equal in all things."""
+        syncer, was = self._living(syncer_of(stands[0])), self._left.get(key)
+        if syncer is None or was is None:
+            return False
+        suspended = syncer.asked.suspend or syncer.since["suspend"] > view.specs
+        same = was[0].metadata == stands[0].metadata and _content(was[0]) == _content(stands[0])
+        return suspended and same and is_up(was) and is_up(stands)
 
     def _judge_suspended(
         self, view: PassView, key: Key, syncer: SyncerTruth | None, was: Listed, stands: Listed | None
@@ -159,13 +180,12 @@ class Conduct:
         self.reached["a gate opened"] += 1
         if uid in view.looked_up:
             return
-        on_purpose = any(
-            one.asked.limit
-            or one.asked.suspend
-            or one.deleting
-            or max(one.since["limit"], one.since["suspend"]) > view.specs
+        where = self._truth.labels.get(uid, ("", ""))
+        ends = where in self._deleting or self._deleted.get(where, -1.0) >= view.specs  # its last act, perhaps
+        on_purpose = ends or any(
+            one.asked.limit or one.asked.suspend or max(one.since["limit"], one.since["suspend"]) > view.specs
             for one in self._truth.syncers.values()
-            if (one.ref[0], one.app) == self._truth.labels.get(uid)
+            if (one.ref[0], one.app) == where
         )
         unreadable = view.eureka is None and (now - self._read >= _UNREADABLE or not clock_right)
         if uid in self._truth.drained:

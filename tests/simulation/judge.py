@@ -7,8 +7,9 @@ lapsed      no lease of ours runs out while the program runs and Eureka answers
 renewed     a pass in which nothing went wrong leaves no lease that it did not renew in time
 bare        nothing is registered for a syncer without our finalizer
 finalizer   it goes only when no instance of its syncer is left, and nobody else's goes at all
-abandoned   a deletion that a person abandoned ends with the next pass, whether Eureka answers or not
-unwanted    nothing is registered that was not to be UP when the pass looked
+abandoned   a deletion that a person abandoned ends with the next pass, whether Eureka answers or not, unless another
+            cluster uses our owner's name
+unwanted    nothing is registered that was not to be UP when the pass looked, but what Eureka lost of a suspended syncer
 drained     what a person drains, and its mark says so, is not brought up meanwhile, whichever lists fail
 override    nothing is out of service but what a person put there
 crash       no pass ends with an exception
@@ -25,6 +26,7 @@ from eurekube_sync.embedded.eureka.instance import Listed
 from eurekube_sync.embedded.http import Request
 
 from .asked import SYNC
+from .clashes import Clashes
 from .conduct import POLICY, Conduct
 from .leases import expiry, renewed
 from .limits import Limits
@@ -63,6 +65,7 @@ class Judge:
         """Since when the program runs and Eureka answers."""
         self.held_by: dict[str, frozenset[Key]] = {}
         """What each copy's last whole pass said it holds."""
+        self._clashes = Clashes(self.cluster)
         self._was_out: set[Key] = set()
         self._arrived: dict[Key, float] = {}
         self._known: list[State] = [{} for _ in world.eurekas]
@@ -81,6 +84,7 @@ class Judge:
         changed = self.truth.look()
         for peer in range(len(self.world.eurekas)):
             changed = self._look_at_eureka(peer) or changed
+        self._clashes.look(self._known, self.world.clock.time)
         if changed:
             self._look_at_wishes()
 
@@ -148,6 +152,7 @@ class Judge:
         changed = [key for key in before.keys() | now.keys() if _differ(before.get(key), now.get(key))]
         for key in sorted(changed):
             self._judge_change(view, key, before, now, peer)
+            self.conduct.left(key, now.get(key))
         self._note_ups(peer, before, now)
         self._judge_overrides(now)
         if call is not Call.RENEW:
@@ -239,7 +244,8 @@ class Judge:
         if key in view.stood and not is_up(stands):
             return  # it was to be DOWN, and Eureka lost it between the read and the write
         claimed, ready = (view.lists.get(call, view.moment) for call in (Call.SYNCERS, Call.SLICES))
-        if not self.truth.wanted_since(key, claimed=claimed, ready=ready):
+        wanted = self.truth.wanted_since(key, claimed=claimed, ready=ready)
+        if not wanted and not self.conduct.is_as_it_was(view, key, stands):
             raise Violation("unwanted", f"{key} was registered, and nothing in the cluster wants it")
         ref = syncer_of(stands[0])
         syncer = self.truth.syncers.get(ref)
@@ -336,7 +342,13 @@ class Judge:
         for ref, syncer in self.truth.syncers.items():
             since = self.truth.abandoned_since.get(syncer.uid)
             served = not self.story.installation.halves
-            if since is None or since > view.begun or view.troubled_cluster or not served:
+            if (
+                since is None
+                or since > view.begun
+                or view.troubled_cluster
+                or not served
+                or self._clashes.stopped(view)
+            ):
                 continue
             if FINALIZER in syncer.finalizers:
                 raise Violation("abandoned", f"a person abandoned {named(ref)}, and a whole pass kept our finalizer")

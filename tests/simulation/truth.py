@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from .asked import PLAIN, Asked, asked_by
+from .asked import Asked, asked_by
+from .serving import Way, is_behind, ready_behind, serves, way_of, wished
 from .world import DRAIN, GATE, PORT, SERVICE_PORT, Key, World, is_true
 
 FINALIZER = "eurekube.io/cleanup"
@@ -85,10 +86,11 @@ class Truth:
     """When a pod behind a key was last seen terminating."""
     pod_count: dict[Ref, int] = field(default_factory=dict)
     """How many pods, ready or not, each syncer has."""
-    last_claimed: dict[tuple[str, str, str], float] = field(default_factory=dict)
-    """When a syncer of this namespace last wanted this app, in small letters, of the pods with this label."""
-    last_ready: dict[tuple[str, str, str], float] = field(default_factory=dict)
-    """When a pod of this namespace and label was last ready behind a Service at this address."""
+    last_claimed: dict[tuple[str, str, str, Way], float] = field(default_factory=dict)
+    """When a syncer of this namespace last wanted this app, in small letters, of the pods with this label that serve
+    in this way."""
+    last_ready: dict[tuple[str, str, str, Way], float] = field(default_factory=dict)
+    """When a pod of this namespace and label last served in this way behind a Service at this address."""
     syncers: dict[Ref, SyncerTruth] = field(default_factory=dict)
     bare_since: dict[Ref, float] = field(default_factory=dict)
     """Since when a syncer that once had our finalizer is without, or gone."""
@@ -104,8 +106,8 @@ class Truth:
     addresses: dict[str, str] = field(default_factory=dict)
     """By pod UID."""
     crd_lives: bool = True
-    _claims: set[tuple[str, str, str]] = field(default_factory=set)
-    _ready: set[tuple[str, str, str]] = field(default_factory=set)
+    _claims: set[tuple[str, str, str, Way]] = field(default_factory=set)
+    _ready: set[tuple[str, str, str, Way]] = field(default_factory=set)
     _revision: int = -1
     _deleted: set[str] = field(default_factory=set)
     _terminating_now: set[Key] = field(default_factory=set)
@@ -133,8 +135,10 @@ class Truth:
         self._note_finalizers(before, now)
         self._claim(services, pods, now)
         self._keep_frozen(before)
-        claims = {(s.ref[0], s.app_name.lower(), s.app) for s in self.syncers.values() if not s.deleting}
-        ready = set(self._ready_behind(services, pods))
+        claims = {
+            (s.ref[0], s.app_name.lower(), s.app, way_of(s.asked)) for s in self.syncers.values() if not s.deleting
+        }
+        ready = set(ready_behind(services, pods))
         # What was true until now was so at the last moment that anybody could have looked.
         self.last_claimed.update(dict.fromkeys(self._claims | claims, now))
         self.last_ready.update(dict.fromkeys(self._ready | ready, now))
@@ -142,14 +146,15 @@ class Truth:
         return True
 
     def wanted_since(self, key: Key, *, claimed: float, ready: float) -> bool:
-        """Whether somebody who looked for syncers and for ready pods at these moments, or later, may want it UP."""
+        """Whether somebody who looked for syncers and for ready pods at these moments, or later, may want it UP: which
+        pods are ready is for the spec to say that was read, though it changed before the pods were looked at."""
         namespace, _, ip = key.id.split(":")[1:4]
-        labels = {
-            claim[2]
+        asked = {
+            claim[2:]
             for claim, moment in self.last_claimed.items()
             if claim[:2] == (namespace, key.app.lower()) and (claim in self._claims or moment >= claimed)
         }
-        pods = {(namespace, label, ip) for label in labels}
+        pods = {(namespace, label, ip, way) for label, way in asked}
         return bool(pods & self._ready) or any(self.last_ready.get(pod, -1.0) >= ready for pod in pods)
 
     def keys_of(self, uid: str) -> list[Key]:
@@ -255,20 +260,20 @@ class Truth:
         for service in services:
             if not _selects(syncer.app, namespace, service):
                 continue
-            behind = [pod for pod in pods if _behind(pod, service)]
+            behind = [pod for pod in pods if is_behind(pod, service)]
             if asked.mode == "service":
-                serves = any(_serves(pod, asked) for pod in behind)
+                some = any(serves(pod, asked) for pod in behind)
                 ip = service["spec"]["clusterIP"]
-                yield ip, self.key(namespace, syncer.app_name, ip, SERVICE_PORT), _wished(serves, asked), _NO_POD
+                yield ip, self.key(namespace, syncer.app_name, ip, SERVICE_PORT), wished(some, asked), _NO_POD
                 continue
             for pod in behind:
                 key = self.key(namespace, syncer.app_name, pod["status"]["podIP"])
                 if "deletionTimestamp" in pod["metadata"]:
                     self._terminating_now.add(key)
-                serves, uid = _serves(pod, asked), pod["metadata"]["uid"]
-                wished = False if uid in self.drained else _wished(serves, asked)
-                if serves or "deletionTimestamp" not in pod["metadata"]:
-                    yield pod["status"]["podIP"], key, wished, uid
+                it_serves, uid = serves(pod, asked), pod["metadata"]["uid"]
+                wish = False if uid in self.drained else wished(it_serves, asked)
+                if it_serves or "deletionTimestamp" not in pod["metadata"]:
+                    yield pod["status"]["podIP"], key, wish, uid
 
     def _drained(self, pods: list[dict[str, Any]], now: float) -> dict[str, dict[str, float]]:
         nodes = {one["metadata"]["name"] for one in self.world.objects("/api/v1/nodes") if _is_drained(one)}
@@ -283,30 +288,16 @@ class Truth:
 
     def _keep_frozen(self, before: Mapping[Ref, SyncerTruth]) -> None:
         unserved = {
-            (ref[0], syncer.app_name.lower())
+            (ref, ref[0], syncer.app_name.lower())
             for ref, syncer in self.syncers.items()
             if not syncer.served and not syncer.deleting and _same(before.get(ref), syncer)
         }
         self.frozen = {
             key: was
             for key, was in {**self.frozen, **self._before}.items()
-            if key not in self.eligible and tuple(key.id.split(":")[1:3]) in unserved and was.pods & self.pods
+            if key not in self.eligible and (was.holder, *key.id.split(":")[1:3]) in unserved and was.pods & self.pods
         }
         self._before = dict(self.eligible)
-
-    def _ready_behind(
-        self, services: list[dict[str, Any]], pods: list[dict[str, Any]]
-    ) -> Iterator[tuple[str, str, str]]:
-        asks: dict[tuple[str, str], list[Asked]] = {}
-        for syncer in self.syncers.values():
-            asks.setdefault((syncer.ref[0], syncer.app), []).append(syncer.asked)
-        for service in services:
-            metadata = service["metadata"]
-            where = (metadata["namespace"], metadata["labels"]["app"])
-            for pod in pods:
-                if _behind(pod, service) and any(_serves(pod, asked) for asked in (PLAIN, *asks.get(where, ()))):
-                    yield *where, pod["status"]["podIP"]
-                    yield *where, service["spec"]["clusterIP"]
 
     def key(self, namespace: str, app: str, ip: str, port: int = PORT) -> Key:
         """`owner:namespace:app:ip:port`, under the app's name in capitals."""
@@ -339,28 +330,5 @@ def _selects(label: str, namespace: str, service: Mapping[str, Any]) -> bool:
     return bool(metadata["namespace"] == namespace and metadata.get("labels", {}).get("app") == label)
 
 
-def _behind(pod: Mapping[str, Any], service: Mapping[str, Any]) -> bool:
-    metadata, selector = pod["metadata"], service["spec"]["selector"]
-    return (
-        metadata["namespace"] == service["metadata"]["namespace"]
-        and selector.items() <= metadata.get("labels", {}).items()
-        and bool(pod["status"].get("podIP"))
-    )
-
-
 def _is_drained(found: Mapping[str, Any]) -> bool:
     return bool(found["metadata"].get("annotations", {}).get(DRAIN) == "true")
-
-
-def _serves(pod: Mapping[str, Any], asked: Asked) -> bool:
-    """Whether callers are to be sent to a pod: it is ready and stays, or serves to its end and is asked to."""
-    if "deletionTimestamp" in pod["metadata"]:
-        return asked.terminating == "KeepWhileServing" and is_true(pod, "Ready")
-    # Ready itself waits for our gate.
-    return is_true(pod, "ContainersReady" if asked.readiness_gate else "Ready")
-
-
-def _wished(serves: bool, asked: Asked) -> bool | None:
-    if serves:
-        return True
-    return None if asked.not_ready == "Cancel" else False

@@ -348,7 +348,7 @@ def test_a_suspended_syncer_renews_and_changes_nothing() -> None:
 
 
 def test_a_suspended_syncer_brings_back_what_lapsed_as_it_was() -> None:
-    """What is listed and has no lease any more, if its pod is ready; not what has no endpoint."""
+    """What is listed and has no lease any more, ready or not; not what has no endpoint."""
     world = setting(pods=3, metadata={"version": "1"})
     world.cluster.apply(syncer(suspend=True, metadata={"version": "2"}), piece(endpoint(1), endpoint(2, ready=False)))
     lose_all(world)

@@ -1,0 +1,70 @@
+"""Stories in which the program does what a promise seems to forbid, and the contract asks for it.
+
+Random ones meet them once in thousands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from . import decisions as d
+from . import events as e
+from .asked import Asked
+from .run import run
+from .story import Installation, Story
+from .test_stories import assert_kept, plain, setting
+from .troubles import Call, Kind, Trouble
+
+GATED = Asked(readiness_gate=True)
+
+CORNERS: dict[str, Story] = {
+    "another cluster uses our owner's name, and a deletion that a person abandoned waits for it to go": replace(
+        plain(
+            (
+                *setting("rating"),
+                e.StrangerRegisters(at=5, who="cluster", app="rating", ip="10.0.0.2"),
+                e.SyncerDeleted(at=45, name="rating", app="rating"),
+                d.DeletionAbandoned(at=47, name="rating", app="rating"),
+                e.StrangerLeaves(at=85, who="cluster", app="rating", ip="10.0.0.2"),
+            )
+        ),
+        ends=100,
+    ),
+    "Eureka loses what a suspended syncer has of pods that are not ready": replace(
+        plain(
+            (
+                *setting("rating"),
+                e.AllPodsTurn(at=3, ready=False),
+                e.SyncerApplied(at=6, name="rating", app="rating", asked=Asked(suspend=True)),
+                e.EurekaRestarts(at=20),
+            )
+        ),
+        installation=Installation(interval=30),
+    ),
+    "a syncer gives its gate up after a pass has read it, and before it reads the pods": plain(
+        (
+            *setting("rating"),
+            e.SyncerApplied(at=0, name="rating", app="rating", asked=GATED),
+            e.PodStarted(at=9, app="rating", number=2, ip="10.0.0.12", gated=True),
+            e.SyncerApplied(at=12, name="rating", app="rating"),
+        ),
+        Trouble(at=9, until=20, calls=frozenset({Call.SYNCERS}), kind=Kind.PAUSE_AFTER, strikes=1, seconds=5),
+    ),
+    "a syncer is renamed beside one of its old name that has lost its Service": plain(
+        (
+            *setting("rating", "cart"),
+            e.SyncerApplied(at=0, name="rating", app="rating", app_name="fresh"),
+            e.SyncerApplied(at=0, name="cart", app="cart", app_name="fresh"),
+            e.ServiceDeleted(at=12, app="rating"),
+            e.SyncerApplied(at=25, name="cart", app="cart"),
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CORNERS)
+def test_no_promise_is_broken(name: str) -> None:
+    """Each of them was one, of a judge that took it so."""
+    assert_kept(run(CORNERS[name]))
