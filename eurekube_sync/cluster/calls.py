@@ -117,10 +117,10 @@ class Calls:
         raise failure
 
     def _too_late(self, call: Call, within: AnswerTime) -> ClusterUnavailable:
+        silent = f"the Kubernetes API at {self._connection.server} did not answer {call}"
         if not within.within_limit:
-            return ClusterUnavailable(f"the Kubernetes API did not answer {call} in the time that was left")
-        seconds = f"{self._answer_seconds:g} s"
-        return ClusterUnavailable(f"the Kubernetes API did not answer {call} whole in {seconds}: it is too slow")
+            return ClusterUnavailable(f"{silent} in the time that was left")
+        return ClusterUnavailable(f"{silent} whole in {self._answer_seconds:g} s: it is too slow")
 
     def _renew(self, within: AnswerTime) -> None:
         try:

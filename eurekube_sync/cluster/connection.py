@@ -48,6 +48,10 @@ class Answer:
 class Connection(Protocol):
     """Sends single calls. May be used from several threads."""
 
+    @property
+    def server(self) -> str:
+        """The API server, as a message names it."""
+
     def send(self, call: Call, within: AnswerTime) -> Answer:
         """One try. Raises ClusterUnavailable when no whole answer came, or not in time."""
 
@@ -107,6 +111,10 @@ class _ClientConnection:
                 f"the credentials of the kubeconfig did not come in {settings.start_seconds:g} s: {_PROGRAM_HANGS}"
             )
         self._loaded = first.answer()
+
+    @property
+    def server(self) -> str:
+        return str(self._loaded.configuration.host)
 
     def renew(self, within: AnswerTime) -> None:
         self._read(within, self._reload)

@@ -15,6 +15,10 @@ class InProcessConnection:
         self._handle = handle
         self._headers = {"authorization": f"Bearer {token}"} if token else {}
 
+    @property
+    def server(self) -> str:
+        return "this process"
+
     def send(self, call: Call, within: AnswerTime) -> Answer:
         headers = {**self._headers, "accept": call.accept}
         if call.body is not None:

@@ -54,7 +54,10 @@ def test_a_trickling_answer_ends_with_its_own_limit(at_once: bytes, tmp_path: Pa
         watch = Stopwatch()
         message = unavailable(cluster.list_services(None).elsewhere)
         assert watch.seconds < 2
-    assert message == "the Kubernetes API did not answer GET /api/v1/services whole in 0.3 s: it is too slow"
+    assert (
+        message
+        == f"the Kubernetes API at {server.url} did not answer GET /api/v1/services whole in 0.3 s: it is too slow"
+    )
     assert server.calls == 1
 
 
@@ -126,7 +129,9 @@ def test_silence_ends_with_the_limit_of_the_stage(left: float, tmp_path: Path) -
         watch = Stopwatch()
         message = unavailable(cluster.list_services(None).elsewhere)
         assert watch.seconds < 2
-    assert message == "the Kubernetes API did not answer GET /api/v1/services in the time that was left"
+    assert (
+        message == f"the Kubernetes API at {server.url} did not answer GET /api/v1/services in the time that was left"
+    )
 
 
 def limited(world: World) -> tuple[KubernetesCluster, TimeLimit]:
