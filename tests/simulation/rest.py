@@ -4,7 +4,7 @@ rest        what is to be UP is UP, nothing stands that nothing wants, no finali
 limit       as many of a limited syncer are UP as its limit asks for, and no more
 policy      what its policy never cancels stands as DOWN, and nothing of it is UP without a reason
 gate        the gate of a pod that has its containers ready, and its syncer in order, is open
-told        what is held is told by its syncer's condition
+told        what is held is told by its syncer's condition, or that of the one that claims it by now
 approved    what an annotation releases is not held
 """
 
@@ -116,7 +116,7 @@ class Rest:
     def _expect_told(self) -> None:
         for key in sorted(self._judge.held):
             listed = self._judge.known[0].get(key)
-            syncers = self._may_tell(listed) if listed is not None and self._judge.ours(listed) else []
+            syncers = self._may_tell(key, listed) if listed is not None and self._judge.ours(listed) else []
             if not syncers:
                 continue
             self._judge.reached["a removal held at rest"] += 1
@@ -126,13 +126,19 @@ class Rest:
             if all(self._judge.releases.must_free(self._view, syncer, now) for syncer in syncers):
                 raise Violation("approved", f"{key} is held, and an annotation of {named(syncers[0].ref)} releases it")
 
-    def _may_tell(self, listed: Listed) -> list[SyncerTruth]:
-        """The syncer that its mark names, and those that claim the same."""
+    def _may_tell(self, key: Key, listed: Listed) -> list[SyncerTruth]:
+        """The syncer that its mark names, those that claim the same, and those that claim this by now."""
         syncer = self._truth.syncers.get(syncer_of(listed[0]))
         if syncer is None:
             return []
-        others = [one for one in self._truth.syncers.values() if self._truth.are_rivals(one, syncer)]
-        return [syncer, *others]
+        rivals = [one for one in self._truth.syncers.values() if self._truth.are_rivals(one, syncer)]
+        where = key.id.split(":")[1:3]
+        heirs = [
+            one
+            for one in self._truth.syncers.values()
+            if [one.ref[0], one.app_name.lower()] == where and one.app == syncer.app and not one.deleting
+        ]
+        return [syncer, *rivals, *heirs]
 
     def _expect_gates(self) -> None:
         for ref, syncer in sorted(self._truth.syncers.items()):

@@ -61,6 +61,26 @@ CORNERS: dict[str, Story] = {
             e.SyncerApplied(at=25, name="cart", app="cart"),
         )
     ),
+    "a successor tells what is held of a syncer that was renamed": replace(
+        plain(
+            (
+                *setting("rating"),
+                e.SyncerApplied(at=5, name="rating-next", app="rating"),
+                e.AllPodsTurn(at=12, ready=False),
+                e.SyncerApplied(at=35, name="rating", app="rating", app_name="fresh"),
+            )
+        ),
+        ends=60,
+    ),
+    "a pod is replaced at its address, and older lists tell of its gate, shut": plain(
+        (
+            *setting("rating"),
+            e.SyncerApplied(at=0, name="rating", app="rating", asked=GATED),
+            e.PodStarted(at=0, app="rating", number=2, ip="10.0.0.12", gated=True),
+            e.PodMoves(at=14, app="rating", number=2, ip="10.0.0.12"),
+        ),
+        Trouble(at=18, until=25, calls=frozenset({Call.SYNCERS, Call.SERVICES, Call.SLICES}), kind=Kind.OLDER),
+    ),
 }
 
 

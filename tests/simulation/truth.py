@@ -247,9 +247,10 @@ class Truth:
     def _eligible(
         self, key: Key, found: dict[Key, Since], before: Mapping[Key, Since], uid: str, syncer: SyncerTruth, now: float
     ) -> None:
-        known = found.get(key) or before.get(key)
-        pods = (found[key].pods if key in found else frozenset()) | {uid}
-        since = known.since if known else now
+        was, beside = before.get(key), found.get(key)
+        pods = (beside.pods if beside else frozenset()) | {uid}
+        # Another pod at the address of one that went is ready since it came.
+        since = min(was.since if was and uid in was.pods else now, beside.since if beside else now)
         found[key] = Since(since=since, pods=pods, vip=syncer.app_name.lower(), holder=syncer.ref)
 
     def _wishes(
