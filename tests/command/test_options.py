@@ -127,7 +127,7 @@ REFUSED = {
     "rare passes": (["run", "--daemon", "--interval", "151s"], "more than half of --lease-duration"),
     "rare keepalive": (["keepalive", "--daemon", "--interval", "151s"], "more than half of --lease-duration 300s"),
     "short leases": (["keepalive", "--lease-duration", "60s"], "less than three times --renewal-interval 30s"),
-    "hot keepalive": (["keepalive", "--renewal-interval", "500ms"], "at least 1s"),
+    "hot keepalive": (["keepalive", "--renewal-interval", "500ms"], "whole seconds, at least 1"),
     "half seconds": (["run", "--renewal-interval", "500ms"], "whole seconds"),
     "unknown form": (["run", "-o", "xml"], "'table', 'json', 'yaml'"),
     "unknown option": (["run", "--dryrun"], "--dry-run"),
