@@ -18,7 +18,7 @@ from eurekube_sync.observed import Observed
 from eurekube_sync.ownership import syncer_of
 
 _STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
-"""What a person put out of service keeps its place: it comes back."""
+"""What a person put out of service keeps its place: it comes back. Of those that may go it goes first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,8 @@ def _choose(claim: Serving, limit: Limit, observed: Observed, callers: _Callers)
     # What could not be read may stand: it keeps its place, and nobody comes in for it.
     staying = [key for key in standing if not _may_go(key, limit, observed)]
     staying += [key for key in ready if key in observed.unread and key not in staying]
-    rest = [key for key in standing if key not in staying]
+    # Whom callers reach goes before whom a person put out of service, or a lowered limit would leave them nobody.
+    rest = sorted((key for key in standing if key not in staying), key=lambda key: not _is_up(key, observed))
     newcomers = [key for key in ready if key not in standing and key not in staying]
     free = len(ready) if places is None else max(0, places - len(staying))
     chosen = (rest + newcomers)[:free]
@@ -92,6 +93,10 @@ def _choose(claim: Serving, limit: Limit, observed: Observed, callers: _Callers)
 
 def _stands(key: InstanceKey, observed: Observed) -> bool:
     return key in observed.ours and observed.ours[key].status in _STANDING
+
+
+def _is_up(key: InstanceKey, observed: Observed) -> bool:
+    return observed.ours[key].status is InstanceStatus.UP
 
 
 def _may_go(key: InstanceKey, limit: Limit, observed: Observed) -> bool:

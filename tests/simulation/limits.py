@@ -108,9 +108,10 @@ class Limits:
         uid, specs = self._written.get(key, ("", 0.0))
         if limit.limit.kind != "count" and uid == syncer.uid and limit.since <= specs:
             raise Violation("limit", f"{key} was taken out, and the limit {limit.limit} it was let in by still stands")
+        # It may have stood as another syncer's, whose claim this one takes over.
         stand = [
             one
-            for one in self._standing(syncer, state)
+            for one in {key, *self._standing(syncer, state)}
             if status_of(state[one]) in ("UP", OUT)
             and (one in self._truth.eligible or self._truth.eligible_until.get(one, 0.0) >= view.moment - _LIST_IS_OLD)
         ]

@@ -65,6 +65,7 @@ class Stage:
         self._rest = Progress()
         self._second: Process | None = None
         self._second_runs = False
+        self._was_killed = False
         for event in self.story.events:
             self.clock.at(event.at, lambda event=event: self._happen(event))  # type: ignore[misc]
         if self.story.installation.halves:
@@ -82,6 +83,7 @@ class Stage:
             try:
                 process.run()
             except Killed:
+                self._was_killed = True
                 self.happened("the program is killed")
             self.calls += process.wire.calls
             if self._rest.done:
@@ -148,12 +150,14 @@ class Stage:
 
     def run_approving(self, plan_id: str) -> str:
         """A person's one pass that is to release what a plan id names."""
-        if self._second_runs:
+        # One that was killed after it had told of its plan id left no report of what it held.
+        unknown = self._was_killed and plan_id not in self.judge.releases.sets
+        if self._second_runs or unknown:
             return ""
         self._second_runs = True
         try:
             machine = MachineClock(self.clock)
-            first = self._process("the approving one", machine, None, lambda view, report: None, first=True)
+            first = self._process("the approving one", machine, None, self._another_pass_over, first=True)
             report = first.one_pass(approved=plan_id)
         finally:
             self._second_runs = False
@@ -177,7 +181,7 @@ class Stage:
         try:
             if self._second is None:
                 machine = MachineClock(self.clock)
-                self._second = self._process("the second copy", machine, None, self._second_pass_over, first=False)
+                self._second = self._process("the second copy", machine, None, self._another_pass_over, first=False)
             self._second.one_pass()
         finally:
             self._second_runs = False
@@ -222,19 +226,20 @@ class Stage:
             self.judge.reached[type(event).__name__] += 1
         self.happened(what)
 
-    def _second_pass_over(self, view: PassView, report: PassReport) -> None:
-        if self.story.installation.halves:
-            self._note_held("the second copy", report)
+    def _another_pass_over(self, view: PassView, report: PassReport) -> None:
+        # Conditions tell of any copy's plan id; what rests is the first one's, or both halves'.
+        if self.story.installation.halves and view.approved is None:
+            self.judge.held_by["the second copy"] = _held(report)
+        self._note_plan_id(report)
 
-    def _note_held(self, name: str, report: PassReport) -> None:
-        held = _held(report)
-        self.judge.held_by[name] = held
+    def _note_plan_id(self, report: PassReport) -> None:
         if report.held is not None:
-            self.judge.releases.sets[report.held.plan_id] = held
+            self.judge.releases.sets[report.held.plan_id] = _held(report)
 
     def _pass_over(self, view: PassView, report: PassReport) -> None:
         self.passes += 1
-        self._note_held("the program", report)
+        self.judge.held_by["the program"] = _held(report)
+        self._note_plan_id(report)
         self.judge.pass_ended(view, period=PERIOD)
         rest = self._rest
         swept = _SWEPT_AFTER if self.story.installation.peers > 1 else 0.0

@@ -216,7 +216,7 @@ class Truth:
                 self.abandoned_since.setdefault(syncer.uid, now)
 
     def _claim(self, services: list[dict[str, Any]], pods: list[dict[str, Any]], now: float) -> None:
-        """What each syncer wants; of two that want the same the older has it."""
+        """What each syncer wants; of two that want the same the older has it, and one that is detached last."""
         eligible: dict[Key, Since] = {}
         up: dict[Key, Since] = {}
         taken: dict[tuple[str, str], Ref] = {}
@@ -224,7 +224,7 @@ class Truth:
         self.terminating.update(dict.fromkeys(self._terminating_now, now))
         self._terminating_now = set()
         living = [syncer for syncer in self.syncers.values() if not syncer.deleting]
-        for syncer in sorted(living, key=lambda one: (one.created, one.ref)):
+        for syncer in sorted(living, key=_precedence):
             wishes = list(self._wishes(syncer, services, pods, now))
             count = 0
             for ip, key, is_up, uid in wishes:
@@ -305,6 +305,12 @@ class Truth:
         return Key(
             app.upper(), instance_id(owner=self.owner, namespace=namespace, app=app.lower(), address=ip, port=port)
         )
+
+
+def _precedence(syncer: SyncerTruth) -> tuple[bool, str, Ref]:
+    """The older first; one that is detached holds nothing that another wants."""
+    detached = syncer.asked.limit is not None and syncer.asked.limit.value == 0 and not syncer.asked.suspend
+    return (detached, syncer.created, syncer.ref)
 
 
 def instance_id(*, owner: str, namespace: str, app: str, address: str, port: int) -> str:

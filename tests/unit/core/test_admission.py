@@ -217,6 +217,24 @@ def test_a_lowered_limit_is_evidence_for_the_brakes_first_test_alone() -> None:
     assert len(up(world)) == 10
 
 
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("value", [1, "20%"])
+def test_a_lowered_limit_keeps_what_callers_reach_before_what_a_person_put_out_of_service(
+    number: int, value: Any
+) -> None:
+    """Whichever of the three it is: another stays UP, and the override is not forgotten."""
+    world = setting(pods=3)
+    settled(world)
+    world.registry.override(key(number), InstanceStatus.OUT_OF_SERVICE)
+    limit(world, value)
+    settled(world)
+    assert len(up(world)) == 1
+    assert world.registry.held[key(number)].status is InstanceStatus.OUT_OF_SERVICE
+    world.registry.override(key(number), InstanceStatus.UP)
+    settled(world)
+    assert len(up(world)) == 1
+
+
 def test_what_a_person_put_out_of_service_keeps_its_place_and_is_not_forgotten() -> None:
     """Nobody takes its place, and a lowered limit does not cancel it."""
     world = setting(pods=3, limit=1)
