@@ -36,6 +36,8 @@ class Limits:
         self._truth = truth
         self._ours = ours
         self._known: dict[str, _History] = {}
+        self._seen: dict[str, list[tuple[float, list[int]]]] = {}
+        """By UID, how many others each server held, and since when."""
         self._written: dict[Key, tuple[str, float]] = {}
         self.lost_up: dict[Key, float] = {}
         """When a key was last no longer UP."""
@@ -43,6 +45,10 @@ class Limits:
     def look(self, states: Sequence[State], now: float) -> None:
         """What each limit comes to now."""
         for syncer in self._truth.syncers.values():
+            counts = [self._others(syncer, state) for state in states]
+            seen = self._seen.setdefault(syncer.uid, [])
+            if not seen or seen[-1][1] != counts:
+                seen.append((now, counts))
             limit = syncer.asked.limit
             if limit is None:
                 self._known.pop(syncer.uid, None)
@@ -51,16 +57,27 @@ class Limits:
             if history is None or history.limit != limit:
                 raised = history is not None and history.limit.kind == limit.kind and history.limit.value < limit.value
                 kept = history.peak if history is not None and raised else 0
-                others = history.most_others if history is not None else 0
-                history = _History(limit=limit, since=now, peak=kept, most_others=others)
+                history = _History(limit=limit, since=now, peak=kept)
                 self._known[syncer.uid] = history
-            others = max(self._others(syncer, state) for state in states) if limit.kind == "share" else 0
+                self._begin(history, syncer, now)
+            others = max(counts) if limit.kind == "share" else 0
             history.most_others = max(history.most_others, others)
             pods = self._truth.pod_count.get(syncer.ref, 0)
             places = limit.places(pods=pods, others=others)
             history.peak = max(history.peak, places, limit.places(pods=pods, others=history.most_others))
             if not history.places or history.places[-1][1] != places:
                 history.places.append((now, places))
+
+    def _begin(self, history: _History, syncer: SyncerTruth, now: float) -> None:
+        """A list that is read right after a limit was set may tell of the others that there were before."""
+        if history.limit.kind != "share":
+            return
+        pods = self._truth.pod_count.get(syncer.ref, 0)
+        seen = self._seen[syncer.uid]
+        before = [one for one in seen if one[0] <= now - _LIST_IS_OLD][-1:]
+        for when, counts in [*before, *(one for one in seen if now - _LIST_IS_OLD < one[0] < now)]:
+            history.most_others = max(history.most_others, *counts)
+            history.places.append((when, history.limit.places(pods=pods, others=min(counts))))
 
     def wrote(self, view: PassView, key: Key, ref: Ref) -> None:
         """A pass wrote it for a syncer."""
