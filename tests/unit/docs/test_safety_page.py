@@ -63,6 +63,7 @@ PROMISES = {
         "suspended",
         "comes back",
         "within a limit",
+        "lowered limit keeps",
         "readiness gate",
     ),
     "Scope": (
