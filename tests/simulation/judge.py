@@ -311,12 +311,18 @@ class Judge:
             changed = changed or key not in now
             if key not in now and self.ours(was):
                 ran_out = expiry(was) - self.world.clock.now() + moment
-                if ran_out < moment and self.calm_since + 120 < ran_out and not _lapses(was):
+                wanted = key in self.truth.eligible or key in self.truth.down
+                left_over = not wanted and self._is_gone_elsewhere(key, peer)
+                if ran_out < moment and self.calm_since + 120 < ran_out and not _lapses(was) and not left_over:
                     raise Violation("lapsed", f"the lease of {key} ran out at {ran_out:.0f} s")
         self._known[peer] = now
         if changed:
             self._note_ups(peer, before, now)
         return changed
+
+    def _is_gone_elsewhere(self, key: Key, peer: int) -> bool:
+        """Whether another peer holds it no more: what a peer's late renewal brought back is left to a sweep."""
+        return any(key not in state for number, state in enumerate(self._known) if number != peer)
 
     def pass_ended(self, view: PassView, *, period: float) -> None:
         """A pass is over: whatever stood all through it was renewed in time."""

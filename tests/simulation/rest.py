@@ -79,7 +79,8 @@ class Rest:
             return
         if key in self._truth.eligible:  # within a limit; see there
             claimed = self._truth.syncers[self._truth.eligible[key].holder].asked
-            if claimed.limit is not None and claimed.limit.value == 0 and not held and status_of(listed) != OUT:
+            detached = claimed.limit is not None and claimed.limit.value == 0
+            if detached and not held and status_of(listed) != OUT and not _lapses(listed, syncer):
                 raise Violation("limit", f"{key} stands, and its limit is 0")
             return
         if key in self._truth.down:
@@ -108,7 +109,11 @@ class Rest:
         conflict = syncer.conditions.get("Conflict", ("", ""))[0] == "True"
         least = min(self._judge.limits.now(syncer), len(free))
         self._judge.reached["a limit at rest"] += 1
-        if len(ups) < least and not conflict:
+        # What a person put out of service keeps its place: it comes back.
+        out = [
+            key for key in claimed if key in state and self._judge.ours(state[key]) and self._is_out(key, state[key])
+        ]
+        if len(ups) + len(out) < least and not conflict:
             raise Violation("limit", f"{len(ups)} of {named(syncer.ref)} are UP, and its limit lets {least} in")
         if len([key for key in ups if key not in self._judge.held]) > self._judge.limits.most(syncer):
             raise Violation("limit", f"{len(ups)} of {named(syncer.ref)} are UP, and its limit is {syncer.asked.limit}")
