@@ -68,15 +68,17 @@ def _choose(claim: Serving, limit: Limit, observed: Observed, callers: _Callers)
     pods = len(claim.wanted) + sum(not leaving.terminating for leaving in claim.leaving.values())
     others = callers.others(claim) if limit.measure is Measure.SHARE else 0
     places = limit.places(pods=pods, others=others)
-    # What could not be read may stand: it keeps its place, and nobody comes in for it.
     staying = [key for key in standing if not _may_go(key, limit, observed)]
-    staying += [key for key in ready if key in observed.unread and key not in staying]
+    # What could not be read may stand: nobody comes in for it. It may also be gone: nobody goes for it.
+    unsure = [key for key in ready if key in observed.unread and key not in staying]
     # Whom callers reach goes before whom a person put out of service, or a lowered limit would leave them nobody.
-    rest = sorted((key for key in standing if key not in staying), key=lambda key: not _is_up(key, observed))
-    newcomers = [key for key in ready if key not in standing and key not in staying]
+    known = (key for key in standing if key not in staying and key not in unsure)
+    rest = sorted(known, key=lambda key: not _is_up(key, observed))
+    newcomers = [key for key in ready if key not in standing and key not in unsure]
     free = len(ready) if places is None else max(0, places - len(staying))
-    chosen = (rest + newcomers)[:free]
-    admitted = {*staying, *chosen} if limit.value else set()  # a detached one holds nothing, read or not
+    chosen = [*rest[:free], *newcomers[: max(0, free - len(rest) - len(unsure))]]
+    # A detached one holds nothing, read or not.
+    admitted = {*staying, *unsure, *chosen} if limit.value else set()
     out = [key for key in claim.wanted if key not in admitted and (key in ready or limit.value == 0)]
     note = _note(limit, places, ready=len(ready), others=others, admitted=len(admitted), vip=claim.vip_address)
     comes = any(key in newcomers for key in chosen)

@@ -17,7 +17,7 @@ from eurekube_sync.approval import refusal
 from eurekube_sync.carry_out import applier_of, carry_out, renew_ours, renew_the_rest
 from eurekube_sync.deadline import Deadline
 from eurekube_sync.decide import brake_of, decide
-from eurekube_sync.desired import claim_all
+from eurekube_sync.desired import Deleting, claim_all
 from eurekube_sync.gates import open_gates, openings
 from eurekube_sync.instance import Naming
 from eurekube_sync.model import (
@@ -94,7 +94,9 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     seen = world.sightings.before(desired, monotonic=world.clock.monotonic(), now=now)
     brake = brake_of(settings, desired, None if refused else settings.approved, seen, now)
     braked, desired, registry = decide(applier, desired, registry, brake, now)
-    matters = braked.plan.changes or braked.held or isinstance(registry, Unknown)  # blind, a 404 is a registration
+    deleting = any(isinstance(claim, Deleting) for claim in desired.claims.values())  # a finalizer may go
+    blind = isinstance(registry, Unknown)  # a 404 is a registration
+    matters = braked.plan.changes or braked.held or blind or deleting
     if matters and (elsewhere := another_cluster(world.cluster, identity)):
         deadline.stage(SETTLING)
         return _renew_all(world, settings, deadline, listed, elsewhere)
@@ -159,9 +161,13 @@ def _renew_all(
     """The cluster does not tell who it is: renew whatever carries our owner's name, ask and change nothing more."""
     world.sightings.nothing_seen()
     view, now = unread_cluster(identity), world.clock.now()
-    if isinstance(listed, Unknown):
-        return PassReport(dry_run=settings.dry_run, at=now, plan=Plan(), registry=listed, view=view)
     applier = applier_of(world, None, settings.scope, deadline)
+    if isinstance(listed, Unknown):
+        blindly = Outcomes.of([] if settings.dry_run else renew_ours(world, applier, listed, frozenset()))
+        return PassReport(
+            dry_run=settings.dry_run, at=now, plan=Plan(), registry=listed, view=view, outcomes=blindly,
+            cut_short=deadline.cut_short,
+        )  # fmt: skip
     ours = held_by_owner(listed, settings.owner, settings.scope)
     plan = plan_renewals(ours, f"the cluster could not be read: {identity.cause}", now=world.clock.now())
     outcomes = Outcomes.of([] if settings.dry_run else applier.renew(plan.of(Renew)))

@@ -277,6 +277,40 @@ def test_what_cannot_be_read_keeps_its_place() -> None:
     assert [one.key for one in report.plan.blocked] == [first]
 
 
+def test_what_cannot_be_read_takes_nobodys_place_who_is_known_to_be_up() -> None:
+    """Two that stood DOWN become ready, and cannot be read: the one that callers reach is not over the limit for it."""
+    world = setting(pods=3, limit=3)
+    settled(world)
+    ready(world, [1], not_ready=[2, 3])
+    add_another_app(world)
+    settled(world)
+    limit(world, 2)
+    settled(world)
+    ready(world, [1, 2, 3])
+    for number in (2, 3):
+        world.registry.refuse_read[key(number)] = RegistryUnavailable("it did not answer")
+    world.run()
+    assert key(1) in up(world)
+    world.registry.refuse_read.clear()
+    settled(world)
+    assert key(1) in up(world)
+    assert len(up(world)) == 3, "two of it, and the other app"
+
+
+def test_a_lowered_limit_takes_out_no_one_for_one_that_cannot_be_read() -> None:
+    """The list may be old: what it shows may be gone, and the other the last."""
+    world = setting(pods=2, limit=2)
+    add_another_app(world)
+    settled(world)
+    limit(world, 1)
+    world.registry.refuse_read[key(2)] = RegistryUnavailable("it did not answer")
+    world.run()
+    assert key(1) in up(world)
+    world.registry.refuse_read.clear()
+    settled(world)
+    assert len(up(world)) == 2, "one of it, and the other app"
+
+
 def test_a_registry_that_cannot_be_read_decides_nothing() -> None:
     """All is renewed that may stand, and nothing comes in: who stands is not known."""
     world = setting(pods=4, limit=1)

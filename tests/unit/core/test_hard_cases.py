@@ -12,6 +12,7 @@ from eurekube_sync.model import Cause, Complete, Endpoint, InstanceStatus, Port,
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.report.words import sentences
+from eurekube_sync.syncer import CLEANUP_FINALIZER
 
 from .build import CLUSTER, DOWN, NS, REF, TERMINATING, UP, endpoint, foreign, key, piece, service, syncer
 from .fakes import FakeWorld
@@ -202,6 +203,16 @@ def test_an_api_server_that_comes_to_be_another_clusters_takes_nothing(numbers: 
         assert of_report(report, fail_on_held=False, detailed=False) is ExitCode.CLUSTER_UNUSABLE
 
 
+def test_another_clusters_deletions_keep_their_finalizer() -> None:
+    """Nothing of ours would change in Eureka, and the other cluster's clean-up would be cut short."""
+    world = FakeWorld()
+    world.cluster.remembered = Complete(data=CLUSTER)
+    world.cluster.uid = Complete(data="another")
+    world.cluster.apply(syncer(deleted=world.clock.now() - 100, finalizers=(CLEANUP_FINALIZER,)))
+    world.run()
+    assert world.wire.writes() == []
+
+
 def test_nor_is_anything_added_for_another_cluster_while_eureka_cannot_be_read() -> None:
     """Its pods would be registered on a 404, unseen."""
     world = article()
@@ -214,6 +225,21 @@ def test_nor_is_anything_added_for_another_cluster_while_eureka_cannot_be_read()
     world.later(30)
     world.run()
     assert (ours(world), world.wire.writes()) == (before, [])
+
+
+def test_what_was_renewed_is_renewed_while_neither_the_cluster_nor_eureka_tells_anything() -> None:
+    """A process that never learned whose cluster it is, and then cannot read Eureka's list either."""
+    world = article()
+    world.run()
+    world.renewals = RenewalLedger(period=0, slack=0)
+    world.cluster.uid = Unknown(cause=Cause.DENIED, message="403")
+    world.later(30)
+    world.run()
+    world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="503")
+    world.later(30)
+    report = world.run()
+    assert {outcome.action.key for outcome in report.outcomes.by_key.values()} == {key(1), key(2)}
+    assert world.wire.writes() == []
 
 
 def test_an_identity_that_cannot_be_read_again_stops_nothing() -> None:
