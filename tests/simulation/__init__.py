@@ -15,8 +15,8 @@
     truth       what should stand, read from the servers by an oracle that shares no code with the product
     view        what one pass has seen and done so far
     judge       the promises, held against the servers' true state at every call
-    losses, limits, conduct, releases, leases
-                what it asks: what apps lose, what specs ask for, what people released, when leases end
+    losses, limits, conduct, releases, leases, deletions
+                what it asks: what apps lose, what specs ask for, what people released, when leases and deletions end
     rest        the promises about the end of a story
     run         one story from its beginning to its verdict
     drains      stories in which a person drains pods and nodes, and the lists that tell of it fail

@@ -3,18 +3,14 @@
 stranger    an instance of somebody else is never changed, if the program could have seen it
 unseen      nothing is written that the same pass did not read uncached before
 withdrawn   what is to be UP, and was since before the pass looked, is not withdrawn
-lapsed      no lease of ours runs out while the program runs and Eureka answers
-renewed     a pass in which nothing went wrong leaves no lease that it did not renew in time
 bare        nothing is registered for a syncer without our finalizer
-finalizer   it goes only when no instance of its syncer is left, and nobody else's goes at all
-abandoned   a deletion that a person abandoned ends with the next pass, whether Eureka answers or not, unless another
-            cluster uses our owner's name
 unwanted    nothing is registered that was not to be UP when the pass looked, but what Eureka lost of a suspended syncer
 drained     what a person drains, and its mark says so, is not brought up meanwhile, whichever lists fail
 override    nothing is out of service but what a person put there
 crash       no pass ends with an exception
 
-What apps lose: `losses`. What syncers ask for beside that: `conduct` and `limits`. The end of a story: `rest`.
+What apps lose: `losses`. When leases end: `leases`. When finalizers go: `deletions`. What syncers ask for beside that:
+`conduct` and `limits`. The end of a story: `rest`.
 """
 
 from __future__ import annotations
@@ -25,22 +21,20 @@ from collections.abc import Iterator
 from eurekube_sync.embedded.eureka.instance import Listed
 from eurekube_sync.embedded.http import Request
 
-from .asked import SYNC
-from .clashes import Clashes
-from .conduct import POLICY, Conduct
-from .leases import expiry, renewed
+from .conduct import Conduct
+from .deletions import Deletions
+from .leases import Leases
 from .limits import Limits
 from .losses import Losses
 from .releases import Releases
 from .story import Story
 from .troubles import Call, Kind
-from .truth import FINALIZER, Ref, Truth
+from .truth import FINALIZER, Truth
 from .view import OUT, OWNER, PassView, State, Violation, change, is_up, named, pod_of, status_of, syncer_of
 from .world import Key, World
 
 _LOOK_HOLDS = 150.0
 """Seconds that an uncached read may be old when something is written: no pass goes on for longer."""
-_CACHE = 30.0
 
 
 class Judge:
@@ -65,7 +59,8 @@ class Judge:
         """Since when the program runs and Eureka answers."""
         self.held_by: dict[str, frozenset[Key]] = {}
         """What each copy's last whole pass said it holds."""
-        self._clashes = Clashes(self.cluster)
+        self._deletions = Deletions(self)
+        self._leases = Leases(self)
         self._was_out: set[Key] = set()
         self._arrived: dict[Key, float] = {}
         self._known: list[State] = [{} for _ in world.eurekas]
@@ -84,7 +79,7 @@ class Judge:
         changed = self.truth.look()
         for peer in range(len(self.world.eurekas)):
             changed = self._look_at_eureka(peer) or changed
-        self._clashes.look(self._known, self.world.clock.time)
+        self._deletions.look()
         if changed:
             self._look_at_wishes()
 
@@ -274,28 +269,10 @@ class Judge:
             return
         if "/pods/" in request.path:
             self.conduct.judge_gates(view, gates, now=self.world.clock.time, clock_right=self._clock_right)
-        for ref, was in before.items():
-            still = self.truth.syncers.get(ref)
-            kept = still.finalizers if still is not None and still.uid == was.uid else ()
-            lost = set(was.finalizers) - set(kept)
-            if lost - {FINALIZER}:
-                raise Violation("finalizer", f"another's finalizer of {named(ref)} was taken off")
-            if FINALIZER in lost and not was.going:
-                raise Violation("finalizer", f"{named(ref)} lost our finalizer, and nobody deletes it")
-            if FINALIZER in lost and was.abandoned:
-                self.reached["a deletion abandoned"] += 1
-            elif FINALIZER in lost:
-                self._judge_finalizer(ref)
+        self._deletions.judge(before)
         self._look_at_wishes()
 
-    def _judge_finalizer(self, ref: Ref) -> None:
-        for state in self._known:
-            for key in self.ours_of(state):
-                lapses = state[key][0].metadata.get(POLICY, SYNC) != SYNC and not is_up(state[key])
-                if syncer_of(state[key][0]) == ref and not lapses:
-                    raise Violation("finalizer", f"{named(ref)} lost our finalizer while {key} stands")
-
-    # --- Leases -----------------------------------------------------------------------------------------------------
+    # --- What passes by itself, and at the end of a pass ------------------------------------------------------------
 
     def _look_at_eureka(self, peer: int) -> bool:
         """Whether anything changed there by itself."""
@@ -310,54 +287,17 @@ class Judge:
         for key, was in before.items():
             changed = changed or key not in now
             if key not in now and self.ours(was):
-                ran_out = expiry(was) - self.world.clock.now() + moment
-                wanted = key in self.truth.eligible or key in self.truth.down
-                left_over = not wanted and self._is_gone_elsewhere(key, peer)
-                if ran_out < moment and self.calm_since + 120 < ran_out and not _lapses(was) and not left_over:
-                    raise Violation("lapsed", f"the lease of {key} ran out at {ran_out:.0f} s")
+                self._leases.judge_end(key, was, peer)
         self._known[peer] = now
         if changed:
             self._note_ups(peer, before, now)
         return changed
 
-    def _is_gone_elsewhere(self, key: Key, peer: int) -> bool:
-        """Whether another peer holds it no more: what a peer's late renewal brought back is left to a sweep."""
-        return any(key not in state for number, state in enumerate(self._known) if number != peer)
-
     def pass_ended(self, view: PassView, *, period: float) -> None:
         """A pass is over: whatever stood all through it was renewed in time."""
         self.world_changed()
-        self._judge_abandoned(view)
-        if view.troubled:
-            return
-        now = self.world.clock.time
-        allowed = period + self.story.installation.interval + (now - view.begun)
-        for key in sorted(self.ours_of(self._known[0])):
-            # Peers tell each other of a renewal, and of a cancel, a moment later: the freshest counts.
-            there = [state[key] for state in self._known if key in state and self.ours(state[key])]
-            if len(there) < len(self._known):
-                continue
-            gap = self.world.clock.now() - max(map(renewed, there))
-            # A process that begins after another registered it does not find it in the cached list yet.
-            age = self.world.clock.now() - min(listed[1].registered for listed in there) / 1000
-            cached = _CACHE if age <= allowed + _CACHE else 0.0
-            if gap > allowed + cached and not all(map(_lapses, there)):
-                raise Violation("renewed", f"a whole pass left {key}, not renewed for {gap:.0f} s")
-
-    def _judge_abandoned(self, view: PassView) -> None:
-        for ref, syncer in self.truth.syncers.items():
-            since = self.truth.abandoned_since.get(syncer.uid)
-            served = not self.story.installation.halves
-            if (
-                since is None
-                or since > view.begun
-                or view.troubled_cluster
-                or not served
-                or self._clashes.stopped(view)
-            ):
-                continue
-            if FINALIZER in syncer.finalizers:
-                raise Violation("abandoned", f"a person abandoned {named(ref)}, and a whole pass kept our finalizer")
+        self._deletions.judge_pass(view)
+        self._leases.judge_pass(view, period=period)
 
     def serves_itself(self, key: Key) -> bool:
         """Whether the pod behind it has registered itself for the same app."""
@@ -379,11 +319,6 @@ class Judge:
     def was_out(self, key: Key) -> bool:
         """Whether a person ever put it out of service."""
         return key in self._was_out
-
-
-def _lapses(listed: Listed) -> bool:
-    """Whether it may be let lapse: a policy cancels nothing, and it is DOWN."""
-    return listed[0].metadata.get(POLICY, SYNC) != SYNC and not is_up(listed)
 
 
 def _differ(was: Listed | None, stands: Listed | None) -> bool:

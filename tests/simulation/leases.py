@@ -1,8 +1,68 @@
-"""When leases were renewed, and when they run out."""
+"""When leases were renewed, when they run out, and the promises about that.
+
+lapsed      no lease of ours runs out while the program runs and Eureka answers
+renewed     a pass in which nothing went wrong leaves no lease that it did not renew in time
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from eurekube_sync.embedded.eureka.instance import Listed
+
+from .asked import SYNC
+from .conduct import POLICY
+from .view import PassView, Violation, is_up
+from .world import Key
+
+if TYPE_CHECKING:
+    from .judge import Judge
+
+_CACHE = 30.0
+"""Seconds that a list of Eureka may be old."""
+
+
+class Leases:
+    """Sees each instance that is gone by itself, and the end of every pass."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+
+    def judge_end(self, key: Key, was: Listed, peer: int) -> None:
+        """One of ours is gone from this server, and nobody cancelled it."""
+        clock = self._judge.world.clock
+        ran_out = expiry(was) - clock.now() + clock.time
+        wanted = key in self._judge.truth.eligible or key in self._judge.truth.down
+        left_over = not wanted and self._is_gone_elsewhere(key, peer)
+        if ran_out < clock.time and self._judge.calm_since + 120 < ran_out and not may_lapse(was) and not left_over:
+            raise Violation("lapsed", f"the lease of {key} ran out at {ran_out:.0f} s")
+
+    def _is_gone_elsewhere(self, key: Key, peer: int) -> bool:
+        """Whether another peer holds it no more: what a peer's late renewal brought back is left to a sweep."""
+        return any(key not in state for number, state in enumerate(self._judge.known) if number != peer)
+
+    def judge_pass(self, view: PassView, *, period: float) -> None:
+        """A pass is over: whatever stood all through it was renewed in time."""
+        if view.troubled:
+            return
+        clock, known = self._judge.world.clock, self._judge.known
+        allowed = period + self._judge.story.installation.interval + (clock.time - view.begun)
+        for key in sorted(self._judge.ours_of(known[0])):
+            # Peers tell each other of a renewal, and of a cancel, a moment later: the freshest counts.
+            there = [state[key] for state in known if key in state and self._judge.ours(state[key])]
+            if len(there) < len(known):
+                continue
+            gap = clock.now() - max(map(renewed, there))
+            # A process that begins after another registered it does not find it in the cached list yet.
+            age = clock.now() - min(listed[1].registered for listed in there) / 1000
+            cached = _CACHE if age <= allowed + _CACHE else 0.0
+            if gap > allowed + cached and not all(map(may_lapse, there)):
+                raise Violation("renewed", f"a whole pass left {key}, not renewed for {gap:.0f} s")
+
+
+def may_lapse(listed: Listed) -> bool:
+    """Whether it may be let lapse: a policy cancels nothing, and it is DOWN."""
+    return listed[0].metadata.get(POLICY, SYNC) != SYNC and not is_up(listed)
 
 
 def duration(listed: Listed) -> float:

@@ -1,0 +1,68 @@
+"""The promises about deletions, and the finalizers that wait for them.
+
+finalizer   it goes only when no instance of its syncer is left, and nobody else's goes at all
+abandoned   a deletion that a person abandoned ends with the next pass, whether Eureka answers or not, unless another
+            cluster uses our owner's name
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from .clashes import Clashes
+from .leases import may_lapse
+from .truth import FINALIZER, Ref, SyncerTruth
+from .view import PassView, Violation, named, syncer_of
+
+if TYPE_CHECKING:
+    from .judge import Judge
+
+
+class Deletions:
+    """Sees every change of the world, every write to Kubernetes, and the end of every pass."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._clashes = Clashes(judge.cluster)
+
+    def look(self) -> None:
+        """What stands in Eureka now."""
+        self._clashes.look(self._judge.known, self._judge.world.clock.time)
+
+    def judge(self, before: Mapping[Ref, SyncerTruth]) -> None:
+        """A pass wrote to Kubernetes; `before` are the syncers as they were."""
+        for ref, was in before.items():
+            still = self._judge.truth.syncers.get(ref)
+            kept = still.finalizers if still is not None and still.uid == was.uid else ()
+            lost = set(was.finalizers) - set(kept)
+            if lost - {FINALIZER}:
+                raise Violation("finalizer", f"another's finalizer of {named(ref)} was taken off")
+            if FINALIZER in lost and not was.going:
+                raise Violation("finalizer", f"{named(ref)} lost our finalizer, and nobody deletes it")
+            if FINALIZER in lost and was.abandoned:
+                self._judge.reached["a deletion abandoned"] += 1
+            elif FINALIZER in lost:
+                self._judge_nothing_left(ref)
+
+    def _judge_nothing_left(self, ref: Ref) -> None:
+        for state in self._judge.known:
+            for key in self._judge.ours_of(state):
+                if syncer_of(state[key][0]) == ref and not may_lapse(state[key]):
+                    raise Violation("finalizer", f"{named(ref)} lost our finalizer while {key} stands")
+
+    def judge_pass(self, view: PassView) -> None:
+        """A pass is over."""
+        for ref, syncer in self._judge.truth.syncers.items():
+            since = self._judge.truth.abandoned_since.get(syncer.uid)
+            served = not self._judge.story.installation.halves
+            if (
+                since is None
+                or since > view.begun
+                or view.troubled_cluster
+                or not served
+                or self._clashes.stopped(view)
+            ):
+                continue
+            if FINALIZER in syncer.finalizers:
+                raise Violation("abandoned", f"a person abandoned {named(ref)}, and a whole pass kept our finalizer")
