@@ -338,6 +338,15 @@ def test_a_name_that_another_cluster_uses_is_refused(ours: Program) -> None:
     assert set(ended.eureka) == {"GET"}
 
 
+def test_a_rename_to_the_same_name_is_refused_before_anything_is_asked(ours: Program) -> None:
+    """As the wrong command line that it is, though there is no kubeconfig either."""
+    for more in ((), ("--cluster", "some-uid", "--dry-run")):
+        ended = give(ours, "owner", "rename", "demo", "demo", *more, KUBECONFIG=str(ours.folder / "none"))
+        assert (ended.code, ended.out) == (ExitCode.USAGE, "")
+        assert ended.sentence == "Error: OLD and NEW are both demo: give the name that demo is to get"
+        assert not ended.eureka + ended.kubernetes
+
+
 # --- release ----------------------------------------------------------------------------------------------------
 
 

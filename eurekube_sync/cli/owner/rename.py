@@ -47,6 +47,8 @@ def rename_command(
 
     Stop `run` and `keepalive` of OLD first: it is watched for.
     """
+    if old == new:
+        raise click.UsageError(f"OLD and NEW are both {old}: give the name that {old} is to get")
     form.set_up_logs()
 
     def work(world: OwnerWorld) -> OwnerReport:
