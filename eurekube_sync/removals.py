@@ -10,7 +10,18 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from eurekube_sync.actions import Cancel, Register, Renew, Update, Withdrawal, brings_up, removes, withdraws
+from eurekube_sync.actions import (
+    Cancel,
+    Grounds,
+    Register,
+    Renew,
+    Update,
+    Withdrawal,
+    brings_up,
+    grounds_of,
+    removes,
+    withdraws,
+)
 from eurekube_sync.brake import Brake, Held, apply_brake, hold_back
 from eurekube_sync.desired import Desired
 from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
@@ -136,12 +147,13 @@ def failed_adds(
     it would be left.
 
     None that leaves its app and all its VIPs an UP instance, if another syncer's, for a refused add would keep a dead
-    pod for ever; unless it is its own pod that could not be added, under another name.
+    pod for ever; unless it is its own pod that could not be added, under another name, or its pod lives and is merely
+    over a limit.
 
     `outcomes` are those of the renewals and changes so far, `standing` what stood before, `blocked` the wanted
     instances that could not even be tried.
     """
-    taken = {action.key for action in withdrawals if withdraws(action)}
+    taken = {action.key: grounds_of(action) for action in withdrawals if withdraws(action)}
     failed: set[str] = set()
     left: Counter[str] = Counter()
     ended = {outcome.action.key: outcome for outcome in outcomes}
@@ -163,10 +175,11 @@ def failed_adds(
         if observed.status is InstanceStatus.UP and not gone:
             left.update(_names(key, observed.vip_address, syncer_of(observed)))
     held_back = {}
-    for key in taken:
+    for key, grounds in taken.items():
         there = standing[key]
         names = _names(key, there.vip_address, syncer_of(there))
-        harmless = all(left[name] for name in _called(key, there.vip_address)) and there.ip_addr not in moving
+        lives = grounds is Grounds.OVER_LIMIT or there.ip_addr in moving
+        harmless = not lives and all(left[name] for name in _called(key, there.vip_address))
         if any(name in failed and not left[name] for name in names) and not harmless:
             held_back[key] = "the instances that were to take its place could not be registered"
     return held_back

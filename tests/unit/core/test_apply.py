@@ -14,6 +14,7 @@ from eurekube_sync.errors import RegistryRejected, RegistryUnavailable
 from eurekube_sync.model import Cause, InstanceStatus, SyncerRef
 from eurekube_sync.observed import Unread
 from eurekube_sync.outcome import Outcome, Result
+from eurekube_sync.ownership import SYNCER
 from eurekube_sync.removals import failed_adds
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.workers import InTurn, ThreadWorkers
@@ -273,6 +274,15 @@ def test_a_vip_counts_like_an_app() -> None:
     assert set(failed_adds([old], [refused(new)], standing)) == {old.key}
     apart = Register(instance=instance(1, app="new", vip="apart"), syncer=SyncerRef("a", "b"), why="")
     assert failed_adds([old], [refused(apart)], standing) == {}
+
+
+@pytest.mark.parametrize(("grounds", "held"), [(Grounds.ABSENCE, False), (Grounds.OVER_LIMIT, True)])
+def test_only_what_its_limit_takes_out_waits_for_its_syncers_own_successor(grounds: Grounds, held: bool) -> None:
+    """A pod over the limit serves; another may be dead, and goes where another syncer's leaves callers one."""
+    others = replace(stored(instance(9)), metadata={**instance(9).metadata, SYNCER: "rating/other"})
+    standing = {key(1): stored(instance(1)), key(9): others}
+    going = replace(cancel(1), grounds=grounds)
+    assert set(failed_adds([going], [refused(register(2))], standing)) == ({key(1)} if held else set())
 
 
 def test_what_callers_never_saw_is_not_held_back() -> None:

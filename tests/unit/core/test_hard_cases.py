@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from eurekube_sync.actions import Cancel
 from eurekube_sync.errors import RegistryRejected
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.model import Cause, Complete, Endpoint, InstanceStatus, Port, Unknown
@@ -177,6 +178,34 @@ def test_a_pod_that_cannot_move_to_another_name_stays_though_another_syncer_serv
         world.run()
         world.later(30)
     assert world.statuses() == {A: "UP", "RATING 10.0.0.5:8080": "UP"}
+
+
+def test_a_lowered_limit_takes_no_pod_out_while_the_one_that_is_to_stay_cannot_come_back() -> None:
+    """One is over the limit and could not be cancelled at once. The other lapses, which the list does not show, and
+    Eureka refuses it: that another syncer serves the app is no reason to take this one's last ready pod out."""
+    world = FakeWorld(cache=30)
+    world.cluster.apply(service("more", labels={}), piece(endpoint(1), service="more"))
+    world.cluster.apply(syncer("more", appName="rating", selector={"service": "more"}))
+    world.cluster.apply(service(), piece(endpoint(5), endpoint(6)), syncer(limit=2))
+    world.run()
+    world.cluster.apply(syncer(limit=1))
+    world.registry.refuse.update({key(5): RegistryRejected("500"), key(6): RegistryRejected("500")})
+    (over,) = (action.key for action in world.run().plan.of(Cancel))
+    (stays,) = {key(5), key(6)} - {over}
+    del world.registry.refuse[stays]
+    world.later(30)
+    world.run()
+    world.registry.refuse.clear()
+    world.later(30)
+    world.registry.list_instances()
+    del world.registry.held[stays]
+    world.registry.refuse_register[stays] = RegistryRejected("400: no")
+    report = world.run()
+    assert set(world.registry.held) == {key(1), over}
+    assert report.outcomes.by_key[over].detail == "the instances that were to take its place could not be registered"
+    world.registry.refuse_register.clear()
+    world.run()
+    assert set(world.registry.held) == {key(1), stays}
 
 
 @pytest.mark.parametrize("numbers", [(1, 2), (7, 8), ()], ids=["the same pods", "other pods", "no pods"])
