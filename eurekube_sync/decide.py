@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterator
 
 from eurekube_sync.admission import Admission, admit
 from eurekube_sync.apply import Applier
@@ -19,27 +19,46 @@ from eurekube_sync.observed import Observed
 from eurekube_sync.one_pass import PassSettings
 from eurekube_sync.plan import Plan, make_plan, plan_blind, warned
 from eurekube_sync.removals import without_successor, witnesses
-from eurekube_sync.restraint import restrain, returning
+from eurekube_sync.restraint import restrain
 from eurekube_sync.still_drained import still_drained
+from eurekube_sync.suspension import returning
 
 
 def decide(
-    applier: Applier, desired: Desired, registry: Complete[Observed] | Unknown, brake: Brake, now: float
+    applier: Applier,
+    desired: Desired,
+    registry: Complete[Observed] | Unknown,
+    brake: Brake,
+    *,
+    now: float,
+    cache_seconds: float,
 ) -> tuple[Braked, Desired, Complete[Observed] | Unknown]:
     """The plan, and the claims within their limits: drafted from the list, made from uncached reads of all that the
     draft would change, and of what is to stay UP beside it, then braked."""
     if isinstance(registry, Unknown):
         return Braked(plan=plan_blind(desired), held=None), desired, registry
     observed = registry.data
+
+    def planned(admitted: Admission, observed: Observed) -> Plan:
+        plan = make_plan(admitted.desired, observed)
+        return restrain(plan, admitted.desired, observed, now=now, cache_seconds=cache_seconds)
+
+    def rests_on(plan: Plan, admitted: Admission, observed: Observed) -> Iterator[InstanceKey]:
+        """What is to be read uncached."""
+        yield from plan.suspects
+        yield from admitted.doubtful
+        yield from returning(admitted.desired, observed, cache_seconds)
+        yield from witnesses(plan, observed, read)
+
     admitted = admit(still_drained(desired, observed), observed)
-    plan = restrain(make_plan(admitted.desired, observed), admitted.desired, observed, now=now)
+    plan = planned(admitted, observed)
     read: set[InstanceKey] = set()
     # An uncached read may bring up another suspect.
-    while unread := [key for key in _to_be_read(plan, admitted, observed, read) if key not in read]:
+    while unread := [key for key in rests_on(plan, admitted, observed) if key not in read]:
         observed = observed.refreshed(applier.read(unread))
         read.update(unread)
         admitted = admit(still_drained(desired, observed), observed)
-        plan = restrain(make_plan(admitted.desired, observed), admitted.desired, observed, now=now)
+        plan = planned(admitted, observed)
     plan = without_successor(plan, admitted.desired, observed)
     return apply_brake(plan, observed, brake), warned(admitted.desired, observed), Complete(data=observed)
 
@@ -59,11 +78,3 @@ def brake_of(settings: PassSettings, desired: Desired, approval: Approval | None
         approval=approval,
         seen=seen,
     )
-
-
-def _to_be_read(
-    plan: Plan, admitted: Admission, observed: Observed, read: Collection[InstanceKey]
-) -> tuple[InstanceKey, ...]:
-    """What a plan rests on, to be read uncached."""
-    back = returning(admitted.desired, observed)
-    return (*plan.suspects, *admitted.doubtful, *back, *witnesses(plan, observed, read))

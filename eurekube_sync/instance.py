@@ -8,7 +8,17 @@ from typing import TypeAlias, assert_never
 
 from eurekube_sync.drain import DRAINED, NO_DRAIN, Drain, Kind
 from eurekube_sync.errors import InvalidSyncer
-from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, LeaseTimes, Pod, PodRef, Port, Service
+from eurekube_sync.model import (
+    Instance,
+    InstanceKey,
+    InstanceStatus,
+    LeaseTimes,
+    ObservedInstance,
+    Pod,
+    PodRef,
+    Port,
+    Service,
+)
 from eurekube_sync.ownership import Ownership, instance_id
 from eurekube_sync.presentation import MANAGEMENT_PORT, NO_PATHS, ZONE, Base, From, MetadataSource, is_ip, value_fault
 from eurekube_sync.syncer import Syncer, check_app_name, host_name_warning
@@ -270,4 +280,23 @@ def _standing(wanted: Wanted) -> tuple[bool, str, tuple[tuple[str, str], ...]]:
         wanted.instance.status is not InstanceStatus.UP,
         wanted.why,
         tuple(sorted(wanted.instance.metadata.items())),
+    )
+
+
+def as_it_stands(stands: ObservedInstance) -> Instance:
+    """What would be registered to leave everything as it is: UP, or DOWN, for Eureka keeps an override by itself."""
+    return Instance(
+        key=stands.key,
+        host_name=stands.host_name,
+        ip_addr=stands.ip_addr,
+        port=stands.port,
+        secure_port=stands.secure_port,
+        vip_address=stands.vip_address,
+        secure_vip_address=stands.secure_vip_address,
+        status=InstanceStatus.UP if stands.status is InstanceStatus.UP else InstanceStatus.DOWN,
+        lease=stands.lease,
+        metadata=stands.metadata,
+        home_page_url=stands.home_page_url,
+        status_page_url=stands.status_page_url,
+        health_check_url=stands.health_check_url,
     )

@@ -137,6 +137,8 @@ class SyncerStatus:
     """The first 10 app names."""
     errors: tuple[str, ...] = ()
     """A capped sample."""
+    suspended_since: int | None = None
+    """When a pass first found it suspended, in Unix seconds; None: it is not."""
 
     def condition(self, type_: str) -> Condition | None:
         """The condition of that type, if there is one."""

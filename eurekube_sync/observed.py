@@ -38,6 +38,8 @@ class Observed:
     """How many of a syncer's instances the list itself showed, before any fresh read, but for those left to lapse."""
     unread: Mapping[InstanceKey, Unread] = field(default_factory=dict)
     """Keys whose uncached read failed."""
+    asked: float = 0.0
+    """When the list was asked for, in Unix seconds; the server's cache may have made it somewhat before."""
 
     def refreshed(self, readings: Mapping[InstanceKey, ObservedInstance | Unread | None]) -> Observed:
         """The same with uncached reads laid over it; None is a 404: not there."""
@@ -68,8 +70,11 @@ class Observed:
         return replace(self, ours=ours, others=others)
 
 
-def observe(registry: Complete[tuple[ObservedInstance, ...]], ownership: Ownership, scope: Scope) -> Observed:
-    """Divides a complete list. There is no `Observed` of an Unknown registry, so nothing can be withdrawn from one."""
+def observe(
+    registry: Complete[tuple[ObservedInstance, ...]], ownership: Ownership, scope: Scope, *, asked: float = 0.0
+) -> Observed:
+    """Divides a complete list. There is no `Observed` of an Unknown registry, so nothing can be withdrawn from one.
+    `asked` is when it was asked for, in Unix seconds."""
     ours: dict[InstanceKey, ObservedInstance] = {}
     others: dict[InstanceKey, ObservedInstance] = {}
     clashes: set[str] = set()
@@ -85,7 +90,13 @@ def observe(registry: Complete[tuple[ObservedInstance, ...]], ownership: Ownersh
             if ownership.clashes(instance):
                 clashes.add(instance.metadata.get(CLUSTER, ""))
     return Observed(
-        ownership=ownership, scope=scope, ours=ours, others=others, clashes=tuple(sorted(clashes)), listed=listed
+        ownership=ownership,
+        scope=scope,
+        ours=ours,
+        others=others,
+        clashes=tuple(sorted(clashes)),
+        listed=listed,
+        asked=asked,
     )
 
 

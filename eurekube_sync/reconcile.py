@@ -55,6 +55,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     deadline.stage(IDENTIFYING)
     identity = world.cluster.identity()
     deadline.stage(LISTING)
+    asked, asked_at = world.clock.monotonic(), world.clock.now()
     listed = world.registry.list_instances()
 
     if isinstance(identity, Unknown):
@@ -63,11 +64,11 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     ownership = Ownership(owner=settings.owner, cluster=identity.data)
     scope, syncers = _choose(world, settings, deadline)
     applier = applier_of(world, ownership, scope, deadline)
-    remembered = world.own_writes.recent(world.clock.monotonic())
+    remembered = world.own_writes.recent(asked)
     registry: Complete[Observed] | Unknown = (
         listed
         if isinstance(listed, Unknown)
-        else Complete(data=observe(listed, ownership, scope).remembering(remembered))
+        else Complete(data=observe(listed, ownership, scope, asked=asked_at).remembering(remembered))
     )
     cancelled = frozenset(key for key, wrote in remembered.items() if wrote is None)
     renewed = [] if settings.dry_run else renew_ours(world, applier, registry, cancelled)
@@ -93,7 +94,9 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     refused = refusal(settings.approved, ownership, now)
     seen = world.sightings.before(desired, monotonic=world.clock.monotonic(), now=now)
     brake = brake_of(settings, desired, None if refused else settings.approved, seen, now)
-    braked, desired, registry = decide(applier, desired, registry, brake, now)
+    braked, desired, registry = decide(
+        applier, desired, registry, brake, now=now, cache_seconds=settings.registry_cache
+    )
     deleting = any(isinstance(claim, Deleting) for claim in desired.claims.values())  # a finalizer may go
     blind = isinstance(registry, Unknown)  # a 404 is a registration
     matters = braked.plan.changes or braked.held or blind or deleting

@@ -1,4 +1,5 @@
-"""What a plan leaves alone: a suspended syncer changes nothing, a policy other than Sync cancels nothing.
+"""What a plan leaves alone: a suspended syncer changes nothing (see `suspension`), a policy other than Sync cancels
+nothing.
 
 A filter on a plan, so that whatever else a plan may hold, it is held to the same rules. The policy of an instance whose
 syncer is gone is the one that its mark names. Pure.
@@ -6,67 +7,41 @@ syncer is gone is the one that its mark names. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
-from eurekube_sync.actions import Action, Cancel, Change, Register, Renew, Update, grounds_of
+from eurekube_sync.actions import Action, Cancel, Change, Renew, Update, grounds_of
 from eurekube_sync.conduct import GONE, POLICY, Policy, is_gone, lapses, policy_asked, policy_of
-from eurekube_sync.desired import Claim, Desired, Frozen, Serving
-from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, ObservedInstance
-from eurekube_sync.observed import Observed, keys_by_syncer
+from eurekube_sync.desired import Claim, Desired, Serving
+from eurekube_sync.instance import as_it_stands
+from eurekube_sync.model import InstanceStatus, ObservedInstance
+from eurekube_sync.observed import Observed
 from eurekube_sync.ownership import KEYS, POD
 from eurekube_sync.plan import Plan, sorted_plan
+from eurekube_sync.suspension import is_suspended, left_as_it_is, lost
 
 _OURS = "eurekube."
-_SUSPENDED = "suspended"
 
 
-def restrain(plan: Plan, desired: Desired, observed: Observed, *, now: float) -> Plan:
-    """The plan without what a syncer asked not to be done; `now` in Unix seconds."""
-    lost = _lost(desired, observed)
-    actions = [kept for action in plan.actions for kept in _restrained(action, desired, observed, lost, now)]
+def restrain(plan: Plan, desired: Desired, observed: Observed, *, now: float, cache_seconds: float) -> Plan:
+    """The plan without what a syncer asked not to be done; `now` in Unix seconds, `cache_seconds` is how long a
+    list may hide what was written."""
+    comes_back = lost(desired, observed, cache_seconds)
+
+    def restrained(action: Action) -> Iterator[Action]:
+        claim = desired.claims.get(action.syncer) if action.syncer else None
+        # What is wanted is renewed, whosever it is by its mark.
+        if isinstance(action, Renew) and action.key in desired.wanted_by and not is_suspended(claim):
+            return iter((action,))
+        if claim is not None and is_suspended(claim):
+            return left_as_it_is(action, claim.syncer, observed, comes_back, cache_seconds)
+        return _restrained(action, claim, observed.ours.get(action.key), now)
+
+    actions = [kept for action in plan.actions for kept in restrained(action)]
     return plan if actions == [*plan.actions] else sorted_plan(actions, plan.blocked)
 
 
-def returning(desired: Desired, observed: Observed) -> tuple[InstanceKey, ...]:
-    """All that a suspended syncer may have, when the list shows nothing of it: to be read uncached before anything of
-    it is brought back, for the list may not show yet what stands."""
-    return tuple(sorted(key for claim in _bereft(desired, observed) for key in _ready(claim)))
-
-
-def _lost(desired: Desired, observed: Observed) -> frozenset[InstanceKey]:
-    """What existed of suspended syncers, as far as anybody knows, when Eureka has none of it any more: it has lost its
-    memory, and nobody asked for an outage."""
-    lost: set[InstanceKey] = set()
-    for claim in _bereft(desired, observed):
-        ready = sorted(_ready(claim))
-        if claim.syncer.status is not None and not any(key in observed.unread for key in ready):
-            lost.update(ready[: claim.syncer.status.up])
-    return frozenset(lost)
-
-
-def _bereft(desired: Desired, observed: Observed) -> Sequence[Serving]:
-    """The suspended syncers that had instances, and have none in sight."""
-    suspended = [c for c in desired.claims.values() if isinstance(c, Serving) and c.conduct.suspend and c.syncer.status]
-    standing = keys_by_syncer(observed) if suspended else {}
-    return [claim for claim in suspended if claim.syncer.ref not in standing]
-
-
-def _ready(claim: Serving) -> Iterator[InstanceKey]:
-    return (key for key, one in claim.wanted.items() if one.instance.status is InstanceStatus.UP)
-
-
-def _restrained(
-    action: Action, desired: Desired, observed: Observed, lost: frozenset[InstanceKey], now: float
-) -> Iterator[Action]:
-    if isinstance(action, Renew) and action.key in desired.wanted_by:
-        yield action
-        return
-    claim = desired.claims.get(action.syncer) if action.syncer else None
-    stands = observed.ours.get(action.key)
-    if _is_suspended(claim):
-        yield from _suspended(action, stands, lost)
-        return
+def _restrained(action: Action, claim: Claim | None, stands: ObservedInstance | None, now: float) -> Iterator[Action]:
     policy = _policy(claim, stands)
     match action:
         case Renew() if stands is not None and lapses(stands, now):
@@ -79,13 +54,6 @@ def _restrained(
             yield action
 
 
-def _is_suspended(claim: Claim | None) -> bool:
-    """A syncer that cannot be served is suspended all the same: its raw spec says so. A deletion is not."""
-    if isinstance(claim, Frozen):
-        return claim.syncer.spec.get("suspend") is True
-    return isinstance(claim, Serving) and claim.conduct.suspend
-
-
 def _policy(claim: Claim | None, stands: ObservedInstance | None) -> Policy:
     """The spec's; and of a syncer that ends, or cannot be served, the mark's as well: what either never cancels is not
     cancelled."""
@@ -93,22 +61,6 @@ def _policy(claim: Claim | None, stands: ObservedInstance | None) -> Policy:
         return claim.conduct.policy
     marked = policy_of(stands.metadata) if stands is not None else Policy.SYNC
     return marked if claim is None or marked is not Policy.SYNC else policy_asked(claim.syncer.spec)
-
-
-def _suspended(action: Action, stands: ObservedInstance | None, lost: frozenset[InstanceKey]) -> Iterator[Action]:
-    """What exists is renewed, and comes back as it was."""
-    if isinstance(action, Renew) or (isinstance(action, Register) and action.key in lost):
-        yield action
-    if isinstance(action, Update | Cancel):
-        assert stands is not None  # a claim that serves, or is frozen, changes what stands alone
-        lives = isinstance(action, Update) and stands.status is InstanceStatus.UP
-        yield Renew(
-            key=action.key,
-            syncer=action.syncer,
-            why=f"{_SUSPENDED}; {action.why}",
-            heal=as_it_stands(stands) if lives else None,
-            status=stands.status,
-        )
 
 
 def _created_only(action: Update, stands: ObservedInstance) -> Action:
@@ -160,23 +112,4 @@ def _left_to_lapse(action: Cancel, stands: ObservedInstance, policy: Policy, now
         stored_timestamp=stands.last_dirty_timestamp,
         proof=action.proof,
         grounds=grounds_of(action),
-    )
-
-
-def as_it_stands(stands: ObservedInstance) -> Instance:
-    """What would be registered to leave everything as it is."""
-    return Instance(
-        key=stands.key,
-        host_name=stands.host_name,
-        ip_addr=stands.ip_addr,
-        port=stands.port,
-        secure_port=stands.secure_port,
-        vip_address=stands.vip_address,
-        secure_vip_address=stands.secure_vip_address,
-        status=InstanceStatus.UP if stands.status is InstanceStatus.UP else InstanceStatus.DOWN,
-        lease=stands.lease,
-        metadata=stands.metadata,
-        home_page_url=stands.home_page_url,
-        status_page_url=stands.status_page_url,
-        health_check_url=stands.health_check_url,
     )

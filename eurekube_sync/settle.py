@@ -84,7 +84,7 @@ def settle(
     `lapse_seconds` is how long an instance lives after its last renewal."""
     now = clock.now()
     finished, waiting = _deletions(desired, registry, plan, outcomes, now=now, cache_seconds=cache_seconds)
-    due = statuses(desired, registry, plan, held, outcomes, waiting, now=now)
+    due = statuses(desired, registry, plan, held, outcomes, waiting, now=now, cache_seconds=cache_seconds)
     changed = [
         (claim, due[ref])
         for ref, claim in sorted(desired.claims.items())

@@ -17,6 +17,7 @@ from eurekube_sync.actions import Cancel, Update, Withdrawal
 from eurekube_sync.desired import Desired
 from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.exit_codes import ExitCode, of_report
+from eurekube_sync.instance import as_it_stands
 from eurekube_sync.model import Complete, Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Outcomes, Result
@@ -137,21 +138,8 @@ def _instance(
         return replace(wanted.instance, status=kept)
     stands = ours[key]
     our_own = _MARKS | our_keys(stands.metadata)
-    return Instance(
-        key=key,
-        host_name=stands.host_name,
-        ip_addr=stands.ip_addr,
-        port=stands.port,
-        secure_port=stands.secure_port,
-        vip_address=stands.vip_address,
-        secure_vip_address=stands.secure_vip_address,
-        status=kept,
-        lease=stands.lease,
-        metadata={name: value for name, value in stands.metadata.items() if name in our_own},
-        home_page_url=stands.home_page_url,
-        status_page_url=stands.status_page_url,
-        health_check_url=stands.health_check_url,
-    )
+    metadata = {name: value for name, value in stands.metadata.items() if name in our_own}
+    return replace(as_it_stands(stands), status=kept, metadata=metadata)
 
 
 # --- As text -------------------------------------------------------------------------------------------------------

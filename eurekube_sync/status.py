@@ -31,6 +31,7 @@ from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcomes, Result
 from eurekube_sync.ownership import syncer_of
 from eurekube_sync.plan import Obstacle, Plan
+from eurekube_sync.suspension import is_suspended, shows_all
 from eurekube_sync.syncer import ABANDON_ANNOTATION
 from eurekube_sync.wording import counted, one_or_more
 
@@ -68,11 +69,13 @@ def statuses(
     waiting: Mapping[SyncerRef, str],
     *,
     now: float,
+    cache_seconds: float,
 ) -> dict[SyncerRef, SyncerStatus]:
-    """The status of every syncer after the pass. `waiting` says why a deletion has to wait; `now` in Unix seconds."""
+    """The status of every syncer after the pass. `waiting` says why a deletion has to wait; `now` in Unix seconds,
+    `cache_seconds` is how long a list may hide what was written."""
     tallies = _tallies(desired, registry, plan, held, outcomes)
     return {
-        ref: _status(claim, tallies.get(ref, _Tally()), registry, held, waiting.get(ref, ""), int(now))
+        ref: _status(claim, tallies.get(ref, _Tally()), registry, held, waiting.get(ref, ""), int(now), cache_seconds)
         for ref, claim in desired.claims.items()
     }
 
@@ -175,12 +178,19 @@ def _tallies(
 
 
 def _status(
-    claim: Claim, tally: _Tally, registry: Complete[Observed] | Unknown, held: Held | None, waiting: str, now: int
+    claim: Claim,
+    tally: _Tally,
+    registry: Complete[Observed] | Unknown,
+    held: Held | None,
+    waiting: str,
+    now: int,
+    cache_seconds: float,
 ) -> SyncerStatus:
     before = claim.syncer.status or SyncerStatus(observed_generation=0)
     wanted = claim.wanted if isinstance(claim, Serving) else {}
     desired = 0 if isinstance(claim, Deleting) else before.desired
-    if isinstance(registry, Unknown):  # what stood is the best that is known
+    # What stood is the best that is known.
+    if isinstance(registry, Unknown) or _is_doubtful(claim, tally, registry, cache_seconds):
         registered, up, down = before.registered, before.up, before.down
         if isinstance(claim, Serving) and claim.conduct.lets_all_in:  # else it depends on what stands
             desired = max(len(wanted), desired if claim.incomplete else 0)
@@ -208,7 +218,22 @@ def _status(
         vip_address=claim.vip_address if isinstance(claim, Serving) else before.vip_address,
         apps=tuple(apps[:_MOST_APPS]),
         errors=tuple(_short(error) for error in trouble[:_MOST_ERRORS]),
+        suspended_since=_suspended_since(claim, before, now),
     )
+
+
+def _suspended_since(claim: Claim, before: SyncerStatus, now: int) -> int | None:
+    if not is_suspended(claim):
+        return None
+    return now if before.suspended_since is None else before.suspended_since
+
+
+def _is_doubtful(claim: Claim, tally: _Tally, registry: Complete[Observed], cache_seconds: float) -> bool:
+    """Whether a suspended syncer seems to have lost something, by a list that may hide what we wrote before it was
+    suspended. How many were UP is not forgotten: so many come back when Eureka has lost them."""
+    before = claim.syncer.status.up if claim.syncer.status else 0
+    less = is_suspended(claim) and tally.count(InstanceStatus.UP) < before
+    return less and not shows_all(registry.data, claim.syncer, cache_seconds)
 
 
 def _kept(claim: Serving, tally: _Tally, observed: Observed) -> Iterator[InstanceKey]:

@@ -95,6 +95,7 @@ def _status(raw: msgspec.Raw) -> SyncerStatus | None:
         vip_address=item.vip_address,
         apps=tuple(item.apps or ()),
         errors=tuple(item.errors or ()),
+        suspended_since=int(seconds(item.suspended_since)) if item.suspended_since else None,
     )
 
 
@@ -134,6 +135,7 @@ def status_fields(status: SyncerStatus) -> dict[str, Any]:
         "vipAddress": status.vip_address or None,
         "apps": list(status.apps) or None,
         "errors": list(status.errors) or None,
+        "suspendedSince": None if status.suspended_since is None else timestamp(status.suspended_since),
     }
 
 

@@ -282,6 +282,7 @@ class StatusItem(_Wire):
     vip_address: str = ""
     apps: list[str] | None = None
     errors: list[str] | None = None
+    suspended_since: datetime | None = None
 
 
 class DefinitionItem(_Wire):

@@ -6,10 +6,11 @@ A move changes the marks, and the id where it has to; status, override, lease, U
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from eurekube_sync.errors import OwnerClash
+from eurekube_sync.instance import as_it_stands
 from eurekube_sync.model import Cause, Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
 from eurekube_sync.outcome import Result
 from eurekube_sync.ownership import CLUSTER, Ownership, syncer_of
@@ -70,20 +71,11 @@ class Move:
     def made_of(self, stands: ObservedInstance) -> Instance:
         """The instance to register, from what stands now."""
         kept = {key: value for key, value in stands.metadata.items() if key not in self.drop}
-        return Instance(
+        return replace(
+            as_it_stands(stands),
             key=self.target,
-            host_name=stands.host_name,
-            ip_addr=stands.ip_addr,
-            port=stands.port,
-            secure_port=stands.secure_port,
-            vip_address=stands.vip_address,
-            secure_vip_address=stands.secure_vip_address,
             status=stands.status,
-            lease=stands.lease,
             metadata={**kept, **self.put},
-            home_page_url=stands.home_page_url,
-            status_page_url=stands.status_page_url,
-            health_check_url=stands.health_check_url,
             # Under its own id the server still knows the override, and an echo could bring back one just taken off.
             override=InstanceStatus.UNKNOWN if self.in_place else stands.overridden_status,
         )

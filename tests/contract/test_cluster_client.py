@@ -279,7 +279,16 @@ def test_a_status_is_written_once(subject: Subject, namespace: str) -> None:
     seen = one(cluster.list_syncers([namespace]), namespace)
     path = f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers/rating"
     subject.call("PATCH", path, {"metadata": {"labels": {"a": "b"}}})
-    status = SyncerStatus(observed_generation=1, ready="1/2", desired=2, registered=2, up=1, down=1, apps=("RATING",))
+    status = SyncerStatus(
+        observed_generation=1,
+        ready="1/2",
+        desired=2,
+        registered=2,
+        up=1,
+        down=1,
+        apps=("RATING",),
+        suspended_since=1700000000,
+    )
     cluster.write_status(seen, status)
     written = one(cluster.list_syncers([namespace]), namespace)
     assert written.status == status

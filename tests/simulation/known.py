@@ -6,14 +6,8 @@ They are played and told like all others; only what is not named here makes a ru
 from __future__ import annotations
 
 KNOWN: dict[int, str] = {
-    1493: "a suspended syncer gets back what its change of name or mode took out while a list was old",
     1779: "a finalizer stays after the last trouble though nothing of its syncer is left",
-    801141: "as 1493",
-    801976: "as 1493",
     802677: "a finalizer goes while one of two peers that did not answer still holds an instance",
-    803150: "as 1493",
     804426: "a limit of 0 is meant, and the promise takes it for a withdrawal",
-    804476: "as 1493",
-    900529: "as 1493",
 }
 """By seed."""

@@ -105,7 +105,7 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="a suspended syncer is changed",
             about="suspended",
-            patches=((restraint, "_is_suspended", lambda claim: False),),
+            patches=((restraint, "is_suspended", lambda claim: False),),
         ),
         Defect(name="a limit lets one more in", about="limits", patches=((Limit, "places", _one_more(Limit.places)),)),
         Defect(

@@ -163,6 +163,7 @@ def test_a_status_survives_the_api() -> None:
         vip_address="rating",
         apps=("RATING",),
         errors=("one",),
+        suspended_since=1700000000,
     )
     world.cluster.write_status(made, full)
     assert world.read().status == full

@@ -386,6 +386,7 @@ def test_a_suspended_syncer_changes_nothing_for_a_drain() -> None:
     drain(world, pods=(2,))
     assert world.run().plan.changes == ()
     assert up_and_down(world) == ("DOWN", "UP")
+    world.later(60)
     world.registry.held.clear()
     world.run()
     assert up_and_down(world) == ("UP", None)

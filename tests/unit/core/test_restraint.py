@@ -347,9 +347,18 @@ def test_a_suspended_syncer_renews_and_changes_nothing() -> None:
     assert standing(world) == {key(1): DOWN, key(2): UP, key(4): UP}
 
 
+def suspended(*, pods: int = 3, **spec: Any) -> FakeWorld:
+    """A syncer that was in sync, and is suspended for a minute: no list hides any more what was written before."""
+    world = setting(pods=pods, **spec)
+    world.cluster.apply(syncer(suspend=True, **spec))
+    world.run()
+    world.later(60)
+    return world
+
+
 def test_a_suspended_syncer_brings_back_what_lapsed_as_it_was() -> None:
     """What is listed and has no lease any more, ready or not; not what has no endpoint."""
-    world = setting(pods=3, metadata={"version": "1"})
+    world = suspended(metadata={"version": "1"})
     world.cluster.apply(syncer(suspend=True, metadata={"version": "2"}), piece(endpoint(1), endpoint(2, ready=False)))
     lose_all(world)
     world.run()
@@ -359,13 +368,74 @@ def test_a_suspended_syncer_brings_back_what_lapsed_as_it_was() -> None:
 
 def test_a_suspended_syncer_outlives_a_restart_of_eureka() -> None:
     """Eureka comes back empty: as many are registered as its status counted UP, and no more."""
-    world = setting(pods=3, limit=2)
-    world.cluster.apply(syncer(suspend=True, limit=2))
-    world.run()
+    world = suspended(limit=2)
     world.registry.held.clear()
     world.run()
     assert sorted(standing(world).values()) == [UP, UP]
     assert world.run().plan.changes == ()
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_what_is_lost_right_after_a_suspension_comes_back_when_the_list_is_to_be_trusted(listed: bool) -> None:
+    """A list that shows it, or shows nothing, may be older than what we wrote last; how many stood is not forgotten."""
+    world = setting(pods=3)
+    world.cluster.apply(syncer(suspend=True))
+    if listed:
+        lose_all(world)
+    else:
+        world.registry.held.clear()
+    for _ in range(4):
+        world.run()
+        status = world.cluster.syncers[REF].status
+        assert (standing(world), status and status.up) == ({}, 3)
+        world.later(11)
+    world.later(11)
+    world.run()
+    assert standing(world) == {key(1): UP, key(2): UP, key(3): UP}
+
+
+def test_a_suspended_syncer_gets_nothing_back_that_we_cancelled() -> None:
+    """Its app was another's name for a moment, and the list still shows what stood under the first."""
+    world = setting(pods=1)
+    world.registry.cached_for(30)
+    world.cluster.apply(syncer(appName="fresh"))
+    world.run()
+    world.later(10)
+    world.cluster.apply(syncer(suspend=True))
+    for _ in range(6):
+        world.run()
+        assert standing(world) == {}
+        world.later(10)
+    assert [one.status for one in world.registry.held.values() if one.key.app == "FRESH"] == [UP]
+
+
+def test_a_syncer_that_is_created_suspended_gets_nothing_back_from_an_older_one() -> None:
+    """The list still shows what its predecessor had."""
+    world = setting(pods=1)
+    world.registry.cached_for(30)
+    world.cluster.delete(REF)
+    world.run()
+    world.cluster.syncers.pop(REF)
+    world.later(5)
+    world.cluster.apply(syncer(suspend=True))
+    for _ in range(6):
+        world.run()
+        assert standing(world) == {}
+        world.later(10)
+
+
+def test_a_suspended_syncer_gains_nothing_by_another_mode() -> None:
+    """The list is older than the last registration, by another copy, and nothing is known of what that wrote."""
+    world = setting(pods=1)
+    held = dict(world.registry.held)
+    world.registry.held.clear()
+    world.registry.cached_for(30)
+    world.registry.held.update(held)
+    world.cluster.apply(syncer(suspend=True, mode="service"))
+    for _ in range(6):
+        world.run()
+        assert standing(world) == {key(1): UP}
+        world.later(10)
 
 
 def test_a_suspended_syncer_gains_nothing_from_a_list_that_does_not_show_its_instances() -> None:
@@ -377,9 +447,41 @@ def test_a_suspended_syncer_gains_nothing_from_a_list_that_does_not_show_its_ins
     world.cluster.apply(syncer(suspend=True), piece(endpoint(1), endpoint(2)))
     world.run()
     assert standing(world) == {key(2): UP}
-    world.wire.fail = (world.wire.calls.index(f"read_instance {key(2)}"), When.BEFORE)
+
+
+def test_what_cannot_be_read_is_not_brought_back() -> None:
+    """It may stand."""
+    world = suspended(pods=1)
+    world.registry.held.clear()
     world.run()
-    assert standing(world) == {key(2): UP}
+    world.wire.fail = (world.wire.calls.index(f"read_instance {key(1)}"), When.BEFORE)
+    world.registry.held.clear()
+    world.run()
+    assert standing(world) == {}
+
+
+def test_a_suspension_is_counted_from_its_first_pass_on() -> None:
+    """Also of a syncer that cannot be served, or while Eureka cannot be read; its end is the end of it."""
+    world = setting(pods=1)
+
+    def since() -> int | None:
+        status = world.cluster.syncers[REF].status
+        assert status is not None
+        return status.suspended_since
+
+    assert since() is None
+    world.cluster.apply(syncer(suspend=True, port="grpc"))
+    world.registry.unreadable = DENIED
+    world.run()
+    assert since() == START
+    world.registry.unreadable = None
+    world.later(20)
+    world.cluster.apply(syncer(suspend=True))
+    world.run()
+    assert since() == START
+    world.cluster.apply(syncer())
+    world.run()
+    assert since() is None
 
 
 def test_a_suspended_syncer_that_cannot_be_served_loses_nothing() -> None:
