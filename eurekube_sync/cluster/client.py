@@ -276,7 +276,7 @@ class KubernetesCluster:
         return Complete(data=answer.status == 200)
 
     def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
-        """Put our finalizer on; the `test` of the resourceVersion keeps others' (a merge patch would lose them)."""
+        """Put our finalizer on; the `test` of the version keeps others' (a merge patch would lose them)."""
         current = syncer
         for _ in range(_TRIES):
             if current.deleted is not None:
@@ -284,7 +284,7 @@ class KubernetesCluster:
             if FINALIZER in current.finalizers:
                 return current
             whole = {"op": "add", "path": "/metadata/finalizers", "value": [*current.finalizers, FINALIZER]}
-            call = _patch(syncer, [_same_version(current), whole], _JSON_PATCH)
+            call = _patch(syncer, [*_same(current), whole], _JSON_PATCH)
             answer = self._calls.send(call)
             if answer.status == 200:
                 return _read(call, answer)
@@ -304,7 +304,7 @@ class KubernetesCluster:
                 return
             left = [name for name in current.finalizers if name != FINALIZER]
             rest = {"op": "replace", "path": "/metadata/finalizers", "value": left}
-            call = _patch(syncer, [_same_version(current), rest], _JSON_PATCH)
+            call = _patch(syncer, [*_same(current), rest], _JSON_PATCH)
             answer = self._calls.send(call)
             if answer.status in (200, 404):
                 return
@@ -434,8 +434,12 @@ def _patch(syncer: SyncerObject, body: Any, content_type: str, subresource: str 
     return Call(method="PATCH", path=path, body=msgspec.json.encode(body), content_type=content_type)
 
 
-def _same_version(syncer: SyncerObject) -> Mapping[str, Any]:
-    return {"op": "test", "path": "/metadata/resourceVersion", "value": syncer.resource_version}
+def _same(syncer: SyncerObject) -> tuple[Mapping[str, Any], ...]:
+    """Two clusters count their versions by themselves: the address may lead to another one by now."""
+    return (
+        {"op": "test", "path": "/metadata/uid", "value": syncer.uid},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": syncer.resource_version},
+    )
 
 
 def _read(call: Call, answer: Answer) -> SyncerObject:

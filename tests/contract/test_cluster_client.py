@@ -259,9 +259,13 @@ def test_a_finalizer_is_put_on_and_taken_off(subject: Subject, namespace: str) -
     seen = one(cluster.list_syncers([namespace]), namespace)
     path = f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers/rating"
     subject.call("PATCH", path, {"metadata": {"labels": {"a": "b"}}})
+    with pytest.raises(ClusterConflict):
+        cluster.add_finalizer(replace(one(cluster.list_syncers([namespace]), namespace), uid="another"))
     assert cluster.add_finalizer(seen).finalizers == ("x.io/a", FINALIZER)
     subject.call("DELETE", path)
     deleting = one(cluster.list_syncers(None), namespace)
+    cluster.remove_finalizer(replace(deleting, uid="another"))
+    assert one(cluster.list_syncers(None), namespace) == deleting
     assert deleting.deleted is not None
     with pytest.raises(ClusterConflict):
         cluster.add_finalizer(seen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -76,6 +77,17 @@ class TestFinalizer:
         with pytest.raises(ClusterConflict):
             world.cluster.add_finalizer(world.read())
         assert world.methods(before) == ["GET"]
+
+    def test_one_of_another_cluster_is_not_touched_though_its_version_is_the_same(self, world: World) -> None:
+        """Two clusters count by themselves; only the UID tells whose the object is."""
+        bare = world.make_syncer()
+        with pytest.raises(ClusterConflict):
+            world.cluster.add_finalizer(replace(bare, uid="another"))
+        assert world.read() == bare
+        world.patch(OBJECT, {"metadata": {"finalizers": [FINALIZER]}})
+        theirs = world.read()
+        world.cluster.remove_finalizer(replace(theirs, uid="another"))
+        assert world.read() == theirs
 
     def test_a_changed_spec_or_a_successor_is_a_conflict(self, world: World) -> None:
         """What was computed from the old spec must not begin."""
