@@ -59,6 +59,8 @@ class Leaving:
     """Positive evidence; an endpoint that is merely not ready is none."""
     unsure: frozenset[Kind] = frozenset()
     """Whether one of these is drained could not be read."""
+    pod_uid: str | None = None
+    """Of one that is not ready; None where the endpoint has no pod."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

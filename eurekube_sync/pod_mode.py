@@ -136,7 +136,8 @@ def _found(spec: Syncer, backend: Backend, site: Site, key: InstanceKey, catalog
     up = backend.ready or (backend.terminating and kept)
     drain = catalog.drains.of(site.services, backend.pod, backend.node)
     if not up and spec.cancel_not_ready and not drain.by:  # a cancel would forget the drain
-        return Leaving(why=f"{backend.label} is not ready", terminating=False, unsure=drain.unsure)
+        uid = backend.pod.uid if backend.pod else None
+        return Leaving(why=f"{backend.label} is not ready", terminating=False, unsure=drain.unsure, pod_uid=uid)
     if spec.presentation.needs_pods and backend.pod is not None:
         pod = catalog.pods.get(backend.pod.uid)
         if pod is None:  # its slice and the list of pods are of two moments

@@ -12,13 +12,26 @@ from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.desired import Serving
 from eurekube_sync.drain import DRAINED, Kind
 from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.model import Cause, Complete, EndpointSlice, InstanceStatus, Node, Pod, PodRef, Service, Unknown
+from eurekube_sync.model import (
+    Cause,
+    Complete,
+    EndpointPort,
+    EndpointSlice,
+    InstanceStatus,
+    Node,
+    Pod,
+    PodRef,
+    Service,
+    ServicePort,
+    Unknown,
+)
 from eurekube_sync.one_pass import PassReport
+from eurekube_sync.ownership import POD, SYNCER
 from eurekube_sync.report.words import sentences
 from eurekube_sync.syncer import DRAIN_ANNOTATION
 from eurekube_sync.view import unread
 
-from .build import DENIED, NS, REF, endpoint, foreign, piece, service, syncer
+from .build import DENIED, NS, REF, endpoint, foreign, key, piece, service, syncer
 from .fakes import FakeWorld
 
 A, B = (f"RATING 10.0.0.{number}:8080" for number in (1, 2))
@@ -87,6 +100,7 @@ def test_a_drained_address_of_a_service_is_down() -> None:
 
 ALL = frozenset({Kind.POD, Kind.NODE})
 FAILED = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
+PORTS = (ServicePort(name="http", port=80, target=8080), ServicePort(name="admin", port=81, target=9090))
 CASES = [(Kind.POD, {"pods": (1,)}), (Kind.NODE, {"nodes": ("node-a",)})]
 
 
@@ -263,6 +277,78 @@ def test_another_pod_at_the_address_of_a_drained_one_is_not_drained() -> None:
     world.cluster.apply(piece(other, replace(endpoint(2), node="node-b")))
     world.run()
     assert up_and_down(world) == ("UP", "UP")
+
+
+@pytest.mark.parametrize("unready", [False, True], ids=["ready", "unready for a while"])
+@pytest.mark.parametrize(("kind", "drained_by"), CASES)
+@pytest.mark.parametrize(("spec", "becomes"), [({"appName": "fresh"}, "FRESH"), ({"port": "admin"}, "RATING")])
+def test_a_drained_pod_does_not_come_up_under_another_key(
+    kind: Kind, drained_by: dict[str, Any], spec: dict[str, Any], becomes: str, unready: bool
+) -> None:
+    """The name or the port changes while nobody can tell: what bears the mark of the pod stays, and says it in every
+    pass. The other pod moves. When it can be told, the drain goes on or ends."""
+    world = on_two_nodes(notReady="Cancel")
+    world.cluster.apply(service("rating", *PORTS))
+    drain(world, **drained_by)
+    world.run()
+    blind(world, kind)
+    world.cluster.apply(syncer(notReady="Cancel", **spec))
+    number = 9090 if "port" in spec else 8080
+
+    def pods(*ready: int) -> None:
+        both = on_nodes(1, 2, ready=ready)
+        if "port" in spec:
+            both = replace(both, ports=(EndpointPort(name="http", port=8080), EndpointPort(name="admin", port=9090)))
+        world.cluster.apply(both)
+
+    for ready in [(2,), (1, 2)] if unready else [(1, 2)]:
+        pods(*ready)
+        for _ in range(2):
+            world.later(60)
+            world.run()
+            mine = {name: status for name, status in world.statuses().items() if "10.0.0." in name and "99" not in name}
+            assert mine == {A: "DOWN", f"{becomes} 10.0.0.2:{number}": "UP"}
+            assert mark(world) == kind.value
+    assert world.run().plan.changes == ()
+    drain(world)
+    world.run()
+    assert (world.statuses().get(A), world.statuses()[f"{becomes} 10.0.0.1:{number}"]) == (None, "UP")
+
+
+def test_a_pod_is_drained_for_all_that_register_it_while_nobody_can_tell() -> None:
+    """Also for a syncer that is made meanwhile; what is UP of another one stays UP."""
+    world = on_two_nodes()
+    drain(world, pods=(1,))
+    world.run()
+    blind(world, Kind.POD)
+    world.cluster.apply(syncer("later", appName="later"))
+    world.run()
+    assert world.statuses().get("LATER 10.0.0.1:8080") is None
+    assert world.statuses()["LATER 10.0.0.2:8080"] == "UP"
+    drain(world)
+    world.run()
+    assert world.statuses()["LATER 10.0.0.1:8080"] == "UP"
+    other = replace(world.registry.held[key(1)], status=InstanceStatus.DOWN)
+    world.registry.held[key(1)] = replace(other, metadata={**other.metadata, DRAINED: "pod"})
+    blind(world, Kind.POD)
+    assert world.run().plan.withdrawals == ()
+
+
+def test_another_pod_at_the_address_stays_up_whatever_the_mark_of_its_pod_elsewhere_says() -> None:
+    """Nobody can prove that it should go: what is UP is taken down for no mark."""
+    world = on_two_nodes()
+    world.cluster.apply(syncer("later", appName="later"))
+    drain(world, pods=(1,))
+    world.run()
+    standing = world.registry.held[key(1)]
+    world.registry.held[key(1)] = replace(
+        standing, status=InstanceStatus.UP, metadata={**standing.metadata, POD: "gone/uid-of-gone"}
+    )
+    world.registry.held[key(1, app="later")] = replace(
+        standing, key=key(1, app="later"), metadata={**standing.metadata, SYNCER: f"{NS}/later"}
+    )
+    blind(world, Kind.POD)
+    assert world.run().plan.withdrawals == ()
 
 
 def test_a_pod_that_is_gone_goes_drained_or_not() -> None:
