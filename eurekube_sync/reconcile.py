@@ -10,19 +10,22 @@ hangs on it is left as it is.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from eurekube_sync.actions import Renew
+from eurekube_sync.apply import Applier
 from eurekube_sync.approval import refusal
 from eurekube_sync.carry_out import applier_of, carry_out, renew_ours, renew_the_rest
 from eurekube_sync.deadline import Deadline
 from eurekube_sync.decide import brake_of, decide
-from eurekube_sync.desired import Deleting, claim_all
+from eurekube_sync.desired import Deleting, Desired, claim_all
 from eurekube_sync.gates import open_gates, openings
 from eurekube_sync.instance import Naming
 from eurekube_sync.model import (
     ClusterView,
     Complete,
+    InstanceKey,
     Listed,
     ObservedInstance,
     SyncerObject,
@@ -41,12 +44,12 @@ from eurekube_sync.one_pass import (
     PassSettings,
     World,
 )
-from eurekube_sync.outcome import Outcomes
+from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.ownership import Ownership
-from eurekube_sync.plan import Plan, plan_renewals
+from eurekube_sync.plan import Plan, plan_renewals, sorted_plan
 from eurekube_sync.scope import Scope
-from eurekube_sync.settle import settle
-from eurekube_sync.view import another_cluster, living_pods, read_cluster, read_pods, read_syncers, unread_cluster
+from eurekube_sync.settle import settle, unsettled, without_finalizer
+from eurekube_sync.view import SameCluster, living_pods, read_cluster, read_pods, read_syncers, unread_cluster
 
 
 def reconcile(world: World, settings: PassSettings) -> PassReport:
@@ -97,12 +100,11 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     braked, desired, registry = decide(
         applier, desired, registry, brake, now=now, cache_seconds=settings.registry_cache
     )
-    deleting = any(isinstance(claim, Deleting) for claim in desired.claims.values())  # a finalizer may go
-    blind = isinstance(registry, Unknown)  # a 404 is a registration
-    matters = braked.plan.changes or braked.held or blind or deleting
-    if matters and (elsewhere := another_cluster(world.cluster, identity)):
-        deadline.stage(SETTLING)
-        return _renew_all(world, settings, deadline, listed, elsewhere)
+    matters = braked.plan.changes or braked.held or _writes_more(braked.plan, desired, registry, renewed)
+    same = SameCluster(world.cluster, world.clock, identity)
+    deadline.stage_of_rest(0.5, APPLYING)  # the reads may have taken all of theirs
+    if matters and not world.clock.stopping() and (doubt := same.doubt("what is ours is renewed alone")):
+        return _renew_alone(world, settings, deadline, applier, registry, braked.plan, renewed, cancelled, doubt)
     deadline.stage(APPLYING)
     report = PassReport(
         dry_run=settings.dry_run,
@@ -125,20 +127,35 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     world.sightings.note(held, seen, monotonic=world.clock.monotonic())
 
     deadline.stage(SETTLING)
+    report = replace(report, plan=plan, held=held, outcomes=outcomes, cluster_errors=errors)
+    now = world.clock.now()
+    due = unsettled(desired, registry, plan, held, outcomes, now=now, cache_seconds=settings.registry_cache)
+    wished = openings(desired, view, registry, plan, now=now)
+    doubt = same.doubt("no status is written") if (due or wished) and not world.clock.stopping() else None
+    if doubt is not None:
+        return replace(report, view=replace(view, identity=doubt), cut_short=deadline.cut_short)
     written, more_errors = settle(
-        world.cluster, world.clock, world.workers, deadline, desired, registry, plan, held, outcomes,
-        cache_seconds=settings.registry_cache, lapse_seconds=2 * settings.lease.duration,
+        world.cluster, world.clock, world.workers, deadline, desired, registry, outcomes, due,
+        lapse_seconds=2 * settings.lease.duration,
     )  # fmt: skip
-    wished = openings(desired, view, registry, plan, now=world.clock.now())
     gates = open_gates(world.cluster, applier, world.workers, deadline, ownership, wished, now=world.clock.now())
     return replace(
         report,
-        plan=plan,
-        held=held,
-        outcomes=outcomes,
         statuses=written,
         cluster_errors=(*errors, *more_errors, *gates),
         cut_short=deadline.cut_short,
+    )
+
+
+def _writes_more(
+    plan: Plan, desired: Desired, registry: Complete[Observed] | Unknown, renewed: Iterable[Outcome]
+) -> bool:
+    """Whether a plan without changes may change something."""
+    return (
+        isinstance(registry, Unknown)  # a 404 is a registration
+        or any(outcome.result is Result.GONE for outcome in renewed)  # so was this one
+        or any(isinstance(claim, Deleting) for claim in desired.claims.values())  # a finalizer may go
+        or bool(without_finalizer(desired, plan.of(Renew)))  # and one may come
     )
 
 
@@ -182,6 +199,41 @@ def _renew_all(
         registry=Complete(data=observed),
         view=view,
         outcomes=outcomes,
+        batching=world.registry.batching(),
+        cut_short=deadline.cut_short,
+    )
+
+
+def _renew_alone(
+    world: World,
+    settings: PassSettings,
+    deadline: Deadline,
+    applier: Applier,
+    registry: Complete[Observed] | Unknown,
+    plan: Plan,
+    renewed: list[Outcome],
+    cancelled: frozenset[InstanceKey],
+    doubt: Unknown,
+) -> PassReport:
+    """What was listed may be another cluster's: renew what is ours in this scope, and was not renewed in this pass. In
+    place of what cannot be read of Eureka, what the plan renews; nothing comes back on a 404."""
+    deadline.stage(SETTLING)
+    world.sightings.nothing_seen()
+    now = world.clock.now()
+    if isinstance(registry, Unknown):
+        plan = sorted_plan(replace(action, heal=None) for action in plan.of(Renew))
+    else:
+        ours = [one for key, one in registry.data.ours.items() if key not in cancelled]
+        plan = plan_renewals(ours, f"the cluster could not be read: {doubt.cause}", now=now)
+    early = {outcome.action.key for outcome in renewed}
+    rest = [] if settings.dry_run else [action for action in plan.of(Renew) if action.key not in early]
+    return PassReport(
+        dry_run=settings.dry_run,
+        at=now,
+        plan=plan,
+        registry=registry,
+        view=unread_cluster(doubt),
+        outcomes=renew_the_rest(applier, Outcomes.of([*renewed, *applier.renew(rest)])),
         batching=world.registry.batching(),
         cut_short=deadline.cut_short,
     )

@@ -4,6 +4,7 @@ it changed; events for what flipped. A write that fails is reported, and the nex
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 from eurekube_sync.actions import Register, Renew, Update
 from eurekube_sync.brake import Held
@@ -28,6 +29,18 @@ from eurekube_sync.status import flips, let_go_event, statuses
 from eurekube_sync.syncer import CLEANUP_FINALIZER, abandoned
 
 
+def without_finalizer(desired: Desired, actions: Iterable[Register | Update | Renew]) -> list[SyncerObject]:
+    """The syncers of these actions that lack our finalizer; those that are being deleted cannot get it any more."""
+    refs = sorted({action.syncer for action in actions if action.syncer is not None})
+    return [
+        claim.syncer
+        for ref in refs
+        if (claim := desired.claims.get(ref))
+        and claim.syncer.deleted is None
+        and CLEANUP_FINALIZER not in claim.syncer.finalizers
+    ]
+
+
 def put_finalizers_on(
     cluster: Cluster,
     workers: Workers,
@@ -37,15 +50,7 @@ def put_finalizers_on(
 ) -> tuple[dict[SyncerRef, str], tuple[ClusterError, ...]]:
     """Puts our finalizer on every syncer that is about to register, or whose instances stand without it; those where it
     failed must not register, with the reason. A server that hangs is not asked for all of them."""
-    refs = sorted({action.syncer for action in adds if action.syncer is not None})
-    without = [
-        claim.syncer
-        for ref in refs
-        if (claim := desired.claims.get(ref))
-        and claim.syncer.deleted is None
-        and CLEANUP_FINALIZER not in claim.syncer.finalizers
-    ]
-
+    without = without_finalizer(desired, adds)
     streak = Streak()
 
     def put_on(syncer: SyncerObject) -> ClusterError | str | None:
@@ -66,23 +71,29 @@ def put_finalizers_on(
     return barred, tuple(error for error in failed.values() if isinstance(error, ClusterError))
 
 
-def settle(
-    cluster: Cluster,
-    clock: Clock,
-    workers: Workers,
-    deadline: Deadline,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsettled:
+    """What there is to write; false for nothing."""
+
+    finished: tuple[SyncerRef, ...]
+    """Deletions that may end."""
+    changed: tuple[tuple[Claim, SyncerStatus], ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.finished or self.changed)
+
+
+def unsettled(
     desired: Desired,
     registry: Complete[Observed] | Unknown,
     plan: Plan,
     held: Held | None,
     outcomes: Outcomes,
     *,
+    now: float,
     cache_seconds: float,
-    lapse_seconds: float,
-) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
-    """Lets finished deletions go, and tells every other syncer how it stands. Gives the statuses that were written.
-    `lapse_seconds` is how long an instance lives after its last renewal."""
-    now = clock.now()
+) -> Unsettled:
+    """What a pass has to tell the cluster; `now` in Unix seconds."""
     finished, waiting = _deletions(desired, registry, plan, outcomes, now=now, cache_seconds=cache_seconds)
     due = statuses(desired, registry, plan, held, outcomes, waiting, now=now, cache_seconds=cache_seconds)
     changed = [
@@ -90,6 +101,24 @@ def settle(
         for ref, claim in sorted(desired.claims.items())
         if ref not in finished and due[ref] != claim.syncer.status
     ]
+    return Unsettled(finished=tuple(finished), changed=tuple(changed))
+
+
+def settle(
+    cluster: Cluster,
+    clock: Clock,
+    workers: Workers,
+    deadline: Deadline,
+    desired: Desired,
+    registry: Complete[Observed] | Unknown,
+    outcomes: Outcomes,
+    due: Unsettled,
+    *,
+    lapse_seconds: float,
+) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
+    """Lets finished deletions go, and tells every other syncer how it stands. Gives the statuses that were written.
+    `lapse_seconds` is how long an instance lives after its last renewal."""
+    now = clock.now()
 
     def let_go(ref: SyncerRef) -> ClusterError | None:
         if deadline.passed:
@@ -121,9 +150,11 @@ def settle(
             return error
         return unsaid
 
-    errors = workers.each(let_go, finished)
-    told = workers.each(tell, changed)
-    written = {claim.syncer.ref: status for (claim, status), error in zip(changed, told, strict=True) if error is None}
+    errors = workers.each(let_go, due.finished)
+    told = workers.each(tell, due.changed)
+    written = {
+        claim.syncer.ref: status for (claim, status), error in zip(due.changed, told, strict=True) if error is None
+    }
     return written, tuple(error for error in (*errors, *told) if error)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from eurekube_sync.desired import Desired, Frozen
@@ -24,12 +25,14 @@ from eurekube_sync.model import (
 from eurekube_sync.needs import drain_needs_of, needs_of
 from eurekube_sync.observed import Observed, keys_by_syncer
 from eurekube_sync.ownership import pod_namespace_of
-from eurekube_sync.ports import Cluster
+from eurekube_sync.ports import Clock, Cluster
 from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import selected_namespace
 
 _FEW_NAMESPACES = 20
 _NOT_NEEDED = Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace")
+_MOMENT = 10.0
+"""Seconds for which an answer holds: an object that is written after it bears a UID or a version all the same."""
 _NOTHING: Listed[Any] = Listed(by_namespace={}, elsewhere=_NOT_NEEDED)
 
 
@@ -39,18 +42,37 @@ def unread_cluster(identity: Source[str]) -> ClusterView:
     return ClusterView(identity=identity, syncers=_NOTHING, services=_NOTHING, slices=_NOTHING, crd_live=live)
 
 
-def another_cluster(cluster: Cluster, known: Complete[str]) -> Unknown | None:
-    """Why the lists of this pass may be another cluster's; None when the same one answers still. To be asked when all
-    was listed: a kubeconfig that is read again after a 401, or a name, may lead elsewhere while the process lives. One
-    that cannot be read this time says nothing."""
-    found = cluster.identity(anew=True)
-    if isinstance(found, Unknown) or found == known:
-        return None
-    message = (
-        f"the Kubernetes API is another cluster's by now: the UID of kube-system was {known.data} and is {found.data}; "
-        "what is ours is renewed alone. If that is meant, start anew"
-    )
-    return Unknown(cause=Cause.UNUSABLE, message=message)
+class SameCluster:
+    """Whether the cluster that answers is still the one whose UID is known. A kubeconfig that is read again after a
+    401, or a name, may lead elsewhere while the process lives. To be asked when all was listed, before anything is
+    changed for it, and before anything is written there.
+
+    One that does not say who it is may be any: what it listed proves nothing. So does a process that begins in that
+    moment, and a daemon is to do no more for having known it once. It costs a pass, and is asked again in the next.
+    """
+
+    def __init__(self, cluster: Cluster, clock: Clock, known: Complete[str]) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._known = known
+        self._confirmed = -inf
+
+    def doubt(self, otherwise: str) -> Unknown | None:
+        """Why it may be another one, and what is done `otherwise`; None when it is the same, or was a moment ago."""
+        if self._clock.monotonic() - self._confirmed < _MOMENT:
+            return None
+        found = self._cluster.identity(anew=True)
+        if found == self._known:
+            self._confirmed = self._clock.monotonic()
+            return None
+        if isinstance(found, Unknown):
+            why = "it could not be read whether the Kubernetes API is still the same cluster's"
+            return replace(found, message=f"{why}: {found.message}; {otherwise}")
+        message = (
+            f"the Kubernetes API is another cluster's by now: the UID of kube-system was {self._known.data} and is "
+            f"{found.data}; {otherwise}. If that is meant, start anew"
+        )
+        return Unknown(cause=Cause.UNUSABLE, message=message)
 
 
 def read_syncers(cluster: Cluster, scope: Scope) -> Listed[SyncerObject]:

@@ -130,6 +130,44 @@ def test_a_cluster_that_hides_its_name_is_one_sentence(settled: Program) -> None
     assert_only_renewed(ended)
 
 
+MEANWHILE = {
+    "forbidden": (
+        Response(status=403, body=b'{"kind":"Status","reason":"Forbidden","message":"not for you"}'),
+        ExitCode.CLUSTER_DENIED,
+        "it could not be read whether the Kubernetes API is still the same cluster's: the Kubernetes API forbids",
+    ),
+    "another": (
+        Response(status=200, body=b'{"metadata":{"name":"kube-system","uid":"of-another"}}'),
+        ExitCode.CLUSTER_UNUSABLE,
+        "the Kubernetes API is another cluster's by now",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MEANWHILE)
+def test_a_cluster_that_hides_its_name_meanwhile_is_one_sentence(settled: Program, name: str) -> None:
+    """It was known when the pass began, and is not when a pod is to go DOWN."""
+    answer, code, words = MEANWHILE[name]
+    asked: list[str] = []
+
+    def proxy(request: Request, api: Handler) -> Response:
+        if request.path == "/api/v1/namespaces/kube-system":
+            asked.append(request.method)
+            return answer if len(asked) > 1 else api(request)
+        return api(request)
+
+    settled.playground.set_ready("rating", "rating-2", ready=False)
+    with settled.kubernetes_behind(proxy) as kubeconfig:
+        ended = settled.run("--kubeconfig", kubeconfig)
+    assert (ended.code, len(asked)) == (code, 2), ended.out + ended.err
+    assert words in ended.sentence
+    assert ended.sentence.partition("; ")[2].startswith("what is ours is renewed alone")
+    assert (ended.eureka["PUT"], ended.eureka["POST"], ended.eureka["DELETE"]) == (2, 0, 0)
+    assert ended.kubernetes["PATCH"] == 0
+    settled.playground.set_ready("rating", "rating-2", ready=True)
+    assert settled.run().code == ExitCode.OK
+
+
 def test_a_status_that_may_not_be_written_is_told_once(settled: Program) -> None:
     """Eureka is served all the same."""
     settled.playground.kubernetes.deny("eurekasyncers/status", "patch")

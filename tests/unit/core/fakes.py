@@ -588,6 +588,7 @@ class FakeWorld:
         self.withdrawing: Callable[[PassReport, Iterable[Withdrawal]], None] = lambda _report, _actions: None
         self.sightings: Sightings | None = None
         """The same."""
+        self.time_limit = TimeLimit(self.clock)
 
     def run(
         self, *, approved: Approval | str | None = None, dry_run: bool = False, deadline: float = 120
@@ -601,7 +602,7 @@ class FakeWorld:
             workers=InTurn(),
             renewals=self.renewals,
             own_writes=self.own_writes,
-            time_limit=TimeLimit(self.clock),
+            time_limit=self.time_limit,
             withdrawing=self.withdrawing,
             sightings=self.sightings or Sightings(),
         )

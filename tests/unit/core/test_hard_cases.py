@@ -8,14 +8,11 @@ import pytest
 
 from eurekube_sync.actions import Cancel
 from eurekube_sync.errors import RegistryRejected
-from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.model import Cause, Complete, Endpoint, InstanceStatus, Port, Unknown
+from eurekube_sync.model import Cause, Endpoint, InstanceStatus, Port, Unknown
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.renewals import RenewalLedger
-from eurekube_sync.report.words import sentences
-from eurekube_sync.syncer import CLEANUP_FINALIZER
 
-from .build import CLUSTER, DOWN, NS, REF, TERMINATING, UP, endpoint, foreign, key, piece, service, syncer
+from .build import DOWN, NS, REF, TERMINATING, UP, endpoint, foreign, key, piece, service, syncer
 from .fakes import FakeWorld
 from .test_reconcile import A, B, add_app, article, ours, pods, slow
 
@@ -208,54 +205,6 @@ def test_a_lowered_limit_takes_no_pod_out_while_the_one_that_is_to_stay_cannot_c
     assert set(world.registry.held) == {key(1), stays}
 
 
-@pytest.mark.parametrize("numbers", [(1, 2), (7, 8), ()], ids=["the same pods", "other pods", "no pods"])
-def test_an_api_server_that_comes_to_be_another_clusters_takes_nothing(numbers: tuple[int, ...]) -> None:
-    """A daemon's kubeconfig or a name leads elsewhere by now, to a cluster made of the same manifests: its lists are
-    true, and say nothing of ours. Nothing is added, withdrawn or written there, until a person sees to it."""
-    world = article()
-    world.run()
-    before = ours(world)
-    world.cluster.remembered = Complete(data=CLUSTER)
-    world.cluster.uid = Complete(data="another")
-    world.cluster.apply(syncer(port="http", metadata={"from": "elsewhere"}))
-    pods(world, *(endpoint(n) for n in numbers))
-    for _ in range(3):
-        world.later(30)
-        report = world.run()
-        assert (ours(world), world.wire.writes()) == (before, [])
-        assert [call.split()[0].removesuffix("_batch") for call in world.wire.calls].count("renew") > 0
-        told = sentences(report)
-        assert told == [
-            "cluster identity: the Kubernetes API is another cluster's by now: the UID of kube-system was "
-            f"{CLUSTER} and is another; what is ours is renewed alone. If that is meant, start anew"
-        ]
-        assert of_report(report, fail_on_held=False, detailed=False) is ExitCode.CLUSTER_UNUSABLE
-
-
-def test_another_clusters_deletions_keep_their_finalizer() -> None:
-    """Nothing of ours would change in Eureka, and the other cluster's clean-up would be cut short."""
-    world = FakeWorld()
-    world.cluster.remembered = Complete(data=CLUSTER)
-    world.cluster.uid = Complete(data="another")
-    world.cluster.apply(syncer(deleted=world.clock.now() - 100, finalizers=(CLEANUP_FINALIZER,)))
-    world.run()
-    assert world.wire.writes() == []
-
-
-def test_nor_is_anything_added_for_another_cluster_while_eureka_cannot_be_read() -> None:
-    """Its pods would be registered on a 404, unseen."""
-    world = article()
-    world.run()
-    before = ours(world)
-    world.cluster.remembered = Complete(data=CLUSTER)
-    world.cluster.uid = Complete(data="another")
-    world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="503")
-    pods(world, endpoint(7), endpoint(8))
-    world.later(30)
-    world.run()
-    assert (ours(world), world.wire.writes()) == (before, [])
-
-
 def test_what_was_renewed_is_renewed_while_neither_the_cluster_nor_eureka_tells_anything() -> None:
     """A process that never learned whose cluster it is, and then cannot read Eureka's list either."""
     world = article()
@@ -269,15 +218,6 @@ def test_what_was_renewed_is_renewed_while_neither_the_cluster_nor_eureka_tells_
     report = world.run()
     assert {outcome.action.key for outcome in report.outcomes.by_key.values()} == {key(1), key(2)}
     assert world.wire.writes() == []
-
-
-def test_an_identity_that_cannot_be_read_again_stops_nothing() -> None:
-    """The lists came, and it was known."""
-    world = article()
-    world.cluster.remembered = Complete(data=CLUSTER)
-    world.cluster.uid = Unknown(cause=Cause.DENIED, message="403")
-    world.run()
-    assert ours(world) == {A: "UP", B: "UP"}
 
 
 def test_leases_live_while_eureka_cannot_be_read() -> None:

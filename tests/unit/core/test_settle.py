@@ -13,7 +13,7 @@ from eurekube_sync.errors import ClusterDenied, ClusterError, ClusterUnavailable
 from eurekube_sync.model import Complete, SyncerRef, SyncerStatus
 from eurekube_sync.outcome import Outcomes
 from eurekube_sync.plan import Plan
-from eurekube_sync.settle import put_finalizers_on, settle
+from eurekube_sync.settle import put_finalizers_on, settle, unsettled
 from eurekube_sync.syncer import ABANDON_ANNOTATION, CLEANUP_FINALIZER
 from eurekube_sync.workers import InTurn
 
@@ -37,18 +37,13 @@ class Bench:
         return desired(self.cluster.syncers.values(), self.cluster.services, self.cluster.slices)
 
     def settle(self) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
+        return self.settle_all(self.claims())
+
+    def settle_all(self, claims: Desired) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
+        registry, outcomes = Complete(data=observed()), Outcomes(by_key={})
+        due = unsettled(claims, registry, Plan(), None, outcomes, now=self.clock.now(), cache_seconds=45)
         return settle(
-            self.cluster,
-            self.clock,
-            InTurn(),
-            self.deadline,
-            self.claims(),
-            Complete(data=observed()),
-            Plan(),
-            None,
-            Outcomes(by_key={}),
-            cache_seconds=45,
-            lapse_seconds=600,
+            self.cluster, self.clock, InTurn(), self.deadline, claims, registry, outcomes, due, lapse_seconds=600
         )
 
     def put_on(self) -> tuple[dict[SyncerRef, str], tuple[ClusterError, ...]]:
@@ -199,17 +194,5 @@ def test_a_frozen_deletion_keeps_its_finalizer_unless_it_is_abandoned(bench: Ben
         [service()],
         crd_live=DENIED,
     )
-    settle(
-        bench.cluster,
-        bench.clock,
-        InTurn(),
-        bench.deadline,
-        frozen,
-        Complete(data=observed()),
-        Plan(),
-        None,
-        Outcomes(by_key={}),
-        cache_seconds=45,
-        lapse_seconds=600,
-    )
+    bench.settle_all(frozen)
     assert [call for call in bench.wire.calls if "finalizer" in call] == ["remove_finalizer rating/left"]

@@ -70,6 +70,7 @@ PROMISES = {
         "cluster's UID",
         "Another cluster",
         "leads to another cluster",
+        "in doubt",
         "in scope",
         "Labels and class",
         "Orphans",
