@@ -63,6 +63,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 # The same examples each run, so that nobody meets another's failure; `--hypothesis-profile=explore` looks further.
 settings.register_profile("unit", deadline=None, derandomize=True, database=None, max_examples=100)
+settings.register_profile("quick", deadline=None, derandomize=True, database=None, max_examples=20)
 settings.register_profile("explore", deadline=None, database=None, max_examples=2000)
 if settings.get_current_profile_name() == "default":
     settings.load_profile("unit")
