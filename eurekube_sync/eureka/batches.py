@@ -126,7 +126,7 @@ class BatchingRegistry:
         """POST. Whether the other servers have heard of it is looked at when it is renewed."""
         self._inner.register(instance, dirty_timestamp=dirty_timestamp)
         if len(self._asked) > 1:
-            self._doubts.posted(instance.key)
+            self._doubts.posted(instance.key, self._clock.monotonic())
 
     def renew(self, key: InstanceKey) -> bool:
         """PUT."""

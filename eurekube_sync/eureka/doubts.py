@@ -7,6 +7,7 @@ same age.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterable
 
@@ -20,15 +21,18 @@ class Doubts:
         self._lock = threading.Lock()
         self._posted: set[InstanceKey] = set()
         self._differing: dict[str, set[InstanceKey]] = {}
+        self.last_posted = -math.inf
+        """When one server alone was written to last, in monotonic seconds."""
 
     def __contains__(self, key: InstanceKey) -> bool:
         with self._lock:
             return key in self._posted or any(key in keys for keys in self._differing.values())
 
-    def posted(self, key: InstanceKey) -> None:
-        """It was written to one server, and the others may not have heard of it."""
+    def posted(self, key: InstanceKey, now: float) -> None:
+        """It was written to one server, and the others may not have heard of it; `now` in monotonic seconds."""
         with self._lock:
             self._posted.add(key)
+            self.last_posted = now
 
     def differing(self, name: str, keys: Iterable[InstanceKey]) -> None:
         """What this server's list showed with another age than the preferred one's, this time."""

@@ -140,7 +140,12 @@ class EverywhereBatches:
         return found
 
     def cancel(self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
-        """A cancel of each wherever it is ours. A single server has been read by the caller; of several each one is."""
+        """A cancel of each wherever it is ours. A single server has been read by the caller; of several each one is.
+
+        None right after one server alone was told of a registration: it hands that on a moment later, and what it is to
+        replace must not go from the others before it comes. A single call lets the first server tell of both."""
+        if self._clock.monotonic() - self._doubts.last_posted < replication.REPLICATION_SECONDS:
+            return [Batched.UNSETTLED] * len(keys)
         for key in keys:
             self._doubts.settle(key)
         names = self.usable()

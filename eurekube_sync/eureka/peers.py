@@ -23,6 +23,7 @@ from eurekube_sync.errors import (
 )
 from eurekube_sync.eureka.address import EurekaAddress
 from eurekube_sync.eureka.doubts import Doubts
+from eurekube_sync.eureka.replication import REPLICATION_SECONDS
 from eurekube_sync.eureka.rests import Rests, alike
 from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, ObservedInstance, Source, Unknown
 from eurekube_sync.ownership import OWNER
@@ -37,8 +38,6 @@ SWEEP_SLACK_SECONDS = 30.0
 """What a pass may take until it renews what a sweep has found, with some to spare."""
 _STRAY_RENEWAL_SECONDS = 25.0
 """What stands on one peer alone is renewed there in the first pass after this: about as often as all else."""
-REPLICATION_SECONDS = 5.0
-"""How long a register may be on its way to the other peers: servers send every half second what they have to tell."""
 
 _log = logging.getLogger(__name__)
 

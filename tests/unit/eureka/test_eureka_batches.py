@@ -19,7 +19,7 @@ from eurekube_sync.eureka.batches import ASK_SECONDS, BatchingRegistry, BatchMod
 from eurekube_sync.eureka.doubts import Doubts
 from eurekube_sync.eureka.in_process import InProcessAdapter
 from eurekube_sync.eureka.peers import EurekaPeers
-from eurekube_sync.eureka.replication import decode_answers, decode_status
+from eurekube_sync.eureka.replication import REPLICATION_SECONDS, decode_answers, decode_status
 from eurekube_sync.eureka.rests import Rests
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.model import InstanceKey, InstanceStatus, SyncerRef
@@ -410,6 +410,23 @@ class TestAnswers:
         assert batches.cancel([key(1)], ours=OWNERSHIP.holds) == [Batched.DONE]
         assert [call.path for call in alone.servers[0].calls] == [BATCH]
 
+    def test_a_cancel_does_not_overtake_what_one_server_alone_was_told(self) -> None:
+        """A server hands on a single registration a moment later; what it replaces must not go there before."""
+        site = Site(2).listed()
+        for server in site.servers:
+            server.put(1, 2)
+        batches = site.registry.batches()
+        assert batches is not None
+        site.registry.register(instance(2), dirty_timestamp=2)
+        site.forget()
+        assert batches.cancel([key(1)], ours=OWNERSHIP.holds) == [Batched.UNSETTLED]
+        assert [server.calls for server in site.servers] == [[], []]
+        assert site.registry.cancel(key(1), ours=OWNERSHIP.holds)
+        assert [server.holds() for server in site.servers] == [{key(2)}, {key(1), key(2)}]
+        site.clock.sleep(REPLICATION_SECONDS)
+        assert batches.cancel([key(1)], ours=OWNERSHIP.holds) == [Batched.DONE]
+        assert site.servers[1].holds() == {key(2)}
+
     def test_a_long_batch_is_sent_in_several_bodies(self) -> None:
         """A proxy takes no body of any length; the answers come in order all the same."""
         site = Site(1).listed()
@@ -608,6 +625,7 @@ class TestDoubts:
         site.registry.register(instance(1), dirty_timestamp=2)
         assert site.registry.cancel(key(1), ours=OWNERSHIP.holds)
         site.registry.register(instance(2), dirty_timestamp=2)
+        site.clock.sleep(REPLICATION_SECONDS)
         batches = site.registry.batches()
         assert batches is not None
         assert batches.cancel([key(2)], ours=OWNERSHIP.holds) == [Batched.DONE]
