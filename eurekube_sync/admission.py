@@ -71,12 +71,16 @@ def _choose(claim: Serving, limit: Limit, observed: Observed, callers: _Callers)
     staying = [key for key in standing if not _may_go(key, limit, observed)]
     # What could not be read may stand: nobody comes in for it. It may also be gone: nobody goes for it.
     unsure = [key for key in ready if key in observed.unread and key not in staying]
-    # Whom callers reach goes before whom a person put out of service, or a lowered limit would leave them nobody.
-    known = (key for key in standing if key not in staying and key not in unsure)
-    rest = sorted(known, key=lambda key: not _is_up(key, observed))
+    # Whom callers reach, or will, goes before whom a person put out of service, unless that one was let in under this
+    # very limit: a lowered one would leave them nobody.
+    rest = [key for key in standing if key not in staying and key not in unsure]
+    served = [key for key in rest if _is_up(key, observed)]
+    put_out = [key for key in rest if key not in served]
+    kept = [key for key in put_out if limit.let_in(_mark(key, observed))]
     newcomers = [key for key in ready if key not in standing and key not in unsure]
     free = len(ready) if places is None else max(0, places - len(staying))
-    chosen = [*rest[:free], *newcomers[: max(0, free - len(rest) - len(unsure))]]
+    coming = newcomers[: max(0, free - len(served) - len(kept) - len(unsure))]
+    chosen = [*served, *kept, *coming, *(key for key in put_out if key not in kept)][:free]
     # A detached one holds nothing, read or not.
     admitted = {*staying, *unsure, *chosen} if limit.value else set()
     out = [key for key in claim.wanted if key not in admitted and (key in ready or limit.value == 0)]
@@ -102,7 +106,11 @@ def _is_up(key: InstanceKey, observed: Observed) -> bool:
 
 
 def _may_go(key: InstanceKey, limit: Limit, observed: Observed) -> bool:
-    return limit.lowered_since(observed.ours[key].metadata.get(LIMIT, ""))
+    return limit.lowered_since(_mark(key, observed))
+
+
+def _mark(key: InstanceKey, observed: Observed) -> str:
+    return observed.ours[key].metadata.get(LIMIT, "")
 
 
 def _order(key: InstanceKey) -> tuple[int, InstanceKey]:

@@ -92,10 +92,12 @@ class Limit:
         A number is the same for everybody at any time; what a percentage comes to may fall by itself, when pods go or
         the data centre shrinks, and takes nothing out.
         """
-        if self.measure is Measure.COUNT:
-            return True
+        return self.measure is Measure.COUNT or not self.let_in(mark)
+
+    def let_in(self, mark: str) -> bool:
+        """Whether an instance with this mark was let in under this limit, or a lower one of its kind."""
         before = read_mark(mark)
-        return before is None or before.measure is not self.measure or before.value > self.value
+        return before is not None and before.measure is self.measure and before.value <= self.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

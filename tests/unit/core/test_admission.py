@@ -235,6 +235,20 @@ def test_a_lowered_limit_keeps_what_callers_reach_before_what_a_person_put_out_o
     assert len(up(world)) == 1
 
 
+def test_a_lowered_limit_lets_a_successor_in_before_what_a_person_put_out_of_service() -> None:
+    """The one that callers reach moves to another address: its app must not go to nothing."""
+    world = setting(pods=2)
+    settled(world)
+    world.registry.override(key(1), InstanceStatus.OUT_OF_SERVICE)
+    limit(world, 1)
+    settled(world)
+    assert up(world) == {key(2)}
+    world.cluster.apply(piece(endpoint(1), endpoint(3)))
+    settled(world)
+    assert up(world) == {key(3)}
+    assert world.registry.held[key(1)].status is InstanceStatus.OUT_OF_SERVICE
+
+
 def test_what_a_person_put_out_of_service_keeps_its_place_and_is_not_forgotten() -> None:
     """Nobody takes its place, and a lowered limit does not cancel it."""
     world = setting(pods=3, limit=1)
