@@ -108,8 +108,9 @@ class Limits:
             for one in self._standing(syncer, state)
             if is_up(state[one])
             and (up_since.get(one, 0.0) <= view.begun or one in view.brought)
-            and one in self._truth.eligible
-            and self._truth.eligible[one].since <= view.moment
+            and (claimed := self._truth.eligible.get(one))
+            and claimed.holder == syncer.ref  # what it gave up by another name is another's by now
+            and claimed.since <= view.moment
         ]
         if len(stand) > self.most(syncer):
             what = f"{key} was brought UP as number {len(stand)} of {named(syncer.ref)}, whose limit is"
