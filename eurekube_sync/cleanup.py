@@ -1,19 +1,38 @@
-"""When our finalizer may go: nothing of the syncer is listed, every id it could have written answered a DELETE, and the
-deletion is older than the server's cache, so that the list cannot hide a late register."""
+"""When our finalizer may go: nothing of the syncer is listed on any server, every id it could have written answered a
+DELETE, and the deletion is older than the server's cache, so that the lists cannot hide a late register. A server that
+does not show what it holds is waited for until that has lapsed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from eurekube_sync.actions import Cancel
 from eurekube_sync.conduct import Policy, is_gone
-from eurekube_sync.desired import Deleting
-from eurekube_sync.model import Complete, InstanceKey, SyncerRef, Unknown
+from eurekube_sync.desired import Claim, Deleting
+from eurekube_sync.model import Complete, InstanceKey, SyncerObject, SyncerRef, Unknown
 from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcomes
 from eurekube_sync.ownership import syncer_of
 from eurekube_sync.plan import Plan
+from eurekube_sync.syncer import CLEANUP_FINALIZER, abandoned
 from eurekube_sync.wording import counted, one_or_more
+
+
+def look_elsewhere(
+    claims: Iterable[Claim], observed: Observed, *, now: float, cache_seconds: float
+) -> frozenset[SyncerRef]:
+    """The deleted syncers that other servers than the one that gave the list have to be asked about: all, as soon as
+    one may come to its end; before that none. What stands on another alone no list shows, and its ids are nobody's once
+    its endpoints are gone."""
+    deleting = [claim.syncer for claim in claims if isinstance(claim, Deleting)]
+    ends = any(
+        CLEANUP_FINALIZER in syncer.finalizers
+        and not abandoned(syncer)
+        and not observed.listed.get(syncer.ref)
+        and _age(syncer, now) >= cache_seconds
+        for syncer in deleting
+    )
+    return frozenset(syncer.ref for syncer in deleting) if ends else frozenset()
 
 
 def waits_for(
@@ -23,14 +42,15 @@ def waits_for(
     outcomes: Outcomes,
     wanted_by: Mapping[InstanceKey, SyncerRef],
     marked: frozenset[InstanceKey],
+    unseen: Sequence[str] | None,
     *,
     now: float,
     cache_seconds: float,
+    lapse_seconds: float,
 ) -> str | None:
     """Why the finalizer has to stay, as a sentence; None when it may go. `wanted_by` are the keys that living syncers
-    claim, `marked` those of ours that bear this syncer's mark; `now` in Unix seconds."""
-    deleted = claim.syncer.deleted
-    assert deleted is not None  # a `Deleting` claim is made of a deletion
+    claim, `marked` those of ours that bear this syncer's mark; `unseen` the other servers that did not show what they
+    hold, None when they were not asked; `now` in Unix seconds."""
     if isinstance(registry, Unknown):
         return f"Eureka could not be read: {registry.message}"
     observed = registry.data
@@ -40,8 +60,12 @@ def waits_for(
         return f"{counted(len(left), 'instance')} {still} {left[0]}: {why}"
     if observed.listed.get(claim.syncer.ref):
         return "Eureka's cached list still shows its instances"
-    if now - deleted < cache_seconds:
+    age = _age(claim.syncer, now)
+    if age < cache_seconds or unseen is None:
         return f"it is taken off {cache_seconds:g} s after the deletion, when Eureka's list must show a late register"
+    if unseen and age < lapse_seconds:
+        may = f"may still hold an instance, which has lapsed {lapse_seconds:g} s after the deletion"
+        return f"{' and '.join(unseen)} could not be listed and {may}"
     return None
 
 
@@ -54,6 +78,11 @@ def still_there(
 ) -> list[InstanceKey]:
     """What it may have written and did not answer a DELETE; sorted."""
     return sorted(k for k in claim.keys | marked if not _gone(k, claim, observed, outcomes, k in wanted_by))
+
+
+def _age(syncer: SyncerObject, now: float) -> float:
+    assert syncer.deleted is not None  # a `Deleting` claim is made of a deletion
+    return now - syncer.deleted
 
 
 def _why_left(key: InstanceKey, plan: Plan, outcomes: Outcomes) -> str:

@@ -6,7 +6,7 @@ the list (`Observed.refreshed`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from eurekube_sync.conduct import is_gone
@@ -52,6 +52,14 @@ class Observed:
         our write; and what was cancelled and is still listed may have come back, so that it stays to be read again."""
         return self._laid_over({key: wrote for key, wrote in written.items() if wrote and key not in self.others})
 
+    def beside(self, elsewhere: Iterable[ObservedInstance], syncers: Collection[SyncerRef]) -> Observed:
+        """The same with what other servers list for these syncers. Only for those that are deleted: what was registered
+        since the cluster was listed would look undesired, and nothing is registered for them."""
+        known = self.ours.keys() | self.others.keys()
+        found = [i for i in elsewhere if i.key not in known and is_ours(i, self.ownership, self.scope)]
+        mine = {i.key: i for i in found if syncer_of(i) in syncers}
+        return replace(self, ours={**self.ours, **mine}, listed=_counted(mine.values(), self.listed)) if mine else self
+
     def narrowed(self, scope: Scope) -> Observed:
         """The same in a scope that knows more by now: what turned out to be somebody else's is `others`."""
         theirs = {key: i for key, i in self.ours.items() if not is_ours(i, self.ownership, scope)}
@@ -78,13 +86,9 @@ def observe(
     ours: dict[InstanceKey, ObservedInstance] = {}
     others: dict[InstanceKey, ObservedInstance] = {}
     clashes: set[str] = set()
-    listed: dict[SyncerRef, int] = {}
     for instance in registry.data:
         if is_ours(instance, ownership, scope):
             ours[instance.key] = instance
-            syncer = syncer_of(instance)
-            assert syncer is not None  # is_ours has read it
-            listed[syncer] = listed.get(syncer, 0) + (not is_gone(instance))
         else:
             others[instance.key] = instance
             if ownership.clashes(instance):
@@ -95,9 +99,18 @@ def observe(
         ours=ours,
         others=others,
         clashes=tuple(sorted(clashes)),
-        listed=listed,
+        listed=_counted(ours.values(), {}),
         asked=asked,
     )
+
+
+def _counted(ours: Iterable[ObservedInstance], before: Mapping[SyncerRef, int]) -> Mapping[SyncerRef, int]:
+    found = dict(before)
+    for instance in ours:
+        syncer = syncer_of(instance)
+        assert syncer is not None  # is_ours has read it
+        found[syncer] = found.get(syncer, 0) + (not is_gone(instance))
+    return found
 
 
 def is_ours(instance: ObservedInstance, ownership: Ownership, scope: Scope) -> bool:

@@ -27,7 +27,7 @@ from eurekube_sync.model import (
 )
 from eurekube_sync.one_pass import PassReport, PassSettings, World
 from eurekube_sync.ownership import CLUSTER, SYNCER, Ownership, syncer_of
-from eurekube_sync.ports import Registry
+from eurekube_sync.ports import Elsewhere, Registry
 from eurekube_sync.reconcile import reconcile
 from eurekube_sync.wording import counted
 
@@ -120,6 +120,10 @@ class _OneCluster:
             return listed
         self.others = tuple(one for one in listed.data if self._ownership.clashes(one))
         return Complete(data=tuple(one for one in listed.data if not self._ownership.clashes(one)))
+
+    def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
+        """The registry's."""
+        return self._registry.list_elsewhere(listed)
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
         """The registry's."""

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from eurekube_sync.model import (
     Batching,
+    Complete,
     Drainable,
     EndpointSlice,
     EventRecord,
@@ -79,6 +80,15 @@ class Dated(NamedTuple):
     dirty_timestamp: int
 
 
+class Elsewhere(NamedTuple):
+    """What stands on other Eureka servers than the one that gave a list."""
+
+    instances: tuple[ObservedInstance, ...]
+    """What bears an owner's mark and is not in that list."""
+    unseen: tuple[str, ...]
+    """Addresses of servers that did not show what they hold."""
+
+
 class Batches(Protocol):
     """Many writes in one call to every Eureka server. A shortcut only: the single calls of `Registry` are the truth,
     and are made for each item that a batch leaves UNSETTLED.
@@ -113,6 +123,10 @@ class Registry(Protocol):
         Anything but a well-formed list is Unknown: a 403 of a warming server, HTML, an empty body, half an answer.
         Of several servers it is one's list, and once in a while also what stands on another alone.
         """
+
+    def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
+        """What the other servers hold beside the last list, which is `listed`: each that can be reached is listed now.
+        Of a single server nothing; never raises."""
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
         """One instance, uncached (`InstanceResource.getInstanceInfo`); None when the server answers 404."""

@@ -1,7 +1,7 @@
 """One pass, step by step. This file is the documentation of what a pass does; each step lives in a file of its name.
 
-    list Eureka -> renew -> list Kubernetes -> claims -> plan -> read again what would change -> plan -> brake -> apply
-    -> settle
+    list Eureka -> renew -> list Kubernetes -> claims -> look elsewhere -> plan -> read again what would change -> plan
+    -> brake -> apply -> settle
 
 Eureka is listed first: what somebody registers in between must not look undesired. What stands is renewed before
 anything else is asked, so that no slow server can let leases lapse. A source that cannot be read is Unknown, and what
@@ -17,6 +17,7 @@ from eurekube_sync.actions import Renew
 from eurekube_sync.apply import Applier
 from eurekube_sync.approval import refusal
 from eurekube_sync.carry_out import applier_of, carry_out, renew_ours, renew_the_rest
+from eurekube_sync.cleanup import look_elsewhere
 from eurekube_sync.deadline import Deadline
 from eurekube_sync.decide import brake_of, decide
 from eurekube_sync.desired import Deleting, Desired, claim_all
@@ -91,6 +92,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
         registry = Complete(data=registry.data.narrowed(scope))
         view = read_pods(world.cluster, view, desired, registry.data, scope)
         desired = replace(desired, living_pods=living_pods(view))
+    registry, unseen = _look_elsewhere(world, settings, listed, registry, desired)
 
     deadline.stage_of_rest(0.5, APPLYING)
     now = world.clock.now()
@@ -129,7 +131,10 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     deadline.stage(SETTLING)
     report = replace(report, plan=plan, held=held, outcomes=outcomes, cluster_errors=errors)
     now = world.clock.now()
-    due = unsettled(desired, registry, plan, held, outcomes, now=now, cache_seconds=settings.registry_cache)
+    due = unsettled(
+        desired, registry, plan, held, outcomes, unseen,
+        now=now, cache_seconds=settings.registry_cache, lapse_seconds=2 * settings.lease.duration,
+    )  # fmt: skip
     wished = openings(desired, view, registry, plan, now=now)
     doubt = same.doubt("no status is written") if (due or wished) and not world.clock.stopping() else None
     if doubt is not None:
@@ -169,6 +174,25 @@ def _choose(world: World, settings: PassSettings, deadline: Deadline) -> tuple[S
     syncers = read_syncers(world.cluster, settings.scope)
     deadline.stage(RENEWING)
     return settings.scope.knowing(syncers), syncers
+
+
+def _look_elsewhere(
+    world: World,
+    settings: PassSettings,
+    listed: Complete[tuple[ObservedInstance, ...]] | Unknown,
+    registry: Complete[Observed] | Unknown,
+    desired: Desired,
+) -> tuple[Complete[Observed] | Unknown, tuple[str, ...] | None]:
+    """With what other Eureka servers hold of deleted syncers, before one of those may go; and which servers did not
+    show it, None when none was asked. A process that begins knows nothing of what those before it could not reach."""
+    if isinstance(listed, Unknown) or isinstance(registry, Unknown):
+        return registry, None
+    now, cache_seconds = world.clock.now(), settings.registry_cache
+    deleted = look_elsewhere(desired.claims.values(), registry.data, now=now, cache_seconds=cache_seconds)
+    if not deleted:
+        return registry, None
+    found, unseen = world.registry.list_elsewhere(listed)
+    return Complete(data=registry.data.beside(found, deleted)), unseen
 
 
 def _renew_all(

@@ -3,7 +3,7 @@ it changed; events for what flipped. A write that fails is reported, and the nex
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eurekube_sync.actions import Register, Renew, Update
@@ -89,12 +89,23 @@ def unsettled(
     plan: Plan,
     held: Held | None,
     outcomes: Outcomes,
+    unseen: Sequence[str] | None,
     *,
     now: float,
     cache_seconds: float,
+    lapse_seconds: float,
 ) -> Unsettled:
-    """What a pass has to tell the cluster; `now` in Unix seconds."""
-    finished, waiting = _deletions(desired, registry, plan, outcomes, now=now, cache_seconds=cache_seconds)
+    """What a pass has to tell the cluster. `unseen` are the other Eureka servers that did not show what they hold, None
+    when they were not asked; `now` in Unix seconds, `lapse_seconds` is how long an instance lives after its last
+    renewal."""
+
+    def waits(claim: Deleting, marked: frozenset[InstanceKey]) -> str | None:
+        return waits_for(
+            claim, registry, plan, outcomes, desired.wanted_by, marked, unseen,
+            now=now, cache_seconds=cache_seconds, lapse_seconds=lapse_seconds,
+        )  # fmt: skip
+
+    finished, waiting = _deletions(desired, registry, waits)
     due = statuses(desired, registry, plan, held, outcomes, waiting, now=now, cache_seconds=cache_seconds)
     changed = [
         (claim, due[ref])
@@ -181,11 +192,7 @@ def _left(
 def _deletions(
     desired: Desired,
     registry: Complete[Observed] | Unknown,
-    plan: Plan,
-    outcomes: Outcomes,
-    *,
-    now: float,
-    cache_seconds: float,
+    waits: Callable[[Deleting, frozenset[InstanceKey]], str | None],
 ) -> tuple[list[SyncerRef], Mapping[SyncerRef, str]]:
     marked = keys_by_syncer(registry.data) if isinstance(registry, Complete) else {}
     finished: list[SyncerRef] = []
@@ -196,10 +203,7 @@ def _deletions(
         if abandoned(claim.syncer):
             finished.append(ref)
         elif isinstance(claim, Deleting):
-            bearing = marked.get(ref, frozenset())
-            why = waits_for(
-                claim, registry, plan, outcomes, desired.wanted_by, bearing, now=now, cache_seconds=cache_seconds
-            )
+            why = waits(claim, marked.get(ref, frozenset()))
             if why is None:
                 finished.append(ref)
             else:

@@ -20,7 +20,7 @@ from eurekube_sync.eureka.doubts import Doubts
 from eurekube_sync.eureka.everywhere import SINGLY, SIZE, EverywhereBatches, Server, probed, refused
 from eurekube_sync.eureka.rests import Rests
 from eurekube_sync.model import Batching, Complete, Instance, InstanceKey, ObservedInstance, Source
-from eurekube_sync.ports import Batches, Clock, Registry, Workers
+from eurekube_sync.ports import Batches, Clock, Elsewhere, Registry, Workers
 
 ASK_SECONDS = 480.0
 """The question whether batches are safe is asked again once in each such stretch of the wall clock."""
@@ -117,6 +117,10 @@ class BatchingRegistry:
         if isinstance(listed, Complete) or self._verdicts:
             self._consult(away, just_failed)
         return listed
+
+    def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
+        """What the other servers hold beside it."""
+        return self._inner.list_elsewhere(listed)
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
         """One instance, uncached."""

@@ -31,7 +31,7 @@ from eurekube_sync.eureka.address import ConnectionOptions
 from eurekube_sync.eureka.answers import Answer
 from eurekube_sync.eureka.login import Login
 from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, ObservedInstance, Source, Unknown
-from eurekube_sync.ports import Clock, Random
+from eurekube_sync.ports import Clock, Elsewhere, Random
 from eurekube_sync.version import __version__
 
 _CHUNK = 256 * 1024
@@ -133,6 +133,10 @@ class EurekaClient:
 
     def batching(self) -> None:
         """None: it was not asked."""
+
+    def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
+        """Nothing: there is no other server."""
+        return Elsewhere((), ())
 
     def unreached(self) -> tuple[str, ...]:
         """None: a call that does not reach it fails."""

@@ -25,9 +25,10 @@ from eurekube_sync.eureka.address import EurekaAddress
 from eurekube_sync.eureka.doubts import Doubts
 from eurekube_sync.eureka.replication import REPLICATION_SECONDS
 from eurekube_sync.eureka.rests import Rests, alike
+from eurekube_sync.eureka.strays import Strays
 from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, ObservedInstance, Source, Unknown
 from eurekube_sync.ownership import OWNER
-from eurekube_sync.ports import Clock, Registry
+from eurekube_sync.ports import Clock, Elsewhere, Registry
 
 SWEEP_SECONDS = 480.0
 """All peers are listed once in each such stretch of the wall clock ..."""
@@ -114,8 +115,10 @@ class EurekaPeers:
         """Peers to list with the next list, whenever the next sweep may be."""
         self._unseen: dict[str, str] = {}
         """Why a peer could not be listed in a sweep, so that it is said once."""
-        self._strays: dict[InstanceKey, dict[str, ObservedInstance]] = {}
-        """What stands on other peers than the first alone, by peer, as the last sweep showed it."""
+        self._strays = Strays()
+        """What stands on other peers than the first alone, as their last lists showed it."""
+        self._shown: set[str] = set()
+        """Peers that were listed with the last list, or since."""
         self._lapsing: dict[InstanceKey, tuple[str, ...]] = {}
         self._lapsing_renewed: float | None = None
         self._passed_over: set[str] = set()
@@ -127,6 +130,7 @@ class EurekaPeers:
         peer lacks; one that is not desired is a ghost, which is read uncached, counted by the brake and cancelled.
         """
         self._owed.update(self._rests.end())
+        self._shown.clear()
         failed: dict[str, Unknown] = {}
         for name in self._order(to_list=True):
             if self._limit.left() <= 0:
@@ -137,7 +141,7 @@ class EurekaPeers:
                 self._renew_lapsing()
                 self._sweep(name, listed, without=failed)
                 self._passed_over = {*self._down(), *self._unseen} - {name}
-                return self._with_strays(listed)
+                return self._strays.beside(listed)  # also between two sweeps: what is held is renewed where it stands
             failed[name] = listed
             refusing = listed.cause is not Cause.UNAVAILABLE
             self._rests.begin(name, listed.message, refusing=refusing)
@@ -147,6 +151,15 @@ class EurekaPeers:
                     message=f"{listed.message} No other peer's list is taken instead; renewals go to the next peer.",
                 )
         return Unknown(cause=Cause.UNAVAILABLE, message=_none_left({name: one.message for name, one in failed.items()}))
+
+    def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
+        """The strays of now: peers that were not swept with the list are listed. One that rests is not asked, and is as
+        unseen as one that fails."""
+        of_first = [one for one in listed.data if one.key not in self._strays]
+        self._look_at([name for name in self._reachable(without="") if name not in self._shown], of_first)
+        unseen = tuple(name for name in self._peers if name not in self._shown)
+        self._passed_over.update(unseen)
+        return Elsewhere(self._strays.all(), unseen)
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
         """The first peer's answer; what is absent there is read on the peers that the last list found it on.
@@ -164,7 +177,7 @@ class EurekaPeers:
                 continue
             if found is not None:
                 return found
-            self._no_stray(key, other)
+            self._strays.gone(key, other)
         return None
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
@@ -172,7 +185,7 @@ class EurekaPeers:
         self._first(lambda peer: peer.register(instance, dirty_timestamp=dirty_timestamp))
         self._registered = self._clock.monotonic()
         self._lapsing.pop(instance.key, None)
-        self._strays.pop(instance.key, None)
+        self._strays.settle(instance.key)
 
     def renew(self, key: InstanceKey) -> bool:
         """Whether the first peer holds the lease. One that stands on another alone is renewed there with the next list,
@@ -180,7 +193,7 @@ class EurekaPeers:
         hands on a renewal, and a ghost would then come to stand on all (PeerEurekaNode.heartbeat)."""
         _, renewed = self._first(lambda peer: peer.renew(key))
         if not renewed and key in self._strays:
-            self._lapsing[key] = tuple(self._strays[key])
+            self._lapsing[key] = self._strays.holders(key)
         return renewed
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
@@ -190,7 +203,7 @@ class EurekaPeers:
         Not right after a registration: the other peers may still be about to hear of it, and what it is to replace must
         not go there before it comes. The first peer tells them of both, in that order."""
         self._lapsing.pop(key, None)
-        self._strays.pop(key, None)
+        self._strays.settle(key)
         name, done = self._first(lambda peer: peer.cancel(key, ours=ours))
         if done and self._clock.monotonic() - self._registered < REPLICATION_SECONDS:
             return True
@@ -257,8 +270,8 @@ class EurekaPeers:
         return [name for name in self._peers if name != without and name not in down]
 
     def _holders(self, key: InstanceKey, *, without: str) -> list[str]:
-        holders = self._strays.get(key, ())
-        return [name for name in self._reachable(without=without) if name in holders] if holders else []
+        holders = self._strays.holders(key)
+        return [name for name in self._reachable(without=without) if name in holders]
 
     def _renew_lapsing(self) -> None:
         now = self._clock.monotonic()
@@ -272,7 +285,7 @@ class EurekaPeers:
                     continue
                 try:
                     if not self._peers[name].renew(key):
-                        self._no_stray(key, name)
+                        self._strays.gone(key, name)
                 except RegistryError as error:
                     self._rests.failed(name, error)
 
@@ -293,10 +306,19 @@ class EurekaPeers:
     ) -> None:
         """List the other peers when a sweep is due, or those that are owed one, for what the first one lacks."""
         due = self._sweep_due()
+        self._shown.add(first)
+        self._strays.show(first, ())  # its own list tells what it holds
         self._owed |= self._rests.back()
-        known = {instance.key: instance.last_dirty_timestamp for instance in listed.data}
-        for name in self._reachable(without=first):
-            if name in without or not (due or name in self._owed):
+        reachable = [name for name in self._reachable(without=first) if name not in without]
+        self._look_at([name for name in reachable if due or name in self._owed], listed.data)
+        self._owed.discard(first)
+
+    def _look_at(self, names: Iterable[str], of_first: Iterable[ObservedInstance]) -> None:
+        """What these peers hold and the list of the first does not show."""
+        known = {one.key: one.last_dirty_timestamp for one in of_first}
+        for name in names:
+            if self._limit.left() <= 0:
+                self._owed.add(name)
                 continue
             theirs = self._peers[name].list_instances()
             if isinstance(theirs, Unknown):
@@ -305,14 +327,10 @@ class EurekaPeers:
             self._worked(name, listed=True)
             self._owed.discard(name)
             self._unseen.pop(name, None)
-            for key in list(self._strays):
-                self._no_stray(key, name)
-            for instance in theirs.data:
-                if instance.key not in known and OWNER in instance.metadata:
-                    self._strays.setdefault(instance.key, {})[name] = instance
+            self._shown.add(name)
+            self._strays.show(name, [one for one in theirs.data if one.key not in known and OWNER in one.metadata])
             ages = ((one.key, one.last_dirty_timestamp) for one in theirs.data)
             self._doubts.differing(name, (key for key, age in ages if known.get(key, age) != age))
-        self._owed.discard(first)
 
     def _not_seen(self, name: str, theirs: Unknown) -> None:
         """What stood there alone is still taken to stand: it is renewed, and only an uncached read lets it go."""
@@ -322,20 +340,6 @@ class EurekaPeers:
         self._owed.add(name)
         if theirs.cause is Cause.UNAVAILABLE:  # it would cost the next passes a timeout each
             self._rests.begin(name, theirs.message, refusing=False)
-
-    def _with_strays(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Complete[tuple[ObservedInstance, ...]]:
-        """Also between two sweeps, so that what is held or frozen is renewed in each pass where it stands."""
-        if not self._strays:
-            return listed
-        for instance in listed.data:
-            self._strays.pop(instance.key, None)
-        return Complete(data=(*listed.data, *(next(iter(found.values())) for found in self._strays.values())))
-
-    def _no_stray(self, key: InstanceKey, name: str) -> None:
-        found = self._strays.get(key, {})
-        found.pop(name, None)
-        if not found:
-            self._strays.pop(key, None)
 
 
 def _worst(errors: Iterable[RegistryError]) -> type[RegistryError]:

@@ -43,7 +43,7 @@ from eurekube_sync.model import (
 )
 from eurekube_sync.one_pass import PassReport, PassSettings, World
 from eurekube_sync.own_writes import OwnWrites
-from eurekube_sync.ports import Batched, Dated
+from eurekube_sync.ports import Batched, Dated, Elsewhere
 from eurekube_sync.reconcile import reconcile
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.scope import Scope
@@ -191,6 +191,9 @@ class Registry:
 
     def unreached(self) -> tuple[str, ...]:
         return self.away
+
+    def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
+        return Elsewhere((), self.away)
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
         return self.wire.send("list_instances", self._list, lambda: _FAILED)

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.actions import Cancel, Grounds, Register, Renew, Update
-from eurekube_sync.cleanup import waits_for
-from eurekube_sync.desired import Deleting
+from eurekube_sync.cleanup import look_elsewhere, waits_for
+from eurekube_sync.desired import Claim, Deleting, Frozen
 from eurekube_sync.model import Complete, InstanceKey, ObservedInstance, SyncerRef, Unknown
 from eurekube_sync.observed import Observed, Unread, keys_by_syncer
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.plan import Plan
-from eurekube_sync.syncer import ABANDON_ANNOTATION, abandoned
+from eurekube_sync.syncer import ABANDON_ANNOTATION, CLEANUP_FINALIZER, abandoned
 
 from .build import DENIED, PROOF, REF, UP, instance, key, observed, stored, syncer
 
@@ -35,6 +35,7 @@ def waits(
     wanted_by: dict[InstanceKey, SyncerRef] | None = None,
     claim: Deleting = CLAIM,
     now: float = DELETED + 45,
+    unseen: tuple[str, ...] | None = (),
 ) -> str | None:
     """What the deletion waits for, 45 s after it began."""
     return waits_for(
@@ -46,8 +47,10 @@ def waits(
         frozenset()
         if isinstance(registry, Unknown) or registry is None
         else keys_by_syncer(registry.data).get(REF, frozenset()),
+        unseen,
         now=now,
         cache_seconds=45,
+        lapse_seconds=600,
     )
 
 
@@ -72,6 +75,48 @@ def test_the_finalizer_goes_when_nothing_is_left_and_the_list_cannot_hide_a_regi
 def test_it_stays_while_the_deletion_is_younger_than_the_list() -> None:
     """A register from just before the deletion may still be hidden by the server's cache."""
     assert "45 s after the deletion" in str(waits(done(CANCEL), now=DELETED + 44.9))
+
+
+def test_it_stays_until_the_other_servers_were_asked() -> None:
+    """A deletion that came of age while the pass was under way waits for the next one, which asks them."""
+    assert "45 s after the deletion" in str(waits(done(CANCEL), unseen=None))
+
+
+def test_it_stays_while_a_server_may_hold_what_no_list_shows() -> None:
+    """One that did not show what it holds is waited for, as long as a lease lasts that nobody renews."""
+    away = ("http://two", "http://three")
+    assert waits(done(CANCEL), unseen=away, now=DELETED + 599) == (
+        "http://two and http://three could not be listed and may still hold an instance, "
+        "which has lapsed 600 s after the deletion"
+    )
+    assert waits(done(CANCEL), unseen=away, now=DELETED + 600) is None
+
+
+ENDING = replace(CLAIM, syncer=syncer(deleted=DELETED, finalizers=(CLEANUP_FINALIZER,)))
+YOUNGER = replace(CLAIM, syncer=syncer("younger", deleted=DELETED + 40, finalizers=(CLEANUP_FINALIZER,)))
+
+
+def asked_about(*claims: Claim, registry: Observed | None = None) -> set[SyncerRef]:
+    """About whom other servers are asked, 45 s after the first deletion."""
+    return set(look_elsewhere(claims, registry or observed(), now=DELETED + 45, cache_seconds=45))
+
+
+def test_other_servers_are_asked_about_all_deletions_once_one_may_end() -> None:
+    """Before that, none needs to be: it stays anyway."""
+    living = Frozen(syncer=syncer("living"), reason="", message="")
+    assert asked_about(ENDING, YOUNGER, living) == {REF, YOUNGER.syncer.ref}
+    assert asked_about(YOUNGER, living) == set()
+
+
+def test_no_other_server_is_asked_while_the_list_shows_an_instance() -> None:
+    """The finalizer stays, whatever they hold."""
+    assert asked_about(ENDING, registry=observed(OURS)) == set()
+
+
+def test_no_other_server_is_asked_about_what_does_not_wait() -> None:
+    """One that was abandoned, or is kept by another's finalizer alone."""
+    abandon = replace(ENDING.syncer, annotations={ABANDON_ANNOTATION: "true"})
+    assert asked_about(replace(ENDING, syncer=abandon), CLAIM) == set()
 
 
 def test_it_stays_while_eureka_cannot_be_read() -> None:

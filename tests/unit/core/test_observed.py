@@ -63,3 +63,13 @@ def test_while_the_cluster_is_unknown_whatever_bears_our_name_may_be_renewed() -
     everything: Complete[tuple[ObservedInstance, ...]] = Complete(data=(OURS, ELSEWHERE, TWIN, UNMARKED, foreign()))
     assert held_by_owner(everything, "prod", HERE) == (OURS, TWIN)
     assert held_by_owner(everything, "other", Scope()) == ()
+
+
+def test_what_other_servers_hold_of_a_deleted_syncer_is_ours_and_listed() -> None:
+    """Beside what the list shows; of syncers that live it may be younger than the list of them, and is left out."""
+    living = stored(instance(2, ref=SyncerRef(NS, "living")))
+    before = observed(OURS, foreign())
+    found = before.beside((stored(instance(3)), OURS, living, foreign("other"), replace(TWIN, key=key(6))), {REF})
+    assert set(found.ours) == {OURS.key, key(3)}
+    assert (found.others, found.listed) == (before.others, {REF: 2})
+    assert before.beside((living,), {REF}) is before

@@ -41,7 +41,9 @@ class Bench:
 
     def settle_all(self, claims: Desired) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
         registry, outcomes = Complete(data=observed()), Outcomes(by_key={})
-        due = unsettled(claims, registry, Plan(), None, outcomes, now=self.clock.now(), cache_seconds=45)
+        due = unsettled(
+            claims, registry, Plan(), None, outcomes, (), now=self.clock.now(), cache_seconds=45, lapse_seconds=600
+        )
         return settle(
             self.cluster, self.clock, InTurn(), self.deadline, claims, registry, outcomes, due, lapse_seconds=600
         )

@@ -81,6 +81,8 @@ PROMISES = {
         "before the first registration",
         "answer its DELETE",
         "reachable peer",
+        "each of several peers is listed",
+        "does not show what it holds",
         "server's cache",
         "comes later still",
         "away",

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TypeVar
 
 import pytest
@@ -22,11 +23,12 @@ from eurekube_sync.errors import (
     RegistryUnusable,
 )
 from eurekube_sync.eureka.peers import SWEEP_MARGIN_SECONDS, SWEEP_SECONDS, EurekaPeers, parse_addresses, sweep_seconds
-from eurekube_sync.eureka.rests import REST_SECONDS
+from eurekube_sync.eureka.rests import REST_SECONDS, Rests
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, LeaseTimes, ObservedInstance, Source, Unknown
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Result
+from eurekube_sync.ports import Elsewhere
 from tests.unit.core import fakes
 from tests.unit.core.build import OWNERSHIP, REF, endpoint, foreign, instance, key, piece, service, stored, syncer
 
@@ -88,6 +90,9 @@ class Peer:
 
     def unreached(self) -> tuple[str, ...]:
         return ()
+
+    def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
+        return Elsewhere((), ())
 
     def _answer(self, call: str, effect: Callable[[], T]) -> T:
         self.calls.append(call)
@@ -630,12 +635,33 @@ class TestSweeps:
         pair.run()
         assert pair.one.calls == ["list"]
 
+    def test_what_stood_on_a_peer_alone_is_told_by_its_own_list_once_that_is_the_first(self, pair: Pair) -> None:
+        """It was found there while another was the first, and is gone since."""
+        pair.one.others = pair.two.others = []
+        rests = Rests(pair.clock)
+        peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, rests=rests)
+        pair.one.trouble = DOWN
+        peers.list_instances()
+        pair.two.held.cancel(key(1))
+        pair.one.trouble = None
+        rests.came_back(ONE)
+        assert listed_by(peers) == OURS
+        pair.one.held.cancel(key(1))
+        assert listed_by(peers) == {key(2)}
+
     def test_strays_of_no_owner_are_not_shown(self, pair: Pair) -> None:
         """The data centre's own lag in replication is none of our business."""
         pair.two.held.put(foreign())
         listed = pair.restart().list_instances()
         assert isinstance(listed, Complete)
         assert {one.key for one in listed.data} == OURS
+
+
+def listed_by(peers: EurekaPeers) -> set[InstanceKey]:
+    """What their next list shows."""
+    listed = peers.list_instances()
+    assert isinstance(listed, Complete)
+    return {one.key for one in listed.data}
 
 
 def sweeps(pair: Pair, *, seconds: float, interval: float, process: float = 0, late: float = 0) -> list[float]:
@@ -690,3 +716,86 @@ def test_a_peer_that_was_passed_over_is_told(pair: Pair) -> None:
     pair.one.trouble = RegistryUnavailable("timed out")
     peers.cancel(key(1), ours=lambda _: True)
     assert peers.unreached() == (ONE,)
+
+
+def deleted_while_two_is_away(pair: Pair) -> None:
+    """The instances are cancelled on the first peer alone, and no endpoint gives their ids any more."""
+    pair.one.others = pair.two.others = []
+    pair.clock.sleep(SWEEP_MARGIN_SECONDS)
+    pair.restart()  # no sweep is due in this stretch any more, to a process that begins
+    pair.two.trouble = DOWN
+    pair.world.cluster.delete(REF)
+    pair.run()
+    assert pair.standing() == (set(), OURS)
+    pair.world.cluster.apply(piece())
+
+
+@pytest.mark.parametrize("process", ["a daemon", "one process each pass"])
+def test_a_deletion_does_not_end_while_a_peer_that_is_back_holds_an_instance(process: str, pair: Pair) -> None:
+    """What no endpoint gives and the first peer does not list is looked for on the others before the finalizer goes."""
+    deleted_while_two_is_away(pair)
+    passes = 0
+    while REF in pair.world.cluster.syncers:
+        passes += 1
+        assert passes < 15
+        pair.clock.sleep(30)
+        if passes == 3:
+            pair.two.trouble = None
+        if process == "one process each pass":
+            pair.restart()
+        pair.run()
+    assert pair.standing() == (set(), set())
+
+
+@pytest.mark.parametrize("trouble", [DOWN, DENIED, PAGE])
+def test_a_peer_that_cannot_be_listed_holds_a_deletion_until_what_it_may_hold_has_lapsed(
+    trouble: RegistryError, pair: Pair
+) -> None:
+    """It may be gone for good, and its address still be given: 600 s after the deletion nothing of it stands there."""
+    deleted_while_two_is_away(pair)
+    pair.two.trouble = trouble
+    deleted = pair.world.cluster.syncers[REF].deleted
+    assert deleted is not None
+    while pair.clock.now() < deleted + 570:
+        pair.clock.sleep(30)
+        pair.restart()
+        pair.run()
+        status = pair.world.cluster.syncers[REF].status
+        assert status is not None
+        if pair.clock.now() >= deleted + 60:
+            assert f"{TWO} could not be listed and may still hold an instance" in status.conditions[1].message
+    pair.clock.sleep(30)
+    pair.run()
+    assert REF not in pair.world.cluster.syncers
+
+
+@pytest.mark.parametrize("sweep_is_due", [False, True])
+def test_the_other_peers_are_listed_once_in_the_pass_that_ends_a_deletion(sweep_is_due: bool, pair: Pair) -> None:
+    """Not in those that wait for the server's cache, and not twice where a sweep is due."""
+    pair.clock.sleep(SWEEP_MARGIN_SECONDS)
+    pair.restart()
+    pair.world.cluster.delete(REF)
+    for _ in range(2):
+        pair.run()
+        assert "list" not in pair.two.calls
+        pair.clock.sleep(22)
+    pair.clock.sleep(SWEEP_SECONDS if sweep_is_due else 10)
+    pair.run()
+    assert pair.two.calls.count("list") == 1
+    assert REF not in pair.world.cluster.syncers
+
+
+def test_a_deletion_waits_when_no_time_is_left_to_list_the_others(pair: Pair) -> None:
+    """They are listed with the next pass."""
+    deleted_while_two_is_away(pair)
+    pair.two.trouble = None
+    pair.clock.sleep(60)
+    limit = TimeLimit(pair.clock)
+    peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
+    listed = peers.list_instances()
+    assert isinstance(listed, Complete)
+    limit.end_at(pair.clock.monotonic())
+    assert peers.list_elsewhere(listed) == Elsewhere((), (TWO,))
+    assert peers.unreached() == (TWO,)
+    limit.end_at(inf)
+    assert {one.key for one in peers.list_elsewhere(listed).instances} == OURS

@@ -1,0 +1,51 @@
+"""What stands on other peers than the first alone, by peer, as their last lists showed it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eurekube_sync.model import Complete, InstanceKey, ObservedInstance
+
+
+class Strays:
+    """The instances that only other peers hold."""
+
+    def __init__(self) -> None:
+        self._found: dict[InstanceKey, dict[str, ObservedInstance]] = {}
+
+    def __contains__(self, key: InstanceKey) -> bool:
+        return key in self._found
+
+    def show(self, name: str, instances: Iterable[ObservedInstance]) -> None:
+        """A new list of this peer shows these, and nothing else that the first lacks."""
+        for key in list(self._found):
+            self.gone(key, name)
+        for instance in instances:
+            self._found.setdefault(instance.key, {})[name] = instance
+
+    def gone(self, key: InstanceKey, name: str) -> None:
+        """This peer holds it no more."""
+        found = self._found.get(key, {})
+        found.pop(name, None)
+        if not found:
+            self._found.pop(key, None)
+
+    def settle(self, key: InstanceKey) -> None:
+        """It is written or cancelled on all."""
+        self._found.pop(key, None)
+
+    def holders(self, key: InstanceKey) -> tuple[str, ...]:
+        """The peers that hold it."""
+        return tuple(self._found.get(key, ()))
+
+    def all(self) -> tuple[ObservedInstance, ...]:
+        """One copy of each."""
+        return tuple(next(iter(found.values())) for found in self._found.values())
+
+    def beside(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Complete[tuple[ObservedInstance, ...]]:
+        """The first peer's list and these; what it shows by now is none of them any more."""
+        if not self._found:
+            return listed
+        for instance in listed.data:
+            self._found.pop(instance.key, None)
+        return Complete(data=(*listed.data, *self.all()))
