@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from . import events as e
 from .asked import Asked
@@ -12,7 +13,8 @@ from .wishes import THEMES, WEIGHTED, random_wish, theme
 from .world import APPS
 
 _KINDS = ((0.015, "slow"), (0.08, "paused"), (0.15, "outage"), (0.19, "two apps"), (1.0, ""))
-"""What happens to the calls of some stories as a whole: up to this chance, of this kind."""
+"""What happens to the calls of some stories as a whole: up to this chance, of this kind. `one peer` is of those stories
+alone that are asked to be about it."""
 
 
 def story(seed: int, about: str = "") -> Story:
@@ -42,6 +44,10 @@ def story(seed: int, about: str = "") -> Story:
         happenings += more
     elif kind == "two apps":
         happenings += _two_apps(chance, apps, ends)
+    elif kind == "one peer":
+        installation = replace(installation, peers=2, batches=chance.random() < 0.7)
+        away, more = _one_peer(chance, apps, ends)
+        troubles, happenings = [*troubles, away], happenings + more
     ends = max(ends, over(happenings, troubles))
     happenings += _good_end(happenings, ends)
     return Story(
@@ -231,6 +237,27 @@ def _outage(chance: random.Random, apps: list[str], ends: float) -> tuple[list[T
     if chance.random() < 0.7:
         happenings.append(e.EurekaRestarts(at=round(chance.uniform(at + 5, until), 1)))
     return [outage], happenings
+
+
+def _one_peer(chance: random.Random, apps: list[str], ends: float) -> tuple[Trouble, list[e.Event]]:
+    """One of two peers is away while a syncer is deleted, and soon nothing in the cluster tells what it had."""
+    app, at = chance.choice(apps), round(chance.uniform(5, ends - QUIET - 5), 1)
+    away = Trouble(
+        at=at,
+        until=round(at + chance.uniform(10, 60), 1),
+        calls=EUREKA_CALLS | {Call.OTHER},
+        kind=chance.choice((Kind.REFUSED, Kind.TIMEOUT_BEFORE, Kind.ERROR_503)),
+        peer=chance.choice((0, 1, 1)),
+    )
+    deleted = round(at + chance.uniform(-10, 20), 1)
+    gone = deleted + round(chance.uniform(1, 40), 1)
+    happenings: list[e.Event] = [
+        e.SyncerDeleted(at=max(1.0, deleted), name=app, app=app),
+        *(e.PodEnds(at=max(2.0, gone), app=app, number=number) for number in range(3)),
+    ]
+    if chance.random() < 0.5:
+        happenings.append(e.ServiceDeleted(at=max(2.0, gone), app=app))
+    return away, happenings
 
 
 def _trouble(chance: random.Random, ends: float) -> Trouble:

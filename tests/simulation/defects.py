@@ -149,6 +149,10 @@ def _id_without_app(*, owner: str, namespace: str, app: str, address: str, port:
     return f"{owner}:{namespace}:any:{address}:{port}"
 
 
+def _nowhere_else(world: Any, settings: Any, listed: Any, registry: Any, desired: Any) -> tuple[Any, tuple[str, ...]]:
+    return registry, ()
+
+
 def _no_brake(plan: Plan, *arguments: Any, **named: Any) -> Braked:
     return Braked(plan=plan, held=None)
 
@@ -176,6 +180,11 @@ def defects() -> tuple[Defect, ...]:
             patches=((EurekaClient, "register", _status_by_put(EurekaClient.register)),),
         ),
         Defect(name="the finalizer goes at once", patches=((settle, "waits_for", _at_once),)),
+        Defect(
+            name="a deletion ends without a look at the other peers",
+            about="one peer",
+            patches=((reconcile, "_look_elsewhere", _nowhere_else),),
+        ),
         Defect(name="leases are renewed too late", patches=((RenewalLedger, "due", _too_late),)),
         Defect(
             name="Kubernetes is listed before Eureka",

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from .asked import SYNC
 from .clashes import Clashes
+from .conduct import POLICY
 from .leases import may_lapse
 from .truth import FINALIZER, Ref, SyncerTruth
 from .view import PassView, Violation, named, syncer_of
@@ -45,10 +47,16 @@ class Deletions:
             elif FINALIZER in lost:
                 self._judge_nothing_left(ref)
 
+    def refused(self, view: PassView) -> bool:
+        """Whether another cluster's instance may have kept the pass from its work."""
+        return self._clashes.stopped(view)
+
     def _judge_nothing_left(self, ref: Ref) -> None:
         for state in self._judge.known:
             for key in self._judge.ours_of(state):
-                if syncer_of(state[key][0]) == ref and not may_lapse(state[key]):
+                # What a person has put out of service and in again is UP, and the cached list does not show it yet.
+                left = state[key][0].metadata.get(POLICY, SYNC) != SYNC and self._judge.was_out(key)
+                if syncer_of(state[key][0]) == ref and not may_lapse(state[key]) and not left:
                     raise Violation("finalizer", f"{named(ref)} lost our finalizer while {key} stands")
 
     def judge_pass(self, view: PassView) -> None:
@@ -56,13 +64,7 @@ class Deletions:
         for ref, syncer in self._judge.truth.syncers.items():
             since = self._judge.truth.abandoned_since.get(syncer.uid)
             served = not self._judge.story.installation.halves
-            if (
-                since is None
-                or since > view.begun
-                or view.troubled_cluster
-                or not served
-                or self._clashes.stopped(view)
-            ):
+            if since is None or since > view.begun or view.troubled_cluster or not served or self.refused(view):
                 continue
             if FINALIZER in syncer.finalizers:
                 raise Violation("abandoned", f"a person abandoned {named(ref)}, and a whole pass kept our finalizer")

@@ -158,7 +158,9 @@ class Judge:
     def saw(self, view: PassView, call: Call, key: Key | None, *, now: float, as_of: float | None) -> None:
         """The program got a whole answer, given at `now`. `as_of` is the moment of an older one."""
         if call is Call.LIST:
-            view.eureka = now
+            # A later one shows no more than other peers' instances of syncers that are deleted.
+            if view.eureka is None or view.kubernetes is None:
+                view.eureka = now
             self.conduct.listed(now)
         elif call in (Call.SYNCERS, Call.SERVICES, Call.SLICES):
             told_of = now if as_of is None else as_of
@@ -298,6 +300,10 @@ class Judge:
         self.world_changed()
         self._deletions.judge_pass(view)
         self._leases.judge_pass(view, period=period)
+
+    def refused(self, view: PassView) -> bool:
+        """Whether another cluster's instance may have kept the pass from its work."""
+        return self._deletions.refused(view)
 
     def serves_itself(self, key: Key) -> bool:
         """Whether the pod behind it has registered itself for the same app."""

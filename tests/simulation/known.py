@@ -5,9 +5,5 @@ They are played and told like all others; only what is not named here makes a ru
 
 from __future__ import annotations
 
-KNOWN: dict[int, str] = {
-    1779: "a finalizer stays after the last trouble though nothing of its syncer is left",
-    802677: "a finalizer goes while one of two peers that did not answer still holds an instance",
-    804426: "a limit of 0 is meant, and the promise takes it for a withdrawal",
-}
+KNOWN: dict[int, str] = {}
 """By seed."""

@@ -45,7 +45,7 @@ class Rest:
                 if syncer.asked.limit is not None and not syncer.deleting and not syncer.asked.suspend:
                     self._expect_limit(syncer, state)
         for ref, syncer in sorted(self._truth.syncers.items()):
-            left = any(syncer_of(listed[0]) == ref for listed in self._judge.known[0].values())
+            left = any(syncer_of(listed[0]) == ref for state in self._judge.known for listed in state.values())
             if syncer.deleting and FINALIZER in syncer.finalizers and not left:
                 raise Violation("rest", f"{named(ref)} keeps our finalizer, and nothing of it is left")
         self._expect_told()

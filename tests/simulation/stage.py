@@ -25,6 +25,8 @@ _PATIENCE = 600.0
 """Seconds after a story's end in which three good passes must have come."""
 _OTHER_HALF = 14.0
 """How often the other half of an installation makes a pass."""
+_OTHER_HALF_LATER = 28.0
+"""It may begin its first good pass so much later, and what it did shows in a list for its next one."""
 _PEERS_PATIENCE = 1300.0
 _SWEPT_AFTER = 600.0
 """What stands on one of two peers alone is found by a sweep; two are never more than ten minutes apart."""
@@ -242,8 +244,9 @@ class Stage:
         self._note_plan_id(report)
         self.judge.pass_ended(view, period=PERIOD)
         rest = self._rest
-        swept = _SWEPT_AFTER if self.story.installation.peers > 1 else 0.0
-        if view.begun < self.story.ends or view.troubled:
+        later = _SWEPT_AFTER if self.story.installation.peers > 1 else 0.0
+        later += _OTHER_HALF_LATER if self.story.installation.halves else 0.0
+        if view.begun < self.story.ends or view.troubled or self.judge.refused(view):
             return
         if rest.first is None:
             rest.first = view.begun
@@ -252,7 +255,7 @@ class Stage:
                 raise Violation("quiet", f"a pass at rest wrote: {view.writes[0]}")
             rest.done = True
             self._machine.stopped = True
-        elif view.begun >= rest.first + _APART + swept:
+        elif view.begun >= rest.first + _APART + later:
             Rest(self.judge, view).all()
             rest.judged = True
 

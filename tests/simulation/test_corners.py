@@ -11,13 +11,14 @@ import pytest
 
 from . import decisions as d
 from . import events as e
-from .asked import Asked
+from .asked import Asked, Limit
 from .run import run
 from .story import Installation, Story
 from .test_stories import assert_kept, plain, setting
 from .troubles import Call, Kind, Trouble
 
 GATED = Asked(readiness_gate=True)
+
 
 CORNERS: dict[str, Story] = {
     "another cluster uses our owner's name, and a deletion that a person abandoned waits for it to go": replace(
@@ -31,6 +32,18 @@ CORNERS: dict[str, Story] = {
             )
         ),
         ends=100,
+    ),
+    "a cached list tells of another cluster after the last trouble, to half of an installation": replace(
+        plain(
+            (
+                *setting("rating", "cart"),
+                e.StrangerRegisters(at=140, who="cluster", app="rating", ip="10.0.0.2"),
+                e.SyncerDeleted(at=165, name="cart", app="cart"),
+                e.StrangerLeaves(at=181, who="cluster", app="rating", ip="10.0.0.2"),
+            )
+        ),
+        installation=Installation(halves=True),
+        ends=196,
     ),
     "Eureka loses what a suspended syncer has of pods that are not ready": replace(
         plain(
@@ -51,6 +64,14 @@ CORNERS: dict[str, Story] = {
             e.SyncerApplied(at=12, name="rating", app="rating"),
         ),
         Trouble(at=9, until=20, calls=frozenset({Call.SYNCERS}), kind=Kind.PAUSE_AFTER, strikes=1, seconds=5),
+    ),
+    "a Service goes after a pass has read that its syncer is detached, and before it cancels": plain(
+        (
+            *setting("rating", "cart"),
+            e.SyncerApplied(at=12, name="rating", app="rating", asked=Asked(limit=Limit(kind="count", value=0))),
+            e.ServiceDeleted(at=22, app="rating"),
+        ),
+        Trouble(at=19, until=30, calls=frozenset({Call.READ}), kind=Kind.PAUSE_AFTER, strikes=1, seconds=5),
     ),
     "a syncer is renamed beside one of its old name that has lost its Service": plain(
         (

@@ -7,7 +7,7 @@ are made of: pods behind Services that a syncer selects by their label `app`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from .asked import Asked, asked_by
@@ -111,7 +111,6 @@ class Truth:
     _revision: int = -1
     _deleted: set[str] = field(default_factory=set)
     _terminating_now: set[Key] = field(default_factory=set)
-    _before: dict[Key, Since] = field(default_factory=dict)
 
     def look(self) -> bool:
         """Read the servers again if anything was written; whether it was."""
@@ -133,8 +132,10 @@ class Truth:
         before = self.syncers
         self.syncers = {syncer.ref: syncer for syncer in self._syncers(services, now)}
         self._note_finalizers(before, now)
+        # What may have been over a limit is protected from now on only: a pass that looked before may take it out.
+        stood = {key: self.up.get(key) or replace(was, since=now) for key, was in self.eligible.items()}
         self._claim(services, pods, now)
-        self._keep_frozen(before)
+        self._keep_frozen(before, stood)
         claims = {
             (s.ref[0], s.app_name.lower(), s.app, way_of(s.asked)) for s in self.syncers.values() if not s.deleting
         }
@@ -287,7 +288,7 @@ class Truth:
                 found[uid] = since
         return found
 
-    def _keep_frozen(self, before: Mapping[Ref, SyncerTruth]) -> None:
+    def _keep_frozen(self, before: Mapping[Ref, SyncerTruth], stood: Mapping[Key, Since]) -> None:
         unserved = {
             (ref, ref[0], syncer.app_name.lower())
             for ref, syncer in self.syncers.items()
@@ -295,10 +296,9 @@ class Truth:
         }
         self.frozen = {
             key: was
-            for key, was in {**self.frozen, **self._before}.items()
+            for key, was in {**self.frozen, **stood}.items()
             if key not in self.eligible and (was.holder, *key.id.split(":")[1:3]) in unserved and was.pods & self.pods
         }
-        self._before = dict(self.eligible)
 
     def key(self, namespace: str, app: str, ip: str, port: int = PORT) -> Key:
         """`owner:namespace:app:ip:port`, under the app's name in capitals."""

@@ -1,0 +1,36 @@
+"""Stories of bugs that random ones met once in tens of thousands, made small: each broke a promise before its mend."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from . import events as e
+from .run import run
+from .story import Installation, Mode, Story
+from .test_stories import assert_kept, plain, setting
+from .troubles import EUREKA_CALLS, Call, Kind, Trouble
+
+
+def deleted_while_the_second_peer_is_away(mode: Mode, interval: float) -> Story:
+    """Batches of cancels reach the first peer alone, and when the second is back nothing tells their ids any more."""
+    away = Trouble(at=135, until=178, calls=EUREKA_CALLS | {Call.OTHER}, kind=Kind.REFUSED, peer=1)
+    gone = (e.ServiceDeleted(at=160, app="rating"), *(e.PodEnds(at=160, app="rating", number=n) for n in (0, 1)))
+    return replace(
+        plain((*setting("rating", "cart"), e.SyncerDeleted(at=132, name="rating", app="rating"), *gone), away),
+        installation=Installation(mode=mode, interval=interval, peers=2, batches=True),
+        ends=195,
+    )
+
+
+MENDED: dict[str, Story] = {
+    "a daemon ends a deletion, and one of two peers was away": deleted_while_the_second_peer_is_away(Mode.DAEMON, 10),
+    "a CronJob ends a deletion, and one of two peers was away": deleted_while_the_second_peer_is_away(Mode.TWICE, 60),
+}
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_no_promise_is_broken_any_more(name: str) -> None:
+    """By the program of now."""
+    assert_kept(run(MENDED[name]))
