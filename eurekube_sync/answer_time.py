@@ -72,14 +72,14 @@ class AnswerTime:
         finally:
             _CURRENT.reset(before)
 
-    def wait_for(self, thread: SideThread[T], seconds: float) -> T:
-        """What the thread's call gives; TimeoutError after so many seconds, or when the time is over."""
+    def wait_for(self, thread: SideThread[T], seconds: float) -> None:
+        """Until the thread's call has ended, however; TimeoutError after so many seconds, or when the time is over. One
+        that its call raised is the call's answer, and not the end of this wait."""
         while not thread.ended(wait := min(seconds, self.next_wait())):
             seconds -= wait
             if seconds <= 0:
                 self.next_wait()  # a wait that was cut to what is left is not the server's
                 raise TimeoutError("it took too long")
-        return thread.answer()
 
     def _left(self) -> float:
         return min(self._end - self._clock.monotonic(), self._limit.left())
@@ -164,7 +164,7 @@ def _bounded(connection: Any) -> Any:
             left_behind.set()
             if not opening.ended(0):
                 raise _not_in_time(self) from error
-            opening.answer()
+        opening.answer()
 
     return type(connection.__name__, (connection,), {"response_class": _Answer, "connect": connect})
 

@@ -6,6 +6,7 @@ Owns that thread. Who has waited long enough leaves it behind: it ends when the 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from contextvars import copy_context
 from typing import Generic, TypeVar
@@ -18,6 +19,7 @@ class SideThread(Generic[T]):
 
     def __init__(self, call: Callable[[], T]) -> None:
         self._ended = threading.Event()
+        self._begun = time.monotonic()
         self._call = call
         self._answer: list[T] = []
         self._error: BaseException | None = None
@@ -26,6 +28,11 @@ class SideThread(Generic[T]):
     def ended(self, seconds: float) -> bool:
         """Whether the call is over, within so many seconds."""
         return self._ended.wait(seconds)
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was begun."""
+        return time.monotonic() - self._begun
 
     def answer(self) -> T:
         """What the call gave, or raised; to be asked when it has ended."""

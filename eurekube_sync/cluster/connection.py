@@ -74,6 +74,8 @@ class ConnectionSettings:
     threads: int = 8
     start_seconds: float = 180.0
     """How long the program that a kubeconfig names for the credentials may take at the start: it may ask a person."""
+    hang_seconds: float = 180.0
+    """After which it is begun anew later, beside the one that has not ended; as much longer for each that hangs."""
 
 
 def connect(settings: ConnectionSettings, environ: Mapping[str, str] | None = None) -> Connection:
@@ -104,7 +106,10 @@ class _ClientConnection:
         self._environ = environ
         self._lock = threading.Lock()
         self._reading: _Reading | None = None
-        """Who reads the credentials just now, or did last."""
+        """Who reads the credentials just now, or did last ..."""
+        self._left_behind: list[_Reading] = []
+        """... and those before who may never end."""
+        self._begun = 0
         first = SideThread(self._load)
         if not first.ended(settings.start_seconds):
             raise ConfigurationError(
@@ -150,18 +155,18 @@ class _ClientConnection:
 
     def _read(self, within: AnswerTime, read: Callable[[], _Loaded]) -> _Loaded:
         """What `read` gives, by one thread at a time: the client's hook is not made for several, and the program that a
-        kubeconfig names takes no timeout. One that hangs is left to itself, and no other begun beside it."""
+        kubeconfig names takes no timeout. One that hangs is left to itself; after a while all is loaded anew, so that
+        nothing is shared with it."""
         while True:
-            with self._lock:
-                if self._reading is None or self._reading.thread.ended(0):
-                    self._reading = _Reading(read, SideThread(read))
-                reading = self._reading
+            reading = self._under_way(read)
             try:
-                loaded = within.wait_for(reading.thread, self._settings.read_seconds)
+                within.wait_for(reading.thread, self._settings.read_seconds)
             except TimeoutError:
                 raise ClusterCredentialsLate(
                     f"the credentials for the Kubernetes API do not come: {_PROGRAM_HANGS}"
                 ) from None
+            try:
+                loaded = reading.thread.answer()
             except (ClusterUnavailable, ConfigurationError):
                 if reading.read == read:
                     raise
@@ -169,16 +174,52 @@ class _ClientConnection:
                 if reading.read == read:
                     return loaded
 
+    def _under_way(self, read: Callable[[], _Loaded]) -> _Reading:
+        """The reading to wait for: the one that goes on, or one that is begun here."""
+        with self._lock:
+            before = self._reading
+            if before is None or before.thread.ended(0):
+                self._reading = self._begin(read)
+            else:
+                self._left_behind = [one for one in self._left_behind if not one.thread.ended(0)]
+                if before.thread.age >= self._settings.hang_seconds * (1 + len(self._left_behind)):
+                    self._left_behind.append(before)
+                    self._reading = self._begin(self._reload)
+            assert self._reading is not None  # begun here, if not before
+            return self._reading
+
+    def _begin(self, read: Callable[[], _Loaded]) -> _Reading:
+        """To be called with the lock. What is read counts from its end on, unless it was left behind before."""
+        number = self._begun = self._begun + 1
+
+        def keep() -> _Loaded:
+            loaded = read()
+            with self._lock:
+                if self._begun == number:
+                    self._loaded = loaded
+            return loaded
+
+        return _Reading(read, SideThread(keep))
+
     def _refresh(self) -> _Loaded:
         """With the token of now: the client reads it again when it is old."""
-        self._loaded = replace(self._loaded, credentials=_credentials(self._loaded.configuration))
-        return self._loaded
+        return _with_credentials(self._loaded)
 
     def _reload(self) -> _Loaded:
-        self._loaded = self._load()
-        return self._refresh()
+        return _with_credentials(self._load())
 
     def _load(self) -> _Loaded:
+        try:
+            return self._load_all()
+        except OSError as error:
+            what = "the service account" if self._in_cluster() else f"the kubeconfig {self._paths}"
+            raise ConfigurationError(f"{what} cannot be read: {_reason(error)}") from error
+
+    @property
+    def _paths(self) -> str:
+        return self._settings.kubeconfig or self._environ.get("KUBECONFIG") or "~/.kube/config"
+
+    def _load_all(self) -> _Loaded:
         from kubernetes.client.configuration import Configuration
         from kubernetes.client.rest import RESTClientObject
 
@@ -213,7 +254,7 @@ class _ClientConnection:
         from kubernetes.config import kube_config
 
         load: Any = kube_config.load_kube_config
-        paths = self._settings.kubeconfig or self._environ.get("KUBECONFIG") or "~/.kube/config"
+        paths = self._paths
         _check_kubeconfig(paths, self._settings.context)
         try:
             load(
@@ -233,6 +274,10 @@ class _ClientConnection:
 def _headers(call: Call) -> dict[str, str]:
     headers = {"Accept": call.accept, "Accept-Encoding": "gzip", "User-Agent": f"eurekube-sync/{__version__}"}
     return headers if call.body is None else {**headers, "Content-Type": call.content_type}
+
+
+def _with_credentials(loaded: _Loaded) -> _Loaded:
+    return replace(loaded, credentials=_credentials(loaded.configuration))
 
 
 def _credentials(configuration: Any) -> Mapping[str, str]:

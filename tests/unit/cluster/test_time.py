@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from eurekube_sync.answer_time import AnswerTime
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.cluster import ConnectionSettings, KubernetesCluster, connect
 from eurekube_sync.deadline import TimeLimit
@@ -20,8 +21,10 @@ from eurekube_sync.embedded.http import LoopbackServer, Request
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.errors import ClusterUnavailable, ConfigurationError
 from eurekube_sync.model import Cause, Complete, Source, SyncerStatus, Unknown
+from eurekube_sync.side_thread import SideThread
 from tests.trickling import HEAD, NEVER_ENDING_HEAD, Stopwatch, trickling
 from tests.unit.cluster.world import Half, World, answer
+from tests.waiting import wait_until
 
 
 def unavailable(source: Source[Any]) -> str:
@@ -156,16 +159,21 @@ def test_nothing_is_tried_when_nothing_is_left() -> None:
 
 class Plugin:
     """A program that gives a token which is old at once, so that it is run for each call; while a file is there, it
-    hangs."""
+    hangs. Another makes one run hang, the next, which takes it away, until the end of the test."""
 
     def __init__(self, directory: Path, url: str) -> None:
         self.hangs, self.runs, self.config = directory / "hangs", directory / "runs", directory / "config"
+        self.once, self.freed = directory / "once", directory / "freed"
         credential = {
             "apiVersion": "client.authentication.k8s.io/v1",
             "kind": "ExecCredential",
             "status": {"token": "t", "expirationTimestamp": "2020-01-01T00:00:00Z"},
         }
-        script = f"echo >> {self.runs}; while [ -e {self.hangs} ]; do sleep 0.02; done; echo '{json.dumps(credential)}'"
+        script = (
+            f"echo >> {self.runs}; while [ -e {self.hangs} ]; do sleep 0.02; done; "
+            f"if rm {self.once} 2> /dev/null; then while [ ! -e {self.freed} ]; do sleep 0.02; done; fi; "
+            f"echo '{json.dumps(credential)}'"
+        )
         plugin = {
             "apiVersion": "client.authentication.k8s.io/v1",
             "command": "sh",
@@ -192,6 +200,7 @@ def plugin(tmp_path: Path) -> Iterator[Plugin]:
     with LoopbackServer(server.handle) as kubernetes:
         found = Plugin(tmp_path, kubernetes.url)
         yield found
+        found.freed.touch()
         found.hangs.unlink(missing_ok=True)
 
 
@@ -217,6 +226,64 @@ def test_a_program_for_the_credentials_that_hangs_ends_no_later_than_a_call(plug
     plugin.hangs.unlink()
     limit.end_at(math.inf)
     assert isinstance(cluster.list_services(None).elsewhere, Complete)
+
+
+def forgetting(plugin: Plugin, seconds: float) -> KubernetesCluster:
+    """Waits no longer than that for one run before another is begun."""
+    settings = ConnectionSettings(kubeconfig=str(plugin.config), read_seconds=0.1, hang_seconds=seconds)
+    cluster = KubernetesCluster(connect(settings, {}), clock=SystemClock(), random=random.Random(0))
+    assert isinstance(cluster.identity(), Complete)
+    return cluster
+
+
+@pytest.mark.loopback
+def test_a_program_for_the_credentials_that_never_ends_is_left_behind(plugin: Plugin) -> None:
+    """After a while it is begun anew, beside the one that hangs, and what that says in the end counts no more."""
+    cluster = forgetting(plugin, 0.5)
+    before, watch = plugin.count(), Stopwatch()
+    plugin.once.touch()
+    unavailable(cluster.crd_live())
+    assert plugin.count() == before + 1 or watch.seconds >= 0.5
+    wait_until(lambda: isinstance(cluster.list_services(None).elsewhere, Complete), "the API server is asked again")
+    assert watch.seconds >= 0.5
+    plugin.freed.touch()
+    assert isinstance(cluster.list_services(None).elsewhere, Complete)
+
+
+@pytest.mark.loopback
+def test_each_program_that_never_ends_makes_the_wait_for_the_next_longer(plugin: Plugin) -> None:
+    """They are not ended by us, and must not fill the machine."""
+    cluster = forgetting(plugin, 0.2)
+    before, watch = plugin.count(), Stopwatch()
+    plugin.hangs.touch()
+
+    def four_hang() -> bool:
+        unavailable(cluster.crd_live())
+        return plugin.count() >= before + 4
+
+    wait_until(four_hang, "three were left behind")
+    assert watch.seconds >= 0.2 + 0.4 + 0.6
+    plugin.hangs.unlink()
+    wait_until(lambda: isinstance(cluster.list_services(None).elsewhere, Complete), "the last ends")
+
+
+def test_a_path_that_the_machine_refuses_is_one_sentence() -> None:
+    """Whatever it says of it, as where it is on a disk that does not answer."""
+    with pytest.raises(ConfigurationError, match=r"the kubeconfig x+ cannot be read: .*too long"):
+        connect(ConnectionSettings(kubeconfig="x" * 300), {})
+
+
+def test_a_timeout_inside_of_a_call_is_not_taken_for_the_end_of_the_wait_for_it() -> None:
+    """The call is over, and says itself what did not come in time."""
+
+    def late() -> None:
+        raise TimeoutError("the disk does not answer")
+
+    clock = SystemClock()
+    call = SideThread(late)
+    AnswerTime(clock, 60, TimeLimit(clock)).wait_for(call, 60)
+    with pytest.raises(TimeoutError, match="the disk does not answer"):
+        call.answer()
 
 
 @pytest.mark.loopback
