@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from eurekube_sync.actions import Cancel
+from eurekube_sync.actions import Cancel, Renew
 from eurekube_sync.conduct import Policy, is_gone
 from eurekube_sync.desired import Claim, Deleting
 from eurekube_sync.model import Complete, InstanceKey, SyncerObject, SyncerRef, Unknown
@@ -56,6 +56,8 @@ def waits_for(
     observed = registry.data
     if left := still_there(claim, observed, outcomes, wanted_by, marked):
         why = _why_left(left[0], plan, outcomes)
+        if heir := wanted_by.get(left[0]):
+            why = f"syncer {heir} claims it: {why}"
         still = one_or_more(len(left), "is still to go,", "are still to go, such as")
         return f"{counted(len(left), 'instance')} {still} {left[0]}: {why}"
     if observed.listed.get(claim.syncer.ref):
@@ -97,6 +99,8 @@ def _gone(key: InstanceKey, claim: Deleting, observed: Observed, outcomes: Outco
     outcome = outcomes.by_key.get(key)
     if (stands := observed.ours.get(key)) and is_gone(stands):
         return True  # its policy lets nothing be cancelled: it is DOWN, and lapses
+    if stands and syncer_of(stands) == claim.syncer.ref and (outcome is None or isinstance(outcome.action, Renew)):
+        return False  # also where a successor claims it that is suspended, or whose own change is held
     if outcome is None:
         # Nothing was due: a successor's endpoint that was never ready, another's instance, or a policy that cancels
         # nothing unseen.
@@ -106,5 +110,5 @@ def _gone(key: InstanceKey, claim: Deleting, observed: Observed, outcomes: Outco
         return not outcome.failed
     if outcome.action.syncer == claim.syncer.ref:
         return False  # its removal is held, or could not be decided
-    standing = observed.ours.get(key)  # a successor's from now on, once it bears the successor's mark
-    return not outcome.failed or standing is None or syncer_of(standing) != claim.syncer.ref
+    # A successor's from now on, once it bears the successor's mark.
+    return not outcome.failed or stands is None or syncer_of(stands) != claim.syncer.ref

@@ -11,9 +11,10 @@ from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.confirmation import Sightings
 from eurekube_sync.errors import ClusterUnavailable
 from eurekube_sync.model import ConditionStatus, EventRecord, SyncerObject, SyncerRef
+from eurekube_sync.ownership import SYNCER
 from eurekube_sync.syncer import ABANDON_ANNOTATION, CLEANUP_FINALIZER
 
-from .build import DENIED, NS, REF, TERMINATING, endpoint, piece, service, syncer
+from .build import DENIED, NS, REF, TERMINATING, endpoint, key, piece, service, syncer
 from .fakes import FakeWorld
 
 BOTH = {"RATING 10.0.0.1:8080": "UP", "RATING 10.0.0.2:8080": "UP"}
@@ -208,6 +209,72 @@ def test_the_end_of_a_deletion_does_not_touch_the_object_made_anew() -> None:
 
 
 # --- Successors ----------------------------------------------------------------------------------------------------
+
+
+def waiting_for_a_suspended_one() -> tuple[FakeWorld, SyncerRef]:
+    """An older syncer that is deleted, and a younger one that is suspended and claims the same ids."""
+    world = article()
+    world.cluster.apply(syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"}))
+    world.cluster.apply(piece(endpoint(9), service="other"))
+    young = syncer("young", created=2000, suspend=True)
+    world.cluster.apply(young)
+    world.run()
+    world.later(60)
+    world.run()
+    world.cluster.delete(REF)
+    for _ in range(3):
+        world.later(60)
+        report = world.run()
+        assert BOTH.items() <= world.statuses().items()
+        assert report.plan.changes == ()
+        status = world.cluster.syncers[REF].status
+        synced = status.condition("Synced") if status else None
+        assert synced is not None
+        assert synced.message == (
+            f"2 instances are still to go, such as {key(1)}: syncer {young.ref} claims it: suspended; "
+            "pod rating-1 is ready"
+        )
+    assert [event.reason for event in world.cluster.events if event.syncer == REF].count("Deleting") == 1
+    return world, young.ref
+
+
+def test_a_deletion_waits_for_a_suspended_successor_that_takes_over_when_it_goes_on() -> None:
+    """A suspended one changes nothing, and the pods are wanted: a pause is no outage. It ends without a gap."""
+    world, young = waiting_for_a_suspended_one()
+    world.cluster.apply(syncer(young.name, suspend=False))
+    for _ in range(2):
+        world.run()
+        assert not [call for call in world.wire.calls if call.startswith("cancel")]
+        world.later(60)
+    assert BOTH.items() <= world.statuses().items()
+    assert {one.metadata[SYNCER] for one in world.registry.held.values() if one.key.app == "RATING"} == {str(young)}
+    assert REF not in world.cluster.syncers
+
+
+def test_a_deletion_that_waits_for_a_suspended_successor_ends_with_that_ones_deletion() -> None:
+    """Then nobody wants them."""
+    world, young = waiting_for_a_suspended_one()
+    world.cluster.delete(young)
+    for _ in range(2):
+        world.run()
+        world.later(60)
+    assert not BOTH.keys() & world.statuses().keys()
+    assert not {REF, young} & world.cluster.syncers.keys()
+
+
+def test_a_deletion_that_waits_for_a_suspended_successor_may_be_abandoned() -> None:
+    """What it leaves is the successor's to renew, and its own when it goes on."""
+    world, young = waiting_for_a_suspended_one()
+    abandon(world)
+    world.run()
+    assert REF not in world.cluster.syncers
+    for suspend in (True, False):
+        world.cluster.apply(syncer(young.name, suspend=suspend))
+        for _ in range(2):
+            world.later(60)
+            world.run()
+            assert BOTH.items() <= world.statuses().items()
+    assert {one.metadata[SYNCER] for one in world.registry.held.values() if one.key.app == "RATING"} == {str(young)}
 
 
 def test_a_successor_under_other_ids_registers_before_the_old_ones_go() -> None:

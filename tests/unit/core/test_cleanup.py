@@ -34,6 +34,7 @@ def waits(
     registry: Complete[Observed] | Unknown | None = None,
     wanted_by: dict[InstanceKey, SyncerRef] | None = None,
     claim: Deleting = CLAIM,
+    plan: Plan = Plan(),  # noqa: B008 - immutable
     now: float = DELETED + 45,
     unseen: tuple[str, ...] | None = (),
 ) -> str | None:
@@ -41,7 +42,7 @@ def waits(
     return waits_for(
         claim,
         registry or Complete(data=observed()),
-        Plan(),
+        plan,
         Outcomes.of(outcomes),
         wanted_by or {},
         frozenset()
@@ -155,6 +156,19 @@ def test_it_stays_when_a_read_failed() -> None:
 def test_it_goes_when_a_successor_took_the_instance_over() -> None:
     """What a successor registered anew under its own mark is the successor's to clean."""
     assert waits(done(UPDATE), registry=fresh(OURS)) is None
+
+
+@pytest.mark.parametrize("due", [True, False], ids=["renewed", "not due"])
+def test_it_stays_while_a_successor_only_renews_what_bears_our_mark(due: bool) -> None:
+    """It is suspended, or its own change is held. The same is said whether the lease was due or not."""
+    renewal = Renew(key=key(), syncer=SUCCESSOR, why="suspended", status=UP)
+    said = waits(
+        *([done(renewal)] if due else []),
+        registry=fresh(OURS),
+        wanted_by={key(): SUCCESSOR},
+        plan=Plan(actions=(renewal,)),
+    )
+    assert said == f"1 instance is still to go, {key()}: syncer {SUCCESSOR} claims it: suspended"
 
 
 def test_it_stays_when_the_successor_failed_to_take_over() -> None:
