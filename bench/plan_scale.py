@@ -117,7 +117,7 @@ def registry(desired: Desired, ownership: Ownership) -> Observed:
         )
         for i in wanted
     )
-    return observe(Complete(data=instances), ownership, Scope())
+    return observe(Complete(data=instances), ownership, Scope(), asked=0)
 
 
 def timed(what: Callable[[], T]) -> tuple[T, float]:

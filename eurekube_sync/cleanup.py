@@ -18,9 +18,7 @@ from eurekube_sync.syncer import CLEANUP_FINALIZER, abandoned
 from eurekube_sync.wording import counted, one_or_more
 
 
-def look_elsewhere(
-    claims: Iterable[Claim], observed: Observed, *, now: float, cache_seconds: float
-) -> frozenset[SyncerRef]:
+def look_elsewhere(claims: Iterable[Claim], observed: Observed, *, cache_seconds: float) -> frozenset[SyncerRef]:
     """The deleted syncers that other servers than the one that gave the list have to be asked about: all, as soon as
     one may come to its end; before that none. What stands on another alone no list shows, and its ids are nobody's once
     its endpoints are gone."""
@@ -29,7 +27,7 @@ def look_elsewhere(
         CLEANUP_FINALIZER in syncer.finalizers
         and not abandoned(syncer)
         and not observed.listed.get(syncer.ref)
-        and _age(syncer, now) >= cache_seconds
+        and _age(syncer, observed) >= cache_seconds
         for syncer in deleting
     )
     return frozenset(syncer.ref for syncer in deleting) if ends else frozenset()
@@ -44,13 +42,12 @@ def waits_for(
     marked: frozenset[InstanceKey],
     unseen: Sequence[str] | None,
     *,
-    now: float,
     cache_seconds: float,
     lapse_seconds: float,
 ) -> str | None:
     """Why the finalizer has to stay, as a sentence; None when it may go. `wanted_by` are the keys that living syncers
     claim, `marked` those of ours that bear this syncer's mark; `unseen` the other servers that did not show what they
-    hold, None when they were not asked; `now` in Unix seconds."""
+    hold, None when they were not asked."""
     if isinstance(registry, Unknown):
         return f"Eureka could not be read: {registry.message}"
     observed = registry.data
@@ -62,7 +59,7 @@ def waits_for(
         return f"{counted(len(left), 'instance')} {still} {left[0]}: {why}"
     if observed.listed.get(claim.syncer.ref):
         return "Eureka's cached list still shows its instances"
-    age = _age(claim.syncer, now)
+    age = _age(claim.syncer, observed)
     if age < cache_seconds or unseen is None:
         return f"it is taken off {cache_seconds:g} s after the deletion, when Eureka's list must show a late register"
     if unseen and age < lapse_seconds:
@@ -82,9 +79,10 @@ def still_there(
     return sorted(k for k in claim.keys | marked if not _gone(k, claim, observed, outcomes, k in wanted_by))
 
 
-def _age(syncer: SyncerObject, now: float) -> float:
+def _age(syncer: SyncerObject, observed: Observed) -> float:
+    """How old the deletion was when the list was asked for: a pass may have been paused since."""
     assert syncer.deleted is not None  # a `Deleting` claim is made of a deletion
-    return now - syncer.deleted
+    return observed.asked - syncer.deleted
 
 
 def _why_left(key: InstanceKey, plan: Plan, outcomes: Outcomes) -> str:

@@ -59,7 +59,7 @@ class KeepaliveSettings:
 def keepalive(world: RegistryWorld, settings: KeepaliveSettings, load: LoadSnapshot | None = None) -> PassReport:
     """Renews all that is ours, and brings back what the snapshot holds and Eureka has lost."""
     deadline = Deadline(world.clock, settings.deadline, world.time_limit)
-    listed = world.registry.list_instances()
+    asked, listed = world.clock.now(), world.registry.list_instances()
     snapshot, refused = _load(world, settings, load)
     ownership = snapshot.ownership if snapshot else Ownership(owner=settings.owner, cluster=settings.cluster or "")
 
@@ -68,7 +68,11 @@ def keepalive(world: RegistryWorld, settings: KeepaliveSettings, load: LoadSnaps
 
     applier = Applier(world.registry, world.clock, world.workers, world.renewals, ours, deadline)
 
-    registry = listed if isinstance(listed, Unknown) else Complete(data=observe(listed, ownership, settings.scope))
+    registry = (
+        listed
+        if isinstance(listed, Unknown)
+        else Complete(data=observe(listed, ownership, settings.scope, asked=asked))
+    )
     clashes: tuple[str, ...] = ()
     if isinstance(registry, Unknown):
         plan = _plan_blind(snapshot)

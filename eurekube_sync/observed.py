@@ -38,7 +38,7 @@ class Observed:
     """How many of a syncer's instances the list itself showed, before any fresh read, but for those left to lapse."""
     unread: Mapping[InstanceKey, Unread] = field(default_factory=dict)
     """Keys whose uncached read failed."""
-    asked: float = 0.0
+    asked: float
     """When the list was asked for, in Unix seconds; the server's cache may have made it somewhat before."""
 
     def refreshed(self, readings: Mapping[InstanceKey, ObservedInstance | Unread | None]) -> Observed:
@@ -79,7 +79,7 @@ class Observed:
 
 
 def observe(
-    registry: Complete[tuple[ObservedInstance, ...]], ownership: Ownership, scope: Scope, *, asked: float = 0.0
+    registry: Complete[tuple[ObservedInstance, ...]], ownership: Ownership, scope: Scope, *, asked: float
 ) -> Observed:
     """Divides a complete list. There is no `Observed` of an Unknown registry, so nothing can be withdrawn from one.
     `asked` is when it was asked for, in Unix seconds."""

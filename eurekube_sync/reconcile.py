@@ -187,8 +187,7 @@ def _look_elsewhere(
     show it, None when none was asked. A process that begins knows nothing of what those before it could not reach."""
     if isinstance(listed, Unknown) or isinstance(registry, Unknown):
         return registry, None
-    now, cache_seconds = world.clock.now(), settings.registry_cache
-    deleted = look_elsewhere(desired.claims.values(), registry.data, now=now, cache_seconds=cache_seconds)
+    deleted = look_elsewhere(desired.claims.values(), registry.data, cache_seconds=settings.registry_cache)
     if not deleted:
         return registry, None
     found, unseen = world.registry.list_elsewhere(listed)
@@ -215,7 +214,7 @@ def _renew_all(
     ours = held_by_owner(listed, settings.owner, settings.scope)
     plan = plan_renewals(ours, f"the cluster could not be read: {identity.cause}", now=world.clock.now())
     outcomes = Outcomes.of([] if settings.dry_run else applier.renew(plan.of(Renew)))
-    observed = observe(listed, Ownership(owner=settings.owner, cluster=""), settings.scope)
+    observed = observe(listed, Ownership(owner=settings.owner, cluster=""), settings.scope, asked=now)
     return PassReport(
         dry_run=settings.dry_run,
         at=now,

@@ -102,7 +102,7 @@ def unsettled(
     def waits(claim: Deleting, marked: frozenset[InstanceKey]) -> str | None:
         return waits_for(
             claim, registry, plan, outcomes, desired.wanted_by, marked, unseen,
-            now=now, cache_seconds=cache_seconds, lapse_seconds=lapse_seconds,
+            cache_seconds=cache_seconds, lapse_seconds=lapse_seconds,
         )  # fmt: skip
 
     finished, waiting = _deletions(desired, registry, waits)

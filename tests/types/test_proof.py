@@ -68,7 +68,7 @@ _WRONG = {
     ),
     "a plan from a registry that could not be read": (
         "def wrong(desired: Desired, registry: Source[tuple[ObservedInstance, ...]], ownership: Ownership) -> object:\n"
-        "    return make_plan(desired, observe(registry, ownership, Scope()))",
+        "    return make_plan(desired, observe(registry, ownership, Scope(), asked=0))",
         "arg-type",
     ),
 }

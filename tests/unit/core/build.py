@@ -254,6 +254,6 @@ def foreign(id_: str = "dc:rating:8080", *, app: str = "RATING") -> ObservedInst
     )
 
 
-def observed(*instances: ObservedInstance, scope: Scope | None = None) -> Observed:
-    """A complete list of the registry."""
-    return observe(Complete(data=instances), OWNERSHIP, scope or Scope())
+def observed(*instances: ObservedInstance, scope: Scope | None = None, asked: float = 0) -> Observed:
+    """A complete list of the registry; `asked` is when, in Unix seconds."""
+    return observe(Complete(data=instances), OWNERSHIP, scope or Scope(), asked=asked)

@@ -41,7 +41,7 @@ def waits(
     """What the deletion waits for, 45 s after it began."""
     return waits_for(
         claim,
-        registry or Complete(data=observed()),
+        registry if isinstance(registry, Unknown) else asked_at(now, registry),
         plan,
         Outcomes.of(outcomes),
         wanted_by or {},
@@ -49,10 +49,14 @@ def waits(
         if isinstance(registry, Unknown) or registry is None
         else keys_by_syncer(registry.data).get(REF, frozenset()),
         unseen,
-        now=now,
         cache_seconds=45,
         lapse_seconds=600,
     )
+
+
+def asked_at(when: float, registry: Complete[Observed] | None) -> Complete[Observed]:
+    """A list that was asked for then; an empty one."""
+    return Complete(data=replace(registry.data if registry else observed(), asked=when))
 
 
 def fresh(*instances: ObservedInstance) -> Complete[Observed]:
@@ -99,7 +103,7 @@ YOUNGER = replace(CLAIM, syncer=syncer("younger", deleted=DELETED + 40, finalize
 
 def asked_about(*claims: Claim, registry: Observed | None = None) -> set[SyncerRef]:
     """About whom other servers are asked, 45 s after the first deletion."""
-    return set(look_elsewhere(claims, registry or observed(), now=DELETED + 45, cache_seconds=45))
+    return set(look_elsewhere(claims, replace(registry or observed(), asked=DELETED + 45), cache_seconds=45))
 
 
 def test_other_servers_are_asked_about_all_deletions_once_one_may_end() -> None:

@@ -350,6 +350,29 @@ def test_a_deletion_waits_for_eureka_and_says_so() -> None:
     assert "Eureka could not be read" in status.conditions[0].message
 
 
+def test_a_deletion_does_not_end_by_a_list_that_is_older_than_it() -> None:
+    """A pass was paused after its list, which hides what was registered a moment before, and whose pod is gone."""
+    world = article()
+    world.run()
+    hidden = {**world.registry.held}
+    world.registry.held.clear()
+    world.registry.cached_for(30)
+    world.registry.held.update(hidden)
+
+    def pause() -> None:
+        if world.wire.calls[-1] == "list_instances":
+            pods(world)
+            world.cluster.delete(REF)
+            world.later(60)
+
+    world.wire.then = pause
+    world.run()
+    assert CLEANUP_FINALIZER in world.cluster.syncers[REF].finalizers
+    world.wire.then = lambda: None
+    world.run()
+    assert ours(world) == {}
+
+
 def test_a_successor_registers_in_the_same_pass_and_nothing_goes_down() -> None:
     """The old syncer is deleted, the new one claims its pods; the deletion then ends."""
     world = article()

@@ -40,7 +40,7 @@ class Bench:
         return self.settle_all(self.claims())
 
     def settle_all(self, claims: Desired) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
-        registry, outcomes = Complete(data=observed()), Outcomes(by_key={})
+        registry, outcomes = Complete(data=observed(asked=self.clock.now())), Outcomes(by_key={})
         due = unsettled(
             claims, registry, Plan(), None, outcomes, (), now=self.clock.now(), cache_seconds=45, lapse_seconds=600
         )
