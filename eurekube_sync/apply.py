@@ -65,16 +65,18 @@ class Applier:
         wanted = _rotated(list(dict.fromkeys(keys)), self._clock.now())
         return dict(zip(wanted, self._workers.each(read, wanted), strict=True))
 
-    def renew(self, renewals: Sequence[Renew]) -> list[Outcome]:
-        """Renews each lease that is due; the others have no outcome. Begins somewhere else each time, so that passes
-        cut short never starve the same ones, and goes on to the deadline whatever fails.
+    def renew(self, renewals: Sequence[Renew], listed: Iterable[ObservedInstance] = ()) -> list[Outcome]:
+        """Renews each lease that is due; the others have no outcome. Begins with what the list says was renewed longest
+        ago, and where it does not tell somewhere else each time, so that passes cut short never starve the same ones:
+        a rotation alone meets the same ones again and again where passes take a time that fits it. Goes on to the
+        deadline whatever fails.
 
         Leases are counted from pass to pass: one that a slow pass renews late must not be found too fresh in the pass
         that is to renew it next, and be left for the one after.
         """
         self._renewals.forget(self._deadline.begun)
         due = [action for action in renewals if self._renewals.due(action.key, self._deadline.begun)]
-        return self.renew_now(_rotated(due, self._clock.now()))
+        return self.renew_now(_in_turn(due, listed, self._clock.now()))
 
     def renew_now(self, renewals: Sequence[Renew]) -> list[Outcome]:
         """Renews each of these leases, due or not."""
@@ -309,6 +311,11 @@ def _registered(action: Register | Renew) -> Outcome:
 
 def _chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def _in_turn(due: Sequence[Renew], listed: Iterable[ObservedInstance], now: float) -> list[Renew]:
+    last = {instance.key: instance.last_renewal for instance in listed}
+    return sorted(_rotated(due, now), key=lambda action: last.get(action.key, 0))
 
 
 def _rotated(items: Sequence[T], now: float) -> list[T]:

@@ -36,7 +36,7 @@ def renew_ours(
         return applier.renew([Renew(key=key, syncer=None, why="it stood") for key in world.renewals.renewed_lately()])
     class_ = registry.data.scope.syncer_class
     standing = [i for key, i in registry.data.ours.items() if key not in cancelled and i.metadata.get(CLASS) == class_]
-    return applier.renew(plan_renewals(standing, "it stands", now=world.clock.now()).of(Renew))
+    return applier.renew(plan_renewals(standing, "it stands", now=world.clock.now()).of(Renew), standing)
 
 
 def carry_out(

@@ -8,7 +8,7 @@ stops no renewal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from eurekube_sync.actions import Action, Register, Renew
@@ -74,6 +74,7 @@ def keepalive(world: RegistryWorld, settings: KeepaliveSettings, load: LoadSnaps
         else Complete(data=observe(listed, ownership, settings.scope, asked=asked))
     )
     clashes: tuple[str, ...] = ()
+    bearing: list[ObservedInstance] = []
     if isinstance(registry, Unknown):
         plan = _plan_blind(snapshot)
     else:
@@ -93,7 +94,7 @@ def keepalive(world: RegistryWorld, settings: KeepaliveSettings, load: LoadSnaps
 
     outcomes = Outcomes(by_key={})
     if not settings.dry_run:
-        plan, outcomes = _carry_out(applier, plan, still_up)
+        plan, outcomes = _carry_out(applier, plan, bearing, still_up)
     return PassReport(
         dry_run=settings.dry_run,
         at=world.clock.now(),
@@ -194,14 +195,17 @@ def _plan_blind(snapshot: Snapshot | None) -> Plan:
 
 
 def _carry_out(
-    applier: Applier, plan: Plan, still_up: Callable[[], Mapping[InstanceKey, Instance]]
+    applier: Applier,
+    plan: Plan,
+    listed: Iterable[ObservedInstance],
+    still_up: Callable[[], Mapping[InstanceKey, Instance]],
 ) -> tuple[Plan, Outcomes]:
     """Renewals first, then what is to be brought back; and the plan without what is not any more.
 
     `run` may have taken something away since the snapshot was read: what it takes out of Eureka, it takes out of the
     snapshot before. So that is read again when all else is done.
     """
-    done: list[Outcome] = applier.renew(plan.of(Renew))
+    done: list[Outcome] = applier.renew(plan.of(Renew), listed)
     lapsed, lacking = list(_lapsed(done)), [outcome for outcome in done if outcome.lacking]
     if not (lapsed or lacking or plan.of(Register)):
         return plan, Outcomes.of(done)

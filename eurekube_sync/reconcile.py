@@ -213,7 +213,7 @@ def _renew_all(
         )  # fmt: skip
     ours = held_by_owner(listed, settings.owner, settings.scope)
     plan = plan_renewals(ours, f"the cluster could not be read: {identity.cause}", now=world.clock.now())
-    outcomes = Outcomes.of([] if settings.dry_run else applier.renew(plan.of(Renew)))
+    outcomes = Outcomes.of([] if settings.dry_run else applier.renew(plan.of(Renew), ours))
     observed = observe(listed, Ownership(owner=settings.owner, cluster=""), settings.scope, asked=now)
     return PassReport(
         dry_run=settings.dry_run,

@@ -141,7 +141,7 @@ def _withdrawals_first(carry_out: Callable[..., Any]) -> Callable[..., Any]:
     return wrong
 
 
-def _as_it_came(items: Iterable[Any], now: float) -> list[Any]:
+def _as_it_came(items: Iterable[Any], *_: Any) -> list[Any]:
     return list(items)
 
 
@@ -214,7 +214,11 @@ def defects() -> tuple[Defect, ...]:
         Defect(
             name="the cached list is trusted for a withdrawal", patches=((Plan, "suspects", property(_only_what_adds)),)
         ),
-        Defect(name="a pass is always cut at the same tail", about="slow", patches=((apply, "_rotated", _as_it_came),)),
+        Defect(
+            name="a pass is always cut at the same tail",
+            about="slow",
+            patches=((apply, "_in_turn", _as_it_came), (apply, "_rotated", _as_it_came)),
+        ),
         Defect(
             name="one id, and so one override, for two apps",
             about="two apps",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -24,7 +25,24 @@ def deleted_while_the_second_peer_is_away(mode: Mode, interval: float) -> Story:
     )
 
 
+def too_slow_for_a_pass(apps: Mapping[str, int], seconds: float) -> Story:
+    """Single passes renew about half of the leases of these numbers of pods each, for a quarter of an hour."""
+    slow = Trouble(at=65, until=965, calls=EUREKA_CALLS, kind=Kind.SLOW, seconds=seconds)
+    pods = (
+        e.PodStarted(at=0, app=app, number=number, ip=f"10.0.{place}.{number}")
+        for place, app in enumerate(apps)
+        for number in range(apps[app])
+    )
+    events = (*(event for app in apps for event in setting(app)[:2]), *pods)
+    return replace(
+        plain(events, slow), installation=Installation(mode=Mode.ONCE, interval=30, pass_seconds=30), ends=980
+    )
+
+
 MENDED: dict[str, Story] = {
+    "every lease has its turn, though each pass takes a little longer than the interval": too_slow_for_a_pass(
+        {"cart": 3, "pay": 3, "rating": 3, "stock": 2}, 5.3
+    ),
     "a daemon ends a deletion, and one of two peers was away": deleted_while_the_second_peer_is_away(Mode.DAEMON, 10),
     "a CronJob ends a deletion, and one of two peers was away": deleted_while_the_second_peer_is_away(Mode.TWICE, 60),
 }

@@ -133,6 +133,17 @@ def test_renewals_begin_somewhere_else_each_time() -> None:
     assert len(firsts) == 10
 
 
+def test_what_was_renewed_longest_ago_by_the_list_is_renewed_first() -> None:
+    """A process that begins remembers nothing, and no rotation fits whatever time its passes take."""
+    bench = Bench(seconds=10_000)
+    listed = [replace(stored(instance(number)), last_renewal=1 + (number * 7) % 10) for number in range(10)]
+    for _ in range(5):
+        bench.wire.calls.clear()
+        bench.applier.renew([renew(number) for number in range(11)], listed)
+        assert bench.wire.calls == [f"renew {key(number)}" for number in (10, 0, 3, 6, 9, 2, 5, 8, 1, 4, 7)]
+        bench.clock.sleep(10)
+
+
 def test_a_lease_is_as_old_as_the_pass_that_renewed_it(bench: Bench) -> None:
     """The program was paused, or the answer took its time: the next renewal is not late by that as well."""
     ledger = RenewalLedger(period=30, slack=0)
