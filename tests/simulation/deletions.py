@@ -52,8 +52,12 @@ class Deletions:
         return self._clashes.stopped(view)
 
     def _judge_nothing_left(self, ref: Ref) -> None:
-        for state in self._judge.known:
+        known = self._judge.known
+        for state in known:
             for key in self._judge.ours_of(state):
+                # By a clock that is far ahead a lease on a peer that is away has long lapsed.
+                if not self._judge.clock_right and any(key not in other for other in known):
+                    continue
                 # What a person has put out of service and in again is UP, and the cached list does not show it yet.
                 left = state[key][0].metadata.get(POLICY, SYNC) != SYNC and self._judge.was_out(key)
                 if syncer_of(state[key][0]) == ref and not may_lapse(state[key]) and not left:

@@ -65,7 +65,8 @@ class Judge:
         self._arrived: dict[Key, float] = {}
         self._known: list[State] = [{} for _ in world.eurekas]
         self._up_since: list[dict[Key, float]] = [{} for _ in world.eurekas]
-        self._clock_right = True
+        self.clock_right = True
+        """Whether the program's wall clock was never wrong."""
 
     @property
     def known(self) -> list[State]:
@@ -91,7 +92,7 @@ class Judge:
 
     def clock_is_wrong(self, by: float) -> None:
         """The wall clock of the program's machine."""
-        self._clock_right = self._clock_right and not by
+        self.clock_right = self.clock_right and not by
         self.releases.clock_is_wrong(self.world.clock.time, by)
 
     def asked_out(self, key: Key) -> None:
@@ -270,7 +271,7 @@ class Judge:
         if not self.truth.look():
             return
         if "/pods/" in request.path:
-            self.conduct.judge_gates(view, gates, now=self.world.clock.time, clock_right=self._clock_right)
+            self.conduct.judge_gates(view, gates, now=self.world.clock.time, clock_right=self.clock_right)
         self._deletions.judge(before)
         self._look_at_wishes()
 
