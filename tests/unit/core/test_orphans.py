@@ -16,9 +16,10 @@ from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ownership import CLUSTER, SYNCER
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.scope import Scope, Shard, parse_selector
+from eurekube_sync.syncer import CLEANUP_FINALIZER
 from eurekube_sync.workers import InTurn
 
-from .build import NS, OWNER, TERMINATING, endpoint, foreign, instance, key, piece, service, stored, syncer
+from .build import NS, OWNER, REF, TERMINATING, endpoint, foreign, instance, key, piece, service, stored, syncer
 from .fakes import FakeWorld
 
 DENIED = Unknown(cause=Cause.DENIED, message="403: grant list")
@@ -82,6 +83,19 @@ def test_a_syncer_that_is_gone_leaves_orphans_that_run_cancels() -> None:
     assert {call for call in world.wire.calls if call.startswith("cancel")} == {
         f"cancel {one.instance.key}" for one in found.found
     }
+
+
+@pytest.mark.parametrize("pods", [0, 2])
+def test_what_a_deletion_is_still_to_take_out_is_no_orphan(pods: int) -> None:
+    """Its syncer is there until every peer was asked, also when the list shows nothing of it any more."""
+    world = settled(pods)
+    world.cluster.syncers[REF] = syncer(finalizers=(CLEANUP_FINALIZER,))
+    world.run()
+    world.registry.put(stored(instance(9, ref=NOWHERE)))
+    world.cluster.delete(REF)
+    assert REF in world.cluster.syncers
+    world.later(60)
+    assert [(address, kind) for address, kind, _ in told(look(world))] == [("10.0.0.9", Kind.NO_NAMESPACE)]
 
 
 def test_whether_a_namespace_exists_need_not_be_known() -> None:
