@@ -10,13 +10,16 @@
     troubles    what happens to a call: errors before and after its effect, wrong answers, a pause, death
     clock       virtual time, which moves with calls and sleeps
     world       both servers, and what a person or a controller does to them
+    address     where the address of Kubernetes leads
+    elsewhere   stories in which another cluster is behind it for a while
     wire        every outgoing call of a copy of the program, on its way between adapter and server
     copies      copies of the program: a daemon, a CronJob, one pass at a time; a second one beside it
     truth       what should stand, read from the servers by an oracle that shares no code with the product
     view        what one pass has seen and done so far
     judge       the promises, held against the servers' true state at every call
-    losses, limits, conduct, releases, leases, deletions
-                what it asks: what apps lose, what specs ask for, what people released, when leases and deletions end
+    losses, limits, conduct, releases, leases, deletions, strays
+                what it asks: what apps lose, what specs ask for, what people released, when leases and deletions end,
+                and what is done by lists of another cluster
     rest        the promises about the end of a story
     run         one story from its beginning to its verdict
     drains      stories in which a person drains pods and nodes, and the lists that tell of it fail

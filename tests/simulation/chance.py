@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from . import events as e
 from .asked import Asked
+from .elsewhere import with_another_cluster
 from .story import QUIET, Installation, Mode, Story, over
 from .troubles import ALL_CALLS, EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Trouble
 from .wishes import THEMES, WEIGHTED, random_wish, theme
@@ -17,8 +18,21 @@ _KINDS = ((0.015, "slow"), (0.08, "paused"), (0.15, "outage"), (0.19, "two apps"
 alone that are asked to be about it."""
 
 
+_ANOTHER_CLUSTER = 0.06
+"""Of all stories, in how many the program's address leads to another cluster for a while."""
+
+
 def story(seed: int, about: str = "") -> Story:
     """The story of this seed, and about this kind of trouble or this wish, if it is said: always the same."""
+    if about == "another cluster":
+        return with_another_cluster(_story(seed, ""))
+    base = _story(seed, about)
+    # Dice of their own: a seed's story is else what it was before there were such stories.
+    elsewhere = random.Random(f"families {seed}").random() < _ANOTHER_CLUSTER
+    return with_another_cluster(base) if elsewhere and not about else base
+
+
+def _story(seed: int, about: str) -> Story:
     chance = random.Random(seed)
     drawn = chance.random()
     kind = next(name for most, name in _KINDS if drawn < most)

@@ -30,6 +30,10 @@ from .page import Caught
 from .run import run
 
 
+def _once(identity: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, **how: identity(self)
+
+
 def _empty_for_an_error(page: Callable[..., Any]) -> Callable[..., Any]:
     before: list[Any] = []
 
@@ -227,6 +231,11 @@ def defects() -> tuple[Defect, ...]:
         Defect(
             name="there is no brake",
             patches=((decide, "apply_brake", _no_brake), (removals, "apply_brake", _no_brake)),
+        ),
+        Defect(
+            name="the identity is not asked again",
+            about="another cluster",
+            patches=((KubernetesCluster, "identity", _once(KubernetesCluster.identity)),),
         ),
         *misreadings(),
     )

@@ -9,8 +9,8 @@ drained     what a person drains, and its mark says so, is not brought up meanwh
 override    nothing is out of service but what a person put there
 crash       no pass ends with an exception
 
-What apps lose: `losses`. When leases end: `leases`. When finalizers go: `deletions`. What syncers ask for beside that:
-`conduct` and `limits`. The end of a story: `rest`.
+What apps lose: `losses`. When leases end: `leases`. When finalizers go: `deletions`. Another cluster's lists: `strays`.
+What syncers ask for beside that: `conduct` and `limits`. The end of a story: `rest`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from .limits import Limits
 from .losses import Losses
 from .releases import Releases
 from .story import Story
+from .strays import Strays
 from .troubles import Call, Kind
 from .truth import FINALIZER, Truth
 from .view import OUT, OWNER, PassView, State, Violation, change, is_up, named, pod_of, status_of, syncer_of
@@ -59,6 +60,7 @@ class Judge:
         """Since when the program runs and Eureka answers."""
         self.held_by: dict[str, frozenset[Key]] = {}
         """What each copy's last whole pass said it holds."""
+        self.strays = Strays(self.reached)
         self._deletions = Deletions(self)
         self._leases = Leases(self)
         self._was_out: set[Key] = set()
@@ -146,12 +148,14 @@ class Judge:
         if (call is not Call.RENEW and not made_sure) or before.keys() != now.keys():
             view.writes.append(f"{request.method} {request.path}")
         changed = [key for key in before.keys() | now.keys() if _differ(before.get(key), now.get(key))]
+        excused = bool(changed) and self.strays.excuses(view)
         for key in sorted(changed):
-            self._judge_change(view, key, before, now, peer)
+            if not excused:
+                self._judge_change(view, key, before, now, peer)
             self.conduct.left(key, now.get(key))
         self._note_ups(peer, before, now)
         self._judge_overrides(now)
-        if call is not Call.RENEW:
+        if call is not Call.RENEW and not excused:
             self.losses.judge(view, before, now)
         if changed:
             self._look_at_wishes()
@@ -181,6 +185,7 @@ class Judge:
 
     def _judge_change(self, view: PassView, key: Key, before: State, now: State, peer: int) -> None:
         was, stands = before.get(key), now.get(key)
+        self.strays.judge_change(view, f"{key} was {change(was, stands) if was else 'registered'}")
         if was is not None and not self.ours(was):
             looked = view.looked.get(key)
             seen = looked is None or self._arrived.get(key, 0.0) <= looked
@@ -270,9 +275,10 @@ class Judge:
         before, gates = self.truth.syncers, self.truth.gates
         if not self.truth.look():
             return
-        if "/pods/" in request.path:
-            self.conduct.judge_gates(view, gates, now=self.world.clock.time, clock_right=self.clock_right)
-        self._deletions.judge(before)
+        if not self.strays.excuses(view):
+            if "/pods/" in request.path:
+                self.conduct.judge_gates(view, gates, now=self.world.clock.time, clock_right=self.clock_right)
+            self._deletions.judge(before)
         self._look_at_wishes()
 
     # --- What passes by itself, and at the end of a pass ------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from eurekube_sync.deadline import TimeLimit
+from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.one_pass import PassReport
 
 from .clock import MachineClock, VirtualClock
@@ -243,6 +244,8 @@ class Stage:
         self.judge.held_by["the program"] = _held(report)
         self._note_plan_id(report)
         self.judge.pass_ended(view, period=PERIOD)
+        code = of_report(report, fail_on_held=False, detailed=False)
+        self.judge.strays.judge_pass(view, well=code is ExitCode.OK)
         rest = self._rest
         later = _SWEPT_AFTER if self.story.installation.peers > 1 else 0.0
         later += _OTHER_HALF_LATER if self.story.installation.halves else 0.0

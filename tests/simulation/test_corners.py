@@ -12,6 +12,7 @@ import pytest
 from . import decisions as d
 from . import events as e
 from .asked import Asked, Limit
+from .elsewhere import AddressLeadsElsewhere, Twin
 from .run import run
 from .story import Installation, Story
 from .test_stories import assert_kept, plain, setting
@@ -102,6 +103,12 @@ CORNERS: dict[str, Story] = {
         ),
         Trouble(at=18, until=25, calls=frozenset({Call.SYNCERS, Call.SERVICES, Call.SLICES}), kind=Kind.OLDER),
     ),
+    "the address leads home again before the pass asks whose its slices are": plain(
+        (
+            *setting("rating"),
+            AddressLeadsElsewhere(at=15, lasts=10, skip=1, calls=2, twins=(Twin(app="rating", ips=("10.0.0.5",)),)),
+        ),
+    ),
 }
 
 
@@ -109,3 +116,9 @@ CORNERS: dict[str, Story] = {
 def test_no_promise_is_broken(name: str) -> None:
     """Each of them was one, of a judge that took it so."""
     assert_kept(run(CORNERS[name]))
+
+
+def test_the_way_home_was_excused() -> None:
+    """The lists of another cluster took out what stands, and no client can know."""
+    (reached,) = (run(story).reached for name, story in CORNERS.items() if "leads home again" in name)
+    assert reached["what a pass did that asked when its address led home"]

@@ -52,7 +52,15 @@ class PassView:
     """The plan id that it was given."""
     troubled: bool = False
     troubled_cluster: bool = False
-    """Whether a call to Kubernetes was struck, or the program itself."""
+    """Whether a call to Kubernetes was struck, or answered by another cluster, or the program itself was struck."""
+    strayed: bool = False
+    """Whether another cluster told it of objects."""
+    found_home: bool = False
+    """Whether it asked again whose the address is after that, and the own cluster answered."""
+    found_elsewhere: bool = False
+    """Whether it asked whose the address is, and another cluster answered."""
+    last_elsewhere: bool = False
+    """Whether its last read of Kubernetes was answered by another cluster."""
     paused: bool = False
     writes: list[str] = field(default_factory=list)
 

@@ -83,6 +83,9 @@ class Wire:
         self._call_seconds = call_seconds
         self._tell = tell
         self._answered: dict[str, deque[tuple[float, Response]]] = {}
+        self._knows_whom_it_serves = False
+        self._elsewhere: World | None = None
+        """Which other cluster answered the last call."""
 
     def eureka(self, peer: int) -> Callable[[Request], Response]:
         """The handler for an adapter to this peer."""
@@ -166,10 +169,27 @@ class Wire:
 
     def _effect(self, call: Call, request: Request, peer: int | None) -> Response:
         self._judge.before()
+        self._elsewhere = self._another_cluster(peer)
+        if self._elsewhere is not None:
+            return self._effect_elsewhere(self.view, request, self._elsewhere)
         response = self._world.answer(peer, request)
         self._judge.after(self.view, call, request, peer)
         if call in _LISTS and response.status == 200:
             self._answered.setdefault(_asked(request), deque(maxlen=_KEPT)).append((self._world.clock.time, response))
+        return response
+
+    def _another_cluster(self, peer: int | None) -> World | None:
+        """Where a call to Kubernetes goes, if not home. The first program follows its address, once it has learned
+        whom it serves."""
+        follows = peer is None and self._troubles is not None and self._knows_whom_it_serves
+        return self._world.address.answers() if follows else None
+
+    def _effect_elsewhere(self, view: PassView, request: Request, other: World) -> Response:
+        before = other.kubernetes.revision
+        response = other.answer(None, request)
+        view.troubled_cluster = True
+        if request.method != "GET":
+            self._judge.strays.judge_write(view, request, other, before)
         return response
 
     def _note(
@@ -187,7 +207,11 @@ class Wire:
             for key in _looked_at(call, request, response):
                 self._judge.saw(self.view, call, key, now=when, as_of=as_of)
         elif response.status == 200:
-            self._judge.saw(self.view, call, None, now=when, as_of=as_of)
+            if not call.to_eureka and request.method == "GET" and "/eurekasyncers/" not in request.path:
+                self._judge.strays.answered(self.view, call, elsewhere=self._elsewhere is not None)
+            self._knows_whom_it_serves = self._knows_whom_it_serves or call is Call.IDENTITY
+            if self._elsewhere is None or call.to_eureka:
+                self._judge.saw(self.view, call, None, now=when, as_of=as_of)
 
     def _older(self, call: Call, request: Request, peer: int | None) -> Response:
         known = self._answered.get(_asked(request))
@@ -196,14 +220,18 @@ class Wire:
             self._note(call, request, response, as_of=None)
             return response
         when, response = known[0]
+        self._elsewhere = None
         self._note(call, request, response, as_of=when)
         return response
 
     def _later(self, trouble: Trouble, call: Call, request: Request, peer: int | None) -> None:
-        view = self.view
+        view, elsewhere = self.view, self._another_cluster(peer)
         clock = self._world.clock
 
         def arrive() -> None:
+            if elsewhere is not None:
+                self._effect_elsewhere(view, request, elsewhere)
+                return
             self._judge.before()
             self._world.answer(peer, request)
             self._judge.after(view, call, request, peer)

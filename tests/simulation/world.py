@@ -17,6 +17,7 @@ from eurekube_sync.embedded.eureka.instance import Listed
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 
+from .address import Address
 from .clock import VirtualClock
 
 NAMESPACES = ("bank", "shop")
@@ -68,9 +69,10 @@ class World:
     """The servers. `peers` Eureka servers tell each other what their clients write. With `drains` there are two
     nodes, and pods on both."""
 
-    def __init__(self, clock: VirtualClock, *, peers: int, seed: int, drains: bool = False) -> None:
+    def __init__(self, clock: VirtualClock, *, peers: int, seed: int, drains: bool = False, revision: int = 1) -> None:
         self.clock = clock
-        self.kubernetes = EmbeddedKubernetes(clock.now, definitions=[definition()], seed=seed)
+        self.address = Address()
+        self.kubernetes = EmbeddedKubernetes(clock.now, definitions=[definition()], seed=seed, revision=revision)
         self._seed = seed
         self._peers = peers
         self.eurekas = [self._new_eureka(number) for number in range(peers)]

@@ -43,8 +43,9 @@ class Objects:
         derive_slices: bool,
         derive_endpoints: bool,
         validate: Validate | None,
+        revision: int = 1,
     ) -> None:
-        self.store = Store(seed=seed)
+        self.store = Store(seed=seed, revision=revision)
         self.warnings: list[str] = []
         self._now = now
         self._addresses = defaults.Addresses(families)

@@ -59,9 +59,11 @@ class EmbeddedKubernetes:
         validate: Validate | None = None,
         tokens: Mapping[str, str] | None = None,
         watch_seconds: float = 1.0,
+        revision: int = 1,
     ) -> None:
         """`derive_endpoints` writes Endpoints beside slices, as old clusters know them. `definitions` are installed as
-        if created; `validate` judges custom resources; `now` is in Unix seconds."""
+        if created; `validate` judges custom resources; `now` is in Unix seconds. `revision` is where resourceVersions
+        begin: those of two real clusters do not meet."""
         self.access = Access(tokens=dict(tokens or {}))
         self._now = now
         self._watch_seconds = watch_seconds
@@ -72,6 +74,7 @@ class EmbeddedKubernetes:
             derive_slices=derive_slices,
             derive_endpoints=derive_endpoints,
             validate=validate,
+            revision=revision,
         )
         self._changed = threading.Condition(threading.RLock())
         for name in ("default", "kube-node-lease", "kube-public", "kube-system"):

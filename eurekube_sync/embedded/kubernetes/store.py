@@ -61,8 +61,8 @@ class Change:
 class Store:
     """The objects by resource, and the snapshots that `continue` tokens refer to. Not locked: its owner is."""
 
-    def __init__(self, *, seed: int) -> None:
-        self.revision = 1
+    def __init__(self, *, seed: int, revision: int = 1) -> None:
+        self.revision = revision
         self.journal: deque[Change] = deque(maxlen=_JOURNAL)
         self._seed = seed
         self._uids = 0
