@@ -116,6 +116,10 @@ class Judge:
         """All that is held, and said to be."""
         return frozenset().union(*self.held_by.values())
 
+    def stands_in_part(self, key: Key) -> bool:
+        """Whether some servers hold it, and not all."""
+        return 0 < sum(key in state for state in self._known) < len(self._known)
+
     def ours_of(self, state: State) -> Iterator[Key]:
         """The keys of ours in it."""
         return (key for key, listed in state.items() if self.ours(listed))

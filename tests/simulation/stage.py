@@ -241,7 +241,11 @@ class Stage:
 
     def _pass_over(self, view: PassView, report: PassReport) -> None:
         self.passes += 1
-        self.judge.held_by["the program"] = _held(report)
+        # Processes of one pass or two look at the other peers for a minute and a half of eight.
+        before = self.judge.held_by.get("the program", frozenset())
+        unseen = {key for key in before if self.judge.stands_in_part(key)}
+        unseen = unseen if self.story.installation.mode is not Mode.DAEMON else set()
+        self.judge.held_by["the program"] = _held(report) | unseen
         self._note_plan_id(report)
         self.judge.pass_ended(view, period=PERIOD)
         code = of_report(report, fail_on_held=False, detailed=False)
