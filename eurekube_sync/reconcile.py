@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from eurekube_sync.actions import Renew
-from eurekube_sync.apply import Applier
 from eurekube_sync.approval import refusal
 from eurekube_sync.carry_out import applier_of, carry_out, renew_ours, renew_the_rest
 from eurekube_sync.cleanup import look_elsewhere
@@ -24,15 +23,13 @@ from eurekube_sync.desired import Deleting, Desired, claim_all
 from eurekube_sync.gates import open_gates, openings
 from eurekube_sync.instance import Naming
 from eurekube_sync.model import (
-    ClusterView,
     Complete,
-    InstanceKey,
     Listed,
     ObservedInstance,
     SyncerObject,
     Unknown,
 )
-from eurekube_sync.observed import Observed, held_by_owner, keys_by_syncer, observe
+from eurekube_sync.observed import Observed, keys_by_syncer, observe
 from eurekube_sync.one_pass import (
     APPLYING,
     CHOOSING,
@@ -47,7 +44,8 @@ from eurekube_sync.one_pass import (
 )
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.ownership import Ownership
-from eurekube_sync.plan import Plan, plan_renewals, sorted_plan
+from eurekube_sync.plan import Plan
+from eurekube_sync.renew_only import refuse, renew_doubted, renew_unidentified
 from eurekube_sync.scope import Scope
 from eurekube_sync.settle import settle, unsettled, without_finalizer
 from eurekube_sync.view import SameCluster, living_pods, read_cluster, read_pods, read_syncers, unread_cluster
@@ -64,7 +62,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
 
     if isinstance(identity, Unknown):
         deadline.stage(SETTLING)
-        return _renew_all(world, settings, deadline, listed, identity)
+        return renew_unidentified(world, settings, deadline, listed, identity)
     ownership = Ownership(owner=settings.owner, cluster=identity.data)
     scope, syncers = _choose(world, settings, deadline)
     applier = applier_of(world, ownership, scope, deadline)
@@ -80,7 +78,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
         deadline.stage(SETTLING)
         world.sightings.nothing_seen()
         outcomes = renew_the_rest(applier, Outcomes.of(renewed))
-        return _refuse(settings, deadline, registry, outcomes, unread_cluster(identity), world.clock.now())
+        return refuse(settings, deadline, registry, outcomes, unread_cluster(identity), world.clock.now())
 
     deadline.stage(READING)
     marked = frozenset(keys_by_syncer(registry.data)) if isinstance(registry, Complete) else frozenset()
@@ -106,7 +104,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     same = SameCluster(world.cluster, world.clock, identity)
     deadline.stage_of_rest(0.5, APPLYING)  # the reads may have taken all of theirs
     if matters and not world.clock.stopping() and (doubt := same.doubt("what is ours is renewed alone")):
-        return _renew_alone(world, settings, deadline, applier, registry, braked.plan, renewed, cancelled, doubt)
+        return renew_doubted(world, settings, deadline, applier, registry, braked.plan, renewed, cancelled, doubt)
     deadline.stage(APPLYING)
     report = PassReport(
         dry_run=settings.dry_run,
@@ -192,92 +190,3 @@ def _look_elsewhere(
         return registry, None
     found, unseen = world.registry.list_elsewhere(listed)
     return Complete(data=registry.data.beside(found, deleted)), unseen
-
-
-def _renew_all(
-    world: World,
-    settings: PassSettings,
-    deadline: Deadline,
-    listed: Complete[tuple[ObservedInstance, ...]] | Unknown,
-    identity: Unknown,
-) -> PassReport:
-    """The cluster does not tell who it is: renew whatever carries our owner's name, ask and change nothing more."""
-    world.sightings.nothing_seen()
-    view, now = unread_cluster(identity), world.clock.now()
-    applier = applier_of(world, None, settings.scope, deadline)
-    if isinstance(listed, Unknown):
-        blindly = Outcomes.of([] if settings.dry_run else renew_ours(world, applier, listed, frozenset()))
-        return PassReport(
-            dry_run=settings.dry_run, at=now, plan=Plan(), registry=listed, view=view, outcomes=blindly,
-            cut_short=deadline.cut_short,
-        )  # fmt: skip
-    ours = held_by_owner(listed, settings.owner, settings.scope)
-    plan = plan_renewals(ours, f"the cluster could not be read: {identity.cause}", now=world.clock.now())
-    outcomes = Outcomes.of([] if settings.dry_run else applier.renew(plan.of(Renew), ours))
-    observed = observe(listed, Ownership(owner=settings.owner, cluster=""), settings.scope, asked=now)
-    return PassReport(
-        dry_run=settings.dry_run,
-        at=now,
-        plan=plan,
-        registry=Complete(data=observed),
-        view=view,
-        outcomes=outcomes,
-        batching=world.registry.batching(),
-        cut_short=deadline.cut_short,
-    )
-
-
-def _renew_alone(
-    world: World,
-    settings: PassSettings,
-    deadline: Deadline,
-    applier: Applier,
-    registry: Complete[Observed] | Unknown,
-    plan: Plan,
-    renewed: list[Outcome],
-    cancelled: frozenset[InstanceKey],
-    doubt: Unknown,
-) -> PassReport:
-    """What was listed may be another cluster's: renew what is ours in this scope, and was not renewed in this pass. In
-    place of what cannot be read of Eureka, what the plan renews; nothing comes back on a 404."""
-    deadline.stage(SETTLING)
-    world.sightings.nothing_seen()
-    now = world.clock.now()
-    if isinstance(registry, Unknown):
-        plan = sorted_plan(replace(action, heal=None) for action in plan.of(Renew))
-    else:
-        ours = [one for key, one in registry.data.ours.items() if key not in cancelled]
-        plan = plan_renewals(ours, f"the cluster could not be read: {doubt.cause}", now=now)
-    early = {outcome.action.key for outcome in renewed}
-    rest = [] if settings.dry_run else [action for action in plan.of(Renew) if action.key not in early]
-    return PassReport(
-        dry_run=settings.dry_run,
-        at=now,
-        plan=plan,
-        registry=registry,
-        view=unread_cluster(doubt),
-        outcomes=renew_the_rest(applier, Outcomes.of([*renewed, *applier.renew(rest)])),
-        batching=world.registry.batching(),
-        cut_short=deadline.cut_short,
-    )
-
-
-def _refuse(
-    settings: PassSettings,
-    deadline: Deadline,
-    registry: Complete[Observed],
-    outcomes: Outcomes,
-    view: ClusterView,
-    now: float,
-) -> PassReport:
-    """Another cluster uses our owner's name: what is surely ours is renewed, so that refusing to work is no outage."""
-    return PassReport(
-        dry_run=settings.dry_run,
-        at=now,
-        plan=plan_renewals(registry.data.ours.values(), "another cluster uses our owner name", now=now),
-        registry=registry,
-        view=view,
-        clashes=registry.data.clashes,
-        outcomes=outcomes,
-        cut_short=deadline.cut_short,
-    )

@@ -1,0 +1,107 @@
+"""Passes that renew what is ours and change nothing more: the cluster does not say who it is, what was listed may be
+another cluster's, or another cluster uses our owner's name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from eurekube_sync.actions import Renew
+from eurekube_sync.apply import Applier
+from eurekube_sync.carry_out import applier_of, renew_ours, renew_the_rest
+from eurekube_sync.deadline import Deadline
+from eurekube_sync.model import ClusterView, Complete, InstanceKey, ObservedInstance, Unknown
+from eurekube_sync.observed import Observed, held_by_owner, observe
+from eurekube_sync.one_pass import SETTLING, PassReport, PassSettings, World
+from eurekube_sync.outcome import Outcome, Outcomes
+from eurekube_sync.ownership import Ownership
+from eurekube_sync.plan import Plan, plan_renewals, sorted_plan
+from eurekube_sync.view import unread_cluster
+
+
+def renew_unidentified(
+    world: World,
+    settings: PassSettings,
+    deadline: Deadline,
+    listed: Complete[tuple[ObservedInstance, ...]] | Unknown,
+    identity: Unknown,
+) -> PassReport:
+    """The cluster does not tell who it is: renew whatever carries our owner's name, ask and change nothing more."""
+    world.sightings.nothing_seen()
+    view, now = unread_cluster(identity), world.clock.now()
+    applier = applier_of(world, None, settings.scope, deadline)
+    if isinstance(listed, Unknown):
+        blindly = Outcomes.of([] if settings.dry_run else renew_ours(world, applier, listed, frozenset()))
+        return PassReport(
+            dry_run=settings.dry_run, at=now, plan=Plan(), registry=listed, view=view, outcomes=blindly,
+            cut_short=deadline.cut_short,
+        )  # fmt: skip
+    ours = held_by_owner(listed, settings.owner, settings.scope)
+    plan = plan_renewals(ours, f"the cluster could not be read: {identity.cause}", now=world.clock.now())
+    outcomes = Outcomes.of([] if settings.dry_run else applier.renew(plan.of(Renew), ours))
+    observed = observe(listed, Ownership(owner=settings.owner, cluster=""), settings.scope, asked=now)
+    return PassReport(
+        dry_run=settings.dry_run,
+        at=now,
+        plan=plan,
+        registry=Complete(data=observed),
+        view=view,
+        outcomes=outcomes,
+        batching=world.registry.batching(),
+        cut_short=deadline.cut_short,
+    )
+
+
+def renew_doubted(
+    world: World,
+    settings: PassSettings,
+    deadline: Deadline,
+    applier: Applier,
+    registry: Complete[Observed] | Unknown,
+    plan: Plan,
+    renewed: list[Outcome],
+    cancelled: frozenset[InstanceKey],
+    doubt: Unknown,
+) -> PassReport:
+    """What was listed may be another cluster's: renew what is ours in this scope, and was not renewed in this pass. In
+    place of what cannot be read of Eureka, what the plan renews; nothing comes back on a 404."""
+    deadline.stage(SETTLING)
+    world.sightings.nothing_seen()
+    now = world.clock.now()
+    if isinstance(registry, Unknown):
+        plan = sorted_plan(replace(action, heal=None) for action in plan.of(Renew))
+    else:
+        ours = [one for key, one in registry.data.ours.items() if key not in cancelled]
+        plan = plan_renewals(ours, f"the cluster could not be read: {doubt.cause}", now=now)
+    early = {outcome.action.key for outcome in renewed}
+    rest = [] if settings.dry_run else [action for action in plan.of(Renew) if action.key not in early]
+    return PassReport(
+        dry_run=settings.dry_run,
+        at=now,
+        plan=plan,
+        registry=registry,
+        view=unread_cluster(doubt),
+        outcomes=renew_the_rest(applier, Outcomes.of([*renewed, *applier.renew(rest)])),
+        batching=world.registry.batching(),
+        cut_short=deadline.cut_short,
+    )
+
+
+def refuse(
+    settings: PassSettings,
+    deadline: Deadline,
+    registry: Complete[Observed],
+    outcomes: Outcomes,
+    view: ClusterView,
+    now: float,
+) -> PassReport:
+    """Another cluster uses our owner's name: what is surely ours is renewed, so that refusing to work is no outage."""
+    return PassReport(
+        dry_run=settings.dry_run,
+        at=now,
+        plan=plan_renewals(registry.data.ours.values(), "another cluster uses our owner name", now=now),
+        registry=registry,
+        view=view,
+        clashes=registry.data.clashes,
+        outcomes=outcomes,
+        cut_short=deadline.cut_short,
+    )
