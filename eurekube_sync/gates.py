@@ -29,6 +29,7 @@ from eurekube_sync.observed import Observed, Unread
 from eurekube_sync.ownership import Ownership, pod_uid_of
 from eurekube_sync.plan import Obstacle, Plan
 from eurekube_sync.ports import Cluster, Workers
+from eurekube_sync.status import REGISTRY_UNKNOWN
 from eurekube_sync.wording import one_or_more
 
 _LONGEST_UNKNOWN = 300
@@ -107,7 +108,7 @@ def _opening(
     if isinstance(registry, Unknown):
         waited = _unknown_for(claim, now)
         message = f"Eureka could not be read for {waited:.0f} s: {registry.message}"
-        return Opening(pod=pod, reason="RegistryUnknown", message=message) if waited >= _LONGEST_UNKNOWN else None
+        return Opening(pod=pod, reason=REGISTRY_UNKNOWN, message=message) if waited >= _LONGEST_UNKNOWN else None
     if wanted.instance.status is not InstanceStatus.UP:
         return None
     return Opening(pod=pod, reason="Registered", message="", confirm=(key,))
@@ -116,7 +117,7 @@ def _opening(
 def _unknown_for(claim: Serving, now: float) -> float:
     """How long Eureka could not be read, as the syncer's condition has it: a one-shot remembers nothing."""
     synced = claim.syncer.status.condition("Synced") if claim.syncer.status else None
-    unknown = synced is not None and synced.status is ConditionStatus.UNKNOWN and synced.reason == "RegistryUnknown"
+    unknown = synced is not None and synced.status is ConditionStatus.UNKNOWN and synced.reason == REGISTRY_UNKNOWN
     return now - synced.last_transition if synced is not None and unknown else 0
 
 

@@ -35,6 +35,8 @@ from eurekube_sync.suspension import is_suspended, shows_all
 from eurekube_sync.syncer import ABANDON_ANNOTATION
 from eurekube_sync.wording import counted, one_or_more
 
+REGISTRY_UNKNOWN = "RegistryUnknown"
+"""The reason of Synced while Eureka cannot be read."""
 _SUSPENDED = "Suspended"
 _MOST_APPS = 10
 _MOST_ERRORS = 5
@@ -290,7 +292,7 @@ def _synced(claim: Claim, tally: _Tally, registry: Complete[Observed] | Unknown,
         case Frozen():
             return _Verdict("Synced", None if claim.unknown else False, claim.reason, claim.message)
         case Serving() if isinstance(registry, Unknown):
-            return _Verdict("Synced", None, "RegistryUnknown", registry.message)
+            return _Verdict("Synced", None, REGISTRY_UNKNOWN, registry.message)
         case Serving() if tally.failures:
             return _Verdict("Synced", False, "PartlyFailed", _sample(tally.failures))
         case Serving() if claim.conduct.suspend:
@@ -341,7 +343,7 @@ def _condition(claim: Claim, verdict: _Verdict, before: SyncerStatus, now: int) 
         observed_generation=claim.syncer.generation,
         last_transition=now,
     )
-    same = old is not None and old.status is status and _same_hold(old, found)
+    same = old is not None and old.status is status and _same_hold(old, found) and _same_outage(old, found)
     return replace(found, last_transition=old.last_transition) if same and old is not None else found
 
 
@@ -351,6 +353,12 @@ def _same_hold(old: Condition, new: Condition) -> bool:
     if awaited_mark(new) is None:
         return True
     return awaited_mark(old) == awaited_mark(new) and old.last_transition <= new.last_transition
+
+
+def _same_outage(old: Condition, new: Condition) -> bool:
+    """Whether it is Eureka that could not be read all the time: a gate's wait is counted from the condition's time, and
+    a cluster that could not be read before does not count."""
+    return new.reason != REGISTRY_UNKNOWN or old.reason == REGISTRY_UNKNOWN
 
 
 def _sample(troubles: Sequence[str]) -> str:

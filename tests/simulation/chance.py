@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 
 from . import events as e
 from .asked import Asked
 from .elsewhere import with_another_cluster
+from .hours import with_a_long_silence, with_an_hour
 from .story import QUIET, Installation, Mode, Story, over
 from .troubles import ALL_CALLS, EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Trouble
 from .wishes import THEMES, WEIGHTED, random_wish, theme
@@ -18,18 +20,22 @@ _KINDS = ((0.015, "slow"), (0.08, "paused"), (0.15, "outage"), (0.19, "two apps"
 alone that are asked to be about it."""
 
 
-_ANOTHER_CLUSTER = 0.06
-"""Of all stories, in how many the program's address leads to another cluster for a while."""
+_FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
+    (0.06, "another cluster", with_another_cluster),
+    (0.07, "an hour", with_an_hour),
+    (0.08, "a long silence", with_a_long_silence),
+)
+"""What is put on top of some stories: up to this chance, by name."""
 
 
 def story(seed: int, about: str = "") -> Story:
     """The story of this seed, and about this kind of trouble or this wish, if it is said: always the same."""
-    if about == "another cluster":
-        return with_another_cluster(_story(seed, ""))
-    base = _story(seed, about)
-    # Dice of their own: a seed's story is else what it was before there were such stories.
-    elsewhere = random.Random(f"families {seed}").random() < _ANOTHER_CLUSTER
-    return with_another_cluster(base) if elsewhere and not about else base
+    # Dice of their own: a seed's story is else what it was before there were such families.
+    drawn = random.Random(f"families {seed}").random()
+    for most, name, grown in _FAMILIES:
+        if about == name or (not about and drawn < most):
+            return grown(_story(seed, ""))
+    return _story(seed, about)
 
 
 def _story(seed: int, about: str) -> Story:

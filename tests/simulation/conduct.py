@@ -5,7 +5,8 @@ policy      what its policy never cancels is not cancelled, and is marked so tha
 suspended   while a syncer is suspended what exists of it stays as it is, and no more comes than there was
 own brake   no pass takes more of a syncer, without evidence, than its maxRemovalPercent
 latch       a readiness gate that is open stays open
-gate        it is opened when an uncached read shows the pod's instance UP, or where there is to be none on purpose
+gate        it is opened when an uncached read shows the pod's instance UP, or where there is to be none on purpose, and
+            when Eureka could not be read for five minutes, and then it is
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from .world import Key
 POLICY = "eurekube.policy"
 _UNREADABLE = 290.0
 """Seconds that Eureka must not have been readable before a gate opens for that."""
+_LONGEST = 305.0
+"""Seconds after which it must."""
 
 
 class Conduct:
@@ -41,7 +44,9 @@ class Conduct:
         self._deleting: set[tuple[str, str]] = set()
         self._deleted: dict[tuple[str, str], float] = {}
         self._left: dict[Key, Listed] = {}
-        self._read = 0.0
+        self._unreadable_since: dict[str, float] = {}
+        """By UID, since when a syncer tells that Eureka cannot be read."""
+        self._read: dict[bool, float] = {}
         self.reached: Counter[str] = Counter()
 
     def look(self, states: Sequence[State], now: float) -> None:
@@ -51,6 +56,11 @@ class Conduct:
             if alive.get(ref) != uid:
                 self._ended[ref] = now
         self._alive = alive
+        self._unreadable_since = {
+            one.uid: self._unreadable_since.get(one.uid, now)
+            for one in self._truth.syncers.values()
+            if one.conditions.get("Synced") == ("Unknown", "RegistryUnknown")
+        }
         self._deleted.update(dict.fromkeys(self._deleting, now))
         self._deleting = {(one.ref[0], one.app) for one in self._truth.syncers.values() if one.deleting}
         for syncer in self._truth.syncers.values():
@@ -60,9 +70,9 @@ class Conduct:
             standing = max(len(list(self._up_of(syncer.ref, state))) for state in states)
             self._most[syncer.uid] = max(standing, syncer.registered_up, self._most.get(syncer.uid, 0))
 
-    def listed(self, now: float) -> None:
-        """Somebody could read Eureka."""
-        self._read = now
+    def listed(self, view: PassView, now: float) -> None:
+        """A copy that serves these syncers could read Eureka."""
+        self._read[view.other_half] = now
 
     # --- Policy and suspend ------------------------------------------------------------------------------------------
 
@@ -187,11 +197,29 @@ class Conduct:
             for one in self._truth.syncers.values()
             if (one.ref[0], one.app) == where
         )
-        unreadable = view.eureka is None and (now - self._read >= _UNREADABLE or not clock_right)
+        unreadable = view.eureka is None and (
+            now - self._read.get(view.other_half, 0.0) >= _UNREADABLE or not clock_right
+        )
         if uid in self._truth.drained:
             return
+        self.reached["a gate that opened without Eureka"] += unreadable and not on_purpose
         if not on_purpose and not unreadable and not any(map(self._serves_itself, self._truth.keys_of(uid))):
             raise Violation("gate", f"the gate of pod {uid} was opened, and no read showed its instance UP")
+
+    def judge_waiting(self, view: PassView) -> None:
+        """After a pass that could not read Eureka, and had time for everything else."""
+        for key, wanted in sorted(self._truth.eligible.items()):
+            for uid in sorted(wanted.pods) if wanted.since <= view.moment else ():
+                if self._truth.gates.get(uid, True) or not self._has_waited(uid, view):
+                    continue
+                raise Violation("gate", f"the gate of a ready pod behind {key} is shut, for Eureka cannot be read")
+
+    def _has_waited(self, uid: str, view: PassView) -> bool:
+        """Whether every syncer that has a gate in this pod told for so long that Eureka cannot be read."""
+        where = self._truth.labels.get(uid, ("", ""))
+        syncers = [one for one in self._truth.syncers.values() if (one.ref[0], one.app) == where and not one.deleting]
+        since = [self._unreadable_since.get(one.uid, view.begun) for one in syncers if one.asked.readiness_gate]
+        return bool(since) and view.begun - max(since) >= _LONGEST and all(one.served for one in syncers)
 
     # --- Names -------------------------------------------------------------------------------------------------------
 

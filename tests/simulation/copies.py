@@ -64,6 +64,7 @@ class Process:
         self._clock = clock
         self._installation = installation
         self._pass_over = pass_over
+        self._other_half = installation.halves and not first
         many = installation.mode is not Mode.ONCE
         team = (_FIRST_TEAM if first else _OTHER_TEAM,) if installation.halves else ()
         self._world = World(
@@ -92,7 +93,8 @@ class Process:
 
     def one_pass(self, *, approved: str | None = None) -> PassReport:
         """One pass; an exception that leaves it is a broken promise."""
-        view = self.wire.view = PassView(begun=self._clock.monotonic(), approved=approved)
+        view = PassView(begun=self._clock.monotonic(), approved=approved, other_half=self._other_half)
+        self.wire.view = view
         try:
             report = reconcile(self._world, replace(self._settings, approved=PlanId(approved) if approved else None))
         except Exception as error:

@@ -62,7 +62,7 @@ class Judge:
         """What each copy's last whole pass said it holds."""
         self.strays = Strays(self.reached)
         self._deletions = Deletions(self)
-        self._leases = Leases(self)
+        self.leases = Leases(self)
         self._was_out: set[Key] = set()
         self._arrived: dict[Key, float] = {}
         self._known: list[State] = [{} for _ in world.eurekas]
@@ -159,7 +159,9 @@ class Judge:
             self.conduct.left(key, now.get(key))
         self._note_ups(peer, before, now)
         self._judge_overrides(now)
-        if call is not Call.RENEW and not excused:
+        if call is Call.RENEW:
+            self.leases.judge_renewals(view, before, now)
+        elif not excused:
             self.losses.judge(view, before, now)
         if changed:
             self._look_at_wishes()
@@ -170,7 +172,7 @@ class Judge:
             # A later one shows no more than other peers' instances of syncers that are deleted.
             if view.eureka is None or view.kubernetes is None:
                 view.eureka = now
-            self.conduct.listed(now)
+            self.conduct.listed(view, now)
         elif call in (Call.SYNCERS, Call.SERVICES, Call.SLICES):
             told_of = now if as_of is None else as_of
             view.lists[call] = min(told_of, view.lists.get(call, told_of))
@@ -300,7 +302,7 @@ class Judge:
         for key, was in before.items():
             changed = changed or key not in now
             if key not in now and self.ours(was):
-                self._leases.judge_end(key, was, peer)
+                self.leases.judge_end(key, was, peer)
         self._known[peer] = now
         if changed:
             self._note_ups(peer, before, now)
@@ -310,7 +312,12 @@ class Judge:
         """A pass is over: whatever stood all through it was renewed in time."""
         self.world_changed()
         self._deletions.judge_pass(view)
-        self._leases.judge_pass(view, period=period)
+        self.leases.judge_pass(view, period=period)
+        installation = self.story.installation
+        had_time = self.world.clock.time - view.begun < installation.pass_seconds / 2
+        unread = view.eureka is None and not view.troubled_cluster and self.clock_right
+        if unread and had_time and not installation.halves:
+            self.conduct.judge_waiting(view)
 
     def refused(self, view: PassView) -> bool:
         """Whether another cluster's instance may have kept the pass from its work."""

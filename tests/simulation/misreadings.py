@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from eurekube_sync import admission, approval, brake, decide, desired, gates, reconcile, restraint, settle
+from eurekube_sync import admission, approval, brake, decide, desired, gates, plan, reconcile, restraint, settle
+from eurekube_sync import conduct as product_conduct
 from eurekube_sync.actions import Update
 from eurekube_sync.cluster import KubernetesCluster
 from eurekube_sync.cluster.connection import Call
@@ -160,6 +161,26 @@ def misreadings() -> tuple[Defect, ...]:
             name="a gate waits for Eureka though it is shut on purpose",
             about="gates",
             patches=((gates, "_opening", lambda *arguments: None),),
+        ),
+        Defect(
+            name="a gate waits for Eureka for ever",
+            about="a long silence",
+            patches=((gates, "_LONGEST_UNKNOWN", 10**9),),
+        ),
+        Defect(
+            name="a gate waits for Eureka a minute",
+            about="a long silence",
+            patches=((gates, "_LONGEST_UNKNOWN", 60),),
+        ),
+        Defect(
+            name="what is to lapse is renewed for ever",
+            about="an hour",
+            patches=tuple((where, "lapses", lambda instance, now: False) for where in (plan, restraint)),
+        ),
+        Defect(
+            name="what is to lapse is renewed for ten minutes",
+            about="an hour",
+            patches=((product_conduct, "_RENEWED_FOR", 600),),
         ),
         Defect(name="an annotation releases for ever", about="held", patches=((approval, "LONGEST", 10**9),)),
         Defect(

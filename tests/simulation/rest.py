@@ -48,6 +48,7 @@ class Rest:
             left = any(syncer_of(listed[0]) == ref for state in self._judge.known for listed in state.values())
             if syncer.deleting and FINALIZER in syncer.finalizers and not left:
                 raise Violation("rest", f"{named(ref)} keeps our finalizer, and nothing of it is left")
+        self._judge.leases.judge_rest(self._view)
         self._expect_told()
         self._expect_gates()
 

@@ -48,6 +48,8 @@ class PassView:
     taken: dict[Key, Ref] = field(default_factory=dict)
     """What it took out, or DOWN, and whose that was."""
     emptied: set[str] = field(default_factory=set)
+    other_half: bool = False
+    """Whether it is of the installation beside the program's, for the other team's syncers."""
     approved: str | None = None
     """The plan id that it was given."""
     troubled: bool = False

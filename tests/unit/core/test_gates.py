@@ -376,6 +376,26 @@ def test_five_minutes_without_eureka_are_counted_anew_after_it_was_read() -> Non
     assert world.opened() == {"rating-1": "RegistryUnknown"}
 
 
+def test_five_minutes_without_eureka_do_not_begin_when_the_cluster_cannot_be_read() -> None:
+    """The condition is Unknown for both, and only its reason tells since when Eureka is away."""
+    world = Rollout()
+    world.pods(1)
+    world.registry.refuse_register[key(1)] = RegistryUnavailable("no")
+    world.run()
+    world.cluster.unknown["services", NS] = UNREADABLE
+    world.run()
+    world.later(200)
+    world.cluster.unknown.clear()
+    world.registry.unreadable = UNREADABLE
+    world.run()
+    world.later(299)
+    world.run()
+    assert world.opened() == {}
+    world.later(1)
+    world.run()
+    assert world.opened() == {"rating-1": "RegistryUnknown"}
+
+
 @pytest.mark.parametrize(
     "trouble",
     ["limit", "suspend", "delete", "unknown", "drain", "itself"],

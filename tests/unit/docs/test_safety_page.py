@@ -60,11 +60,13 @@ PROMISES = {
     ),
     "What a syncer asks not to be done": (
         "cancel nothing",
+        "for an hour",
         "suspended",
         "comes back",
         "within a limit",
         "lowered limit keeps",
         "readiness gate",
+        "five minutes",
     ),
     "Scope": (
         "cluster's UID",

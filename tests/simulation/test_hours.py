@@ -1,0 +1,27 @@
+"""What takes long: the hour of what a policy never cancels, and the minutes that a gate waits for Eureka."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from .chance import story
+from .run import run
+from .test_stories import assert_kept
+
+REACHED = {
+    "an hour": "an instance that lapsed after its hour",
+    "a long silence": "a gate that opened without Eureka",
+}
+
+
+@pytest.mark.parametrize("about", REACHED)
+def test_every_promise_is_kept(about: str) -> None:
+    """In the stories of these seeds, and some of them come to what they are about."""
+    reached: Counter[str] = Counter()
+    for seed in range(16):
+        verdict = run(story(seed, about))
+        assert_kept(verdict)
+        reached.update(verdict.reached)
+    assert reached[REACHED[about]]
