@@ -12,6 +12,7 @@
     world       both servers, and what a person or a controller does to them
     address     where the address of Kubernetes leads
     elsewhere   stories in which another cluster is behind it for a while
+    addresses   where a Service is reached from outside, and stories in which that changes
     hours       long stories: what a policy never cancels has its hour, a Eureka that cannot be read for minutes
     wire        every outgoing call of a copy of the program, on its way between adapter and server
     copies      copies of the program: a daemon, a CronJob, one pass at a time; a second one beside it

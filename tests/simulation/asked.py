@@ -57,6 +57,8 @@ class Asked:
     """The fields of a spec, beside which pods and under which name. Each default is the program's."""
 
     mode: str = "pod"
+    address: str = "ClusterIP"
+    """Which of a Service's addresses is an instance, with mode `service`."""
     not_ready: str = "Down"
     terminating: str = "Cancel"
     limit: Limit | None = None
@@ -70,10 +72,10 @@ class Asked:
 
     def written(self) -> dict[str, Any]:
         """As a spec; None for what is not said."""
-        at_cluster_ip = {"address": "ClusterIP"} if self.mode == "service" else None
+        reached = {"address": self.address} if self.mode == "service" else None
         return {
             "mode": self.mode,
-            "service": at_cluster_ip,
+            "service": reached,
             "notReady": _said(self.not_ready, "Down"),
             "terminating": _said(self.terminating, "Cancel"),
             "limit": self.limit.written if self.limit else None,
@@ -101,6 +103,7 @@ def asked_by(spec: Mapping[str, Any]) -> Asked:
     """What a spec asks for."""
     return Asked(
         mode=spec.get("mode", "pod"),
+        address=spec.get("service", {}).get("address", "Auto") if spec.get("mode") == "service" else "ClusterIP",
         not_ready=spec.get("notReady", "Down"),
         terminating=spec.get("terminating", "Cancel"),
         limit=limit_of(spec.get("limit")),

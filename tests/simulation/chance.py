@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from . import events as e
+from .addresses import with_addresses
 from .asked import Asked
 from .elsewhere import with_another_cluster
 from .hours import with_a_long_silence, with_an_hour
@@ -24,6 +25,7 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.06, "another cluster", with_another_cluster),
     (0.07, "an hour", with_an_hour),
     (0.08, "a long silence", with_a_long_silence),
+    (0.10, "addresses", with_addresses),
 )
 """What is put on top of some stories: up to this chance, by name."""
 

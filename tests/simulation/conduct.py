@@ -202,7 +202,8 @@ class Conduct:
         )
         if uid in self._truth.drained:
             return
-        self.reached["a gate that opened without Eureka"] += unreadable and not on_purpose
+        if unreadable and not on_purpose:
+            self.reached["a gate that opened without Eureka"] += 1
         if not on_purpose and not unreadable and not any(map(self._serves_itself, self._truth.keys_of(uid))):
             raise Violation("gate", f"the gate of pod {uid} was opened, and no read showed its instance UP")
 

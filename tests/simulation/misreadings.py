@@ -8,9 +8,22 @@ from typing import Any
 
 import msgspec
 
-from eurekube_sync import admission, approval, brake, decide, desired, gates, plan, reconcile, restraint, settle
+from eurekube_sync import (
+    admission,
+    approval,
+    brake,
+    decide,
+    desired,
+    gates,
+    plan,
+    reconcile,
+    restraint,
+    service_mode,
+    settle,
+)
 from eurekube_sync import conduct as product_conduct
 from eurekube_sync.actions import Update
+from eurekube_sync.addresses import Pending, places
 from eurekube_sync.cluster import KubernetesCluster
 from eurekube_sync.cluster.connection import Call
 from eurekube_sync.conduct import POLICY, Limit
@@ -42,6 +55,22 @@ def _unmarked(left_to_lapse: Callable[..., Iterator[Any]]) -> Callable[..., Iter
                 kept = {key: value for key, value in action.instance.metadata.items() if key != POLICY}
                 action = replace(action, instance=replace(action.instance, metadata=kept))
             yield action
+
+    return wrong
+
+
+def _first_alone(found_at: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(*arguments: Any) -> Any:
+        found = found_at(*arguments)
+        return found[:1] if isinstance(found, tuple) else found
+
+    return wrong
+
+
+def _never_pending(found_at: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(*arguments: Any) -> Any:
+        found = found_at(*arguments)
+        return () if isinstance(found, Pending) else found
 
     return wrong
 
@@ -143,6 +172,16 @@ def misreadings() -> tuple[Defect, ...]:
             name="a Service without a ready endpoint is UP",
             about="services",
             patches=((_Behind, "serves", lambda self, service, place: True),),
+        ),
+        Defect(
+            name="a load balancer has one address",
+            about="addresses",
+            patches=((service_mode, "places", _first_alone(places)),),
+        ),
+        Defect(
+            name="an address that is awaited is none",
+            about="addresses",
+            patches=((service_mode, "places", _never_pending(places)),),
         ),
         Defect(
             name="a gate opens before Eureka holds the instance",

@@ -24,6 +24,9 @@ from .world import Key
 if TYPE_CHECKING:
     from .judge import Judge
 
+_FROZEN = frozenset({"NoMatchingService", "AddressPending", "NoAddress"})
+"""Reasons for which what stands is left as it is."""
+
 
 class Rest:
     """Looks at everything once."""
@@ -89,7 +92,7 @@ class Rest:
                 raise Violation("rest", f"{key} is not ready, and Eureka says UP")
             return
         reason = syncer.conditions.get("Synced", ("", ""))[1] if syncer else ""
-        frozen = syncer is not None and not syncer.served and reason == "NoMatchingService"
+        frozen = syncer is not None and not syncer.served and reason in _FROZEN
         # The last ones stay while a stranger keeps their successor from being registered.
         waits = syncer is not None and syncer.conditions.get("Conflict", ("", ""))[0] == "True" and not syncer.deleting
         waits = waits and not self._serves_still(syncer_of(listed[0]))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
+from .addresses import reached_at
 from .asked import Asked
 from .world import is_true
 
@@ -53,7 +54,12 @@ def ready_behind(services: list[dict[str, Any]], pods: list[dict[str, Any]]) -> 
             for way in _WAYS:
                 if _serves_so(pod, way):
                     yield namespace, label, pod["status"]["podIP"], way
-                    yield namespace, label, service["spec"]["clusterIP"], way
+                    for host in _addresses_of(service):
+                        yield namespace, label, host, way
+
+
+def _addresses_of(service: Mapping[str, Any]) -> set[str]:
+    return {host for kind in ("ClusterIP", "Auto", "ExternalIP") for host in reached_at(service, Asked(address=kind))}
 
 
 def wished(serves: bool, asked: Asked) -> bool | None:

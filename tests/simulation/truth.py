@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from .addresses import reached_at
 from .asked import Asked, asked_by
 from .serving import Way, is_behind, ready_behind, serves, way_of, wished
 from .world import DRAIN, GATE, PORT, SERVICE_PORT, Key, World, is_true
@@ -52,7 +53,7 @@ class SyncerTruth:
     registered_up: int
     """`status.up`."""
     served: bool
-    """Whether a Service matches."""
+    """Whether a Service matches, and has an address that is asked for."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -202,7 +203,9 @@ class Truth:
                 conditions={c["type"]: (c["status"], c["reason"]) for c in told.get("conditions", ())},
                 messages={c["type"]: c["message"] for c in told.get("conditions", ())},
                 registered_up=told.get("up", 0),
-                served=any(_selects(label, ref[0], service) for service in services),
+                served=any(
+                    _selects(label, ref[0], one) and (asked.mode == "pod" or reached_at(one, asked)) for one in services
+                ),
             )
 
     def _note_finalizers(self, before: Mapping[Ref, SyncerTruth], now: float) -> None:
@@ -259,20 +262,25 @@ class Truth:
     ) -> Iterator[tuple[str, Key, bool | None, str]]:
         """Address, key, whether it is to be UP (None: it is not to stand), and the pod's UID."""
         namespace, asked = syncer.ref[0], syncer.asked
+        seen: set[str] = set()
         for service in services:
             if not _selects(syncer.app, namespace, service):
                 continue
             behind = [pod for pod in pods if is_behind(pod, service)]
             if asked.mode == "service":
                 some = any(serves(pod, asked) for pod in behind)
-                ip = service["spec"]["clusterIP"]
-                yield ip, self.key(namespace, syncer.app_name, ip, SERVICE_PORT), wished(some, asked), _NO_POD
+                for host in reached_at(service, asked):
+                    key = self.key(namespace, syncer.app_name, host, SERVICE_PORT)
+                    yield host, key, wished(some, asked), _NO_POD
                 continue
             for pod in behind:
                 key = self.key(namespace, syncer.app_name, pod["status"]["podIP"])
                 if "deletionTimestamp" in pod["metadata"]:
                     self._terminating_now.add(key)
                 it_serves, uid = serves(pod, asked), pod["metadata"]["uid"]
+                if uid in seen:
+                    continue  # one instance, however many Services select it
+                seen.add(uid)
                 wish = False if uid in self.drained else wished(it_serves, asked)
                 if it_serves or "deletionTimestamp" not in pod["metadata"]:
                     yield pod["status"]["podIP"], key, wish, uid
