@@ -22,13 +22,13 @@ from eurekube_sync.eureka.peers import EurekaPeers
 from eurekube_sync.eureka.replication import REPLICATION_SECONDS, decode_answers, decode_status
 from eurekube_sync.eureka.rests import Rests
 from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.model import InstanceKey, InstanceStatus, SyncerRef
+from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, SyncerRef
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.ports import Batched, Dated, Registry
 from eurekube_sync.scope import Scope
 from eurekube_sync.workers import InTurn
 from tests.unit.core import fakes
-from tests.unit.core.build import NS, OWNERSHIP, endpoint, instance, key, piece, service, syncer
+from tests.unit.core.build import NS, OWNERSHIP, REF, endpoint, instance, key, piece, service, syncer
 
 NAMES = ("http://one:8761/eureka", "http://two:8761/eureka", "http://three:8761/eureka")
 NOW = 2_000_000_000_000
@@ -659,6 +659,11 @@ class Story:
         return [server.holds() for server in self.site.servers]
 
 
+def of_a_stranger() -> Instance:
+    """An instance that another process registers through us."""
+    return replace(instance(9), metadata={})
+
+
 class TestPasses:
     def test_no_single_call_is_made_while_batches_work(self) -> None:
         """Registered, renewed and cancelled on both, though they replicate nothing."""
@@ -701,6 +706,23 @@ class TestPasses:
         story.run()
         story.run()
         assert story.held() == [{key(1)}] * 2
+
+    def test_a_deletion_right_after_a_single_registration_does_not_end_while_a_server_is_left_to_replication(
+        self,
+    ) -> None:
+        """Which is cut: the second one is listed before the finalizer goes."""
+        story = Story()
+        for _ in range(2):
+            story.run()
+        story.world.cluster.delete(REF)
+        story.site.registry.register(of_a_stranger(), dirty_timestamp=NOW)
+        story.world.run()
+        assert story.held() == [{of_a_stranger().key}, {key(1), key(2)}]
+        story.world.cluster.apply(piece())
+        for _ in range(4):
+            story.run()
+        assert REF not in story.world.cluster.syncers
+        assert story.held() == [{of_a_stranger().key}, set()]
 
     def test_a_404_brings_back_nothing_that_is_not_desired(self) -> None:
         """A frozen instance that one server lacks stays where it stands, and is renewed there."""

@@ -747,6 +747,33 @@ def test_a_deletion_does_not_end_while_a_peer_that_is_back_holds_an_instance(pro
     assert pair.standing() == (set(), set())
 
 
+@pytest.mark.parametrize("process", ["a daemon", "one process each pass"])
+def test_a_deletion_amid_registrations_does_not_end_while_a_peer_is_left_to_a_replication_that_is_cut(
+    process: str, pair: Pair
+) -> None:
+    """Each pass registers something, so that its cancels go to the first peer alone."""
+    pair.one.others = pair.two.others = []
+    pair.clock.sleep(SWEEP_MARGIN_SECONDS)
+    pair.restart()  # no sweep is due in this stretch any more, to a process that begins
+    pair.world.cluster.apply(syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"}))
+    pair.world.cluster.delete(REF)
+    passes = 0
+    while REF in pair.world.cluster.syncers:
+        passes += 1
+        assert passes < 10
+        pair.world.cluster.apply(piece(*(endpoint(20 + number) for number in range(passes)), service="other"))
+        if process == "one process each pass":
+            pair.restart()
+        pair.run()
+        assert pair.one.calls.count("register") == 1
+        if passes == 1:
+            assert OURS.isdisjoint(pair.one.held.held)
+            assert pair.two.held.held.keys() >= OURS
+            pair.world.cluster.apply(piece())
+        pair.clock.sleep(10)
+    assert OURS.isdisjoint({*pair.one.held.held, *pair.two.held.held})
+
+
 @pytest.mark.parametrize("trouble", [DOWN, DENIED, PAGE])
 def test_a_peer_that_cannot_be_listed_holds_a_deletion_until_what_it_may_hold_has_lapsed(
     trouble: RegistryError, pair: Pair
