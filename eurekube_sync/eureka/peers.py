@@ -201,12 +201,15 @@ class EurekaPeers:
         heartbeat can bring a cancelled instance back (PeerAwareInstanceRegistryImpl.cancel). There it is read first.
 
         Not right after a registration: the other peers may still be about to hear of it, and what it is to replace must
-        not go there before it comes. The first peer tells them of both, in that order."""
+        not go there before it comes. The first peer tells them of both, in that order. A 404 of it may be the second
+        answer to a cancel whose first one was lost; but what is known to stand on others alone it tells nobody of."""
         self._lapsing.pop(key, None)
+        stray = key in self._strays
         self._strays.settle(key)
-        name, done = self._first(lambda peer: peer.cancel(key, ours=ours))
-        if done and self._clock.monotonic() - self._registered < REPLICATION_SECONDS:
-            return True
+        replicating = self._clock.monotonic() - self._registered < REPLICATION_SECONDS
+        name, done = self._first(lambda peer: peer.cancel(key, ours=ours), alone=replicating)
+        if (done or not stray) and replicating:
+            return done
         refusal: RegistryError | None = None
         self._passed_over.update(self._down() - {name})
         for other in self._reachable(without=name):
@@ -238,9 +241,9 @@ class EurekaPeers:
         """Those that the last list, or a cancel since, passed over."""
         return tuple(name for name in self._peers if name in self._passed_over)
 
-    def _first(self, call: Callable[[Registry], A]) -> tuple[str, A]:
+    def _first(self, call: Callable[[Registry], A], *, alone: bool = False) -> tuple[str, A]:
         errors: dict[str, RegistryError] = {}
-        for name in self._order():
+        for name in self._order()[: 1 if alone else None]:
             if self._limit.left() <= 0:
                 break
             try:

@@ -22,7 +22,14 @@ from eurekube_sync.errors import (
     RegistryUnavailable,
     RegistryUnusable,
 )
-from eurekube_sync.eureka.peers import SWEEP_MARGIN_SECONDS, SWEEP_SECONDS, EurekaPeers, parse_addresses, sweep_seconds
+from eurekube_sync.eureka.peers import (
+    SWEEP_MARGIN_SECONDS,
+    SWEEP_SECONDS,
+    EurekaPeers,
+    parse_addresses,
+    sweep_seconds,
+)
+from eurekube_sync.eureka.replication import REPLICATION_SECONDS
 from eurekube_sync.eureka.rests import REST_SECONDS, Rests
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, LeaseTimes, ObservedInstance, Source, Unknown
@@ -187,6 +194,7 @@ class TestChoice:
     @pytest.mark.parametrize("call", ["read", "register", "renew", "cancel"])
     def test_a_call_that_fails_goes_to_the_next_at_once(self, call: str, pair: Pair) -> None:
         """So do the calls after it, without another try at the first."""
+        pair.clock.sleep(REPLICATION_SECONDS)  # what was registered has come to the next one
         pair.one.calls.clear()
         pair.one.trouble = DOWN
         calls: dict[str, Callable[[], object]] = {
@@ -696,6 +704,32 @@ def test_a_syncer_that_is_deleted_leaves_nothing_on_either_peer(pair: Pair) -> N
     pair.clock.sleep(60)
     pair.run()
     assert REF not in pair.world.cluster.syncers
+
+
+def test_a_cancel_whose_answer_was_lost_is_left_to_replication_as_well(pair: Pair) -> None:
+    """Asked again, the first peer says 404; the others are still about to hear of it, and of what replaces it."""
+    pair.run()
+    pair.clock.sleep(6)
+    pair.one.others = []
+    pair.peers.register(instance(3), dirty_timestamp=2_000_000_000_000)
+    pair.one.held.cancel(key(1))
+    assert not pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
+    assert pair.standing() == ({key(2), key(3)}, OURS)
+
+
+def test_a_cancel_right_after_a_registration_goes_to_no_peer_that_may_lack_it(pair: Pair) -> None:
+    """The peer that took the registration does not answer any more: the next pass cancels on the others."""
+    pair.run()
+    pair.clock.sleep(6)
+    pair.one.others = []
+    pair.peers.register(instance(3), dirty_timestamp=2_000_000_000_000)
+    pair.one.trouble = DOWN
+    with pytest.raises(RegistryUnavailable):
+        pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
+    assert pair.standing()[1] == OURS
+    pair.clock.sleep(6)
+    assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
+    assert pair.standing()[1] == {key(2)}
 
 
 def test_a_peer_that_was_passed_over_is_told(pair: Pair) -> None:
