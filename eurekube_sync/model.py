@@ -139,6 +139,8 @@ class SyncerStatus:
     """A capped sample."""
     suspended_since: int | None = None
     """When a pass first found it suspended, in Unix seconds; None: it is not."""
+    suspended_up: int | None = None
+    """How many were UP when a list first showed all that it had: as many come back when Eureka has lost them."""
 
     def condition(self, type_: str) -> Condition | None:
         """The condition of that type, if there is one."""

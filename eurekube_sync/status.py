@@ -31,7 +31,7 @@ from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcomes, Result
 from eurekube_sync.ownership import syncer_of
 from eurekube_sync.plan import Obstacle, Plan
-from eurekube_sync.suspension import is_suspended, shows_all
+from eurekube_sync.suspension import is_suspended, shown_up, shows_all, since, to_come_back
 from eurekube_sync.syncer import ABANDON_ANNOTATION
 from eurekube_sync.wording import counted, one_or_more
 
@@ -76,10 +76,17 @@ def statuses(
     """The status of every syncer after the pass. `waiting` says why a deletion has to wait; `now` in Unix seconds,
     `cache_seconds` is how long a list may hide what was written."""
     tallies = _tallies(desired, registry, plan, held, outcomes)
-    return {
-        ref: _status(claim, tallies.get(ref, _Tally()), registry, held, waiting.get(ref, ""), int(now), cache_seconds)
-        for ref, claim in desired.claims.items()
-    }
+    shown = shown_up(desired, registry.data) if isinstance(registry, Complete) else {}
+
+    def status(ref: SyncerRef, claim: Claim) -> SyncerStatus:
+        tally, why = tallies.get(ref, _Tally()), waiting.get(ref, "")
+        found = _status(claim, tally, registry, held, why, int(now), cache_seconds)
+        if not is_suspended(claim):
+            return found
+        up = to_come_back(claim.syncer, registry, shown.get(ref, 0), found.up, cache_seconds)
+        return replace(found, suspended_since=since(claim.syncer, int(now)), suspended_up=up)
+
+    return {ref: status(ref, claim) for ref, claim in desired.claims.items()}
 
 
 def flips(claim: Claim, status: SyncerStatus) -> tuple[EventRecord, ...]:
@@ -220,14 +227,7 @@ def _status(
         vip_address=claim.vip_address if isinstance(claim, Serving) else before.vip_address,
         apps=tuple(apps[:_MOST_APPS]),
         errors=tuple(_short(error) for error in trouble[:_MOST_ERRORS]),
-        suspended_since=_suspended_since(claim, before, now),
     )
-
-
-def _suspended_since(claim: Claim, before: SyncerStatus, now: int) -> int | None:
-    if not is_suspended(claim):
-        return None
-    return now if before.suspended_since is None else before.suspended_since
 
 
 def _is_doubtful(claim: Claim, tally: _Tally, registry: Complete[Observed], cache_seconds: float) -> bool:

@@ -2,18 +2,28 @@
 
 Eureka's lists are up to 30 s old, and hide what was registered and show what was cancelled in that time. A syncer that
 is suspended changes nothing any more, so what a list says of it holds once that much of the suspension was over before
-the list was asked for; until then nothing of it is brought back. Pure.
+the list was asked for; until then nothing of it is brought back. How many were UP then is in its status, and is never
+counted down: what could not come back in one pass comes back in a later one. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from eurekube_sync.actions import Action, Cancel, Register, Renew, Update
 from eurekube_sync.desired import Claim, Desired, Frozen, Serving
 from eurekube_sync.instance import as_it_stands
-from eurekube_sync.model import InstanceKey, InstanceStatus, ObservedInstance, SyncerObject
+from eurekube_sync.model import (
+    Complete,
+    InstanceKey,
+    InstanceStatus,
+    ObservedInstance,
+    SyncerObject,
+    SyncerRef,
+    SyncerStatus,
+    Unknown,
+)
 from eurekube_sync.observed import Observed, keys_by_syncer
 
 _SUSPENDED = "suspended"
@@ -26,27 +36,56 @@ def is_suspended(claim: Claim | None) -> bool:
     return isinstance(claim, Serving) and claim.conduct.suspend
 
 
+def since(syncer: SyncerObject, now: int) -> int:
+    """Since when a suspended syncer is seen to be so, in Unix seconds. A spec that no pass has seen counts anew, for it
+    may have gone on in between, and so does a time that lies ahead."""
+    seen = _seen(syncer)
+    return now if seen is None or seen.suspended_since is None else min(seen.suspended_since, now)
+
+
 def shows_all(observed: Observed, syncer: SyncerObject, cache_seconds: float) -> bool:
     """Whether the list shows just what this suspended syncer has: nothing of it was written in the time that a list may
     hide."""
-    since = syncer.status.suspended_since if syncer.status else None
-    return since is not None and observed.asked - since >= cache_seconds
+    seen = _seen(syncer)
+    began = seen.suspended_since if seen else None
+    return began is not None and observed.asked - began >= cache_seconds
+
+
+def to_come_back(
+    syncer: SyncerObject, registry: Complete[Observed] | Unknown, shown: int, up: int, cache_seconds: float
+) -> int | None:
+    """How many of a suspended syncer's are UP until it goes on, whatever Eureka loses: as many as the first list that
+    shows all has `shown`, or else were UP before; never less. None while no list can tell. `up` are after this pass."""
+    if isinstance(registry, Unknown) or not shows_all(registry.data, syncer, cache_seconds):
+        seen = _seen(syncer)
+        return seen.suspended_up if seen is not None else None
+    return max(up, _to_be_up(syncer, shown))
+
+
+def shown_up(desired: Desired, observed: Observed) -> Mapping[SyncerRef, int]:
+    """How many instances of each syncer are UP, by their marks, when any syncer is suspended."""
+    if not any(map(is_suspended, desired.claims.values())):
+        return {}
+    keys = keys_by_syncer(observed)
+    return {ref: sum(observed.ours[key].status is InstanceStatus.UP for key in of_ref) for ref, of_ref in keys.items()}
 
 
 def returning(desired: Desired, observed: Observed, cache_seconds: float) -> tuple[InstanceKey, ...]:
-    """All that a suspended syncer may have, when the list shows nothing of it: to be read uncached before anything of
+    """All that a suspended syncer may have, when the list shows too few of it: to be read uncached before anything of
     it is brought back, for somebody else may stand there by now."""
-    return tuple(sorted(key for claim in _bereft(desired, observed, cache_seconds) for key in _ready(claim)))
+    return tuple(
+        sorted(key for claim, _ in _bereft(desired, observed, cache_seconds) for key in _absent(claim, observed))
+    )
 
 
 def lost(desired: Desired, observed: Observed, cache_seconds: float) -> frozenset[InstanceKey]:
-    """What existed of suspended syncers, as far as anybody knows, when Eureka has none of it any more: it has lost its
-    memory, and nobody asked for an outage."""
+    """What existed of suspended syncers, as far as anybody knows, and Eureka has no more: it has lost its memory, and
+    nobody asked for an outage."""
     found: set[InstanceKey] = set()
-    for claim in _bereft(desired, observed, cache_seconds):
-        ready = sorted(_ready(claim))
-        if claim.syncer.status is not None and not any(key in observed.unread for key in ready):
-            found.update(ready[: claim.syncer.status.up])
+    for claim, missing in _bereft(desired, observed, cache_seconds):
+        absent = sorted(_absent(claim, observed))
+        if not any(key in observed.unread for key in absent):
+            found.update(absent[:missing])
     return frozenset(found)
 
 
@@ -77,13 +116,42 @@ def left_as_it_is(
         )
 
 
-def _bereft(desired: Desired, observed: Observed, cache_seconds: float) -> Sequence[Serving]:
-    """The suspended syncers that surely have nothing any more."""
+def _seen(syncer: SyncerObject) -> SyncerStatus | None:
+    """Its status, if it tells of the spec that it has now."""
+    status = syncer.status
+    return status if status is not None and status.observed_generation == syncer.generation else None
+
+
+def _to_be_up(syncer: SyncerObject, shown: int) -> int:
+    """What the first list that shows all has `shown`, or, when it has nothing, what the pass before counted."""
+    seen = _seen(syncer)
+    if seen is not None and seen.suspended_up is not None:
+        return seen.suspended_up
+    return shown or (syncer.status.up if syncer.status else 0)
+
+
+def _bereft(desired: Desired, observed: Observed, cache_seconds: float) -> Sequence[tuple[Serving, int]]:
+    """The suspended syncers that surely have less than they had, and how many are missing. What a person put out of
+    service is not."""
     claims = [c for c in desired.claims.values() if isinstance(c, Serving) and c.conduct.suspend]
     trusted = [claim for claim in claims if shows_all(observed, claim.syncer, cache_seconds)]
     standing = keys_by_syncer(observed) if trusted else {}
-    return [claim for claim in trusted if claim.syncer.ref not in standing]
+    found = []
+    for claim in trusted:
+        stand = [
+            key for key in standing.get(claim.syncer.ref, ()) if observed.ours[key].status is not InstanceStatus.DOWN
+        ]
+        missing = _to_be_up(claim.syncer, len(stand)) - len(stand)
+        if missing > 0:
+            found.append((claim, missing))
+    return found
 
 
-def _ready(claim: Serving) -> Iterator[InstanceKey]:
-    return (key for key, one in claim.wanted.items() if one.instance.status is InstanceStatus.UP)
+def _absent(claim: Serving, observed: Observed) -> Iterator[InstanceKey]:
+    """What is ready and does not stand."""
+    taken = (observed.ours, observed.others)
+    return (
+        key
+        for key, one in claim.wanted.items()
+        if one.instance.status is InstanceStatus.UP and not any(key in known for known in taken)
+    )

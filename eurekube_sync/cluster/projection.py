@@ -96,6 +96,7 @@ def _status(raw: msgspec.Raw) -> SyncerStatus | None:
         apps=tuple(item.apps or ()),
         errors=tuple(item.errors or ()),
         suspended_since=int(seconds(item.suspended_since)) if item.suspended_since else None,
+        suspended_up=item.suspended_up,
     )
 
 
@@ -136,6 +137,7 @@ def status_fields(status: SyncerStatus) -> dict[str, Any]:
         "apps": list(status.apps) or None,
         "errors": list(status.errors) or None,
         "suspendedSince": None if status.suspended_since is None else timestamp(status.suspended_since),
+        "suspendedUp": status.suspended_up,
     }
 
 

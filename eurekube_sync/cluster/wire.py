@@ -283,6 +283,7 @@ class StatusItem(_Wire):
     apps: list[str] | None = None
     errors: list[str] | None = None
     suspended_since: datetime | None = None
+    suspended_up: int | None = None
 
 
 class DefinitionItem(_Wire):

@@ -292,6 +292,7 @@ def test_a_status_is_written_once(subject: Subject, namespace: str) -> None:
         down=1,
         apps=("RATING",),
         suspended_since=1700000000,
+        suspended_up=1,
     )
     cluster.write_status(seen, status)
     written = one(cluster.list_syncers([namespace]), namespace)

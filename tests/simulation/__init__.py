@@ -14,6 +14,7 @@
     elsewhere   stories in which another cluster is behind it for a while
     addresses   where a Service is reached from outside, and stories in which that changes
     hours       long stories: what a policy never cancels has its hour, a Eureka that cannot be read for minutes
+    suspensions stories in which Eureka loses what a suspended syncer has, and what is to come back
     wire        every outgoing call of a copy of the program, on its way between adapter and server
     copies      copies of the program: a daemon, a CronJob, one pass at a time; a second one beside it
     truth       what should stand, read from the servers by an oracle that shares no code with the product

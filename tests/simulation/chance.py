@@ -12,6 +12,7 @@ from .asked import Asked
 from .elsewhere import with_another_cluster
 from .hours import with_a_long_silence, with_an_hour
 from .story import QUIET, Installation, Mode, Story, over
+from .suspensions import with_a_lost_suspension
 from .troubles import ALL_CALLS, EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Trouble
 from .wishes import THEMES, WEIGHTED, random_wish, theme
 from .world import APPS
@@ -26,6 +27,7 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.07, "an hour", with_an_hour),
     (0.08, "a long silence", with_a_long_silence),
     (0.10, "addresses", with_addresses),
+    (0.12, "a lost suspension", with_a_lost_suspension),
 )
 """What is put on top of some stories: up to this chance, by name."""
 

@@ -6,6 +6,7 @@ withdrawn   what is to be UP, and was since before the pass looked, is not withd
 bare        nothing is registered for a syncer without our finalizer
 unwanted    nothing is registered that was not to be UP when the pass looked, but what Eureka lost of a suspended syncer
 drained     what a person drains, and its mark says so, is not brought up meanwhile, whichever lists fail
+returned    at rest a suspended syncer has as many instances as when it was suspended (`suspensions`)
 override    nothing is out of service but what a person put there
 crash       no pass ends with an exception
 
@@ -29,6 +30,7 @@ from .losses import Losses
 from .releases import Releases
 from .story import Story
 from .strays import Strays
+from .suspensions import Suspensions
 from .troubles import Call, Kind
 from .truth import FINALIZER, Truth
 from .view import OUT, OWNER, PassView, State, Violation, change, is_up, named, pod_of, status_of, syncer_of
@@ -62,6 +64,7 @@ class Judge:
         """What each copy's last whole pass said it holds."""
         self.strays = Strays(self.reached)
         self._deletions = Deletions(self)
+        self.suspensions = Suspensions(self.truth, self.ours_of, self.reached)
         self.leases = Leases(self)
         self._was_out: set[Key] = set()
         self._arrived: dict[Key, float] = {}
@@ -91,6 +94,7 @@ class Judge:
         self.limits.look(self._known, now)
         self.conduct.look(self._known, now)
         self.releases.look(self.truth.syncers, now)
+        self.suspensions.look(self._known, now)
 
     def clock_is_wrong(self, by: float) -> None:
         """The wall clock of the program's machine."""

@@ -20,6 +20,8 @@ from eurekube_sync import (
     restraint,
     service_mode,
     settle,
+    status,
+    suspension,
 )
 from eurekube_sync import conduct as product_conduct
 from eurekube_sync.actions import Update
@@ -114,6 +116,10 @@ def _without_a_deletion(syncer: SyncerObject) -> bool:
     return syncer.annotations.get(ABANDON_ANNOTATION) == "true"
 
 
+def _believed(observed: Any, syncer: SyncerObject, cache_seconds: float) -> bool:
+    return True
+
+
 def misreadings() -> tuple[Defect, ...]:
     """All of them, in the order of the table."""
     return (
@@ -136,6 +142,21 @@ def misreadings() -> tuple[Defect, ...]:
             name="a suspended syncer is changed",
             about="suspended",
             patches=((restraint, "is_suspended", lambda claim: False),),
+        ),
+        Defect(
+            name="nothing comes back to a suspended syncer",
+            about="a lost suspension",
+            patches=((restraint, "lost", lambda desired, observed, cache_seconds: frozenset()),),
+        ),
+        Defect(
+            name="what comes back to a suspended syncer has one pass for it",
+            about="a lost suspension",
+            patches=((suspension, "_to_be_up", lambda syncer, shown: shown or syncer.status.up),),
+        ),
+        Defect(
+            name="of a suspended syncer every list is believed",
+            about="suspended",
+            patches=tuple((where, "shows_all", _believed) for where in (suspension, status)),
         ),
         Defect(name="a limit lets one more in", about="limits", patches=((Limit, "places", _one_more(Limit.places)),)),
         Defect(

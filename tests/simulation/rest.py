@@ -52,6 +52,7 @@ class Rest:
             if syncer.deleting and FINALIZER in syncer.finalizers and not left:
                 raise Violation("rest", f"{named(ref)} keeps our finalizer, and nothing of it is left")
         self._judge.leases.judge_rest(self._view)
+        self._judge.suspensions.judge_rest(self._judge.known, self._judge.world.clock.time)
         self._expect_told()
         self._expect_gates()
 

@@ -164,6 +164,7 @@ def test_a_status_survives_the_api() -> None:
         apps=("RATING",),
         errors=("one",),
         suspended_since=1700000000,
+        suspended_up=1,
     )
     world.cluster.write_status(made, full)
     assert world.read().status == full

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.conduct import GONE, LIMIT, POLICY
+from eurekube_sync.errors import RegistryUnavailable
 from eurekube_sync.model import Condition, InstanceKey, InstanceStatus, ObservedInstance, PodRef, Port
 from eurekube_sync.ownership import POD
 from eurekube_sync.report.words import sentences
@@ -16,7 +19,7 @@ from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import CLEANUP_FINALIZER
 
 from .build import DENIED, DOWN, NS, OUT, REF, UP, endpoint, foreign, key, piece, service, syncer
-from .fakes import START, FakeWorld, When
+from .fakes import START, FakeWorld, Killed, When
 
 NEVER_CANCELLING = ("UpsertOnly", "CreateOnly")
 
@@ -353,13 +356,17 @@ def suspended(*, pods: int = 3, **spec: Any) -> FakeWorld:
     world.cluster.apply(syncer(suspend=True, **spec))
     world.run()
     world.later(60)
+    world.run()
     return world
 
 
 def test_a_suspended_syncer_brings_back_what_lapsed_as_it_was() -> None:
     """What is listed and has no lease any more, ready or not; not what has no endpoint."""
-    world = suspended(metadata={"version": "1"})
-    world.cluster.apply(syncer(suspend=True, metadata={"version": "2"}), piece(endpoint(1), endpoint(2, ready=False)))
+    world = setting(pods=3, metadata={"version": "1"})
+    world.cluster.apply(syncer(suspend=True, metadata={"version": "2"}))
+    world.run()
+    world.later(60)
+    world.cluster.apply(piece(endpoint(1), endpoint(2, ready=False)))
     lose_all(world)
     world.run()
     assert standing(world) == {key(1): UP, key(2): UP}
@@ -450,7 +457,7 @@ def test_a_suspended_syncer_gains_nothing_from_a_list_that_does_not_show_its_ins
 
 
 def test_what_cannot_be_read_is_not_brought_back() -> None:
-    """It may stand."""
+    """It may stand; the next pass reads it again."""
     world = suspended(pods=1)
     world.registry.held.clear()
     world.run()
@@ -458,10 +465,108 @@ def test_what_cannot_be_read_is_not_brought_back() -> None:
     world.registry.held.clear()
     world.run()
     assert standing(world) == {}
+    world.wire.fail = None
+    world.run()
+    assert standing(world) == {key(1): UP}
+
+
+def unreadable_slices(world: FakeWorld) -> None:
+    world.cluster.unknown[("slices", "*")] = DENIED
+
+
+def unready_pods(world: FakeWorld) -> None:
+    world.cluster.apply(piece(*(endpoint(n, ready=False) for n in (1, 2, 3))))
+
+
+def no_service(world: FakeWorld) -> None:
+    world.cluster.services.clear()
+
+
+def no_registrations(world: FakeWorld) -> None:
+    world.registry.refuse_register.update({key(n): RegistryUnavailable("503") for n in (1, 2)})
+
+
+@pytest.mark.parametrize("trouble", [unreadable_slices, unready_pods, no_service, no_registrations])
+@pytest.mark.parametrize("listed", [True, False])
+def test_what_could_not_come_back_in_one_pass_comes_back_in_a_later_one(
+    trouble: Callable[[FakeWorld], None], listed: bool
+) -> None:
+    """How many were UP is not counted down by the trouble, nor by what could come back in spite of it."""
+    world = suspended()
+    if listed:
+        lose_all(world)
+    else:
+        world.registry.held.clear()
+    trouble(world)
+    world.run()
+    world.cluster.unknown.clear()
+    world.registry.refuse_register.clear()
+    world.cluster.apply(piece(*(endpoint(n) for n in (1, 2, 3))), service())
+    for _ in range(2):
+        world.later(40)
+        world.run()
+    assert standing(world) == {key(1): UP, key(2): UP, key(3): UP}
+    assert world.run().plan.changes == ()
+
+
+@pytest.mark.parametrize("how", ["fail", "kill"])
+@pytest.mark.parametrize("when", list(When))
+def test_what_eureka_lost_comes_back_whichever_call_fails(how: str, when: When) -> None:
+    """A pass that is cut anywhere leaves the rest to the next ones."""
+    world = suspended()
+    world.registry.held.clear()
+    world.run()
+    calls = len(world.wire.calls)
+    assert calls > 10
+    for number in range(calls):
+        world = suspended()
+        world.registry.held.clear()
+        setattr(world.wire, how, (number, when))
+        with contextlib.suppress(Killed):
+            world.run()
+        world.wire.fail = world.wire.kill = None
+        for _ in range(3):
+            world.later(30)
+            world.run()
+        assert len(standing(world)) == 3, number
+
+
+def test_a_suspension_that_follows_another_is_counted_anew() -> None:
+    """What a pass has cancelled in between is not brought back, though that pass could not say so."""
+    world = suspended()
+    world.registry.cached_for(30)
+    world.cluster.apply(syncer(limit=1))
+
+    def suspend_again() -> None:
+        if world.wire.calls[-1].startswith("cancel"):
+            world.cluster.apply(syncer(suspend=True))
+
+    world.wire.then = suspend_again
+    world.run()
+    world.wire.then = lambda: None
+    for _ in range(12):
+        world.later(10)
+        world.run()
+        assert len(standing(world)) == 1
+
+
+def test_a_suspension_that_began_in_the_future_begins_now() -> None:
+    """Another machine's clock was an hour ahead."""
+    world = setting(pods=3)
+    world.cluster.apply(syncer(suspend=True))
+    world.later(3600)
+    world.run()
+    world.later(-3600)
+    world.run()
+    world.later(60)
+    world.registry.held.clear()
+    world.run()
+    assert len(standing(world)) == 3
 
 
 def test_a_suspension_is_counted_from_its_first_pass_on() -> None:
-    """Also of a syncer that cannot be served, or while Eureka cannot be read; its end is the end of it."""
+    """Also of a syncer that cannot be served, or while Eureka cannot be read; its end is the end of it, and another
+    spec begins anew."""
     world = setting(pods=1)
 
     def since() -> int | None:
@@ -476,9 +581,11 @@ def test_a_suspension_is_counted_from_its_first_pass_on() -> None:
     assert since() == START
     world.registry.unreadable = None
     world.later(20)
-    world.cluster.apply(syncer(suspend=True))
     world.run()
     assert since() == START
+    world.cluster.apply(syncer(suspend=True))
+    world.run()
+    assert since() == START + 20
     world.cluster.apply(syncer())
     world.run()
     assert since() is None

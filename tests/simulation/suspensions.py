@@ -1,0 +1,110 @@
+"""Stories in which Eureka loses what a suspended syncer has, and the promise about them.
+
+returned    at rest a suspended syncer has as many instances as were UP in the first minutes of its suspension, if
+            so many pods are ready
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from . import events as e
+from .asked import Asked
+from .story import QUIET, Story
+from .troubles import EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Trouble
+from .truth import SyncerTruth, Truth
+from .view import State, Violation, is_up, named, status_of, syncer_of
+from .world import Key
+
+_COUNTED = 150.0
+"""Seconds after the last change of its spec, by which each pass that had begun before is over."""
+_KINDS = (
+    Kind.TIMEOUT_BEFORE,
+    Kind.TIMEOUT_AFTER,
+    Kind.ERROR_503,
+    Kind.RESET_AFTER,
+    Kind.KILL_BEFORE,
+    Kind.KILL_AFTER,
+    Kind.PAUSE_AFTER,
+)
+
+
+def with_a_lost_suspension(base: Story) -> Story:
+    """The story, and then a syncer that is suspended for long, a Eureka without memory, and trouble right after."""
+    dice = random.Random(f"a lost suspension {base.seed}")
+    begins = base.ends - QUIET
+    app = dice.choice(sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)}))
+    suspended = round(begins + dice.uniform(40, 60), 1)
+    restart = round(suspended + _COUNTED + dice.uniform(5, 70), 1)
+    calm = round(restart + dice.uniform(10, 60), 1)
+    pods = range(5, 5 + dice.choice((1, 2, 3)))
+    events: list[e.Event] = [
+        *base.events,
+        e.ServiceApplied(at=begins, app=app),
+        e.SyncerApplied(at=begins, name=app, app=app),
+        *(e.PodStarted(at=begins, app=app, number=number, ip=f"10.0.0.{number + 2}") for number in pods),
+        e.SyncerApplied(at=suspended, name=app, app=app, asked=Asked(suspend=True)),
+        *(e.EurekaRestarts(at=restart, peer=peer, warm_up=dice.choice((0.0, 0.0, 20.0))) for peer in (0, 1)),
+    ]
+    if dice.random() < 0.4:
+        events += [e.AllPodsTurn(at=restart, ready=False), e.AllPodsTurn(at=calm, ready=True)]
+    if dice.random() < 0.3:
+        events += [e.ServiceDeleted(at=restart, app=app), e.ServiceApplied(at=calm, app=app)]
+    group = dice.choice((EUREKA_CALLS, KUBERNETES_CALLS, frozenset({dice.choice(sorted(Call))})))
+    trouble = Trouble(
+        at=restart,
+        until=calm,
+        calls=group,
+        kind=dice.choice(_KINDS),
+        skip=dice.choice((0, 0, dice.randint(1, 12))),
+        strikes=dice.randint(1, 4),
+        seconds=round(dice.uniform(5, 50), 1),
+    )
+    return replace(
+        base,
+        events=tuple(sorted(events, key=lambda event: event.at)),
+        troubles=(*base.troubles, trouble),
+        ends=max(event.over for event in events) + QUIET,
+    )
+
+
+class Suspensions:
+    """How many instances each suspended syncer is to have, whatever Eureka loses."""
+
+    def __init__(self, truth: Truth, ours: Callable[[State], Iterator[Key]], reached: Counter[str]) -> None:
+        self._truth = truth
+        self._ours = ours
+        self._reached = reached
+        self._least: dict[str, tuple[float, int]] = {}
+        """By UID, since when its spec stands, and the fewest that were UP in the time that is counted."""
+
+    def look(self, states: Sequence[State], now: float) -> None:
+        """What stands now."""
+        for syncer in self._truth.syncers.values():
+            since = max(syncer.since.values())
+            if syncer.asked.suspend and now <= since + _COUNTED:
+                known, least = self._least.get(syncer.uid, (since, None))
+                few = min(sum(is_up(state[key]) for key in self._standing(syncer, state)) for state in states)
+                self._least[syncer.uid] = (since, few if known != since or least is None else min(least, few))
+
+    def judge_rest(self, states: Sequence[State], now: float) -> None:
+        """Raises Violation."""
+        for _, syncer in sorted(self._truth.syncers.items()):
+            since, least = self._least.get(syncer.uid, (0.0, 0))
+            counted = since == max(syncer.since.values()) and now > since + _COUNTED
+            if not counted or not syncer.asked.suspend or syncer.deleting:
+                continue
+            self._reached["a suspended syncer at rest"] += 1
+            free = [key for key, one in sorted(self._truth.eligible.items()) if one.holder == syncer.ref]
+            for state in states:
+                stand, absent = len(self._standing(syncer, state)), [key for key in free if key not in state]
+                if stand < least and absent:
+                    what = f"{stand} of {named(syncer.ref)} stand, and {least} were UP when it was suspended"
+                    raise Violation("returned", f"{what}; {absent[0]} is ready")
+
+    def _standing(self, syncer: SyncerTruth, state: State) -> list[Key]:
+        ours = self._ours(state)
+        return [key for key in ours if syncer_of(state[key][0]) == syncer.ref and status_of(state[key]) != "DOWN"]
