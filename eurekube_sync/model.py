@@ -383,6 +383,8 @@ class LeaseTimes(NamedTuple):
 
 NO_PORT = Port(0, False)
 NO_LEASE = LeaseTimes(0, 0)
+DEFAULT_LEASE = LeaseTimes(30, 90)
+"""What a server takes for a lease without times (LeaseInfo)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

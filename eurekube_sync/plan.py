@@ -28,8 +28,9 @@ from eurekube_sync.actions import (
     withdraws,
 )
 from eurekube_sync.conduct import GONE, LIMIT, POLICY, lapses
-from eurekube_sync.desired import Deleting, Desired, Frozen, Serving, seniority, sockets_of
+from eurekube_sync.desired import Deleting, Desired, Frozen, Serving, seniority
 from eurekube_sync.drain import DRAINED
+from eurekube_sync.duplicates import lacks, registered_by_themselves
 from eurekube_sync.instance import Wanted
 from eurekube_sync.model import (
     Complete,
@@ -115,6 +116,11 @@ def make_plan(desired: Desired, observed: Observed) -> Plan:
     """The plan of a pass that knows what stands."""
     actions: list[Action] = []
     blocked: list[Blocked] = []
+    selves = {
+        key: other
+        for key, other in registered_by_themselves(desired, observed).items()
+        if (claim := desired.server_of(key)) and not claim.conduct.warn_of_duplicates
+    }
     for key, instance in observed.ours.items():
         holder = _frozen_holder(instance, desired)
         if holder is not None:
@@ -122,8 +128,12 @@ def make_plan(desired: Desired, observed: Observed) -> Plan:
             blocked.append(Blocked(key=key, syncer=desired.wanted_by[key], why=why, obstacle=Obstacle.TAKEN))
             actions.append(Renew(key=key, syncer=holder, why=why, status=instance.status))
             continue
-        actions.append(_for_ours(key, desired, observed))
-    selves = _registered_by_themselves(desired, observed)
+        if key in selves:
+            duplicate, action = _for_duplicate(key, selves[key], desired, observed)
+            blocked.append(duplicate)
+            actions.append(action)
+        else:
+            actions.append(_for_ours(key, desired, observed))
     for key, syncer in desired.wanted_by.items():
         claim = desired.server_of(key)
         wanted = claim.wanted.get(key) if claim else None
@@ -135,9 +145,8 @@ def make_plan(desired: Desired, observed: Observed) -> Plan:
         elif key in observed.others:
             why = f"{_holder(observed.others[key])} stands under our id"
             blocked.append(Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key))
-        elif (other := selves.get(key)) and not claim.conduct.warn_of_duplicates:
-            why = f"it registers itself as {other.id}: turn its Eureka client off, or delete the syncer"
-            blocked.append(Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.DUPLICATE, other=other))
+        elif key in selves:
+            blocked.append(_duplicate(key, syncer, selves[key]))
         elif wanted.instance.status is InstanceStatus.UP:  # a never-ready endpoint is never registered
             actions.append(Register(instance=wanted.instance, syncer=syncer, why=wanted.why))
     actions.extend(_make_sure(desired, observed))
@@ -147,8 +156,8 @@ def make_plan(desired: Desired, observed: Observed) -> Plan:
 def warned(desired: Desired, observed: Observed) -> Desired:
     """The claims with a warning where pods register themselves as well, and `onDuplicate` asks for no more."""
     told: dict[SyncerRef, list[str]] = {}
-    for key, other in _registered_by_themselves(desired, observed).items():
-        told.setdefault(desired.wanted_by[key], []).append(f"{key.id} registers itself as {other.id} as well")
+    for key, other in registered_by_themselves(desired, observed).items():
+        told.setdefault(desired.wanted_by[key], []).append(f"{key.id} registers itself as {other.key.id} as well")
     claims = dict(desired.claims)
     for ref, doubles in told.items():
         claim = claims[ref]
@@ -272,6 +281,41 @@ def _frozen_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef | 
     return holder if seniority(claim) < seniority(desired.claims[wanting]) else None
 
 
+def _for_duplicate(
+    key: InstanceKey, other: ObservedInstance, desired: Desired, observed: Observed
+) -> tuple[Blocked, Action]:
+    """Ours, beside the instance that its pod registered itself: it gives way once callers need no more than that one,
+    by uncached reads of both. Until then it stays as it is wanted, or they could lose both."""
+    claim, instance = desired.claims[desired.wanted_by[key]], observed.ours[key]
+    assert isinstance(claim, Serving)  # it wants the instance
+    wanted = claim.wanted[key].instance
+    stays = lacks(other, wanted, instance)
+    if key in observed.unread or other.key in observed.unread:
+        stays = "it could not be read again"
+    elif wanted.status is not InstanceStatus.UP:
+        stays = "its pod is not to be UP"
+    elif overridden(instance, wanted.status):
+        stays = f"a person set ours {instance.status.value}"
+    duplicate = _duplicate(key, claim.syncer.ref, other, stays=stays)
+    if stays is not None:
+        return duplicate, _for_ours(key, desired, observed)
+    return duplicate, Cancel(
+        key=key,
+        syncer=claim.syncer.ref,
+        why=f"it registers itself as {other.key.id}",
+        grounds=Grounds.DUPLICATE,
+        proof=claim.proof,
+        was=instance.status,
+        vip_address=instance.vip_address,
+    )
+
+
+def _duplicate(key: InstanceKey, syncer: SyncerRef, other: ObservedInstance, stays: str | None = None) -> Blocked:
+    beside = f", and ours stays beside it ({stays})" if stays else ""
+    why = f"it registers itself as {other.key.id}{beside}: turn its Eureka client off, or delete the syncer"
+    return Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.DUPLICATE, other=other.key)
+
+
 def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> Action:
     syncer = claim.syncer.ref
     changes = differences(wanted.instance, observed)
@@ -366,25 +410,6 @@ def _make_sure(desired: Desired, observed: Observed) -> Iterator[Cancel]:
                 proof=claim.proof,
                 was=None,
             )
-
-
-def _registered_by_themselves(desired: Desired, observed: Observed) -> Mapping[InstanceKey, InstanceKey]:
-    """By our key of it, the instance that stands at the same address and port for the same app, and that no
-    installation of this program wrote. Beside it ours would be a second one of the same process, and get twice the
-    calls."""
-    selves = {
-        (key.app, instance.ip_addr, port.number): key
-        for key, instance in sorted(observed.others.items())
-        if OWNER not in instance.metadata
-        for port in (instance.secure_port, instance.port)
-        if port.enabled
-    }
-    wanted = ((key, desired.wanted(key)) for key in (desired.wanted_by if selves else ()))
-    return {
-        key: other
-        for key, one in wanted
-        if one is not None and (other := next((selves[s] for s in sockets_of(one.instance) if s in selves), None))
-    }
 
 
 def _replaced(instance: ObservedInstance, desired: Desired) -> Proof | None:

@@ -24,6 +24,7 @@ from eurekube_sync.actions import (
 )
 from eurekube_sync.brake import Brake, Held, apply_brake, hold_back
 from eurekube_sync.desired import Desired
+from eurekube_sync.duplicates import lacks
 from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
 from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcome, Result
@@ -205,8 +206,8 @@ def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[tuple[Syn
 
 
 def _serves_itself(blocked: Blocked, wanted: Instance, observed: Observed) -> bool:
-    """Whether the pod's own registration does for its callers what ours would."""
+    """Whether the pod's own registration does for its callers what ours would; or ours stands beside it."""
     other = observed.others.get(blocked.other) if blocked.other else None
-    if blocked.obstacle is not Obstacle.DUPLICATE or other is None or other.status is not InstanceStatus.UP:
+    if blocked.obstacle is not Obstacle.DUPLICATE or other is None:
         return False
-    return set(wanted.vip_address.split(",")) <= set(other.vip_address.split(","))
+    return blocked.key in observed.ours or lacks(other, wanted) is None

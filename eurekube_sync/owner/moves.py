@@ -11,12 +11,11 @@ from typing import NamedTuple
 
 from eurekube_sync.errors import OwnerClash
 from eurekube_sync.instance import as_it_stands
-from eurekube_sync.model import Cause, Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
+from eurekube_sync.model import DEFAULT_LEASE, Cause, Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
 from eurekube_sync.outcome import Result
 from eurekube_sync.ownership import CLUSTER, Ownership, syncer_of
 
-DEFAULT_PERIOD, DEFAULT_DURATION = 30, 90
-"""What a server takes for a lease without times (LeaseInfo)."""
+DEFAULT_PERIOD, DEFAULT_DURATION = DEFAULT_LEASE
 SHOWN = 5
 """The most names in one sentence."""
 

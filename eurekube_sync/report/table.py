@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from eurekube_sync.actions import Action, Cancel, Register, Update, brings_up, withdraws
+from eurekube_sync.actions import Action, Cancel, Register, Update, brings_up, takes_out
 from eurekube_sync.model import Cause, InstanceStatus
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Outcome, Result
@@ -157,7 +157,7 @@ def _row(action: Action, outcome: Outcome | None, *, held: bool = False) -> Row:
             sign, status, style = "+", action.instance.status.value, "green"
         case Update():
             becomes = action.instance.status
-            kept = not (withdraws(action) or brings_up(action))
+            kept = not (takes_out(action) or brings_up(action))
             status = becomes.value if kept else f"{action.was} > {becomes}"
             sign, style = "~", "green" if becomes is InstanceStatus.UP else "yellow"
         case Cancel():

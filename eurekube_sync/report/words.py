@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator
 
-from eurekube_sync.actions import Cancel, Register, Renew, Update, brings_up, withdraws
+from eurekube_sync.actions import Cancel, Register, Renew, Update, brings_up, takes_out
 from eurekube_sync.approval import SavedDryRun
 from eurekube_sync.desired import Claim, Deleting, Frozen, Serving
 from eurekube_sync.model import Cause, Complete, SyncerRef, Unknown
@@ -22,7 +22,7 @@ def summary(report: PassReport) -> str:
     plan, outcomes, troubles = report.plan, report.outcomes, _troubles(report)
     cancels = [action for action in plan.of(Cancel) if action.was is not None]
     if report.dry_run:
-        up, down = (sum(map(turns, plan.of(Update))) for turns in (brings_up, withdraws))
+        up, down = (sum(map(turns, plan.of(Update))) for turns in (brings_up, takes_out))
         counts = [
             (len(plan.of(Register)), "to register"),
             (len(plan.of(Update)) - up - down, "to update"),
@@ -44,9 +44,9 @@ def summary(report: PassReport) -> str:
 def _done(report: PassReport) -> Iterator[tuple[int, str]]:
     done = [o.action for o in report.outcomes.by_key.values() if o.result is Result.DONE]
     yield sum(isinstance(a, Register) for a in done), "registered"
-    yield sum(isinstance(a, Update) and not brings_up(a) and not withdraws(a) for a in done), "updated"
+    yield sum(isinstance(a, Update) and not brings_up(a) and not takes_out(a) for a in done), "updated"
     yield sum(isinstance(a, Update) and brings_up(a) for a in done), "turned UP"
-    yield sum(isinstance(a, Update) and withdraws(a) for a in done), "turned DOWN"
+    yield sum(isinstance(a, Update) and takes_out(a) for a in done), "turned DOWN"
     yield sum(isinstance(a, Cancel) and a.was is not None for a in done), "cancelled"
 
 

@@ -66,6 +66,7 @@ PROMISES = {
         "in a later one",
         "within a limit",
         "lowered limit keeps",
+        "registered itself",
         "readiness gate",
         "five minutes",
     ),
