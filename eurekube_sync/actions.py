@@ -87,11 +87,23 @@ class Update:
     """Of the catalog that says how it should be: an UP to DOWN takes away."""
     grounds: Grounds = Grounds.ABSENCE
     """Of an UP to DOWN: a not-ready endpoint is no positive evidence."""
+    override: InstanceStatus = InstanceStatus.UNKNOWN
+    """A person's or a tool's status that Eureka keeps for it; UNKNOWN: none."""
 
     @property
     def key(self) -> InstanceKey:
         """The instance's."""
         return self.instance.key
+
+    @property
+    def becomes(self) -> InstanceStatus:
+        """What stands afterwards. An override outlives a register of UP; a DOWN is trusted first
+        (InstanceStatusOverrideRule, and DownOrStartingRule before it)."""
+        if self.instance.status is not InstanceStatus.UP:
+            return self.instance.status
+        if self.was is InstanceStatus.OUT_OF_SERVICE:
+            return self.was
+        return self.instance.status if self.override is InstanceStatus.UNKNOWN else self.override
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,14 +145,13 @@ def takes_out(action: Action) -> bool:
 
 
 def brings_up(action: Action) -> bool:
-    """Whether callers gain an UP instance by it. One that a person put out of service stays so, whatever else of it
-    changes: its status is not among the changes."""
+    """Whether callers gain an UP instance by it. One that a person put out of service stays so, or becomes so again,
+    whatever else of it changes."""
     match action:
         case Register():
             return action.instance.status is InstanceStatus.UP
         case Update():
-            rises = any(change.field == "status" for change in action.changes)
-            return rises and action.was is not InstanceStatus.UP and action.instance.status is InstanceStatus.UP
+            return action.was is not InstanceStatus.UP and action.becomes is InstanceStatus.UP
         case Renew() | Cancel():
             return False
         case _:  # pragma: no cover

@@ -261,10 +261,7 @@ class Applier:
                 return _registered(action)
             case Update():
                 self._register(action.instance, stored=action.stored_timestamp)
-                status = action.instance.status
-                if action.was is InstanceStatus.OUT_OF_SERVICE and status is InstanceStatus.UP:
-                    status = action.was  # a person's override outlives a register of UP; a DOWN is trusted first
-                return Outcome(action=action, result=Result.DONE, status=status)
+                return Outcome(action=action, result=Result.DONE, status=action.becomes)
             case Renew():
                 return self._heal(action)
             case _:  # pragma: no cover

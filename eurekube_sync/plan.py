@@ -332,6 +332,7 @@ def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> A
         stored_timestamp=observed.last_dirty_timestamp,
         proof=claim.proof,
         grounds=Grounds.DRAINED if wanted.drained else Grounds.ABSENCE,
+        override=observed.overridden_status,
     )
 
 

@@ -6,7 +6,6 @@ They are played and told like all others; only what is not named here makes a ru
 from __future__ import annotations
 
 KNOWN: dict[int, str] = {
-    822181: "unready pods over a limit take all that is UP with them, for one that a person put out of service",
     1102019: "an old list, of when a CRD was going, is believed beside the CRD that was installed anew since",
 }
 """By seed."""

@@ -14,7 +14,7 @@ from eurekube_sync.renewals import RenewalLedger
 
 from .build import DOWN, NS, REF, TERMINATING, UP, endpoint, foreign, key, piece, service, syncer
 from .fakes import FakeWorld
-from .test_reconcile import A, B, add_app, article, ours, pods, slow
+from .test_reconcile import A, B, C, add_app, article, ours, pods, slow
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 
@@ -350,3 +350,23 @@ def test_metadata_that_others_added_stays_until_the_instance_is_registered_anew(
             del world.registry.held[key(1)]
         world.run()
         assert "colour" not in world.registry.held[key(1)].metadata
+
+
+def test_what_a_person_put_out_of_service_replaces_nothing_when_it_is_ready_again() -> None:
+    """Its spec changed while it was not ready, so it was registered as DOWN, which is trusted before an override. A
+    register of UP makes it OUT_OF_SERVICE again."""
+    world = FakeWorld()
+    every = [endpoint(n) for n in (1, 2, 3)]
+    world.cluster.apply(service(), piece(*every), syncer())
+    world.run()
+    world.registry.override(key(3), InstanceStatus.OUT_OF_SERVICE)
+    world.cluster.apply(piece(*(replace(one, ready=False) for one in every)), syncer(metadata={"version": "2"}))
+    for _ in range(2):
+        world.run()
+        assert world.statuses() == {A: "UP", B: "UP", C: "DOWN"}
+        world.later(30)
+    world.cluster.apply(piece(*(replace(one, ready=one is every[2]) for one in every)))
+    report = world.run()
+    assert world.statuses() == {A: "UP", B: "UP", C: "OUT_OF_SERVICE"}
+    assert report.held is not None
+    assert report.outcomes.by_key[key(3)].status is InstanceStatus.OUT_OF_SERVICE
