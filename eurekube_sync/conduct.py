@@ -123,7 +123,8 @@ class Conduct:
 
     @property
     def returns_unseen(self) -> bool:
-        """Whether an instance that a registry lost comes back while nobody can see what stands there."""
+        """Whether an instance that a registry lost comes back while nobody can see what stands there, and though this
+        process never saw it."""
         return self.limit is None and not self.suspend
 
     @property

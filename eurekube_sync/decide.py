@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from eurekube_sync.admission import Admission, admit
 from eurekube_sync.apply import Applier
@@ -29,14 +29,15 @@ def decide(
     desired: Desired,
     registry: Complete[Observed] | Unknown,
     brake: Brake,
+    stood: Collection[InstanceKey],
     *,
     now: float,
     cache_seconds: float,
 ) -> tuple[Braked, Desired, Complete[Observed] | Unknown]:
     """The plan, and the claims within their limits: drafted from the list, made from uncached reads of all that the
-    draft would change, and of what is to stay UP beside it, then braked."""
+    draft would change, and of what is to stay UP beside it, then braked. `stood` is what this process last saw UP."""
     if isinstance(registry, Unknown):
-        return Braked(plan=plan_blind(desired), held=None), desired, registry
+        return Braked(plan=plan_blind(desired, stood), held=None), desired, registry
     observed = registry.data
 
     def planned(admitted: Admission, observed: Observed) -> Plan:

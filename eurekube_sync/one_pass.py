@@ -13,6 +13,7 @@ from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.desired import Desired
 from eurekube_sync.drain import Kind
 from eurekube_sync.errors import ClusterError
+from eurekube_sync.last_seen import LastSeen
 from eurekube_sync.model import (
     Batching,
     ClusterView,
@@ -45,6 +46,7 @@ class World:
     time_limit: TimeLimit
     """The one that the adapters keep."""
     sightings: Sightings = field(default_factory=Sightings)
+    last_seen: LastSeen = field(default_factory=LastSeen)
     withdrawing: Callable[[PassReport, Iterable[Withdrawal]], None] = lambda _report, _actions: None
     """Told what a pass is about to take away: who could bring it back has to know before."""
 

@@ -11,7 +11,7 @@ the `Proof` of the source that shows it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar, assert_never
@@ -167,15 +167,17 @@ def warned(desired: Desired, observed: Observed) -> Desired:
     return replace(desired, claims=claims)
 
 
-def plan_blind(desired: Desired) -> Plan:
-    """The plan while the registry cannot be read but its writes may work: nothing is withdrawn, and where a limit
-    lets only some in, nothing comes in either: nobody knows who stands."""
+def plan_blind(desired: Desired, stood: Collection[InstanceKey] = ()) -> Plan:
+    """The plan while the registry cannot be read but its writes may work: nothing is withdrawn. Where a limit lets only
+    some in, or nobody can tell what is drained, or a syncer is suspended, only that comes back which this process knows
+    to have stood."""
     renewals = []
     for key, syncer in desired.wanted_by.items():
         claim = desired.server_of(key)
         wanted = claim.wanted.get(key) if claim else None
         if claim is not None and wanted is not None:
-            heals = claim.conduct.returns_unseen and wanted.instance.status is InstanceStatus.UP
+            returns = (claim.conduct.returns_unseen and not wanted.unsure) or key in stood
+            heals = returns and wanted.instance.status is InstanceStatus.UP
             why = f"the registry could not be read; {wanted.why}"
             renewals.append(Renew(key=key, syncer=syncer, why=why, heal=wanted.instance if heals else None))
     return sorted_plan(renewals)

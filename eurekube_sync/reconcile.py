@@ -97,8 +97,9 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     refused = refusal(settings.approved, ownership, now)
     seen = world.sightings.before(desired, monotonic=world.clock.monotonic(), now=now)
     brake = brake_of(settings, desired, None if refused else settings.approved, seen, now)
+    stood = world.last_seen.still_wanted(desired, world.renewals.renewed_lately())
     braked, desired, registry = decide(
-        applier, desired, registry, brake, now=now, cache_seconds=settings.registry_cache
+        applier, desired, registry, brake, stood, now=now, cache_seconds=settings.registry_cache
     )
     matters = braked.plan.changes or braked.held or _writes_more(braked.plan, desired, registry, renewed)
     same = SameCluster(world.cluster, world.clock, identity)
@@ -125,6 +126,8 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     brake = replace(brake, approval=None, approved=braked.approved)
     plan, outcomes, held, errors = carry_out(world, applier, deadline, brake, report, desired, renewed)
     world.sightings.note(held, seen, monotonic=world.clock.monotonic())
+    if isinstance(registry, Complete):
+        world.last_seen.note(registry.data, outcomes)
 
     deadline.stage(SETTLING)
     report = replace(report, plan=plan, held=held, outcomes=outcomes, cluster_errors=errors)

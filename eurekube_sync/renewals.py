@@ -15,8 +15,9 @@ from zlib import crc32
 
 from eurekube_sync.model import InstanceKey
 
-_FORGOTTEN_AFTER = 4
-"""Periods."""
+_FORGOTTEN_AFTER = 20
+"""Periods: 10 minutes, as long as an instance lives by default that nobody renews. Eureka may be away as long, come
+back empty, and not be readable for a while."""
 _JITTER = 0.8
 """Of an interval: less than the whole, for passes do not begin to the second."""
 

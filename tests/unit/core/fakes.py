@@ -18,6 +18,7 @@ from eurekube_sync.confirmation import Sightings
 from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.drain import Kind, is_drained
 from eurekube_sync.errors import ClusterConflict, ClusterUnavailable, RegistryError, RegistryUnavailable
+from eurekube_sync.last_seen import LastSeen
 from eurekube_sync.model import (
     Batching,
     Cause,
@@ -591,6 +592,8 @@ class FakeWorld:
         self.withdrawing: Callable[[PassReport, Iterable[Withdrawal]], None] = lambda _report, _actions: None
         self.sightings: Sightings | None = None
         """The same."""
+        self.last_seen: LastSeen | None = None
+        """The same."""
         self.time_limit = TimeLimit(self.clock)
 
     def run(
@@ -608,6 +611,7 @@ class FakeWorld:
             time_limit=self.time_limit,
             withdrawing=self.withdrawing,
             sightings=self.sightings or Sightings(),
+            last_seen=self.last_seen or LastSeen(),
         )
         settings = PassSettings(
             owner=OWNER,

@@ -326,7 +326,7 @@ def test_a_lowered_limit_takes_out_no_one_for_one_that_cannot_be_read() -> None:
 
 
 def test_a_registry_that_cannot_be_read_decides_nothing() -> None:
-    """All is renewed that may stand, and nothing comes in: who stands is not known."""
+    """All is renewed that may stand, and nothing comes in: to a process that begins, who stands is not known."""
     world = setting(pods=4, limit=1)
     world.run()
     world.registry.unreadable = UNREADABLE

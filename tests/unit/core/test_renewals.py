@@ -62,9 +62,12 @@ def test_a_lease_that_is_gone_is_forgotten() -> None:
         ledger.note(key(1), 0)
         ledger.note(key(2), 0)
     assert [ledger.due(key(1), at) for at in (24.9, 25)] == [False, True]
-    ledger.note(key(2), 115)
-    ledger.forget(121)
-    assert (ledger.due(key(1), 1), ledger.due(key(2), 116)) == (True, False)
+    ledger.note(key(2), 595)
+    ledger.forget(600)
+    assert ledger.renewed_lately() == (key(1), key(2))
+    ledger.forget(601)
+    assert ledger.renewed_lately() == (key(2),)
+    assert (ledger.due(key(1), 1), ledger.due(key(2), 596)) == (True, False)
 
 
 def test_a_slow_pass_changes_no_lease_to_another_pass() -> None:

@@ -620,7 +620,7 @@ def test_a_suspended_syncer_can_be_deleted() -> None:
 
 
 def test_a_suspended_syncer_registers_nothing_while_the_registry_cannot_be_read() -> None:
-    """Nobody sees what it has registered."""
+    """Nobody sees what it has registered, and this process never saw it."""
     world = setting()
     world.cluster.apply(syncer(suspend=True))
     world.registry.held.clear()

@@ -34,6 +34,7 @@ PROMISES = {
         "who it is",
         "Eureka's reads fail",
         "warms up",
+        "only that comes back",
         "first registration",
     ),
     "The brake": (
