@@ -7,14 +7,14 @@ nothing out when it falls by itself: only an instance whose mark names a higher 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from zlib import crc32
 
 from eurekube_sync.conduct import LIMIT, Limit, Measure
 from eurekube_sync.desired import Claim, Desired, Serving
 from eurekube_sync.model import InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
-from eurekube_sync.observed import Observed
+from eurekube_sync.observed import Observed, keys_by_syncer
 from eurekube_sync.ownership import syncer_of
 
 _STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
@@ -34,12 +34,16 @@ def admit(desired: Desired, observed: Observed) -> Admission:
     """Each claim with what its limit lets in; a claim without a limit, or of a suspended syncer, as it is."""
     doubtful: list[InstanceKey] = []
     limited: dict[SyncerRef, Serving] = {}
+    marked: Mapping[SyncerRef, Collection[InstanceKey]] | None = None
     callers = _Callers(observed) if any(_limit(claim) for claim in desired.claims.values()) else None
     for ref, claim in desired.claims.items():
         limit = _limit(claim)
         if limit is None or callers is None or not isinstance(claim, Serving):
             continue
-        choice = _choose(claim, limit, observed, callers)
+        if claim.doubts and marked is None:
+            marked = keys_by_syncer(observed)
+        held = marked.get(ref, ()) if claim.doubts and marked else ()
+        choice = _choose(claim, limit, observed, callers, held)
         limited[ref] = choice.claim
         doubtful += choice.doubtful
     if not limited:
@@ -62,9 +66,13 @@ class _Choice:
     doubtful: Iterable[InstanceKey]
 
 
-def _choose(claim: Serving, limit: Limit, observed: Observed, callers: _Callers) -> _Choice:
+def _choose(
+    claim: Serving, limit: Limit, observed: Observed, callers: _Callers, held: Collection[InstanceKey]
+) -> _Choice:
+    """`held`: what bears the claim's mark, where it may stay without being wanted."""
     ready = sorted((key for key, w in claim.wanted.items() if w.instance.status is InstanceStatus.UP), key=_order)
     standing = [key for key in ready if _stands(key, observed)]
+    unseen = sum(_is_kept(key, claim, observed) for key in held)
     pods = len(claim.wanted) + sum(not leaving.terminating for leaving in claim.leaving.values())
     others = callers.others(claim) if limit.measure is Measure.SHARE else 0
     places = limit.places(pods=pods, others=others)
@@ -79,7 +87,8 @@ def _choose(claim: Serving, limit: Limit, observed: Observed, callers: _Callers)
     kept = [key for key in put_out if limit.let_in(_mark(key, observed))]
     newcomers = [key for key in ready if key not in standing and key not in unsure]
     free = len(ready) if places is None else max(0, places - len(staying))
-    coming = newcomers[: max(0, free - len(served) - len(kept) - len(unsure))]
+    taken = len(served) + len(kept) + len(unsure) + (0 if places is None else unseen)
+    coming = newcomers[: max(0, free - taken)]
     chosen = [*served, *kept, *coming, *(key for key in put_out if key not in kept)][:free]
     # A detached one holds nothing, read or not.
     admitted = {*staying, *unsure, *chosen} if limit.value else set()
@@ -99,6 +108,12 @@ def _choose(claim: Serving, limit: Limit, observed: Observed, callers: _Callers)
 
 def _stands(key: InstanceKey, observed: Observed) -> bool:
     return key in observed.ours and observed.ours[key].status in _STANDING
+
+
+def _is_kept(key: InstanceKey, claim: Serving, observed: Observed) -> bool:
+    """Whether it stays although nobody can tell this time that it is wanted: it has a place, or the limit would be
+    exceeded for good once it is seen again."""
+    return key not in claim.wanted and _stands(key, observed) and claim.keeps(observed.ours[key]) is not None
 
 
 def _is_up(key: InstanceKey, observed: Observed) -> bool:

@@ -65,16 +65,38 @@ class Serving:
     notes: tuple[str, ...] = ()
     """What its limit comes to."""
 
+    @property
+    def doubts(self) -> bool:
+        """Whether anything that stands may stay although it is not wanted."""
+        return bool(self.kept or self.unplaced or self.incomplete)
+
     def keeps(self, instance: ObservedInstance) -> str | None:
         """Why an instance that it does not want stays none the less; None when it goes."""
         key = instance.key
         if key in self.leaving or key in self.lost or key in self.over:
             return None
-        if key in self.kept:
-            return self.kept[key].why
-        if self.unplaced and (why := self.unplaced.get(pod_uid_of(instance) or instance.ip_addr)):
-            return why
-        return self.incomplete[0].message if self.incomplete else None
+        return self._unsure_of(instance) or (self.incomplete[0].message if self.incomplete else None)
+
+    def holds(self, instance: ObservedInstance) -> bool:
+        """Whether a younger syncer may not take it over, for nobody can tell what this one wants of it."""
+        return not self.conduct.detached and self._keeps_unwanted(instance)
+
+    def keeps_unseen(self, instance: ObservedInstance) -> bool:
+        """Whether it stays for no other reason than that a Service has no slices: it goes when its pod is gone."""
+        return self.heeds_pods and self._keeps_unwanted(instance) and not self._unsure_of(instance)
+
+    @property
+    def heeds_pods(self) -> bool:
+        """Whether a Service has no slices, so that the list of pods may tell more."""
+        return any(one.heeds_pods for one in self.incomplete)
+
+    def _keeps_unwanted(self, instance: ObservedInstance) -> bool:
+        return instance.key not in self.wanted and bool(self.incomplete) and self.keeps(instance) is not None
+
+    def _unsure_of(self, instance: ObservedInstance) -> str | None:
+        if instance.key in self.kept:
+            return self.kept[instance.key].why
+        return self.unplaced.get(pod_uid_of(instance) or instance.ip_addr) if self.unplaced else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +108,19 @@ class Frozen:
     message: str
     unknown: bool = False
     """True when a source is Unknown."""
+
+    @property
+    def heeds_pods(self) -> bool:
+        """Whether what stands of it goes when the list of pods shows that its pod is gone."""
+        return not self.unknown
+
+    def holds(self, _instance: ObservedInstance) -> bool:
+        """Whether a younger syncer may not take over what stands."""
+        return True
+
+    def keeps_unseen(self, _instance: ObservedInstance) -> bool:
+        """Whether it goes when its pod is gone."""
+        return self.heeds_pods
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +151,7 @@ class Desired:
     living_pods: Mapping[str, Complete[frozenset[str]]] = field(default_factory=dict)
     """UIDs of all pods, for each namespace whose pods were listed completely."""
     pods_by_socket: Mapping[tuple[str, int], Complete[frozenset[str]]] = field(default_factory=dict)
-    """See `catalog.pods_by_socket`; empty while no syncer is frozen."""
+    """See `catalog.pods_by_socket`; empty while no claim heeds pods."""
 
     def wanted(self, key: InstanceKey) -> Wanted | None:
         """What should stand under the key."""
@@ -156,12 +191,12 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope) -> Desired:
                     holders[socket] = claim.syncer.ref
         for key, unsure in claim.kept.items():
             holders.setdefault((key.app, unsure.host, unsure.port), claim.syncer.ref)
-    frozen = any(isinstance(claim, Frozen) for claim in claims.values())
+    heeds_pods = any(not isinstance(c, Deleting) and c.heeds_pods for c in claims.values())
     return Desired(
         claims=claims,
         wanted_by=wanted_by,
         syncers=_proven(view),
-        pods_by_socket=pods_by_socket(view) if frozen else {},
+        pods_by_socket=pods_by_socket(view) if heeds_pods else {},
     )
 
 

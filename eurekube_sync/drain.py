@@ -59,9 +59,11 @@ class Drains:
     pods: Known = None
     nodes: Known = None
 
-    def of(self, services: Sequence[Service], pod: PodRef | None, node: str) -> Drain:
-        """Of an instance behind these Services, of this pod on this node."""
-        found = list(self._found(services, pod, node))
+    def of(
+        self, services: Sequence[Service], pod: PodRef | None, node: str, *, perhaps: Sequence[Service] = ()
+    ) -> Drain:
+        """Of an instance behind these Services, and `perhaps` those, of this pod on this node."""
+        found = list(self._found(services, perhaps, pod, node))
         if not found:
             return NO_DRAIN
         drains = [(kind, name) for kind, name, drained in found if drained]
@@ -78,12 +80,12 @@ class Drains:
                 yield f"drain annotations of {what} are not looked at: {source.message}"
 
     def _found(
-        self, services: Sequence[Service], pod: PodRef | None, node: str
+        self, services: Sequence[Service], perhaps: Sequence[Service], pod: PodRef | None, node: str
     ) -> Iterator[tuple[Kind, str, bool | None]]:
         """What drains, and what may."""
-        for service in services:
+        for service in (*services, *perhaps):
             if service.annotations and is_drained(service.annotations):
-                yield Kind.SERVICE, f"Service {service.name}", True
+                yield Kind.SERVICE, f"Service {service.name}", True if service in services else None
                 break
         if pod is not None and self.pods is not None and (drained := _state(self.pods, pod.uid)) is not False:
             yield Kind.POD, f"pod {pod.name}", drained

@@ -127,6 +127,32 @@ def backends(
     return tuple(best[identity] for identity in sorted(best))
 
 
+def untold(service: Service, slices: Sequence[EndpointSlice], *, family: str | None) -> str:
+    """That no slice tells of the Service's endpoints of that family (None: of one of its families), in words; empty
+    where all is told.
+
+    The cluster makes a slice for each family of a Service with a selector, an empty one where it selects nothing
+    (k8s.io/endpointslice, Reconciler.Reconcile): what is not there was not made yet, or was taken away. A Service
+    without a selector has the slices that people write, of whichever family; one that is a name elsewhere has none.
+    """
+    asked = tuple(one for one in service.ip_families if family in (None, one))
+    if service.type == "ExternalName" or (service.ip_families and not asked):
+        return ""
+    if not slices:
+        if service.selects:
+            return f"Service {service.name} has no EndpointSlice, not even an empty one"
+        advice = "write one, an empty one where nothing is behind it"
+        return f"Service {service.name} has no EndpointSlice, and without a selector it gets none by itself: {advice}"
+    if not service.selects or (family is None and any(piece.of_endpoints for piece in slices)):
+        return ""
+    there = {piece.address_type for piece in slices if piece.endpoints or not piece.of_endpoints}
+    first = service.ip_families[:1] if any(piece.of_endpoints for piece in slices) else ()
+    lacking = [one for one in asked if one not in there and one not in first]
+    if not lacking:
+        return ""
+    return f"Service {service.name} has no EndpointSlice of {' and '.join(lacking)}, not even an empty one"
+
+
 def one_per_pod(found: Iterable[Backend]) -> tuple[Backend, ...]:
     """Merges what several Services give: the same pod on the same port is one. Raises InvalidSyncer(AmbiguousService)
     when Services give a pod different ports."""

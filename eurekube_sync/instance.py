@@ -93,7 +93,9 @@ class Incomplete:
     """CamelCase."""
     message: str
     unknown: bool = False
-    """True when a source is to blame, False when an address is awaited."""
+    """True when a source is to blame, False when an address or a slice is awaited."""
+    heeds_pods: bool = False
+    """Whether an instance whose pod is gone goes all the same, as of a frozen syncer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -196,6 +196,8 @@ class Service:
     """`IPv4`, `IPv6`, in the Service's order."""
     ports: tuple[ServicePort, ...] = ()
     publish_not_ready: bool = False
+    selects: bool = True
+    """It has a selector, so the cluster makes its slices, one for each address family at least. Else people do."""
     annotations: Mapping[str, str] = field(default_factory=dict)
     load_balancer: tuple[str, ...] = ()
     """What its load balancer is reached at, IP addresses and host names; empty while it waits for one."""
@@ -305,6 +307,8 @@ class EndpointSlice:
     endpoints: tuple[Endpoint, ...] = ()
     truncated: bool = False
     """There are more endpoints than were written down: only of an Endpoints object, which ends at 1000."""
+    of_endpoints: bool = False
+    """Made from an Endpoints object, which tells of one family where the cluster writes it, the Service's first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,7 +124,7 @@ def make_plan(desired: Desired, observed: Observed) -> Plan:
     for key, instance in observed.ours.items():
         holder = _frozen_holder(instance, desired)
         if holder is not None:
-            why = f"syncer {holder} is older and holds it, and is frozen"
+            why = f"syncer {holder} is older and holds it, and cannot be served now"
             blocked.append(Blocked(key=key, syncer=desired.wanted_by[key], why=why, obstacle=Obstacle.TAKEN))
             actions.append(Renew(key=key, syncer=holder, why=why, status=instance.status))
             continue
@@ -134,6 +134,7 @@ def make_plan(desired: Desired, observed: Observed) -> Plan:
             actions.append(action)
         else:
             actions.append(_for_ours(key, desired, observed))
+    unseen = set(_unseen(desired, observed))
     for key, syncer in desired.wanted_by.items():
         claim = desired.server_of(key)
         wanted = claim.wanted.get(key) if claim else None
@@ -147,6 +148,8 @@ def make_plan(desired: Desired, observed: Observed) -> Plan:
             blocked.append(Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key))
         elif key in selves:
             blocked.append(_duplicate(key, syncer, selves[key]))
+        elif (syncer, pod_uid_of(wanted.instance)) in unseen:
+            continue  # the slices that are not there may say more of this pod: it is not to stand twice
         elif wanted.instance.status is InstanceStatus.UP:  # a never-ready endpoint is never registered
             actions.append(Register(instance=wanted.instance, syncer=syncer, why=wanted.why))
     actions.extend(_make_sure(desired, observed))
@@ -275,10 +278,11 @@ def _for_ours(key: InstanceKey, desired: Desired, observed: Observed) -> Action:
 
 
 def _frozen_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef | None:
-    """The frozen syncer whose instance a younger one wants: what is frozen is not taken over, it may thaw."""
+    """The syncer whose instance a younger one wants, and that is frozen, or does not see all that it may want: that is
+    not taken over, for it may thaw."""
     wanting, holder = desired.wanted_by.get(instance.key), syncer_of(instance)
     claim = desired.claims.get(holder) if holder and wanting and holder != wanting else None
-    if not isinstance(claim, Frozen) or wanting is None:
+    if not isinstance(claim, Frozen | Serving) or wanting is None or not claim.holds(instance):
         return None
     return holder if seniority(claim) < seniority(desired.claims[wanting]) else None
 
@@ -316,6 +320,15 @@ def _duplicate(key: InstanceKey, syncer: SyncerRef, other: ObservedInstance, sta
     beside = f", and ours stays beside it ({stays})" if stays else ""
     why = f"it registers itself as {other.key.id}{beside}: turn its Eureka client off, or delete the syncer"
     return Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.DUPLICATE, other=other.key)
+
+
+def _unseen(desired: Desired, observed: Observed) -> Iterator[tuple[SyncerRef, str]]:
+    """Syncer and pod of what stays because a Service has no slices."""
+    claims = {ref: c for ref, c in desired.claims.items() if isinstance(c, Serving) and c.heeds_pods}
+    for instance in observed.ours.values() if claims else ():
+        syncer, uid = syncer_of(instance), pod_uid_of(instance)
+        if syncer in claims and uid is not None and claims[syncer].keeps_unseen(instance):
+            yield syncer, uid
 
 
 def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> Action:
@@ -357,16 +370,15 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
             vip_address=instance.vip_address,
         )
 
+    if isinstance(claim, Frozen | Serving) and claim.keeps_unseen(instance):
+        if proof := _replaced(instance, desired):
+            return cancel("another pod has its address and port", Grounds.REPLACED, proof)
+        if proof := _pod_gone(instance, desired):
+            return cancel("its pod is gone", Grounds.POD_GONE, proof)
     match claim:
         case Deleting():
             return cancel("its syncer is being deleted", Grounds.SYNCER_DELETED, claim.proof)
-        case Frozen() if claim.unknown:
-            return renew(f"frozen: {claim.reason}")
         case Frozen():
-            if proof := _replaced(instance, desired):
-                return cancel("another pod has its address and port", Grounds.REPLACED, proof)
-            if proof := _pod_gone(instance, desired):
-                return cancel("its pod is gone", Grounds.POD_GONE, proof)
             return renew(f"frozen: {claim.reason}")
         case Serving():
             leaving = claim.leaving.get(instance.key)

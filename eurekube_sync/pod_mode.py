@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eurekube_sync.catalog import Catalog
-from eurekube_sync.endpoints import Backend, backends, chosen_ports, one_per_pod
+from eurekube_sync.endpoints import Backend, backends, chosen_ports, one_per_pod, untold
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.instance import Builder, Found, Incomplete, Kept, Leaving, Site, Unplaced
 from eurekube_sync.model import EndpointSlice, InstanceKey, Service, ServicePort
@@ -30,11 +30,19 @@ def serve_pods(
     secure = None if spec.secure_port is None else chosen_ports(services, spec.secure_port, field="securePort")
     chosen = {service.name: service for service, _ in [*(plain or ()), *(secure or ())]}
     apps = {service.name: builder.app_name(service) for service, _ in plain or secure or ()}
-    if not any(catalog.slices_of(service) for service in chosen.values()):
-        # A Service without pods has an empty slice. One with none at all is too young, or went while both were listed.
-        message = f"Service {', '.join(chosen)} has no EndpointSlice, not even an empty one"
-        raise InvalidSyncer("NoEndpointSlices", message)
     family = _family(spec, list(chosen.values()))
+    # A Service without pods has an empty slice. One with none at all is too young, or it is being made anew.
+    missing = [
+        (service, why)
+        for service in chosen.values()
+        if (why := untold(service, catalog.slices_of(service), family=family))
+    ]
+    perhaps = [service for service, _ in missing]
+    if not any(_told(service, catalog, family) for service in chosen.values()):
+        names = f"Service {', '.join(chosen)} has no EndpointSlice: type ExternalName has no pods"
+        raise InvalidSyncer("NoEndpointSlices", "; ".join(why for _, why in missing) or names)
+    for _, why in missing:
+        yield Incomplete(reason="NoEndpointSlices", message=why, heeds_pods=True)
     truncated = [service for service in chosen.values() if any(piece.truncated for piece in catalog.slices_of(service))]
     if truncated:
         names = ", ".join(service.name for service in truncated)
@@ -71,7 +79,7 @@ def serve_pods(
             label=backend.label,
         )
         key = builder.key(app, site)
-        found = _found(spec, backend, site, key, catalog, builder)
+        found = _found(spec, backend, site, key, catalog, builder, perhaps)
         if lacking and not isinstance(found, Leaving):  # it lacks that port, or a slice is yet to come: who could tell
             why = f"{backend.label} has no port {spec.secure_port!r} (yet)"
             found = Kept(why=why, host=site.host, port=site.main_port)
@@ -79,6 +87,12 @@ def serve_pods(
     for identity, backend in beside.by_identity.items() if beside is not None else ():
         if identity not in main.by_identity and not backend.terminating:
             yield Unplaced(identity=identity, why=f"{backend.label} has no port {spec.port!r} (yet)")
+
+
+def _told(service: Service, catalog: Catalog, family: str) -> bool:
+    """Whether there are slices of it, and all that the family needs."""
+    slices = catalog.slices_of(service)
+    return bool(slices) and not untold(service, slices, family=family)
 
 
 def _without_health(slices: Sequence[EndpointSlice]) -> bool:
@@ -127,14 +141,23 @@ def _past_the_gate(backend: Backend, catalog: Catalog) -> Backend:
     return replace(backend, ready=pod.ready, serving=pod.ready) if pod else backend
 
 
-def _found(spec: Syncer, backend: Backend, site: Site, key: InstanceKey, catalog: Catalog, builder: Builder) -> Found:
+def _found(
+    spec: Syncer,
+    backend: Backend,
+    site: Site,
+    key: InstanceKey,
+    catalog: Catalog,
+    builder: Builder,
+    perhaps: Sequence[Service],
+) -> Found:
+    """`perhaps`: the Services behind which it may stand as well."""
     if spec.conduct.readiness_gate:
         backend = _past_the_gate(backend, catalog)
     kept = spec.keep_while_serving and backend.serving
     if backend.terminating and not kept:
         return Leaving(why=f"{backend.label} terminates", terminating=True)
     up = backend.ready or (backend.terminating and kept)
-    drain = catalog.drains.of(site.services, backend.pod, backend.node)
+    drain = catalog.drains.of(site.services, backend.pod, backend.node, perhaps=perhaps)
     if not up and spec.cancel_not_ready and not drain.by:  # a cancel would forget the drain
         uid = backend.pod.uid if backend.pod else None
         return Leaving(why=f"{backend.label} is not ready", terminating=False, unsure=drain.unsure, pod_uid=uid)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from eurekube_sync.addresses import Pending, Place, Ports, address_kind, elsewhere, places, ports_of
 from eurekube_sync.catalog import Catalog
 from eurekube_sync.drain import Drains
-from eurekube_sync.endpoints import Backend, backends, chosen_ports, healthy, one_per_pod
+from eurekube_sync.endpoints import Backend, backends, chosen_ports, healthy, one_per_pod, untold
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.instance import Builder, Found, Incomplete, Leaving, Site
 from eurekube_sync.model import Endpoint, InstanceKey, Node, Service
@@ -38,6 +38,9 @@ def serve_services(
     behind = _behind(spec, chosen, catalog)
     for service, ports in chosen:
         app = builder.app_name(service)
+        if why := untold(service, catalog.slices_of(service), family=None):
+            yield Incomplete(reason="NoEndpointSlices", message=why)
+            continue
         if any(piece.truncated for piece in catalog.slices_of(service)) and not behind[service.name].ready:
             message = f"the Endpoints of Service {service.name} are truncated, and none that is written there is ready"
             yield Incomplete(reason="EndpointsTruncated", message=message, unknown=True)

@@ -240,7 +240,7 @@ def _is_doubtful(claim: Claim, tally: _Tally, registry: Complete[Observed], cach
 
 def _kept(claim: Serving, tally: _Tally, observed: Observed) -> Iterator[InstanceKey]:
     """What stands and is meant to, although nobody can tell this time that it is wanted."""
-    if not (claim.kept or claim.unplaced or claim.incomplete):
+    if not claim.doubts:
         return
     for key in tally.standing:
         instance = observed.ours.get(key) if key not in claim.wanted else None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
-from eurekube_sync.desired import Desired, Frozen
+from eurekube_sync.desired import Desired, Frozen, Serving
 from eurekube_sync.drain import Kind, is_drained, unknown_drains
 from eurekube_sync.model import (
     Cause,
@@ -171,15 +171,18 @@ def _hinting(source: Source[tuple[Drainable, ...]], instead: str) -> Source[tupl
 
 
 def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: Observed, scope: Scope) -> ClusterView:
-    """The view with the pods of each namespace where instances of a frozen syncer stand: nothing else tells which of
-    them still live. A namespace that the syncer may not select from is not looked into."""
+    """The view with the pods of each namespace where instances of a frozen syncer stand, or of a Service without
+    slices: nothing else tells which of them still live. A namespace that the syncer may not select from is not looked
+    into."""
     standing = keys_by_syncer(observed)
     namespaces = {
         namespace
         for ref, claim in desired.claims.items()
-        if isinstance(claim, Frozen) and not claim.unknown
+        if isinstance(claim, Frozen | Serving) and claim.heeds_pods
         for key in standing.get(ref, ())
-        if (namespace := pod_namespace_of(observed.ours[key])) and scope.may_reach(ref.namespace, namespace)
+        if claim.keeps_unseen(observed.ours[key])
+        and (namespace := pod_namespace_of(observed.ours[key]))
+        and scope.may_reach(ref.namespace, namespace)
     }
     read = view.pods or _NOTHING
     rest = sorted(name for name in namespaces if _is_unread(read.of(name)))

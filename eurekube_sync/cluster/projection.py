@@ -161,6 +161,7 @@ def service(item: wire.ServiceItem) -> Service:
             for port in spec.ports or ()
         ),
         publish_not_ready=spec.publish_not_ready_addresses,
+        selects=bool(spec.selector),
         annotations=item.metadata.annotations or {},
         load_balancer=_load_balancer(item.status),
         external_ips=tuple(spec.external_ips or ()),
@@ -191,10 +192,10 @@ def endpoint_slice(item: wire.SliceItem) -> EndpointSlice | None:
 
 
 def slices_of_endpoints(item: wire.EndpointsItem) -> tuple[EndpointSlice, ...]:
-    """What an Endpoints object says, as slices: one for each subset and address family.
+    """What an Endpoints object says, as slices: one for each subset and address family, an empty one where it has none.
 
     It knows nothing of zones and of serving while terminating: a terminating pod is in none. One that is truncated says
-    so in each slice, and has at least one.
+    so in each slice.
     """
     meta = item.metadata
     truncated = (meta.annotations or {}).get(OVER_CAPACITY) == "truncated"
@@ -208,8 +209,8 @@ def slices_of_endpoints(item: wire.EndpointsItem) -> tuple[EndpointSlice, ...]:
         ports = tuple(EndpointPort(name=port.name or "", port=port.port) for port in subset.ports or ())
         for family, endpoints in by_family.items():
             found.append(_slice_of(item, len(found), family, ports, tuple(endpoints), truncated=truncated))
-    if truncated and not found:
-        found.append(_slice_of(item, 0, "IPv4", (), (), truncated=True))
+    if not found:
+        found.append(_slice_of(item, 0, "IPv4", (), (), truncated=truncated))
     return tuple(found)
 
 
@@ -230,6 +231,7 @@ def _slice_of(
         ports=ports,
         endpoints=endpoints,
         truncated=truncated,
+        of_endpoints=True,
     )
 
 

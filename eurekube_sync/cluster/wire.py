@@ -105,6 +105,7 @@ class _ServiceSpec(_Wire):
     ip_families: list[str] | None = None
     ports: list[_ServicePort] | None = None
     publish_not_ready_addresses: bool = False
+    selector: dict[str, str] | None = None
     external_ips: list[str] | None = msgspec.field(name="externalIPs", default=None)
     external_name: str = ""
     external_traffic_policy: str = ""

@@ -894,6 +894,40 @@ class TestPodsAndSlices:
         found = {item["addressType"]: item["endpoints"][0]["addresses"] for item in items}
         assert found == {"IPv4": ["10.1.0.10"], "IPv6": ["fd00::10"]}
 
+    def test_a_dual_stack_service_without_pods_has_an_empty_slice_per_family(
+        self, server: KubernetesSubject, namespace: str
+    ) -> None:
+        """So one that has none of a family was not looked at yet, or lost it."""
+        server.post(services(namespace), service(ipFamilyPolicy="RequireDualStack", ipFamilies=["IPv4", "IPv6"]))
+        eventually(lambda: len(server.get(slices(namespace))["items"]) == 2)
+        found = server.get(slices(namespace))["items"]
+        assert sorted((one["addressType"], one["endpoints"]) for one in found) == [("IPv4", None), ("IPv6", None)]
+
+    def test_a_slice_that_is_taken_away_is_made_anew(self, server: KubernetesSubject, namespace: str) -> None:
+        """Also an empty one."""
+        server.post(services(namespace), service())
+        eventually(lambda: len(server.get(slices(namespace))["items"]) == 1)
+        (was,) = server.get(slices(namespace))["items"]
+        server.call("DELETE", slices(namespace, was["metadata"]["name"]))
+        server.patch(services(namespace, "rating"), {"metadata": {"labels": {"touched": "true"}}})
+        eventually(lambda: [one["endpoints"] for one in server.get(slices(namespace))["items"]] == [None])
+
+    def test_endpoints_of_a_service_without_pods_are_there(self, server: KubernetesSubject, namespace: str) -> None:
+        """Without subsets; and those of a dual-stack Service have its first family alone."""
+        server.post(services(namespace), service(ipFamilyPolicy="RequireDualStack", ipFamilies=["IPv6", "IPv4"]))
+        path = f"{CORE}/namespaces/{namespace}/endpoints/rating"
+        eventually(lambda: server.call("GET", path).status_code == 200)
+        assert server.get(path).get("subsets") is None
+
+    def test_a_service_without_a_selector_has_no_slice(self, server: KubernetesSubject, namespace: str) -> None:
+        """Nor when its Endpoints are emptied: the mirrored slice goes with the last address."""
+        server.post(services(namespace), service(selector=None))
+        subset = {"addresses": [{"ip": "192.0.2.1"}], "ports": [{"name": "http", "port": 8080}]}
+        server.post(f"{CORE}/namespaces/{namespace}/endpoints", {"metadata": {"name": "rating"}, "subsets": [subset]})
+        eventually(lambda: len(server.get(slices(namespace))["items"]) == 1)
+        server.patch(f"{CORE}/namespaces/{namespace}/endpoints/rating", {"subsets": None})
+        eventually(lambda: server.get(slices(namespace))["items"] == [])
+
     def test_what_a_load_balancer_is_reached_at_stands_in_the_status(
         self, server: KubernetesSubject, namespace: str
     ) -> None:

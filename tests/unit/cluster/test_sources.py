@@ -119,6 +119,24 @@ def test_endpoints_become_slices(world: World) -> None:
         )
 
 
+def test_empty_endpoints_are_an_empty_slice(world: World) -> None:
+    """They are there, and say that there is nothing; one that is not there says nothing."""
+    write(world, [])
+    found = old_cluster(world).list_slices(["shop"]).of("shop")
+    assert isinstance(found, Complete)
+    assert [(one.service, one.endpoints, one.of_endpoints) for one in found.data] == [("rating", (), True)]
+
+
+@pytest.mark.parametrize(("selector", "selects"), [({"app": "rating"}, True), ({}, False), (None, False)])
+def test_a_service_tells_whether_it_selects(world: World, selector: Any, selects: bool) -> None:
+    """Nobody but people makes slices for one without a selector."""
+    spec = {"selector": selector, "ports": [{"port": 80}]}
+    world.make("/api/v1/namespaces/shop/services", {"metadata": {"name": "rating"}, "spec": spec})
+    found = world.cluster.list_services(["shop"]).of("shop")
+    assert isinstance(found, Complete)
+    assert [one.selects for one in found.data] == [selects]
+
+
 @pytest.mark.parametrize("subsets", [[], [{"addresses": [{"ip": "10.0.0.1"}]}]])
 @pytest.mark.parametrize(("value", "truncated"), [("truncated", True), ("warning", False)])
 def test_endpoints_say_when_they_are_not_all(world: World, subsets: list[Any], value: str, truncated: bool) -> None:

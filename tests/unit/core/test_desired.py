@@ -188,7 +188,7 @@ def test_a_service_is_one_instance_at_its_cluster_ip() -> None:
     assert standing(claim({"mode": "service"})) == {"10.96.0.1:80": "UP"}
     down = (piece(endpoint(1, ready=False)),)
     assert standing(claim({"mode": "service"}, slices=down)) == {"10.96.0.1:80": "DOWN"}
-    found = claim({"mode": "service", "notReady": "Cancel"}, slices=())
+    found = claim({"mode": "service", "notReady": "Cancel"}, slices=(piece(),))
     assert isinstance(found, Serving)
     assert [leaving.why for leaving in found.leaving.values()] == ["Service rating has no ready endpoint"]
     assert found.warnings == ("a ClusterIP is rarely reachable from outside the cluster",)

@@ -553,7 +553,7 @@ def test_a_frozen_syncer_keeps_what_a_younger_one_wants() -> None:
     action = only(plan)
     assert (type(action), action.syncer) == (Renew, REF)
     assert [(b.syncer.name, b.obstacle, b.other) for b in plan.blocked] == [("young", Obstacle.TAKEN, None)]
-    assert "is older and holds it, and is frozen" in plan.blocked[0].why
+    assert "is older and holds it, and cannot be served now" in plan.blocked[0].why
 
 
 def test_an_older_syncer_takes_what_a_frozen_younger_one_has() -> None:

@@ -21,6 +21,8 @@ PROMISES = {
         "type checker",
         "no endpoints",
         "without any slice",
+        "selector matches nothing",
+        "takes its place under a limit",
         "invalid spec",
         "Of a frozen syncer",
         "A list that fails",
