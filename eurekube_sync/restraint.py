@@ -60,7 +60,8 @@ def _policy(claim: Claim | None, stands: ObservedInstance | None) -> Policy:
     if isinstance(claim, Serving):
         return claim.conduct.policy
     marked = policy_of(stands.metadata) if stands is not None else Policy.SYNC
-    return marked if claim is None or marked is not Policy.SYNC else policy_asked(claim.syncer.spec)
+    asked = policy_asked(claim.syncer.spec) if claim is not None else Policy.SYNC
+    return marked if asked is Policy.SYNC else asked
 
 
 def _created_only(action: Update, stands: ObservedInstance) -> Action:

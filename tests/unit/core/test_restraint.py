@@ -212,6 +212,15 @@ def test_a_policy_holds_for_a_deleted_syncer_though_it_is_younger_than_what_stan
     assert standing(world) == {key(1): DOWN, key(2): DOWN}
 
 
+def test_of_two_policies_that_cancel_nothing_the_spec_s_is_marked() -> None:
+    """The one that stands in the instance is the older."""
+    world = setting(policy="CreateOnly")
+    world.cluster.pods[NS] = (PodRef("rating-1", "uid-of-rating-1"),)
+    world.cluster.apply(syncer(policy="UpsertOnly", port="grpc"), piece(endpoint(1)))
+    world.run()
+    assert (standing(world)[key(2)], mark(world, 2, POLICY)) == (DOWN, "UpsertOnly")
+
+
 def test_a_policy_of_a_later_version_cancels_nothing() -> None:
     """Its syncer is invalid here."""
     world = setting()
