@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import inf
 
 from eurekube_sync.actions import Action, Cancel, Grounds, Register, Update, Withdrawal, brings_up, grounds_of
 from eurekube_sync.approval import Approval, released_by
@@ -77,6 +78,8 @@ class Hold:
     """Whose they are; None where they may be many syncers'."""
     mark: str = ""
     """Of one that awaits its confirmation: equal marks are the same removal."""
+    first: bool = False
+    """Nobody saw it before this pass, or too long ago: its wait begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +128,8 @@ class Brake:
     """What an approval released earlier in this pass: counted, and not held."""
     seen: Mapping[tuple[SyncerRef, str], float] = field(default_factory=dict)
     """For each removal that awaited its confirmation, by its mark: seconds since it was first seen."""
+    confirm_within: float = inf
+    """Seconds in which a pass has to see it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,12 +309,19 @@ def _unconfirmed(scales: _Scales, withdrawals: Collection[Withdrawal], observed:
         held = tuple(one for one in own if one.key.app in apps)
         names = sorted({one.key.app for one in held})
         shown = f"{names[0]} and {counted(len(names) - 1, 'more app')}" if len(names) > 1 else f"app {''.join(names)}"
-        why = f"{shown} would go to nothing; a pass at least {brake.limits.confirm_after:g} s later has to see the same"
+        when = f"at least {brake.limits.confirm_after:g} s"
+        when += f" and at most {brake.confirm_within:g} s" if brake.confirm_within < inf else ""
+        why = f"{shown} would go to nothing; a pass {when} later has to see the same"
         if any(grounds_of(one) is Grounds.ORPHANED for one in own):
             why += f", {_SAME_PROCESS}"
         if held:
             hold = Hold(
-                reason=HoldReason.AWAITING_CONFIRMATION, why=why, withdrawals=held, syncer=syncer, mark=marks[syncer]
+                reason=HoldReason.AWAITING_CONFIRMATION,
+                why=why,
+                withdrawals=held,
+                syncer=syncer,
+                mark=marks[syncer],
+                first=(syncer, marks[syncer]) not in brake.seen,
             )
             holds.append(hold)
     return holds

@@ -2,9 +2,10 @@
 
 A process remembers by itself. For one that just began the syncer's condition `RemovalHeld` tells, by its mark and its
 own time. A pass that does not see the removal again forgets it, here and, by the condition, there; where the condition
-could not be written, what this process saw counts. An orphan has no syncer and no condition: only a process that makes
-a second pass confirms it. Whatever else could tell (a mark in the instance, an Event) would be a write to what nobody
-asks for any more, or would vanish with its namespace.
+could not be written, what this process saw counts. Neither lasts for ever: where nobody looked for long, what was seen
+before may have ended in between, and the wait begins anew. An orphan has no syncer and no condition: only a process
+that makes a second pass confirms it. Whatever else could tell (a mark in the instance, an Event) would be a write to
+what nobody asks for any more, or would vanish with its namespace.
 """
 
 from __future__ import annotations
@@ -24,17 +25,23 @@ class Sightings:
 
     def __init__(self) -> None:
         self._first: dict[tuple[SyncerRef, str], float] | None = None
+        self._looked = 0.0
 
-    def before(self, desired: Desired, *, monotonic: float, now: float) -> Sighted:
-        """What was seen before this pass; `now` in Unix seconds. Only before its first pass it has to be told."""
+    def before(self, desired: Desired, *, monotonic: float, now: float, within: float) -> Sighted:
+        """What was seen before this pass; `now` in Unix seconds. Only before its first pass it has to be told. A look
+        `within` so many seconds counts: of the conditions, which do not tell when they were last found true, the first
+        one."""
         if self._first is None:
-            return _told(desired, now)
+            return {seen: age for seen, age in _told(desired, now).items() if age < within}
+        if monotonic - self._looked >= within:
+            return {}
         return {seen: monotonic - first for seen, first in self._first.items()}
 
     def note(self, held: Held | None, before: Sighted, *, monotonic: float) -> None:
         """Remember what awaits its confirmation after a pass, and forget all else."""
         awaited = [(hold.syncer, hold.mark) for hold in held.holds if hold.syncer and hold.mark] if held else []
         self._first = {seen: monotonic - before.get(seen, 0.0) for seen in awaited}
+        self._looked = monotonic
 
     def nothing_seen(self) -> None:
         """A pass ended before it could look: what was seen before it is not confirmed by what comes after it."""

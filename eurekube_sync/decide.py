@@ -78,4 +78,5 @@ def brake_of(settings: PassSettings, desired: Desired, approval: Approval | None
         freed=frozenset(ref for ref, release in annotations.items() if release and release.released),
         approval=approval,
         seen=seen,
+        confirm_within=settings.confirm_within,
     )

@@ -67,6 +67,11 @@ class PassSettings:
     registry_cache: float = 45
     """How long Eureka's lists may hide what was written: 30 s in the server, and some."""
 
+    @property
+    def confirm_within(self) -> float:
+        """Until when a pass may confirm what another one saw: passes that are further apart let leases lapse."""
+        return self.brake.confirm_after + 2 * self.lease.duration
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassReport:

@@ -95,7 +95,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     deadline.stage_of_rest(0.5, APPLYING)
     now = world.clock.now()
     refused = refusal(settings.approved, ownership, now)
-    seen = world.sightings.before(desired, monotonic=world.clock.monotonic(), now=now)
+    seen = world.sightings.before(desired, monotonic=world.clock.monotonic(), now=now, within=settings.confirm_within)
     brake = brake_of(settings, desired, None if refused else settings.approved, seen, now)
     stood = world.last_seen.still_wanted(desired, world.renewals.renewed_lately())
     braked, desired, registry = decide(

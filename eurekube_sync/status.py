@@ -254,6 +254,8 @@ class _Verdict:
     value: bool | None
     reason: str
     message: str
+    begins: bool = False
+    """Whatever stood before: its time is counted from now."""
 
 
 def _conditions(
@@ -282,7 +284,8 @@ def _removal_held(claim: Claim, tally: _Tally, held: Held | None, now: float) ->
     if held is None or tally.hold is None:
         return _Verdict("RemovalHeld", False, "NothingHeld", refused)
     message = condition_message(tally.hold, tally.held, held.plan_id)
-    return _Verdict("RemovalHeld", True, tally.hold.reason.value, f"{message}; {refused}" if refused else message)
+    message = f"{message}; {refused}" if refused else message
+    return _Verdict("RemovalHeld", True, tally.hold.reason.value, message, begins=tally.hold.first)
 
 
 def _synced(claim: Claim, tally: _Tally, registry: Complete[Observed] | Unknown, waiting: str) -> _Verdict:
@@ -343,7 +346,13 @@ def _condition(claim: Claim, verdict: _Verdict, before: SyncerStatus, now: int) 
         observed_generation=claim.syncer.generation,
         last_transition=now,
     )
-    same = old is not None and old.status is status and _same_hold(old, found) and _same_outage(old, found)
+    same = (
+        old is not None
+        and not verdict.begins
+        and old.status is status
+        and _same_hold(old, found)
+        and _same_outage(old, found)
+    )
     return replace(found, last_transition=old.last_transition) if same and old is not None else found
 
 

@@ -195,6 +195,68 @@ def test_a_new_process_takes_over_what_the_condition_says(world: FakeWorld) -> N
     assert standing(world) == "DOWN"
 
 
+@pytest.mark.parametrize("process", ["one each pass", "a daemon that was paused"])
+def test_a_look_of_long_ago_is_no_first_look(world: FakeWorld, process: str) -> None:
+    """Nobody looked for three days, in which `keepalive` renewed: the outage then is another one."""
+    world.sightings = Sightings() if process == "a daemon that was paused" else None
+    web(world, False)
+    world.run()
+    assert held(world) == ("True", "AwaitingConfirmation")
+    world.later(3 * 86400)
+    for seconds, status in ((0, "UP"), (19, "UP"), (2, "DOWN")):
+        world.later(seconds)
+        world.run()
+        assert standing(world) == status
+
+
+def test_passes_each_10_minutes_confirm_each_other_and_each_15_do_not(world: FakeWorld) -> None:
+    """As long as leases live that nobody renews. What waits says so, and a second pass of one process confirms it."""
+    web(world, False)
+    for _ in range(3):
+        report = world.run()
+        assert standing(world) == "UP"
+        assert "a pass at least 20 s and at most 620 s later has to see the same" in held_of(report)
+        world.later(900)
+    world.run()
+    world.later(600)
+    world.run()
+    assert standing(world) == "DOWN"
+
+
+def test_a_removal_that_waits_for_days_can_still_be_confirmed(world: FakeWorld) -> None:
+    """An orphan of the app holds it up, for no process makes a second pass. A CronJob looks each minute, and what a
+    condition says is never too old for the next."""
+    orphan = stored(instance(5, app="web", ref=SyncerRef(NS, "gone")))
+    world.registry.put(orphan)
+    web(world, False)
+    for _ in range(60):
+        world.run()
+        assert held(world) == ("True", "AwaitingConfirmation")
+        world.later(60)
+    world.registry.held.pop(orphan.key)
+    passes = 0
+    while standing(world) == "UP":
+        passes += 1
+        assert passes <= 2
+        world.run()
+        world.later(60)
+
+
+@pytest.mark.parametrize("process", ["one each pass", "a daemon"])
+def test_a_wait_that_is_long_by_option_ends(world: FakeWorld, process: str) -> None:
+    """Longer than a look counts without another."""
+    world.brake = replace(world.brake, confirm_after=3600)
+    world.sightings = Sightings() if process == "a daemon" else None
+    web(world, False)
+    for _ in range(60):
+        world.run()
+        assert standing(world) == "UP"
+        world.later(60)
+    world.later(1)
+    world.run()
+    assert standing(world) == "DOWN"
+
+
 def test_a_condition_of_the_future_is_written_anew(world: FakeWorld) -> None:
     """Another machine's clock was ahead; without that the app would wait until then."""
     web(world, False)
