@@ -77,7 +77,9 @@ _MEANINGS = {
     ExitCode.CLUSTER_DENIED: "the Kubernetes API refused (401, 403): what hangs on a list was renewed, not withdrawn",
     ExitCode.CLUSTER_UNUSABLE: "the Kubernetes API gave an answer that makes no sense; renewed, nothing withdrawn",
     ExitCode.CRD_MISSING: "the CRD is not installed; what is ours was renewed, nothing withdrawn",
-    ExitCode.CRD_TERMINATING: "the CRD is being deleted; what is ours was renewed, nothing withdrawn",
+    ExitCode.CRD_TERMINATING: (
+        "the CRD is being deleted, or was installed after a deletion; what is ours was renewed, nothing withdrawn"
+    ),
     ExitCode.REGISTRY_UNAVAILABLE: "Eureka did not answer, or is still warming up; nothing withdrawn",
     ExitCode.REGISTRY_DENIED: "Eureka refused the login, or its CSRF protection the writes; nothing withdrawn",
     ExitCode.REGISTRY_UNUSABLE: "no Eureka answers there: HTML, an empty or cut body, a wrong URL; nothing withdrawn",

@@ -345,7 +345,8 @@ class ClusterView:
     node_drains: Source[tuple[Drainable, ...]] | None = None
     """The same."""
     crd_live: Source[bool]
-    """Complete(True) when deletions of syncers are people's; Unknown(CRD_TERMINATING) when the CRD itself goes."""
+    """Complete(True) when deletions of syncers are people's; Unknown(CRD_TERMINATING) when the CRD itself goes, or was
+    installed after one of them."""
 
 
 # --- Eureka ------------------------------------------------------------------------------------------------------

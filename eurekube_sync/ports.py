@@ -194,8 +194,9 @@ class Cluster(Protocol):
     def list_nodes(self) -> Source[tuple[Node, ...]]:
         """All Nodes. Asked for only while some syncer registers node ports."""
 
-    def crd_live(self) -> Source[bool]:
-        """Complete(True) when the CRD is there and not being deleted; Unknown(CRD_TERMINATING) when it is.
+    def crd_live(self) -> Source[float]:
+        """When the CRD was created, in Unix seconds, if it is there and not being deleted; Unknown(CRD_TERMINATING)
+        when it is.
 
         While a CRD goes, a LIST of its objects is 200 with every item deleting: such deletions are nobody's wish.
         """

@@ -27,7 +27,7 @@ from eurekube_sync.observed import Observed, keys_by_syncer
 from eurekube_sync.ownership import pod_namespace_of
 from eurekube_sync.ports import Clock, Cluster
 from eurekube_sync.scope import Scope
-from eurekube_sync.syncer import selected_namespace
+from eurekube_sync.syncer import ABANDON_ANNOTATION, selected_namespace
 
 _FEW_NAMESPACES = 20
 _NOT_NEEDED = Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace")
@@ -93,7 +93,8 @@ def read_cluster(
     by namespace while these are few, else the whole cluster in one walk.
 
     `marked` are the syncers that Eureka's instances name. The CRD is asked for when one of them is missing, or some
-    syncer is being deleted: while a CRD goes, its objects are deleted, or gone, and nobody wished it.
+    syncer is being deleted: while a CRD goes, its objects are deleted, or gone, and nobody wished it. One that was
+    installed after a deletion that is listed says nothing about that.
 
     `drains` are the kinds whose drain annotations are looked for, beside those of Services.
     """
@@ -105,7 +106,7 @@ def read_cluster(
     )
     taken = [syncer for syncer in _all(syncers) if scope.takes(syncer)]
     if missing or any(syncer.deleted is not None for syncer in taken):
-        live = cluster.crd_live()
+        live = _crd_live(cluster, syncers)
     used = sorted({selected_namespace(syncer) for syncer in taken if scope.may_select(syncer)})
     if not used:
         return replace(unread_cluster(identity), syncers=syncers, crd_live=live)
@@ -118,6 +119,34 @@ def read_cluster(
         crd_live=live,
     )
     return _with_drains(cluster, _with_needs(cluster, view, scope), scope, drains)
+
+
+def _crd_live(cluster: Cluster, syncers: Listed[SyncerObject]) -> Source[bool]:
+    """Whether the deletions in these lists are people's: the CRD lives, and none of them is older than it.
+
+    A replica of the API server may answer a list as it was while an earlier CRD went, and the CRD beside it is the one
+    that was installed since: what was deleted before that went, or was going, with the earlier one. When syncers were
+    created is not asked: those that outlive a CRD whose own finalizer was taken off by hand are older than the next one
+    for ever, and people delete them all the same. Only if that was before the next CRD is the deletion held, for nobody
+    knows whose wish it was, until it is abandoned.
+
+    A restore from a backup holds nothing: one object by object (Velero: CRDs first) gives every time anew and brings no
+    deletion along, and a snapshot of etcd keeps all times as they were. The API tells whole seconds, and the same
+    second counts for the person; where the clocks of two API servers differ, a deletion is held that was made sooner
+    than that after the CRD was installed.
+    """
+    found = cluster.crd_live()
+    if isinstance(found, Unknown):
+        return found
+    older = [syncer.ref for syncer in _all(syncers) if syncer.deleted is not None and syncer.deleted < found.data]
+    if not older:
+        return Complete(data=True)
+    message = (
+        f"syncer {min(older)} was deleted before the CustomResourceDefinition eurekasyncers.eurekube.io that is there "
+        "now was installed: the list is an old one, or an earlier CRD's end deleted it; if that stays and it is to go, "
+        f'annotate it with {ABANDON_ANNOTATION}: "true"'
+    )
+    return Unknown(cause=Cause.CRD_TERMINATING, message=message)
 
 
 def _with_needs(cluster: Cluster, view: ClusterView, scope: Scope) -> ClusterView:

@@ -246,8 +246,8 @@ class KubernetesCluster:
         """All Nodes."""
         return list_cluster_scoped(self._calls, _NODES)
 
-    def crd_live(self) -> Source[bool]:
-        """Whether deletions of syncers are people's."""
+    def crd_live(self) -> Source[float]:
+        """When the CRD that lives was created: no later change of it moves that time."""
         answer = read_one(self._calls, Call(method="GET", path=_DEFINITION))
         if isinstance(answer, Unknown):
             return answer
@@ -264,7 +264,11 @@ class KubernetesCluster:
                 "the CustomResourceDefinition eurekasyncers.eurekube.io is being deleted, and every syncer with it"
             )
             return Unknown(cause=Cause.CRD_TERMINATING, message=message)
-        return Complete(data=True)
+        created = definition.metadata.creation_timestamp
+        if created is None:
+            message = "the CustomResourceDefinition does not say when it was created (creationTimestamp)"
+            return Unknown(cause=Cause.UNUSABLE, message=message)
+        return Complete(data=projection.seconds(created))
 
     def namespace_exists(self, name: str) -> Source[bool]:
         """The role that is shipped may not ask this; a person's may."""

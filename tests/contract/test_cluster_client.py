@@ -139,7 +139,18 @@ def test_the_identity_and_the_crd_are_read(subject: Subject) -> None:
     """The UID of kube-system, and a definition that is there to stay."""
     uid = subject.call("GET", "/api/v1/namespaces/kube-system")[1]["metadata"]["uid"]
     assert subject.cluster().identity() == Complete(data=uid)
-    assert subject.cluster().crd_live() == Complete(data=True)
+    assert isinstance(subject.cluster().crd_live(), Complete)
+
+
+def test_a_crd_that_is_changed_keeps_its_creation(subject: Subject) -> None:
+    """It is younger than a deletion only when it was installed anew."""
+    created = subject.cluster().crd_live()
+    assert isinstance(created, Complete)
+    while time.time() < created.data + 1:  # the API tells whole seconds
+        time.sleep(0.05)
+    body = {"metadata": {"annotations": {"changed": str(time.time())}, "creationTimestamp": "2020-01-01T00:00:00Z"}}
+    assert subject.call("PATCH", f"{CRDS}/eurekasyncers.eurekube.io", body)[0] == 200
+    assert subject.cluster().crd_live() == created
 
 
 def test_services_and_slices_are_listed(subject: Subject, namespace: str) -> None:

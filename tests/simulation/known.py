@@ -5,7 +5,5 @@ They are played and told like all others; only what is not named here makes a ru
 
 from __future__ import annotations
 
-KNOWN: dict[int, str] = {
-    1102019: "an old list, of when a CRD was going, is believed beside the CRD that was installed anew since",
-}
+KNOWN: dict[int, str] = {}
 """By seed."""

@@ -39,10 +39,18 @@ def too_slow_for_a_pass(apps: Mapping[str, int], seconds: float) -> Story:
     )
 
 
+def an_old_list_of_an_earlier_crd() -> Story:
+    """It shows every syncer being deleted, and the CRD that is read beside it is the next one."""
+    older = Trouble(at=78, until=88, calls=frozenset({Call.SYNCERS}), kind=Kind.OLDER)
+    story = plain((*setting("rating"), e.CrdDeleted(at=15, lasts=63, empty_for=1)), older)
+    return replace(story, ends=100)
+
+
 MENDED: dict[str, Story] = {
     "every lease has its turn, though each pass takes a little longer than the interval": too_slow_for_a_pass(
         {"cart": 3, "pay": 3, "rating": 3, "stock": 2}, 5.3
     ),
+    "an old list tells of an earlier CRD's end": an_old_list_of_an_earlier_crd(),
     "a daemon ends a deletion, and one of two peers was away": deleted_while_the_second_peer_is_away(Mode.DAEMON, 10),
     "a CronJob ends a deletion, and one of two peers was away": deleted_while_the_second_peer_is_away(Mode.TWICE, 60),
 }

@@ -384,7 +384,7 @@ class Cluster:
         self.remembered: Complete[str] | None = None
         """What a daemon asks for no more, unless it wants to be sure."""
         self.namespaces: Source[frozenset[str]] = Complete(data=frozenset({NS}))
-        self.crd: Source[bool] = Complete(data=True)
+        self.crd: Source[float] = Complete(data=0.0)
         self.unknown: dict[tuple[str, str], Unknown] = {}
         """What a list answers, by kind (`syncers`, `services`, `slices`) and namespace; `*` for every one."""
         self.refuse: dict[str, Exception] = {}
@@ -463,7 +463,7 @@ class Cluster:
     def list_nodes(self) -> Source[tuple[Node, ...]]:
         return self.wire.send("list_nodes", lambda: self.nodes, lambda: _FAILED)
 
-    def crd_live(self) -> Source[bool]:
+    def crd_live(self) -> Source[float]:
         return self.wire.send("crd_live", lambda: self.crd, lambda: _FAILED)
 
     def namespace_exists(self, name: str) -> Source[bool]:

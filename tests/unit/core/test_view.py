@@ -44,6 +44,27 @@ def test_the_crd_is_asked_for_only_when_a_syncer_is_being_deleted(cluster: Clust
     assert read(cluster).crd_live == TERMINATING
 
 
+def test_a_deletion_from_before_the_crd_is_nobodys_wish(cluster: Cluster) -> None:
+    """An old list, from while the CRD went, may stand beside the one that was installed since; the same second counts
+    for the person."""
+    cluster.apply(syncer(), syncer("gone", deleted=100, finalizers=("x",)))
+    cluster.crd = Complete(data=101.0)
+    live = read(cluster).crd_live
+    assert isinstance(live, Unknown)
+    assert live.cause is Cause.CRD_TERMINATING
+    assert f"{NS}/gone was deleted before" in live.message
+    cluster.crd = Complete(data=100.0)
+    assert read(cluster).crd_live == Complete(data=True)
+
+
+def test_what_is_missing_from_a_list_from_before_the_crd_is_no_orphan(cluster: Cluster) -> None:
+    """Also where only syncers of another class still tell that the list is that old."""
+    cluster.apply(syncer("gone", deleted=100, finalizers=("x",), syncerClass="another"))
+    cluster.crd = Complete(data=101.0)
+    live = read_cluster(cluster, CLUSTER_IS, Scope(), frozenset({REF})).crd_live
+    assert isinstance(live, Unknown)
+
+
 def test_the_crd_is_asked_for_when_a_syncer_that_eureka_names_is_missing(cluster: Cluster) -> None:
     """Finalizers stripped by hand let a CRD's objects vanish before it does; what cannot be known is no reason."""
     cluster.apply(syncer())

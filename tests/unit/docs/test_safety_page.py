@@ -31,6 +31,7 @@ PROMISES = {
         "truncated",
         "A CRD that is gone",
         "CRD is being deleted",
+        "before the CRD that lives",
         "one namespace",
         "A drain is",
         "who it is",
