@@ -103,8 +103,9 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     )
     matters = braked.plan.changes or braked.held or _writes_more(braked.plan, desired, registry, renewed)
     same = SameCluster(world.cluster, world.clock, identity)
+    otherwise = "what it listed proves nothing" if settings.dry_run else "what is ours is renewed alone"
     deadline.stage_of_rest(0.5, APPLYING)  # the reads may have taken all of theirs
-    if matters and not world.clock.stopping() and (doubt := same.doubt("what is ours is renewed alone")):
+    if matters and not world.clock.stopping() and (doubt := same.doubt(otherwise)):
         return renew_doubted(world, settings, deadline, applier, registry, braked.plan, renewed, cancelled, doubt)
     deadline.stage(APPLYING)
     report = PassReport(

@@ -80,7 +80,9 @@ def test_a_cluster_that_may_be_another_one_adds_and_takes_nothing(
         assert (ours(world), world.wire.writes()) == (before, [])
         assert (sentences(report), code(report)) == ([told(uid)], ends_with)
         assert (report.desired, world.wire.verbs().count("identity"), renewals(world)) == (None, 1, 2)
-        assert world.run(dry_run=True).plan.changes == ()
+        shown = world.run(dry_run=True)
+        assert (shown.plan.changes, renewals(world)) == ((), 0)
+        assert sentences(shown) == [told(uid, "what it listed proves nothing")]
     turn(world, Complete(data=CLUSTER))
     world.run()
     assert all(world.registry.held[key(n)].metadata["from"] == "elsewhere" for n in numbers)

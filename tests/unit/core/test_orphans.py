@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.deadline import TimeLimit
-from eurekube_sync.errors import ClusterDenied, RegistryDenied
+from eurekube_sync.errors import ClusterDenied, ClusterError, RegistryDenied
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.model import Cause, Complete, SyncerRef, Unknown
 from eurekube_sync.one_pass import PassSettings, World
@@ -19,6 +19,7 @@ from eurekube_sync.scope import Scope, Shard, parse_selector
 from eurekube_sync.syncer import CLEANUP_FINALIZER
 from eurekube_sync.workers import InTurn
 
+from .build import CLUSTER as OF_OURS
 from .build import NS, OWNER, REF, TERMINATING, endpoint, foreign, instance, key, piece, service, stored, syncer
 from .fakes import FakeWorld
 
@@ -276,6 +277,16 @@ def test_one_that_is_gone_is_an_orphan_of_every_scope_that_its_name_falls_into()
         world = settled()
         world.registry.put(stored(instance(8, ref=OTHER)))
         assert (key(8) in {one.instance.key for one in look(world, scope).found}) is falls, scope
+
+
+def test_a_cluster_that_may_be_another_one_by_now_is_no_answer() -> None:
+    """Its address leads elsewhere since the first question; and nothing is said to be renewed."""
+    world = settled()
+    world.registry.put(stored(instance(8, ref=GONE)))
+    world.cluster.remembered = Complete(data=OF_OURS)
+    world.cluster.uid = Complete(data="another")
+    with pytest.raises(ClusterError, match=r"another cluster's by now.*; what it listed proves nothing"):
+        look(world)
 
 
 def test_without_eureka_or_the_clusters_identity_nothing_can_be_said() -> None:
