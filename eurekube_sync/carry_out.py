@@ -33,7 +33,8 @@ def renew_ours(
     be read, what this process renewed before; never what it has `cancelled` a moment ago. Another class's mark may be
     out of date, so what bears one waits for the cluster."""
     if isinstance(registry, Unknown):
-        return applier.renew([Renew(key=key, syncer=None, why="it stood") for key in world.renewals.renewed_lately()])
+        stood = sorted(world.renewals.renewed_lately())
+        return applier.renew([Renew(key=key, syncer=None, why="it stood") for key in stood])
     class_ = registry.data.scope.syncer_class
     standing = [i for key, i in registry.data.ours.items() if key not in cancelled and i.metadata.get(CLASS) == class_]
     return applier.renew(plan_renewals(standing, "it stands", now=world.clock.now()).of(Renew), standing)

@@ -22,8 +22,9 @@ class LastSeen:
         self._up: dict[InstanceKey, int] = {}
         """Whose pod's, and under which limit."""
 
-    def note(self, observed: Observed, outcomes: Outcomes) -> None:
-        """Remember what such a pass left, and forget all else."""
+    def note(self, observed: Observed, outcomes: Outcomes, renewed: Iterable[InstanceKey]) -> None:
+        """Remember what such a pass left of what this process renewed lately, and forget all else. By those very keys,
+        which are kept in any case: those of this pass may go with all else that it read."""
         up = {
             key: _marks(stands.metadata)
             for key, stands in observed.ours.items()
@@ -33,9 +34,7 @@ class LastSeen:
             left = _written(outcome) or observed.ours.get(key)
             if outcome.status is InstanceStatus.UP and left is not None:
                 up[key] = _marks(left.metadata)
-        for key in self._up.keys() - up.keys():
-            del self._up[key]
-        self._up.update(up)  # the keys of before stay: those of this pass may go with all else that it read
+        self._up = {key: up[key] for key in renewed if key in up}
 
     def still_wanted(self, desired: Desired, renewed: Iterable[InstanceKey]) -> frozenset[InstanceKey]:
         """What stood UP and is wanted for the same pod and under the same limit: another limit may leave fewer places,

@@ -97,7 +97,8 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     refused = refusal(settings.approved, ownership, now)
     seen = world.sightings.before(desired, monotonic=world.clock.monotonic(), now=now, within=settings.confirm_within)
     brake = brake_of(settings, desired, None if refused else settings.approved, seen, now)
-    stood = world.last_seen.still_wanted(desired, world.renewals.renewed_lately())
+    unlisted = isinstance(registry, Unknown)
+    stood = world.last_seen.still_wanted(desired, world.renewals.renewed_lately()) if unlisted else ()
     braked, desired, registry = decide(
         applier, desired, registry, brake, stood, now=now, cache_seconds=settings.registry_cache
     )
@@ -128,7 +129,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     plan, outcomes, held, errors = carry_out(world, applier, deadline, brake, report, desired, renewed)
     world.sightings.note(held, seen, monotonic=world.clock.monotonic())
     if isinstance(registry, Complete):
-        world.last_seen.note(registry.data, outcomes)
+        world.last_seen.note(registry.data, outcomes, world.renewals.renewed_lately())
 
     deadline.stage(SETTLING)
     report = replace(report, plan=plan, held=held, outcomes=outcomes, cluster_errors=errors)

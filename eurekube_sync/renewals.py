@@ -68,7 +68,7 @@ class RenewalLedger:
 
     def renewed_lately(self) -> tuple[InstanceKey, ...]:
         """The leases that this process renewed lately: what stood when Eureka could last be read."""
-        return tuple(sorted(self._last))
+        return tuple(self._last)
 
     def forget(self, now: float) -> None:
         """Forget what was not renewed for long: it is gone, or due anyway."""
