@@ -15,14 +15,16 @@
     addresses   where a Service is reached from outside, and stories in which that changes
     hours       long stories: what a policy never cancels has its hour, a Eureka that cannot be read for minutes
     suspensions stories in which Eureka loses what a suspended syncer has, and what is to come back
+    overrides   stories in which a person puts instances out of service, and what keeps them
     wire        every outgoing call of a copy of the program, on its way between adapter and server
     copies      copies of the program: a daemon, a CronJob, one pass at a time; a second one beside it
     truth       what should stand, read from the servers by an oracle that shares no code with the product
     view        what one pass has seen and done so far
     judge       the promises, held against the servers' true state at every call
-    losses, limits, conduct, releases, leases, deletions, strays
+    losses, confirmations, limits, conduct, releases, leases, deletions, strays
                 what it asks: what apps lose, what specs ask for, what people released, when leases and deletions end,
                 and what is done by lists of another cluster
+    evidence    what a pass may have known that somebody wanted a removal
     rest        the promises about the end of a story
     run         one story from its beginning to its verdict
     drains      stories in which a person drains pods and nodes, and the lists that tell of it fail

@@ -93,7 +93,7 @@ class Process:
 
     def one_pass(self, *, approved: str | None = None) -> PassReport:
         """One pass; an exception that leaves it is a broken promise."""
-        view = PassView(begun=self._clock.monotonic(), approved=approved, other_half=self._other_half)
+        view = PassView(begun=self._clock.monotonic(), process=self, approved=approved, other_half=self._other_half)
         self.wire.view = view
         try:
             report = reconcile(self._world, replace(self._settings, approved=PlanId(approved) if approved else None))

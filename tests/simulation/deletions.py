@@ -59,7 +59,7 @@ class Deletions:
                 if not self._judge.clock_right and any(key not in other for other in known):
                     continue
                 # What a person has put out of service and in again is UP, and the cached list does not show it yet.
-                left = state[key][0].metadata.get(POLICY, SYNC) != SYNC and self._judge.was_out(key)
+                left = state[key][0].metadata.get(POLICY, SYNC) != SYNC and self._judge.overrides.ever(key)
                 if syncer_of(state[key][0]) == ref and not may_lapse(state[key]) and not left:
                     raise Violation("finalizer", f"{named(ref)} lost our finalizer while {key} stands")
 

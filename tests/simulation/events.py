@@ -206,7 +206,7 @@ class PersonOverrides(Event):
         key = stage.one_of_ours(self.which)
         if key is None or stage.world.ask_for("PUT", key, "/status", value="OUT_OF_SERVICE") != 200:
             return ""
-        stage.judge.asked_out(key)
+        stage.judge.overrides.asked_out(key)
         return f"a person puts {key} out of service"
 
 
@@ -217,10 +217,10 @@ class PersonReleases(Event):
     def happen(self, stage: Stage) -> str:
         freed = [
             key
-            for key in sorted(stage.judge.out_of_service)
+            for key in sorted(stage.judge.overrides.out)
             if stage.world.ask_for("DELETE", key, "/status", value="UP") == 200
         ]
-        stage.judge.out_of_service.clear()
+        stage.judge.overrides.out.clear()
         return f"a person takes the override of {', '.join(map(str, freed))} back" if freed else ""
 
 

@@ -7,11 +7,11 @@ bare        nothing is registered for a syncer without our finalizer
 unwanted    nothing is registered that was not to be UP when the pass looked, but what Eureka lost of a suspended syncer
 drained     what a person drains, and its mark says so, is not brought up meanwhile, whichever lists fail
 returned    at rest a suspended syncer has as many instances as when it was suspended (`suspensions`)
-override    nothing is out of service but what a person put there
 crash       no pass ends with an exception
 
-What apps lose: `losses`. When leases end: `leases`. When finalizers go: `deletions`. Another cluster's lists: `strays`.
-What syncers ask for beside that: `conduct` and `limits`. The end of a story: `rest`.
+What apps lose: `losses` and `confirmations`. When leases end: `leases`. When finalizers go: `deletions`. Another
+cluster's lists: `strays`. What syncers ask for beside that: `conduct` and `limits`. What a person puts out of service:
+`overrides`. The end of a story: `rest`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ from eurekube_sync.embedded.eureka.instance import Listed
 from eurekube_sync.embedded.http import Request
 
 from .conduct import Conduct
+from .confirmations import Confirmations
 from .deletions import Deletions
+from .evidence import Evidence
 from .leases import Leases
 from .limits import Limits
 from .losses import Losses
+from .overrides import Overrides
 from .releases import Releases
 from .story import Story
 from .strays import Strays
@@ -56,8 +59,6 @@ class Judge:
         self.losses = Losses(self)
         self.reached: Counter[str] = self.conduct.reached
         """How often each situation came up that a promise speaks of."""
-        self.out_of_service: set[Key] = set()
-        """What a person put out of service."""
         self.calm_since = 0.0
         """Since when the program runs and Eureka answers."""
         self.held_by: dict[str, frozenset[Key]] = {}
@@ -66,7 +67,9 @@ class Judge:
         self._deletions = Deletions(self)
         self.suspensions = Suspensions(self.truth, self.ours_of, self.reached)
         self.leases = Leases(self)
-        self._was_out: set[Key] = set()
+        self.evidence = Evidence(self.truth)
+        self.confirmations = Confirmations(self.truth, self.evidence, self.reached)
+        self.overrides = Overrides(self.truth, self.reached)
         self._arrived: dict[Key, float] = {}
         self._known: list[State] = [{} for _ in world.eurekas]
         self._up_since: list[dict[Key, float]] = [{} for _ in world.eurekas]
@@ -95,16 +98,14 @@ class Judge:
         self.conduct.look(self._known, now)
         self.releases.look(self.truth.syncers, now)
         self.suspensions.look(self._known, now)
+        self.evidence.look(now)
+        self.confirmations.look(now)
+        self.overrides.look(now)
 
     def clock_is_wrong(self, by: float) -> None:
         """The wall clock of the program's machine."""
         self.clock_right = self.clock_right and not by
         self.releases.clock_is_wrong(self.world.clock.time, by)
-
-    def asked_out(self, key: Key) -> None:
-        """A person put it out of service; Eureka keeps such a wish by id, in one app alone if ids differ by app."""
-        self.out_of_service.add(key)
-        self._was_out.add(key)
 
     def eureka_restarted(self, peer: int, warm_up: float) -> None:
         """All leases are lost by the server, not by us."""
@@ -162,7 +163,7 @@ class Judge:
                 self._judge_change(view, key, before, now, peer)
             self.conduct.left(key, now.get(key))
         self._note_ups(peer, before, now)
-        self._judge_overrides(now)
+        self.overrides.judge_states(list(self.ours_of(now)), now)
         if call is Call.RENEW:
             self.leases.judge_renewals(view, before, now)
         elif not excused:
@@ -180,6 +181,7 @@ class Judge:
         elif call in (Call.SYNCERS, Call.SERVICES, Call.SLICES):
             told_of = now if as_of is None else as_of
             view.lists[call] = min(told_of, view.lists.get(call, told_of))
+            self.confirmations.saw(view, told_of)
             if as_of is not None:
                 view.older = True
                 view.kubernetes = min(as_of, view.kubernetes if view.kubernetes is not None else as_of)
@@ -208,6 +210,8 @@ class Judge:
         if stands is not None and not self.ours(stands):
             raise Violation("stranger", f"{key} is ours, and was made somebody else's")
         self.conduct.judge(view, key, was, stands, now)
+        if was is not None and stands is None:
+            self.overrides.judge_cancel(view, key, before)
         if was is not None and is_up(was) and not is_up(stands) and status_of(stands) != OUT:
             self._judge_withdrawal(view, key, was, before, now)
         if stands is not None:
@@ -276,11 +280,6 @@ class Judge:
             elif since.pop(key, None) is not None:
                 self.limits.lost_up[key] = moment
 
-    def _judge_overrides(self, now: State) -> None:
-        for key, listed in now.items():
-            if self.ours(listed) and listed[0].status.value == OUT and key not in self._was_out:
-                raise Violation("override", f"{key} is out of service, and nobody put it there")
-
     def _judge_kubernetes(self, view: PassView, request: Request) -> None:
         before, gates = self.truth.syncers, self.truth.gates
         if not self.truth.look():
@@ -343,10 +342,6 @@ class Judge:
         warns = syncer is not None and syncer.asked.on_duplicate == "Warn"
         taken = any(key in state and not self.ours(state[key]) for state in self._known)
         return taken or (not warns and self.serves_itself(key))
-
-    def was_out(self, key: Key) -> bool:
-        """Whether a person ever put it out of service."""
-        return key in self._was_out
 
 
 def _differ(was: Listed | None, stands: Listed | None) -> bool:

@@ -39,10 +39,14 @@ class Losses:
                     missing
                     and self._is_to_come(view, key)
                     and not self._judge.duplicates(key)
-                    and not self._judge.was_out(key)
+                    and not self._judge.overrides.ever(key)
                 ):
                     raise Violation("emptied", f"app {app} went to nothing, and {key}, which is ready, is not there")
-            self._judge_brake(view, app, left)
+            unreleased = [key for key in view.taken if key.app == app and not self.released(view, key)]
+            if unreleased or not any(key.app == app for key in view.taken):
+                self._judge_brake(view, app, left)
+            if self._judge.clock_right:
+                self._judge.confirmations.judge(view, unreleased, self._judge.known, self._judge.limits.lost_up)
         if view.taken and ups_before and not ups_now and not self._gone_elsewhere(now, None):
             self._judge_all_gone(view)
 
@@ -68,9 +72,6 @@ class Losses:
         )
 
     def _judge_brake(self, view: PassView, app: str, left: set[str]) -> None:
-        taken = [key for key in view.taken if key.app == app]
-        if taken and all(self.released(view, key) for key in taken):
-            return
         view.emptied.add(app)
         if len(view.emptied) > 1 and len(view.emptied) * 20 > len(view.emptied | left):
             raise Violation("brake", f"one pass took the last UP instance of {', '.join(sorted(view.emptied))}")

@@ -24,14 +24,16 @@ from eurekube_sync import (
     suspension,
 )
 from eurekube_sync import conduct as product_conduct
-from eurekube_sync.actions import Update
+from eurekube_sync.actions import Cancel, Update
 from eurekube_sync.addresses import Pending, places
 from eurekube_sync.cluster import KubernetesCluster
 from eurekube_sync.cluster.connection import Call
 from eurekube_sync.conduct import POLICY, Limit
+from eurekube_sync.desired import Desired, Serving
 from eurekube_sync.eureka.peers import EurekaPeers
 from eurekube_sync.gates import Opening
-from eurekube_sync.model import ClusterView, Complete, SyncerObject
+from eurekube_sync.model import ClusterView, Complete, InstanceStatus, ObservedInstance, SyncerObject
+from eurekube_sync.ownership import syncer_of
 from eurekube_sync.service_mode import _Behind
 from eurekube_sync.syncer import ABANDON_ANNOTATION, Syncer
 
@@ -118,6 +120,23 @@ def _without_a_deletion(syncer: SyncerObject) -> bool:
 
 def _believed(observed: Any, syncer: SyncerObject, cache_seconds: float) -> bool:
     return True
+
+
+def _nothing_waits(*weighed: Any) -> list[Any]:
+    return []
+
+
+def _overrides_forgotten(for_unwanted: Callable[..., Any], *, limit: bool) -> Callable[..., Any]:
+    def wrong(instance: ObservedInstance, desired: Desired) -> Any:
+        there = instance
+        syncer = syncer_of(instance)
+        claim = desired.claims.get(syncer) if syncer else None
+        if isinstance(claim, Serving) and (instance.key in claim.over) is limit:
+            there = replace(instance, status=InstanceStatus.DOWN)
+        action = for_unwanted(there, desired)
+        return replace(action, **{"was" if isinstance(action, Cancel) else "status": instance.status})
+
+    return wrong
 
 
 def misreadings() -> tuple[Defect, ...]:
@@ -266,6 +285,17 @@ def misreadings() -> tuple[Defect, ...]:
         ),
         Defect(
             name="all that we own may go", about="held", patches=((brake, "_renamed", lambda withdrawals, plan: True),)
+        ),
+        Defect(name="the last of an app goes at the first look", patches=((brake, "_unconfirmed", _nothing_waits),)),
+        Defect(
+            name="a person's override is cancelled with a pod that is not ready",
+            about="out of service",
+            patches=((plan, "_for_unwanted", _overrides_forgotten(plan._for_unwanted, limit=False)),),
+        ),
+        Defect(
+            name="a person's override is cancelled for a limit",
+            about="out of service",
+            patches=((plan, "_for_unwanted", _overrides_forgotten(plan._for_unwanted, limit=True)),),
         ),
         Defect(name="of several servers none is renewed", patches=((EurekaPeers, "renew", lambda self, key: True),)),
     )

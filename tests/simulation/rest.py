@@ -75,7 +75,7 @@ class Rest:
             raise Violation("rest", f"{key} stands with version {version!r}")
 
     def _is_out(self, key: Key, listed: Listed) -> bool:
-        return status_of(listed) == OUT and key in self._judge.out_of_service
+        return status_of(listed) == OUT and key in self._judge.overrides.out
 
     def _expect_reason(self, key: Key, listed: Listed) -> None:
         held = key in self._judge.held
@@ -109,7 +109,7 @@ class Rest:
     def _expect_limit(self, syncer: SyncerTruth, state: State) -> None:
         claimed = {key for key, one in self._truth.eligible.items() if one.holder == syncer.ref}
         free = [key for key in claimed if key not in state or self._judge.ours(state[key])]
-        free = [key for key in free if not self._judge.duplicates(key) and not self._judge.was_out(key)]
+        free = [key for key in free if not self._judge.duplicates(key) and not self._judge.overrides.ever(key)]
         ups = [key for key in claimed if key in state and self._judge.ours(state[key]) and is_up(state[key])]
         conflict = syncer.conditions.get("Conflict", ("", ""))[0] == "True"
         least = min(self._judge.limits.now(syncer), len(free))

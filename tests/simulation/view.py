@@ -50,6 +50,8 @@ class PassView:
     emptied: set[str] = field(default_factory=set)
     other_half: bool = False
     """Whether it is of the installation beside the program's, for the other team's syncers."""
+    process: object | None = None
+    """Whose pass it is: what one process remembers, another does not."""
     approved: str | None = None
     """The plan id that it was given."""
     troubled: bool = False

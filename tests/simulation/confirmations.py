@@ -1,0 +1,106 @@
+"""The promise that the last UP instance of an app goes only at a second look.
+
+confirmed   without evidence that somebody wanted it so, the last UP instance of an app is taken out, or DOWN, only by a
+            pass that looked 20 s after another, and both saw that it is not to be UP; where no syncer is left whose
+            condition could tell, both are of one process
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .evidence import Evidence
+from .truth import Ref, Truth
+from .view import PassView, State, Violation, is_up
+from .world import Key
+
+_APART = 20.0
+"""Seconds from one look to the next."""
+_NEWS = 60.0
+"""Seconds in which what others did may be news to a pass."""
+
+
+@dataclass(slots=True)
+class _Look:
+    """One pass, and what its lists of Kubernetes told of."""
+
+    view: PassView
+    first: float
+    last: float
+
+
+class Confirmations:
+    """Remembers when each instance was to be UP, and when each pass looked."""
+
+    def __init__(self, truth: Truth, evidence: Evidence, reached: Counter[str]) -> None:
+        self._truth = truth
+        self._evidence = evidence
+        self._reached = reached
+        self._wanted: frozenset[Key] = frozenset()
+        self._turns: dict[Key, list[tuple[float, bool]]] = {}
+        """Since when each was to be UP, and was not, in turn."""
+        self._looks: list[_Look] = []
+        self._last: dict[int, _Look] = {}
+        """The look of each pass that is not over, by its view's identity; the view lives as long."""
+
+    def look(self, now: float) -> None:
+        """What is to be UP now."""
+        wanted = frozenset(self._truth.eligible) | frozenset(self._truth.frozen)
+        for key in wanted ^ self._wanted:
+            self._turns.setdefault(key, []).append((now, key in wanted))
+        self._wanted = wanted
+
+    def saw(self, view: PassView, told_of: float) -> None:
+        """A pass got a list of syncers, Services or slices that tells of this moment."""
+        look = self._last.get(id(view))
+        if look is None:
+            look = self._last[id(view)] = _Look(view=view, first=told_of, last=told_of)
+            self._looks.append(look)
+        look.first, look.last = min(look.first, told_of), max(look.last, told_of)
+
+    def judge(
+        self, view: PassView, taken: Iterable[Key], states: Sequence[State], lost_up: Mapping[Key, float]
+    ) -> None:
+        """After the call of a pass by which an app went to nothing; `taken` is what the pass took of it, but for what a
+        person released."""
+        for key in sorted(taken):
+            others = (one for one, when in lost_up.items() if one.app == key.app and when > view.begun - _NEWS)
+            if any(one not in view.taken for one in others):
+                return  # what this pass took was not the last one, for all that it could know
+            if self._evidence.of(view, key) or self._lives_on(key, states):
+                continue
+            self._reached["a last UP instance that went without evidence"] += 1
+            if not any(self._saw(look, key) for look in self._before(view, view.taken[key])):
+                what = f"{key}, the last of its app, was taken out, or DOWN, and nobody had seen before that it was"
+                raise Violation("confirmed", f"{what} not to be UP")
+
+    def _before(self, view: PassView, ref: Ref) -> list[_Look]:
+        """The looks that were long enough before this one, of all who could tell."""
+        own = self._last.get(id(view))
+        latest = (own.last if own else view.begun) - _APART
+        told = ref in self._truth.syncers
+        return [
+            one
+            for one in self._looks
+            if one.first <= latest and one.view is not view and (told or one.view.process is view.process)
+        ]
+
+    def _saw(self, look: _Look, key: Key) -> bool:
+        """Whether it was not to be UP at some moment of that look."""
+        turns = self._turns.get(key, [])
+        before = [wanted for when, wanted in turns if when <= look.first]
+        return not (before and before[-1]) or any(
+            not wanted for when, wanted in turns if look.first < when <= look.last
+        )
+
+    def _lives_on(self, key: Key, states: Sequence[State]) -> bool:
+        """Whether an instance at its address and port is UP under another name."""
+        socket = key.id.split(":")[3:]
+        ours = self._truth.owner
+        return any(
+            other != key and is_up(listed) and other.id.split(":")[0] == ours and other.id.split(":")[3:] == socket
+            for state in states
+            for other, listed in state.items()
+        )

@@ -1,0 +1,33 @@
+"""What a pass may have known that somebody wanted a removal: a terminating pod, a deleted syncer, a limit, a drain."""
+
+from __future__ import annotations
+
+from .troubles import Call
+from .truth import Ref, Truth
+from .view import PassView
+from .world import Key
+
+
+class Evidence:
+    """Remembers of which syncers what goes is a person's wish."""
+
+    def __init__(self, truth: Truth) -> None:
+        self._truth = truth
+        self._wished: set[Ref] = set()
+        self._until: dict[Ref, float] = {}
+
+    def look(self, now: float) -> None:
+        """Who is deleted, and who has a limit."""
+        self._until.update(dict.fromkeys(self._wished, now))
+        self._wished = {ref for ref, one in self._truth.syncers.items() if one.deleting or one.asked.limit is not None}
+
+    def of(self, view: PassView, key: Key) -> bool:
+        """Whether there may be some for what the pass took."""
+        ref = view.taken[key]
+        slices = min(view.lists.get(Call.SLICES, view.moment), view.begun)
+        return (
+            self._truth.world.drains
+            or ref in self._wished
+            or self._until.get(ref, -1.0) >= view.specs
+            or self._truth.terminated_since(key, slices)
+        )
