@@ -16,6 +16,7 @@
     hours       long stories: what a policy never cancels has its hour, a Eureka that cannot be read for minutes
     suspensions stories in which Eureka loses what a suspended syncer has, and what is to come back
     overrides   stories in which a person puts instances out of service, and what keeps them
+    refusals    stories in which Eureka refuses registrations while pods change
     wire        every outgoing call of a copy of the program, on its way between adapter and server
     copies      copies of the program: a daemon, a CronJob, one pass at a time; a second one beside it
     truth       what should stand, read from the servers by an oracle that shares no code with the product

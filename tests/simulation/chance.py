@@ -12,6 +12,7 @@ from .asked import Asked
 from .elsewhere import with_another_cluster
 from .hours import with_a_long_silence, with_an_hour
 from .overrides import with_overrides
+from .refusals import with_refused_registrations
 from .story import QUIET, Installation, Mode, Story, over
 from .suspensions import with_a_lost_suspension
 from .troubles import ALL_CALLS, EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Trouble
@@ -30,6 +31,7 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.10, "addresses", with_addresses),
     (0.12, "a lost suspension", with_a_lost_suspension),
     (0.135, "out of service", with_overrides),
+    (0.15, "refused registrations", with_refused_registrations),
 )
 """What is put on top of some stories: up to this chance, by name."""
 

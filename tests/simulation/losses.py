@@ -1,6 +1,7 @@
 """The promises about what an app may lose, at every call of a pass.
 
-emptied     no app of ours goes to nothing while an instance that was to be added is not there
+emptied     no app of ours goes to nothing while an instance that was to be added is not there; nor a syncer, while
+            one of its pods is to move to another name
 brake       no pass takes the last UP instance of more than one app, or of all, without a person's wish
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .truth import Ref
-from .view import PassView, State, Violation, is_up
+from .view import PassView, State, Violation, is_up, syncer_of
 from .world import Key
 
 if TYPE_CHECKING:
@@ -47,8 +48,29 @@ class Losses:
                 self._judge_brake(view, app, left)
             if self._judge.clock_right:
                 self._judge.confirmations.judge(view, unreleased, self._judge.known, self._judge.limits.lost_up)
+        for key in sorted(view.taken.keys() & set(ups_before) - ups_now):
+            self._judge_moved(view, key, ups_now)
         if view.taken and ups_before and not ups_now and not self._gone_elsewhere(now, None):
             self._judge_all_gone(view)
+
+    def _judge_moved(self, view: PassView, key: Key, ups_now: set[Key]) -> None:
+        """A pod of a syncer that has nothing UP any more is to stand under another name."""
+        ref, states = view.taken[key], self._judge.known
+        of_it = (one for state in states for one in self._judge.ours_of(state) if syncer_of(state[one][0]) == ref)
+        recent = view.begun - _LIST_IS_OLD
+        lost = (one for one, when in self._judge.limits.lost_up.items() if when > recent and one not in view.taken)
+        if any(one in ups_now for one in of_it) or any(lost) or self._is_gone_elsewhere(key):
+            return
+        for other, wanted in self._judge.truth.eligible.items():
+            if other.app == key.app or other.id.split(":")[3:] != key.id.split(":")[3:] or wanted.holder != ref:
+                continue
+            told = wanted.since <= min(view.specs, view.moment) and self._is_to_come(view, other)
+            if told and not self._judge.duplicates(other) and not self._judge.overrides.ever(other):
+                raise Violation("emptied", f"{key} went, and {other}, which its pod was to have instead, is not there")
+
+    def _is_gone_elsewhere(self, key: Key) -> bool:
+        """Whether another peer lacks it already; only what went there first is judged."""
+        return sum(is_up(state.get(key)) for state in self._judge.known) < len(self._judge.known) - 1
 
     def _gone_elsewhere(self, now: State, app: str | None) -> bool:
         """Whether another peer has no UP instance of the app, or of any, already."""

@@ -17,6 +17,7 @@ from eurekube_sync import (
     gates,
     plan,
     reconcile,
+    removals,
     restraint,
     service_mode,
     settle,
@@ -296,6 +297,16 @@ def misreadings() -> tuple[Defect, ...]:
             name="a person's override is cancelled for a limit",
             about="out of service",
             patches=((plan, "_for_unwanted", _overrides_forgotten(plan._for_unwanted, limit=True)),),
+        ),
+        Defect(
+            name="nothing waits for its successor",
+            about="refused registrations",
+            patches=((removals, "failed_adds", lambda *arguments: {}),),
+        ),
+        Defect(
+            name="a pod does not wait for its other name",
+            about="refused registrations",
+            patches=((removals, "_names", lambda key, vip_address, syncer: removals._called(key, vip_address)),),
         ),
         Defect(name="of several servers none is renewed", patches=((EurekaPeers, "renew", lambda self, key: True),)),
     )
