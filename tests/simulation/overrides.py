@@ -19,6 +19,8 @@ from .view import OUT, PassView, State, Violation, named, pod_of, status_of, syn
 from .wishes import random_limit
 from .world import Key
 
+_CONFIRMED = 60.0
+"""Seconds in which two apps may lose their last UP instance, one after the other: what is released may be UP."""
 _Place = tuple[Key, str, str]
 """A key, the UID of the pod behind it, and that of the syncer that claims it."""
 
@@ -54,7 +56,7 @@ def with_overrides(base: Story) -> Story:
     return replace(
         base,
         events=tuple(sorted(events, key=lambda event: event.at)),
-        ends=max(event.over for event in events) + QUIET,
+        ends=max(event.over for event in events) + _CONFIRMED + QUIET,
     )
 
 
