@@ -43,7 +43,11 @@ class Losses:
                     and not self._judge.overrides.ever(key)
                 ):
                     raise Violation("emptied", f"app {app} went to nothing, and {key}, which is ready, is not there")
-            unreleased = [key for key in view.taken if key.app == app and not self.released(view, key)]
+            unreleased = [
+                key
+                for key in view.taken
+                if key.app == app and not self.released(view, key) and not self._judge.duplicates(key)
+            ]
             if unreleased or not any(key.app == app for key in view.taken):
                 self._judge_brake(view, app, left)
             if self._judge.clock_right:
@@ -59,7 +63,9 @@ class Losses:
         of_it = (one for state in states for one in self._judge.ours_of(state) if syncer_of(state[one][0]) == ref)
         recent = view.begun - _LIST_IS_OLD
         lost = (one for one, when in self._judge.limits.lost_up.items() if when > recent and one not in view.taken)
-        if any(one in ups_now for one in of_it) or any(lost) or self._is_gone_elsewhere(key):
+        if any(one in ups_now for one in of_it) or any(lost) or self._judge.duplicates(key):
+            return
+        if self._is_gone_elsewhere(key):
             return
         for other, wanted in self._judge.truth.eligible.items():
             if other.app == key.app or other.id.split(":")[3:] != key.id.split(":")[3:] or wanted.holder != ref:
