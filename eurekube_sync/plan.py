@@ -261,8 +261,16 @@ def overridden(observed: ObservedInstance, wanted: InstanceStatus) -> bool:
     """
     if observed.status is InstanceStatus.OUT_OF_SERVICE:
         return True
-    forced = observed.overridden_status not in (InstanceStatus.UNKNOWN, InstanceStatus.UP)
+    forced = _override(observed) is not None
     return forced and observed.status is observed.overridden_status and wanted is InstanceStatus.UP
+
+
+def _override(observed: ObservedInstance) -> InstanceStatus | None:
+    """What a person or a tool set, and a cancel would forget, though a DOWN of ours may hide it."""
+    if observed.status is InstanceStatus.OUT_OF_SERVICE:
+        return observed.status
+    kept = observed.overridden_status
+    return None if kept in (InstanceStatus.UNKNOWN, InstanceStatus.UP) else kept
 
 
 def _for_ours(key: InstanceKey, desired: Desired, observed: Observed) -> Action:
@@ -300,8 +308,8 @@ def _for_duplicate(
         stays = "it could not be read again"
     elif wanted.status is not InstanceStatus.UP:
         stays = "its pod is not to be UP"
-    elif overridden(instance, wanted.status):
-        stays = f"a person set ours {instance.status.value}"
+    elif (override := _override(instance)) is not None:
+        stays = f"a person set ours {override.value}"
     duplicate = _duplicate(key, claim.syncer.ref, other, stays=stays)
     if stays is not None:
         return duplicate, _for_ours(key, desired, observed)

@@ -272,6 +272,19 @@ def test_what_a_person_set_is_kept(status: InstanceStatus) -> None:
     assert f"a person set ours {status.value}" in condition(world, "Conflict").message
 
 
+def test_what_a_person_set_is_kept_though_it_was_down_for_a_moment() -> None:
+    """Eureka still knows it, and a cancel would forget it."""
+    world = setting()
+    world.registry.override(key(1), OUT)
+    world.cluster.apply(syncer(metadata={"version": "2"}), piece(endpoint(1, ready=False), endpoint(2)))
+    world.run()
+    assert standing(world)[key(1)] is DOWN
+    appears(world, 1)
+    world.cluster.apply(piece(endpoint(1), endpoint(2)))
+    world.run()
+    assert standing(world)[key(1)] is OUT
+
+
 def test_what_is_not_ready_is_turned_down_like_any_other() -> None:
     """And goes when it is ready again: the two never stand UP side by side."""
     world = setting()
