@@ -17,6 +17,7 @@
     suspensions stories in which Eureka loses what a suspended syncer has, and what is to come back
     overrides   stories in which a person puts instances out of service, and what keeps them
     refusals    stories in which Eureka refuses registrations while pods change
+    crowds      stories in which many of an app's pods go at once, and how many may
     wire        every outgoing call of a copy of the program, on its way between adapter and server
     copies      copies of the program: a daemon, a CronJob, one pass at a time; a second one beside it
     truth       what should stand, read from the servers by an oracle that shares no code with the product

@@ -9,6 +9,7 @@ from dataclasses import replace
 from . import events as e
 from .addresses import with_addresses
 from .asked import Asked
+from .crowds import with_a_crowd
 from .elsewhere import with_another_cluster
 from .hours import with_a_long_silence, with_an_hour
 from .overrides import with_overrides
@@ -32,6 +33,7 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.12, "a lost suspension", with_a_lost_suspension),
     (0.135, "out of service", with_overrides),
     (0.15, "refused registrations", with_refused_registrations),
+    (0.155, "a crowd", with_a_crowd),
 )
 """What is put on top of some stories: up to this chance, by name."""
 

@@ -9,7 +9,7 @@ drained     what a person drains, and its mark says so, is not brought up meanwh
 returned    at rest a suspended syncer has as many instances as when it was suspended (`suspensions`)
 crash       no pass ends with an exception
 
-What apps lose: `losses` and `confirmations`. When leases end: `leases`. When finalizers go: `deletions`. Another
+What apps lose: `losses`, `confirmations`, `crowds`. When leases end: `leases`. When finalizers go: `deletions`. Another
 cluster's lists: `strays`. What syncers ask for beside that: `conduct` and `limits`. What a person puts out of service:
 `overrides`. The end of a story: `rest`.
 """
@@ -24,6 +24,7 @@ from eurekube_sync.embedded.http import Request
 
 from .conduct import Conduct
 from .confirmations import Confirmations
+from .crowds import Sizes
 from .deletions import Deletions
 from .evidence import Evidence
 from .leases import Leases
@@ -68,6 +69,7 @@ class Judge:
         self.suspensions = Suspensions(self.truth, self.ours_of, self.reached)
         self.leases = Leases(self)
         self.evidence = Evidence(self.truth)
+        self.sizes = Sizes(self.evidence, self.reached)
         self.confirmations = Confirmations(self.truth, self.evidence, self.reached)
         self.overrides = Overrides(self.truth, self.reached)
         self._arrived: dict[Key, float] = {}

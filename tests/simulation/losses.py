@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .crowds import FLOOR
 from .truth import Ref
 from .view import PassView, State, Violation, is_up, syncer_of
 from .world import Key
@@ -43,19 +44,31 @@ class Losses:
                     and not self._judge.overrides.ever(key)
                 ):
                     raise Violation("emptied", f"app {app} went to nothing, and {key}, which is ready, is not there")
-            unreleased = [
-                key
-                for key in view.taken
-                if key.app == app and not self.released(view, key) and not self._judge.duplicates(key)
-            ]
+            unreleased = self._unreleased(view, app)
             if unreleased or not any(key.app == app for key in view.taken):
                 self._judge_brake(view, app, left)
             if self._judge.clock_right:
                 self._judge.confirmations.judge(view, unreleased, self._judge.known, self._judge.limits.lost_up)
         for key in sorted(view.taken.keys() & set(ups_before) - ups_now):
             self._judge_moved(view, key, ups_now)
+        if len(view.taken) > FLOOR:
+            self._judge_size(view)
         if view.taken and ups_before and not ups_now and not self._gone_elsewhere(now, None):
             self._judge_all_gone(view)
+
+    def _judge_size(self, view: PassView) -> None:
+        judge = self._judge
+        stands = {key for state in judge.known for key in judge.ours_of(state) if is_up(state[key])}
+        unreleased = [key for app in sorted({key.app for key in view.taken}) for key in self._unreleased(view, app)]
+        judge.sizes.judge(view, unreleased, stands, judge.limits.lost_up)
+
+    def _unreleased(self, view: PassView, app: str) -> list[Key]:
+        """What the pass took of an app, but for what a person may have released, and what its pod's own stands for."""
+        return [
+            key
+            for key in view.taken
+            if key.app == app and not self.released(view, key) and not self._judge.duplicates(key)
+        ]
 
     def _judge_moved(self, view: PassView, key: Key, ups_now: set[Key]) -> None:
         """A pod of a syncer that has nothing UP any more is to stand under another name."""

@@ -27,6 +27,7 @@ from eurekube_sync import (
 from eurekube_sync import conduct as product_conduct
 from eurekube_sync.actions import Cancel, Update
 from eurekube_sync.addresses import Pending, places
+from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cluster import KubernetesCluster
 from eurekube_sync.cluster.connection import Call
 from eurekube_sync.conduct import POLICY, Limit
@@ -125,6 +126,13 @@ def _believed(observed: Any, syncer: SyncerObject, cache_seconds: float) -> bool
 
 def _nothing_waits(*weighed: Any) -> list[Any]:
     return []
+
+
+_TOO_MUCH = brake._too_much
+
+
+def _of_any_size(scales: Any, withdrawals: Any, limits: BrakeLimits) -> str | None:
+    return _TOO_MUCH(scales, withdrawals, replace(limits, loss_percent=100, loss_ceiling=10**9))
 
 
 def _overrides_forgotten(for_unwanted: Callable[..., Any], *, limit: bool) -> Callable[..., Any]:
@@ -308,5 +316,6 @@ def misreadings() -> tuple[Defect, ...]:
             about="refused registrations",
             patches=((removals, "_names", lambda key, vip_address, syncer: removals._called(key, vip_address)),),
         ),
+        Defect(name="a pass may take ever so many", about="a crowd", patches=((brake, "_too_much", _of_any_size),)),
         Defect(name="of several servers none is renewed", patches=((EurekaPeers, "renew", lambda self, key: True),)),
     )

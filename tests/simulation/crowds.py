@@ -1,0 +1,86 @@
+"""Stories with an app of many pods, of which so many go at once that the brake weighs their number; and the promise.
+
+sizes       no pass takes more than ten and more than 30 % of all that we own, without evidence or a person's wish, when
+            what came in the same apps is set against it
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from . import events as e
+from .asked import PLAIN, Asked
+from .decisions import RemovalsReleased
+from .evidence import Evidence
+from .story import QUIET, Story
+from .view import PassView, Violation
+from .world import Key
+
+FLOOR = 10
+"""So many may always go at once."""
+_PERCENT = 30
+_NEWS = 60.0
+"""Seconds in which what others did may be news to a pass."""
+
+
+def with_a_crowd(base: Story) -> Story:
+    """The story, and then an app of some forty pods, of which some turn unready, vanish, or terminate at once."""
+    dice = random.Random(f"a crowd {base.seed}")
+    begins = base.ends - QUIET
+    app = dice.choice(sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)}))
+    asked = dice.choice((PLAIN, PLAIN, Asked(not_ready="Cancel")))
+    pods = range(10, 10 + dice.randint(30, 42))
+    at = round(begins + dice.uniform(45, 70), 1)
+    events: list[e.Event] = [
+        *base.events,
+        e.ServiceApplied(at=begins, app=app),
+        e.SyncerApplied(at=begins, name=app, app=app, asked=asked),
+        *(e.PodStarted(at=begins, app=app, number=number, ip=f"10.0.1.{number}") for number in pods),
+    ]
+    leaving = dice.sample(pods, dice.choice((8, 13, 18, 25, len(pods) - 1)))
+    match dice.choice(("turn", "turn", "vanish", "terminate")):
+        case "turn":
+            events += [e.PodTurns(at=at, app=app, number=number, ready=False) for number in leaving]
+            if dice.random() < 0.5:
+                back = round(at + dice.uniform(5, 40), 1)
+                events += [e.PodTurns(at=back, app=app, number=number, ready=True) for number in leaving]
+        case "vanish":
+            events += [e.PodEnds(at=at, app=app, number=number) for number in leaving]
+        case "terminate":
+            events += [e.PodEnds(at=at, app=app, number=number, grace=30.0) for number in leaving]
+    if dice.random() < 0.3:
+        events.append(RemovalsReleased(at=round(at + dice.uniform(5, 40), 1), name=app, app=app, lasts=600.0))
+    return replace(
+        base,
+        events=tuple(sorted(events, key=lambda event: event.at)),
+        ends=max(event.over for event in events) + QUIET,
+    )
+
+
+class Sizes:
+    """Weighs what each pass takes."""
+
+    def __init__(self, evidence: Evidence, reached: Counter[str]) -> None:
+        self._evidence = evidence
+        self._reached = reached
+
+    def judge(
+        self, view: PassView, unreleased: Iterable[Key], stands: Iterable[Key], lost_up: Mapping[Key, float]
+    ) -> None:
+        """After a call of this pass; `unreleased` is what it took, but for what a person released, and `stands` what is
+        UP of ours on any server."""
+        doubted = Counter(key.app for key in unreleased if not self._evidence.of(view, key))
+        if doubted.total() <= FLOOR:
+            return
+        taken = Counter(key.app for key in view.taken)
+        brought = Counter(key.app for key in view.brought)
+        loss = sum(min(count, max(0, taken[app] - brought[app])) for app, count in doubted.items())
+        # What others took meanwhile may have stood when this pass looked.
+        lost = {key for key, when in lost_up.items() if when > view.begun - _NEWS}
+        stood = len(lost | view.taken.keys() | set(stands))
+        self._reached["more than ten that went without evidence"] += 1
+        if loss > FLOOR and loss * 100 > _PERCENT * stood:
+            raise Violation("sizes", f"{loss} of {stood} went in one pass, and no evidence says that they were to go")
