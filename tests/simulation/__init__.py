@@ -23,9 +23,9 @@
     truth       what should stand, read from the servers by an oracle that shares no code with the product
     view        what one pass has seen and done so far
     judge       the promises, held against the servers' true state at every call
-    losses, confirmations, limits, conduct, releases, leases, deletions, strays
+    losses, confirmations, limits, conduct, releases, leases, deletions, strays, twins
                 what it asks: what apps lose, what specs ask for, what people released, when leases and deletions end,
-                and what is done by lists of another cluster
+                what is done by lists of another cluster, and what stands beside a pod's own
     evidence    what a pass may have known that somebody wanted a removal
     rest        the promises about the end of a story
     run         one story from its beginning to its verdict

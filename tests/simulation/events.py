@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .asked import PLAIN, Asked
@@ -194,6 +194,23 @@ class StrangerLeaves(Event):
         if stage.is_ours(key):
             return ""
         return f"the stranger ({self.who}) cancels {key}" if stage.world.ask_for("DELETE", key) == 200 else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientTurns(Event):
+    """The pod's own Eureka client says that it is not UP, or is again."""
+
+    app: str
+    ip: str
+    up: bool
+
+    def happen(self, stage: Stage) -> str:
+        stranger = stage.stranger("itself", self.app, self.ip)
+        if stranger.key not in stage.world.standing(0):
+            return ""
+        status = "UP" if self.up else "DOWN"
+        stage.world.register(replace(stranger, status=status))
+        return f"the pod's own client says that {stranger.key} is {status}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ drained     what a person drains, and its mark says so, is not brought up meanwh
 returned    at rest a suspended syncer has as many instances as when it was suspended (`suspensions`)
 crash       no pass ends with an exception
 
-What apps lose: `losses`, `confirmations`, `crowds`. When leases end: `leases`. When finalizers go: `deletions`. Another
-cluster's lists: `strays`. What syncers ask for beside that: `conduct` and `limits`. What a person puts out of service:
-`overrides`. The end of a story: `rest`.
+What apps lose: `losses`, `confirmations`, `crowds`. Pods that register themselves: `twins`. When leases end: `leases`.
+When finalizers go: `deletions`. Another cluster's lists: `strays`. What syncers ask for beside that: `conduct` and
+`limits`. What a person puts out of service: `overrides`. The end of a story: `rest`.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from .strays import Strays
 from .suspensions import Suspensions
 from .troubles import Call, Kind
 from .truth import FINALIZER, Truth
+from .twins import Twins
 from .view import OUT, OWNER, PassView, State, Violation, change, is_up, named, pod_of, status_of, syncer_of
 from .world import Key, World
 
@@ -72,6 +73,7 @@ class Judge:
         self.sizes = Sizes(self.evidence, self.reached)
         self.confirmations = Confirmations(self.truth, self.evidence, self.reached)
         self.overrides = Overrides(self.truth, self.reached)
+        self.twins = Twins(self)
         self._arrived: dict[Key, float] = {}
         self._known: list[State] = [{} for _ in world.eurekas]
         self._up_since: list[dict[Key, float]] = [{} for _ in world.eurekas]
@@ -193,6 +195,8 @@ class Judge:
             view.looked[key] = now
             for state in self._known:
                 listed = state.get(key)
+                if listed is not None and not self.ours(listed):
+                    self.twins.saw(view, key, listed)
                 if listed is not None and self.ours(listed):
                     view.stood.add(key)
                     view.looked_up.update([pod_of(listed[0])] if status_of(listed) in ("UP", OUT) else [])
@@ -238,8 +242,10 @@ class Judge:
 
     def _judge_withdrawal(self, view: PassView, key: Key, was: Listed, before: State, now: State) -> None:
         ref = syncer_of(was[0])
+        if self.twins.gives_way(view, key):
+            return
         since = self._protected_since(key, was)
-        if since is not None and since <= view.moment and not self.duplicates(key):
+        if since is not None and since <= view.moment and not self._is_taken(key):
             told = f"its pod is ready since {since:.1f} s, and the pass looked at {view.moment:.1f} s"
             raise Violation("withdrawn", f"{key} was {change(was, now.get(key))}; {told}")
         if not self.duplicates(key):
@@ -342,8 +348,11 @@ class Judge:
         held = self.truth.eligible.get(key)
         syncer = self.truth.syncers.get(held.holder) if held else None
         warns = syncer is not None and syncer.asked.on_duplicate == "Warn"
-        taken = any(key in state and not self.ours(state[key]) for state in self._known)
-        return taken or (not warns and self.serves_itself(key))
+        return self._is_taken(key) or (not warns and self.serves_itself(key))
+
+    def _is_taken(self, key: Key) -> bool:
+        """Whether somebody else stands under it."""
+        return any(key in state and not self.ours(state[key]) for state in self._known)
 
 
 def _differ(was: Listed | None, stands: Listed | None) -> bool:

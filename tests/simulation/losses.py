@@ -31,7 +31,7 @@ class Losses:
         """After a call of this pass that was more than a renewal."""
         ups_before = [key for key in self._judge.ours_of(before) if is_up(before[key])]
         ups_now = {key for key in self._judge.ours_of(now) if is_up(now[key])}
-        left = {key.app for key in ups_now}
+        left = {key.app for key in (*ups_now, *view.gave_way)}  # callers have the pods' own
         for app in sorted({key.app for key in ups_before} - left):
             if self._gone_elsewhere(now, app):
                 continue  # what was done on one peer, and its others are about to hear of
@@ -53,7 +53,7 @@ class Losses:
             self._judge_moved(view, key, ups_now)
         if len(view.taken) > FLOOR:
             self._judge_size(view)
-        if view.taken and ups_before and not ups_now and not self._gone_elsewhere(now, None):
+        if view.taken and ups_before and not ups_now and not view.gave_way and not self._gone_elsewhere(now, None):
             self._judge_all_gone(view)
 
     def _judge_size(self, view: PassView) -> None:

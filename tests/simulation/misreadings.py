@@ -36,6 +36,7 @@ from eurekube_sync.eureka.peers import EurekaPeers
 from eurekube_sync.gates import Opening
 from eurekube_sync.model import ClusterView, Complete, InstanceStatus, ObservedInstance, SyncerObject
 from eurekube_sync.ownership import syncer_of
+from eurekube_sync.plan import Plan
 from eurekube_sync.service_mode import _Behind
 from eurekube_sync.syncer import ABANDON_ANNOTATION, Syncer
 
@@ -211,6 +212,26 @@ def misreadings() -> tuple[Defect, ...]:
             name="onDuplicate: Warn is read as Skip",
             about="duplicates",
             patches=_misread(lambda spec: replace(spec, conduct=replace(spec.conduct, warn_of_duplicates=False))),
+        ),
+        Defect(
+            name="onDuplicate: Skip is read as Warn",
+            about="duplicates",
+            patches=_misread(lambda spec: replace(spec, conduct=replace(spec.conduct, warn_of_duplicates=True))),
+        ),
+        Defect(
+            name="ours stays beside what its pod registers itself later",
+            about="duplicates",
+            patches=((plan, "lacks", lambda other, wanted, ours=None: "it is another" if ours else None),),
+        ),
+        Defect(
+            name="ours goes whatever the pod's own says",
+            about="duplicates",
+            patches=((plan, "lacks", lambda other, wanted, ours=None: None),),
+        ),
+        Defect(
+            name="a cached list is believed of a pod's own",
+            about="duplicates",
+            patches=((Plan, "suspects", property(lambda self: tuple(one.key for one in self.changes))),),
         ),
         Defect(
             name="maxRemovalPercent is not read",

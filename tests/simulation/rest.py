@@ -10,7 +10,6 @@ approved    what an annotation releases is not held
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from eurekube_sync.embedded.eureka.instance import Listed
@@ -53,10 +52,11 @@ class Rest:
                 raise Violation("rest", f"{named(ref)} keeps our finalizer, and nothing of it is left")
         self._judge.leases.judge_rest(self._view)
         self._judge.suspensions.judge_rest(self._judge.known, self._judge.world.clock.time)
+        self._judge.twins.judge_rest()
         self._expect_told()
         self._expect_gates()
 
-    def _expect_up(self, key: Key, state: Mapping[Key, Listed], vip: str) -> None:
+    def _expect_up(self, key: Key, state: State, vip: str) -> None:
         listed = state.get(key)
         if listed is None:
             if not self._judge.duplicates(key):
@@ -65,7 +65,7 @@ class Rest:
         syncer = self._truth.syncers.get(syncer_of(listed[0]))
         if not self._judge.ours(listed):
             self._expect_condition(key, "Conflict")
-        elif not is_up(listed) and not self._is_out(key, listed):
+        elif not is_up(listed) and not self._is_out(key, listed) and not self._gave_way(key, state, syncer):
             raise Violation("rest", f"{key} is ready, and Eureka says {status_of(listed)}")
         elif listed[0].vip != vip or syncer is None:
             raise Violation("rest", f"{key} stands as it should not: VIP {listed[0].vip}, {syncer_of(listed[0])}")
@@ -73,6 +73,11 @@ class Rest:
         changes = syncer is not None and syncer.asked.policy != "CreateOnly" and not self._truth.rivals(syncer)
         if syncer is not None and changes and self._judge.ours(listed) and version != syncer.asked.version:
             raise Violation("rest", f"{key} stands with version {version!r}")
+
+    def _gave_way(self, key: Key, state: State, syncer: SyncerTruth | None) -> bool:
+        """Whether its policy turned it DOWN beside what its pod registered itself."""
+        never_cancels = syncer is not None and syncer.asked.policy != SYNC
+        return never_cancels and self._judge.twins.stands_beside(key, state) is not None
 
     def _is_out(self, key: Key, listed: Listed) -> bool:
         return status_of(listed) == OUT and key in self._judge.overrides.out
@@ -88,15 +93,15 @@ class Rest:
             if detached and not held and status_of(listed) != OUT and not _lapses(listed, syncer):
                 raise Violation("limit", f"{key} stands, and its limit is 0")
             return
+        # The last ones stay while a stranger keeps their successor from being registered.
+        waits = syncer is not None and syncer.conditions.get("Conflict", ("", ""))[0] == "True" and not syncer.deleting
+        waits = waits and not self._serves_still(syncer_of(listed[0]))
         if key in self._truth.down:
-            if is_up(listed) and not held:
+            if is_up(listed) and not held and not waits:
                 raise Violation("rest", f"{key} is not ready, and Eureka says UP")
             return
         reason = syncer.conditions.get("Synced", ("", ""))[1] if syncer else ""
         frozen = syncer is not None and not syncer.served and reason in _FROZEN
-        # The last ones stay while a stranger keeps their successor from being registered.
-        waits = syncer is not None and syncer.conditions.get("Conflict", ("", ""))[0] == "True" and not syncer.deleting
-        waits = waits and not self._serves_still(syncer_of(listed[0]))
         if not held and not frozen and status_of(listed) != OUT and not waits and not _lapses(listed, syncer):
             raise Violation("rest", f"{key} stands as {status_of(listed)}, nothing wants it, and nothing says why")
 

@@ -66,6 +66,16 @@ CORNERS: dict[str, Story] = {
         ),
         Trouble(at=9, until=20, calls=frozenset({Call.SYNCERS}), kind=Kind.PAUSE_AFTER, strikes=1, seconds=5),
     ),
+    "the last one that is UP waits for a pod whose own client says that it is not": plain(
+        (
+            *setting("rating", "cart"),
+            e.PodEnds(at=4, app="rating", number=1),
+            e.StrangerRegisters(at=5, who="itself", app="rating", ip="10.0.0.12"),
+            e.ClientTurns(at=6, app="rating", ip="10.0.0.12", up=False),
+            e.PodStarted(at=40, app="rating", number=2, ip="10.0.0.12"),
+            e.PodTurns(at=40, app="rating", number=0, ready=False),
+        )
+    ),
     "a Service goes after a pass has read that its syncer is detached, and before it cancels": plain(
         (
             *setting("rating", "cart"),

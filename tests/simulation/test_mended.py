@@ -51,6 +51,9 @@ MENDED: dict[str, Story] = {
         {"cart": 3, "pay": 3, "rating": 3, "stock": 2}, 5.3
     ),
     "an old list tells of an earlier CRD's end": an_old_list_of_an_earlier_crd(),
+    "a pod registers itself after us": plain(
+        (*setting("rating"), e.StrangerRegisters(at=12, who="itself", app="rating", ip="10.0.0.10"))
+    ),
     "a daemon ends a deletion, and one of two peers was away": deleted_while_the_second_peer_is_away(Mode.DAEMON, 10),
     "a CronJob ends a deletion, and one of two peers was away": deleted_while_the_second_peer_is_away(Mode.TWICE, 60),
 }

@@ -48,6 +48,10 @@ class PassView:
     taken: dict[Key, Ref] = field(default_factory=dict)
     """What it took out, or DOWN, and whose that was."""
     emptied: set[str] = field(default_factory=set)
+    serve_themselves: set[tuple[str, str]] = field(default_factory=set)
+    """App and address of what an uncached read showed UP, and no installation of the program has written."""
+    gave_way: set[Key] = field(default_factory=set)
+    """What it took out, or DOWN, beside such an instance."""
     other_half: bool = False
     """Whether it is of the installation beside the program's, for the other team's syncers."""
     process: object | None = None

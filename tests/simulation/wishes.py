@@ -206,11 +206,19 @@ def _duplicates(here: Stretch) -> list[e.Event]:
     """A pod's own Eureka client registers it as well."""
     app, ip = here.app(), here.ip()
     warns = Asked(on_duplicate=here.chance.choice(("Warn", "Warn", "Skip")))
-    return [
+    at = here.time(before=20)
+    found: list[e.Event] = [
         e.SyncerApplied(at=0.0, name=app, app=app, asked=warns),
-        e.StrangerRegisters(at=here.time(before=20), who="itself", app=app, ip=ip),
+        e.StrangerRegisters(at=at, who="itself", app=app, ip=ip),
         e.PodStarted(at=here.time(), app=app, number=2, ip=ip),
     ]
+    dice = random.Random(f"its client {app} {ip} {at}")  # of their own: what follows is what it was without them
+    if dice.random() < 0.4:
+        turns = round(at + dice.uniform(0, 15), 1)
+        found.append(e.ClientTurns(at=turns, app=app, ip=ip, up=False))
+        if dice.random() < 0.5:
+            found.append(e.ClientTurns(at=round(turns + dice.uniform(1, 60), 1), app=app, ip=ip, up=True))
+    return found
 
 
 def _abandoned(here: Stretch) -> list[e.Event]:

@@ -30,6 +30,7 @@ TEAMS = {"rating": "one", "pay": "one", "cart": "two", "stock": "two"}
 ADDRESSES = ("http://eureka-1:8761/eureka", "http://eureka-2:8761/eureka")
 DRAIN = "eurekube.io/drain"
 _REPLICATED_AFTER = 0.7
+_STRANGERS_PERIOD = 30.0
 _KUBELET_SECONDS = 0.4
 """From a gate that opens to the Ready of its pod."""
 GATE = "eurekube.io/registered"
@@ -56,6 +57,7 @@ class Stranger:
     ip: str
     metadata: tuple[tuple[str, str], ...] = ()
     vip: str = ""
+    status: str = "UP"
 
 
 @cache
@@ -72,6 +74,8 @@ class World:
     def __init__(self, clock: VirtualClock, *, peers: int, seed: int, drains: bool = False, revision: int = 1) -> None:
         self.clock = clock
         self.address = Address()
+        self._renewed: set[Key] = set()
+        """What strangers renew."""
         self.kubernetes = EmbeddedKubernetes(clock.now, definitions=[definition()], seed=seed, revision=revision)
         self._seed = seed
         self._peers = peers
@@ -141,14 +145,14 @@ class World:
             self.clock.at(self.clock.time + warm_up, lambda: setattr(fresh, "warming_up", False))
 
     def register(self, stranger: Stranger) -> None:
-        """Somebody registers an instance, with a lease that outlives the story."""
+        """Somebody registers an instance, with a lease that outlives the story, and renews it each half minute."""
         document = {
             "instanceId": stranger.key.id,
             "hostName": stranger.ip,
             "ipAddr": stranger.ip,
             "app": stranger.key.app,
             "vipAddress": stranger.vip or stranger.key.app.lower(),
-            "status": "UP",
+            "status": stranger.status,
             "port": {"$": PORT, "@enabled": "true"},
             "dataCenterInfo": _DATA_CENTER,
             "leaseInfo": {"durationInSecs": 100_000},
@@ -156,6 +160,18 @@ class World:
             "lastDirtyTimestamp": str(int(self.clock.now() * 1000) + 10**9),
         }
         self.ask_eureka(0, _registration(stranger.key.app, document))
+        if stranger.key not in self._renewed:
+            self._renewed.add(stranger.key)
+            self._renew_later(stranger.key)
+
+    def _renew_later(self, key: Key) -> None:
+        def renew() -> None:
+            if self.ask_for("PUT", key) == 200:
+                self._renew_later(key)
+            else:
+                self._renewed.discard(key)
+
+        self.clock.at(self.clock.time + _STRANGERS_PERIOD, renew)
 
     def ask_for(self, method: str, key: Key, suffix: str = "", **query: str) -> int:
         """A person's call about one instance; its status."""
