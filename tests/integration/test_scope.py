@@ -260,8 +260,9 @@ def test_what_a_person_drains_stays_down_when_the_right_to_see_it_is_taken_away(
     def annotate(drained: str | None) -> None:
         world.request("PATCH", "/api/v1/nodes/drain-1", {"metadata": {"annotations": {"eurekube.io/drain": drained}}})
 
+    ids = [f"{program.owner}:{namespace}:{app}:10.22.0.{last}:8080" for last in (1, 2, 3)]
+
     def statuses() -> list[str | None]:
-        ids = [f"{program.owner}:{namespace}:{app}:10.22.0.{last}:8080" for last in (1, 2, 3)]
         return [registry.status(app.upper(), id_) for id_ in ids]
 
     for number in (1, 2):
@@ -271,9 +272,11 @@ def test_what_a_person_drains_stays_down_when_the_right_to_see_it_is_taken_away(
         with as_service_account(world, namespace, optional="nodes") as token:
             program.token = token
             program.good()
+            registry.list_follows(app.upper(), ids[:2])
             annotate("true")
             program.good()
             assert statuses() == ["DOWN", "UP", None]
+            registry.list_follows(app.upper(), ids[:2])
         with as_service_account(world, namespace) as token:
             program.token = token
             apply(1, 2, 3)
