@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 
 from .chance import story
 from .defects import catch, defects
-from .known import KNOWN
 from .page import PAGE, Caught, table, with_run, with_table
 from .run import Verdict, run
 from .shrink import shrink
@@ -54,10 +53,7 @@ def _run_many(first: int, runs: int, jobs: int, *, record: bool) -> int:
         reached.update(verdict.reached)
         if not verdict.kept:
             broken.append(verdict)
-            known = KNOWN.get(verdict.story.seed)
-            print(
-                f"seed {verdict.story.seed}: {verdict.promise}: {verdict.what}{f' (known: {known})' if known else ''}"
-            )
+            print(f"seed {verdict.story.seed}: {verdict.promise}: {verdict.what}")
         if done % (100 if sys.stderr.isatty() else 500) == 0:
             end = "\r" if sys.stderr.isatty() else "\n"
             text = f"{done} of {runs} stories, {passes:,} passes, {len(broken)} broke a promise"
@@ -73,14 +69,11 @@ def _run_many(first: int, runs: int, jobs: int, *, record: bool) -> int:
     if record:
         shown = [summary, "", *counts]
         PAGE.write_text(with_run(PAGE.read_text(), runs, first, jobs, shown))
-    new = [verdict for verdict in broken if verdict.story.seed not in KNOWN]
-    if broken:
-        print(f"{len(broken) - len(new)} of the broken are known and to be mended (tests/simulation/known.py)")
-    for verdict in new[:_TOLD]:
+    for verdict in broken[:_TOLD]:
         print()
         print(tell(shrink(verdict)))
         print(f"again: python -m tests.simulation --seed {verdict.story.seed} --tell")
-    return 1 if new else 0
+    return 1 if broken else 0
 
 
 def _show_defects(first: int, most: int, jobs: int, *, record: bool) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from .evidence import Evidence
 from .truth import Ref, Truth
@@ -41,6 +42,9 @@ class Confirmations:
         self._wanted: frozenset[Key] = frozenset()
         self._turns: dict[Key, list[tuple[float, bool]]] = {}
         """Since when each was to be UP, and was not, in turn."""
+        self._pods: frozenset[str] = frozenset()
+        self._ended: dict[str, float] = {}
+        """When each pod was there no more, by its UID: another may be ready at its address."""
         self._looks: list[_Look] = []
         self._last: dict[int, _Look] = {}
         """The look of each pass that is not over, by its view's identity; the view lives as long."""
@@ -51,6 +55,9 @@ class Confirmations:
         for key in wanted ^ self._wanted:
             self._turns.setdefault(key, []).append((now, key in wanted))
         self._wanted = wanted
+        pods = frozenset(self._truth.pods)
+        self._ended.update(dict.fromkeys(self._pods - pods, now))
+        self._pods = pods
 
     def saw(self, view: PassView, told_of: float) -> None:
         """A pass got a list of syncers, Services or slices that tells of this moment."""
@@ -72,7 +79,8 @@ class Confirmations:
             if self._evidence.of(view, key) or self._lives_on(key, states):
                 continue
             self._reached["a last UP instance that went without evidence"] += 1
-            if not any(self._saw(look, key) for look in self._before(view, view.taken[key])):
+            ended = self._ended.get(view.taken_pods[key], inf)
+            if not any(ended <= look.last or self._saw(look, key) for look in self._before(view, view.taken[key])):
                 what = f"{key}, the last of its app, was taken out, or DOWN, and nobody had seen before that it was"
                 raise Violation("confirmed", f"{what} not to be UP")
 

@@ -58,6 +58,8 @@ class Deletions:
                 # By a clock that is far ahead a lease on a peer that is away has long lapsed.
                 if not self._judge.clock_right and any(key not in other for other in known):
                     continue
+                if key in self._judge.too_late:
+                    continue  # it is an orphan, which a later pass takes out
                 # What a person has put out of service and in again is UP, and the cached list does not show it yet.
                 left = state[key][0].metadata.get(POLICY, SYNC) != SYNC and self._judge.overrides.ever(key)
                 if syncer_of(state[key][0]) == ref and not may_lapse(state[key]) and not left:

@@ -69,6 +69,8 @@ class Judge:
         self._deletions = Deletions(self)
         self.suspensions = Suspensions(self.truth, self.ours_of, self.reached)
         self.leases = Leases(self)
+        self.too_late: set[Key] = set()
+        """What was registered by lists from before the deletion of its syncer."""
         self.evidence = Evidence(self.truth)
         self.sizes = Sizes(self.evidence, self.reached)
         self.confirmations = Confirmations(self.truth, self.evidence, self.reached)
@@ -250,7 +252,7 @@ class Judge:
             raise Violation("withdrawn", f"{key} was {change(was, now.get(key))}; {told}")
         if not self.duplicates(key):
             self.limits.judge_taken(view, key, before)
-        view.taken[key] = ref
+        view.taken[key], view.taken_pods[key] = ref, pod_of(was[0])
         released = self.losses.released(view, key)
         self.conduct.judge_own_brake(view, key, ref, now, self.limits.lost_up, released=released)
 
@@ -274,6 +276,8 @@ class Judge:
             raise Violation("unwanted", f"{key} was registered, and nothing in the cluster wants it")
         ref = syncer_of(stands[0])
         syncer = self.truth.syncers.get(ref)
+        if view.older and syncer is not None and syncer.going:
+            self.too_late.add(key)
         if syncer is None or FINALIZER not in syncer.finalizers:
             bare = self.truth.bare_since.get(ref)
             if bare is None or bare <= view.moment:

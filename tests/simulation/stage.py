@@ -68,7 +68,6 @@ class Stage:
         self._rest = Progress()
         self._second: Process | None = None
         self._second_runs = False
-        self._was_killed = False
         for event in self.story.events:
             self.clock.at(event.at, lambda event=event: self._happen(event))  # type: ignore[misc]
         if self.story.installation.halves:
@@ -86,7 +85,6 @@ class Stage:
             try:
                 process.run()
             except Killed:
-                self._was_killed = True
                 self.happened("the program is killed")
             self.calls += process.wire.calls
             if self._rest.done:
@@ -153,8 +151,8 @@ class Stage:
 
     def run_approving(self, plan_id: str) -> str:
         """A person's one pass that is to release what a plan id names."""
-        # One that was killed after it had told of its plan id left no report of what it held.
-        unknown = self._was_killed and plan_id not in self.judge.releases.sets
+        # A pass that was killed after it had told of its plan id, or is paused, has given no report of what it holds.
+        unknown = plan_id not in self.judge.releases.sets
         if self._second_runs or unknown:
             return ""
         self._second_runs = True

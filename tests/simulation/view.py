@@ -47,6 +47,8 @@ class PassView:
     """What it made UP."""
     taken: dict[Key, Ref] = field(default_factory=dict)
     """What it took out, or DOWN, and whose that was."""
+    taken_pods: dict[Key, str] = field(default_factory=dict)
+    """The UID of the pod that each of these stood for."""
     emptied: set[str] = field(default_factory=set)
     serve_themselves: set[tuple[str, str]] = field(default_factory=set)
     """App and address of what an uncached read showed UP, and no installation of the program has written."""
