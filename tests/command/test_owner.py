@@ -560,9 +560,12 @@ def test_each_server_that_does_not_answer_is_told(settled: Program, arguments: t
 
 def test_a_command_of_this_very_name_or_cluster_is_refused(settled: Program) -> None:
     """Nothing would come of it."""
-    for arguments in (("rename", "demo", "demo"), ("adopt", "--cluster", uid(settled))):
+    for arguments, code in (
+        (("rename", "demo", "demo"), ExitCode.USAGE),
+        (("adopt", "--cluster", uid(settled)), ExitCode.CONFIGURATION),
+    ):
         ended = give(settled, "owner", *arguments)
-        assert ended.code == ExitCode.CONFIGURATION
+        assert ended.code == code
         assert ended.sentence.startswith("Error: ")
 
 

@@ -85,6 +85,7 @@ def test_a_suspended_syncer_changes_nothing_and_brings_back_what_eureka_lost(
     addresses = give_endpoints(world, COUNT)
     create(world)
     program.good()
+    registry.list_follows("SHOP", ids_of(program, addresses))
     world.request("PATCH", SYNCER, {"spec": {"suspend": True}})
     set_endpoints(world, ["10.21.0.1", *addresses[1:]])
     for _ in range(2):
