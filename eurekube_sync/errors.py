@@ -15,7 +15,7 @@
     │   │   └── RegistryStumbled it answered 500 to it: over a bad body, or because it is broken itself
     │   └── RegistryUnusable     an answer that is no Eureka answer: HTML, empty, cut, wrong URL
     ├── CrdUnusable              the CRD is not there, or is being deleted
-    ├── Stopped                  a signal came before anything was changed
+    ├── Stopped                  a signal came before anything was changed; or it ended the demo
     └── OwnershipRefused         an `owner` command would do harm: nothing was changed
         ├── StillRenewed         somebody else renews the instances
         ├── NothingThere         no such instance, or no such syncer
@@ -101,7 +101,7 @@ class CrdUnusable(EurekubeError):
 
 
 class Stopped(EurekubeError):
-    """A signal came before anything was changed."""
+    """A signal came before anything was changed; or it ended the story that `demo` tells."""
 
 
 class OwnershipRefused(EurekubeError):

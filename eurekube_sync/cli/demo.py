@@ -17,7 +17,7 @@ from eurekube_sync.clock import SystemClock
 from eurekube_sync.demo import story
 from eurekube_sync.demo.manifests import SYNCER
 from eurekube_sync.embedded.playground import Playground
-from eurekube_sync.errors import ConfigurationError
+from eurekube_sync.errors import ConfigurationError, Stopped
 from eurekube_sync.manifests import load_crd
 from eurekube_sync.report.stage import Stage
 from eurekube_sync.report.table import console_for
@@ -60,7 +60,7 @@ def _tell(playground: Playground, clock: SystemClock) -> None:
     def pause(seconds: float) -> None:
         clock.sleep(max(seconds if unhurried else 0.0, story.CACHE_SECONDS + 0.1 if seconds == 0 else 0.0))
         if clock.stopping():
-            raise click.Abort
+            raise Stopped("a signal ended the demo")
 
     connection = Connection(
         eureka=EurekaAccess(eureka_url=playground.eureka_url),
@@ -68,7 +68,10 @@ def _tell(playground: Playground, clock: SystemClock) -> None:
         calls=Calls(concurrency=4),
     )
     with connect(connection, clock) as world:
-        story.tell(Stage(console_for(sys.stdout)), playground, world, pause)
+        try:
+            story.tell(Stage(console_for(sys.stdout)), playground, world, pause)
+        except Stopped as stopped:
+            raise click.Abort from stopped
 
 
 def _serve(playground: Playground) -> None:

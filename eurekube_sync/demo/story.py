@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from eurekube_sync.demo.manifests import LABELS, NAMESPACE, SYNCER, world
 from eurekube_sync.embedded.playground import Playground
-from eurekube_sync.errors import EurekubeError
+from eurekube_sync.errors import EurekubeError, Stopped
 from eurekube_sync.one_pass import PassReport, PassSettings, World
 from eurekube_sync.reconcile import reconcile
 from eurekube_sync.report.stage import Stage
@@ -24,7 +24,10 @@ def settings() -> PassSettings:
 
 
 def tell(stage: Stage, playground: Playground, world_: World, pause: Callable[[float], None]) -> None:
-    """Tells the whole story; raises EurekubeError if the program did not do what the story says."""
+    """Tells the whole story, with `pause(seconds)` between its chapters.
+
+    Raises Stopped as soon as the clock is stopping, and EurekubeError if the program did not do what the story says.
+    """
     prepare(playground)
     stage.line("eurekube-sync: services in Kubernetes appear in Eureka, so callers outside need no change.")
     stage.chapter(
@@ -95,6 +98,8 @@ def _run(stage: Stage, world_: World, **expected: int) -> None:
 
 def _pass(stage: Stage, world_: World, *, dry_run: bool = False) -> PassReport:
     report = reconcile(world_, replace(settings(), dry_run=dry_run))
+    if world_.clock.stopping():  # it was cut short, so what the story expects of it says nothing
+        raise Stopped("a signal ended the demo")
     stage.report(report)
     return report
 

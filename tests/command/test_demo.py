@@ -9,13 +9,24 @@ import socket
 import time
 import urllib.request
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.options.calls import Calls
+from eurekube_sync.cli.options.eureka import EurekaAccess
+from eurekube_sync.cli.options.kubernetes import KubernetesAccess
+from eurekube_sync.clock import SystemClock
+from eurekube_sync.demo import story
+from eurekube_sync.embedded.playground import Playground
+from eurekube_sync.errors import Stopped
 from eurekube_sync.exit_codes import ExitCode
+from eurekube_sync.manifests import load_crd
+from eurekube_sync.report.stage import Stage
 from tests.command.program import IDS, Program
-from tests.command.test_passes import first_line
 
 EXPORT = re.compile(r"^export (\w+)=(\S+)$", re.MULTILINE)
 
@@ -47,14 +58,50 @@ def test_the_demo_tells_its_story_and_ends(settled: Program) -> None:
     assert all(len(line) <= 120 and line == line.rstrip() for line in ended.out.splitlines())
 
 
-def test_ctrl_c_leaves_the_demo(settled: Program) -> None:
-    """Whoever has seen enough gets exit 130 and no traceback."""
+@pytest.mark.parametrize(
+    "heard", ["eurekube-sync:", "2. What would happen?", "$ eurekube-sync run --dry-run", "3. Do it"]
+)
+def test_ctrl_c_leaves_the_demo(settled: Program, heard: str) -> None:
+    """Whoever has seen enough gets exit 130 and one word, wherever the story is, in the midst of a pass too."""
     process = settled.start("demo")
-    first_line(process)
+    assert process.stdout is not None
+    while heard not in (line := process.stdout.readline()):
+        assert line, f"{heard!r} was never told"
     process.send_signal(signal.SIGINT)
     ended = settled.end(process)
-    assert ended.code == ExitCode.INTERRUPTED, ended.out
-    assert "Traceback" not in ended.err
+    assert (ended.code, ended.err) == (ExitCode.INTERRUPTED, "interrupted\n"), ended.out
+
+
+class _Interrupts(Stage):
+    """Ctrl-C comes as the command of this number is typed, so in its pass."""
+
+    def __init__(self, clock: SystemClock, number: int) -> None:
+        super().__init__(Console(file=StringIO()))
+        self._clock, self._left = clock, number
+
+    def command(self, line: str) -> None:
+        """Types it."""
+        super().command(line)
+        self._left -= 1
+        if self._left == 0:
+            self._clock.stop()
+
+
+@pytest.mark.parametrize("number", range(1, 9))
+def test_no_pass_of_the_demo_that_a_signal_cuts_is_told_as_a_fault(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the story expects of a pass says nothing of one that was stopped."""
+    monkeypatch.setattr(story, "CACHE_SECONDS", 0.05)
+    clock = SystemClock()
+    with Playground(load_crd(), cache_seconds=story.CACHE_SECONDS) as playground:
+        connection = Connection(
+            eureka=EurekaAccess(eureka_url=playground.eureka_url),
+            kubernetes=KubernetesAccess(kubeconfig=str(playground.kubeconfig)),
+            calls=Calls(concurrency=4),
+        )
+        with connect(connection, clock) as world, pytest.raises(Stopped):
+            story.tell(_Interrupts(clock, number), playground, world, lambda _: clock.sleep(0.1))
 
 
 @pytest.fixture(scope="module")
