@@ -1,4 +1,5 @@
-"""How the pure part of a pass grows: claims, plan and brake for 600, 6,000 and 60,000 instances of 10 pods a syncer.
+"""How the pure part of a pass grows: claims, plan and brake for 600, 6,000 and 60,000 instances of 10 pods a syncer,
+and what the plan takes more because one syncer of all is suspended.
 
 Run `python bench/plan_scale.py`. Looks for reference cycles as the program does. Prints the machine, seconds and peak
 memory of each size; only the ratios between the sizes say something about the code.
@@ -30,18 +31,23 @@ from eurekube_sync.model import (
     Service,
     ServicePort,
     SyncerObject,
+    SyncerStatus,
 )
 from eurekube_sync.observed import Observed, observe
 from eurekube_sync.ownership import Ownership
-from eurekube_sync.plan import make_plan
+from eurekube_sync.plan import Plan, make_plan
+from eurekube_sync.restraint import restrain
 from eurekube_sync.scope import Scope
+from eurekube_sync.suspension import returning
 
 PODS = 10
+CACHE_SECONDS = 45.0
 T = TypeVar("T")
 
 
 def view(syncers: int) -> ClusterView:
-    """A cluster of this many syncers, ten to a namespace, each with a Service of ten ready pods."""
+    """A cluster of this many syncers, ten to a namespace, each with a Service of ten ready pods. The first of them was
+    suspended at 0 s."""
     objects: dict[str, list[SyncerObject]] = {}
     services: dict[str, list[Service]] = {}
     slices: dict[str, list[EndpointSlice]] = {}
@@ -55,7 +61,8 @@ def view(syncers: int) -> ClusterView:
                 generation=1,
                 resource_version="1",
                 created=number,
-                spec={"mode": "pod", "selector": {"app": name}},
+                spec={"mode": "pod", "selector": {"app": name}, "suspend": not number},
+                status=None if number else SyncerStatus(observed_generation=1, suspended_since=0, suspended_up=PODS),
             )
         )
         services.setdefault(namespace, []).append(
@@ -117,7 +124,13 @@ def registry(desired: Desired, ownership: Ownership) -> Observed:
         )
         for i in wanted
     )
-    return observe(Complete(data=instances), ownership, Scope(), asked=0)
+    return observe(Complete(data=instances), ownership, Scope(), asked=2 * CACHE_SECONDS)
+
+
+def suspending(plan: Plan, desired: Desired, observed: Observed) -> Plan:
+    """What a draft of the plan takes more while a syncer is suspended."""
+    returning(desired, observed, CACHE_SECONDS)
+    return restrain(plan, desired, observed, now=observed.asked, cache_seconds=CACHE_SECONDS)
 
 
 def timed(what: Callable[[], T]) -> tuple[T, float]:
@@ -133,18 +146,22 @@ def main() -> None:
     ownership = Ownership(owner="bench", cluster="cluster")
     naming = Naming(ownership=ownership, lease=LeaseTimes(30, 300))
     print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}")
-    print(f"{'instances':>10} {'claims s':>9} {'plan s':>8} {'brake s':>8} {'us each':>8} {'peak MB':>8}")
+    heads = ("claims s", "plan s", "suspend s", "brake s", "us each", "peak MB")
+    print(f"{'instances':>10}" + "".join(f"{head:>10}" for head in heads))
     for syncers in (60, 600, 6000):
         seen = view(syncers)
         desired, claiming = timed(partial(claim_all, seen, naming, Scope()))
         observed = registry(desired, ownership)
         plan, planning = timed(partial(make_plan, desired, observed))
+        restrained, suspending_one = timed(partial(suspending, plan, desired, observed))
         _, braking = timed(partial(apply_brake, plan, observed, Brake()))
         count = syncers * PODS
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         each = (claiming + planning + braking) / count * 1e6
-        print(f"{count:>10} {claiming:>9.3f} {planning:>8.3f} {braking:>8.3f} {each:>8.1f} {peak:>8.0f}")
+        seconds = (claiming, planning, suspending_one, braking)
+        print(f"{count:>10}" + "".join(f"{one:>10.3f}" for one in seconds) + f"{each:>10.1f}{peak:>10.0f}")
         assert len(plan.changes) == count / 100, "the plan is not the one that was meant"
+        assert restrained.changes == plan.changes, "what the suspended syncer lost does not come back"
 
 
 if __name__ == "__main__":

@@ -7,14 +7,14 @@ nothing out when it falls by itself: only an instance whose mark names a higher 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from zlib import crc32
 
 from eurekube_sync.conduct import LIMIT, Limit, Measure
 from eurekube_sync.desired import Claim, Desired, Serving
 from eurekube_sync.model import InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
-from eurekube_sync.observed import Observed, keys_by_syncer
+from eurekube_sync.observed import Observed
 from eurekube_sync.ownership import syncer_of
 
 _STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
@@ -34,15 +34,12 @@ def admit(desired: Desired, observed: Observed) -> Admission:
     """Each claim with what its limit lets in; a claim without a limit, or of a suspended syncer, as it is."""
     doubtful: list[InstanceKey] = []
     limited: dict[SyncerRef, Serving] = {}
-    marked: Mapping[SyncerRef, Collection[InstanceKey]] | None = None
     callers = _Callers(observed) if any(_limit(claim) for claim in desired.claims.values()) else None
     for ref, claim in desired.claims.items():
         limit = _limit(claim)
         if limit is None or callers is None or not isinstance(claim, Serving):
             continue
-        if claim.doubts and marked is None:
-            marked = keys_by_syncer(observed)
-        held = marked.get(ref, ()) if claim.doubts and marked else ()
+        held = observed.keys_by_syncer.get(ref, ()) if claim.doubts else ()
         choice = _choose(claim, limit, observed, callers, held)
         limited[ref] = choice.claim
         doubtful += choice.doubtful

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from eurekube_sync.conduct import is_gone
 from eurekube_sync.model import Complete, InstanceKey, ObservedInstance, SyncerRef
@@ -22,7 +23,7 @@ class Unread:
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: it keeps its index
 class Observed:
     """A complete list of the registry, divided; each key is in one of `ours` and `others`."""
 
@@ -40,6 +41,16 @@ class Observed:
     """Keys whose uncached read failed."""
     asked: float
     """When the list was asked for, in Unix seconds; the server's cache may have made it somewhat before."""
+
+    @cached_property
+    def keys_by_syncer(self) -> Mapping[SyncerRef, frozenset[InstanceKey]]:
+        """The keys of `ours` by the syncer that their mark names. Made once, in one walk, when first asked for."""
+        found: dict[SyncerRef, set[InstanceKey]] = {}
+        for key, instance in self.ours.items():
+            syncer = syncer_of(instance)
+            assert syncer is not None  # `ours` holds none without
+            found.setdefault(syncer, set()).add(key)
+        return {syncer: frozenset(keys) for syncer, keys in found.items()}
 
     def refreshed(self, readings: Mapping[InstanceKey, ObservedInstance | Unread | None]) -> Observed:
         """The same with uncached reads laid over it; None is a 404: not there."""
@@ -117,16 +128,6 @@ def is_ours(instance: ObservedInstance, ownership: Ownership, scope: Scope) -> b
     """Whether a pass may change the instance: owner and cluster match, and its syncer is in scope."""
     syncer = syncer_of(instance)
     return syncer is not None and ownership.holds(instance) and scope.covers(syncer)
-
-
-def keys_by_syncer(observed: Observed) -> Mapping[SyncerRef, frozenset[InstanceKey]]:
-    """The keys of ours by the syncer that their mark names, in one walk."""
-    found: dict[SyncerRef, set[InstanceKey]] = {}
-    for key, instance in observed.ours.items():
-        syncer = syncer_of(instance)
-        assert syncer is not None  # `ours` holds none without
-        found.setdefault(syncer, set()).add(key)
-    return {syncer: frozenset(keys) for syncer, keys in found.items()}
 
 
 def held_by_owner(

@@ -29,7 +29,7 @@ from eurekube_sync.model import (
     SyncerObject,
     Unknown,
 )
-from eurekube_sync.observed import Observed, keys_by_syncer, observe
+from eurekube_sync.observed import Observed, observe
 from eurekube_sync.one_pass import (
     APPLYING,
     CHOOSING,
@@ -81,7 +81,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
         return refuse(settings, deadline, registry, outcomes, unread_cluster(identity), world.clock.now())
 
     deadline.stage(READING)
-    marked = frozenset(keys_by_syncer(registry.data)) if isinstance(registry, Complete) else frozenset()
+    marked = frozenset(registry.data.keys_by_syncer) if isinstance(registry, Complete) else frozenset()
     view = read_cluster(world.cluster, identity, scope, marked, syncers, settings.drains)
     scope = scope.knowing(view.syncers)
     applier = applier_of(world, ownership, scope, deadline)

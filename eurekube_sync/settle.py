@@ -21,7 +21,7 @@ from eurekube_sync.model import (
     SyncerStatus,
     Unknown,
 )
-from eurekube_sync.observed import Observed, keys_by_syncer
+from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcomes
 from eurekube_sync.plan import Plan
 from eurekube_sync.ports import Clock, Cluster, Workers
@@ -183,7 +183,7 @@ def _left(
     """What an abandoned deletion leaves in Eureka; None: that could not be seen."""
     if isinstance(registry, Unknown):
         return None
-    marked = keys_by_syncer(registry.data).get(claim.syncer.ref, frozenset())
+    marked = registry.data.keys_by_syncer.get(claim.syncer.ref, frozenset())
     if not isinstance(claim, Deleting):
         return marked
     return still_there(claim, registry.data, outcomes, desired.wanted_by, marked)
@@ -194,7 +194,7 @@ def _deletions(
     registry: Complete[Observed] | Unknown,
     waits: Callable[[Deleting, frozenset[InstanceKey]], str | None],
 ) -> tuple[list[SyncerRef], Mapping[SyncerRef, str]]:
-    marked = keys_by_syncer(registry.data) if isinstance(registry, Complete) else {}
+    marked = registry.data.keys_by_syncer if isinstance(registry, Complete) else {}
     finished: list[SyncerRef] = []
     waiting: dict[SyncerRef, str] = {}
     for ref, claim in sorted(desired.claims.items()):

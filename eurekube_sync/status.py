@@ -76,14 +76,14 @@ def statuses(
     """The status of every syncer after the pass. `waiting` says why a deletion has to wait; `now` in Unix seconds,
     `cache_seconds` is how long a list may hide what was written."""
     tallies = _tallies(desired, registry, plan, held, outcomes)
-    shown = shown_up(desired, registry.data) if isinstance(registry, Complete) else {}
 
     def status(ref: SyncerRef, claim: Claim) -> SyncerStatus:
         tally, why = tallies.get(ref, _Tally()), waiting.get(ref, "")
         found = _status(claim, tally, registry, held, why, int(now), cache_seconds)
         if not is_suspended(claim):
             return found
-        up = to_come_back(claim.syncer, registry, shown.get(ref, 0), found.up, cache_seconds)
+        shown = shown_up(ref, registry.data) if isinstance(registry, Complete) else 0
+        up = to_come_back(claim.syncer, registry, shown, found.up, cache_seconds)
         return replace(found, suspended_since=since(claim.syncer, int(now)), suspended_up=up)
 
     return {ref: status(ref, claim) for ref, claim in desired.claims.items()}

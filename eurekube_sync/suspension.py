@@ -8,7 +8,7 @@ counted down: what could not come back in one pass comes back in a later one. Pu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from eurekube_sync.actions import Action, Cancel, Register, Renew, Update
@@ -24,7 +24,7 @@ from eurekube_sync.model import (
     SyncerStatus,
     Unknown,
 )
-from eurekube_sync.observed import Observed, keys_by_syncer
+from eurekube_sync.observed import Observed
 
 _SUSPENDED = "suspended"
 
@@ -62,12 +62,10 @@ def to_come_back(
     return max(up, _to_be_up(syncer, shown))
 
 
-def shown_up(desired: Desired, observed: Observed) -> Mapping[SyncerRef, int]:
-    """How many instances of each syncer are UP, by their marks, when any syncer is suspended."""
-    if not any(map(is_suspended, desired.claims.values())):
-        return {}
-    keys = keys_by_syncer(observed)
-    return {ref: sum(observed.ours[key].status is InstanceStatus.UP for key in of_ref) for ref, of_ref in keys.items()}
+def shown_up(syncer: SyncerRef, observed: Observed) -> int:
+    """How many instances that bear this syncer's mark are UP."""
+    marked = observed.keys_by_syncer.get(syncer, ())
+    return sum(observed.ours[key].status is InstanceStatus.UP for key in marked)
 
 
 def returning(desired: Desired, observed: Observed, cache_seconds: float) -> tuple[InstanceKey, ...]:
@@ -134,14 +132,13 @@ def _bereft(desired: Desired, observed: Observed, cache_seconds: float) -> Seque
     """The suspended syncers that surely have less than they had, and how many are missing. What a person put out of
     service is not."""
     claims = [c for c in desired.claims.values() if isinstance(c, Serving) and c.conduct.suspend]
-    trusted = [claim for claim in claims if shows_all(observed, claim.syncer, cache_seconds)]
-    standing = keys_by_syncer(observed) if trusted else {}
     found = []
-    for claim in trusted:
-        stand = [
-            key for key in standing.get(claim.syncer.ref, ()) if observed.ours[key].status is not InstanceStatus.DOWN
-        ]
-        missing = _to_be_up(claim.syncer, len(stand)) - len(stand)
+    for claim in claims:
+        if not shows_all(observed, claim.syncer, cache_seconds):
+            continue
+        marked = observed.keys_by_syncer.get(claim.syncer.ref, ())
+        stand = sum(observed.ours[key].status is not InstanceStatus.DOWN for key in marked)
+        missing = _to_be_up(claim.syncer, stand) - stand
         if missing > 0:
             found.append((claim, missing))
     return found

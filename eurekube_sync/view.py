@@ -23,7 +23,7 @@ from eurekube_sync.model import (
     Unknown,
 )
 from eurekube_sync.needs import drain_needs_of, needs_of
-from eurekube_sync.observed import Observed, keys_by_syncer
+from eurekube_sync.observed import Observed
 from eurekube_sync.ownership import pod_namespace_of
 from eurekube_sync.ports import Clock, Cluster
 from eurekube_sync.scope import Scope
@@ -203,7 +203,7 @@ def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: O
     """The view with the pods of each namespace where instances of a frozen syncer stand, or of a Service without
     slices: nothing else tells which of them still live. A namespace that the syncer may not select from is not looked
     into."""
-    standing = keys_by_syncer(observed)
+    standing = observed.keys_by_syncer
     namespaces = {
         namespace
         for ref, claim in desired.claims.items()

@@ -10,7 +10,7 @@ from eurekube_sync.actions import Cancel, Grounds, Register, Renew, Update
 from eurekube_sync.cleanup import look_elsewhere, waits_for
 from eurekube_sync.desired import Claim, Deleting, Frozen
 from eurekube_sync.model import Complete, InstanceKey, ObservedInstance, SyncerRef, Unknown
-from eurekube_sync.observed import Observed, Unread, keys_by_syncer
+from eurekube_sync.observed import Observed, Unread
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.plan import Plan
 from eurekube_sync.syncer import ABANDON_ANNOTATION, CLEANUP_FINALIZER, abandoned
@@ -47,7 +47,7 @@ def waits(
         wanted_by or {},
         frozenset()
         if isinstance(registry, Unknown) or registry is None
-        else keys_by_syncer(registry.data).get(REF, frozenset()),
+        else registry.data.keys_by_syncer.get(REF, frozenset()),
         unseen,
         cache_seconds=45,
         lapse_seconds=600,
