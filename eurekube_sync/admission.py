@@ -67,7 +67,8 @@ def _choose(
     claim: Serving, limit: Limit, observed: Observed, callers: _Callers, held: Collection[InstanceKey]
 ) -> _Choice:
     """`held`: what bears the claim's mark, where it may stay without being wanted."""
-    ready = sorted((key for key, w in claim.wanted.items() if w.instance.status is InstanceStatus.UP), key=_order)
+    up = [key for key, wanted in claim.wanted.items() if wanted.instance.status is InstanceStatus.UP]
+    ready = sorted((key for key in up if key not in claim.idle or _stands(key, observed)), key=_order)
     standing = [key for key in ready if _stands(key, observed)]
     unseen = sum(_is_kept(key, claim, observed) for key in held)
     pods = len(claim.wanted) + sum(not leaving.terminating for leaving in claim.leaving.values())

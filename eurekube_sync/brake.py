@@ -18,11 +18,21 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf
+from typing import TypeAlias
 
 from eurekube_sync.actions import Action, Cancel, Grounds, Register, Update, Withdrawal, brings_up, grounds_of
 from eurekube_sync.approval import Approval, released_by
-from eurekube_sync.model import Condition, ConditionStatus, InstanceKey, InstanceStatus, SyncerRef
+from eurekube_sync.model import (
+    Condition,
+    ConditionStatus,
+    Instance,
+    InstanceKey,
+    InstanceStatus,
+    ObservedInstance,
+    SyncerRef,
+)
 from eurekube_sync.observed import Observed
+from eurekube_sync.ownership import pod_uid_of
 from eurekube_sync.plan import Plan, renewal_of, sorted_plan, withdrawal_id
 from eurekube_sync.wording import counted, one_or_more
 
@@ -292,12 +302,11 @@ def _unconfirmed(scales: _Scales, withdrawals: Collection[Withdrawal], observed:
         return []
     loss = _loss(withdrawals, scales.unread, scales.replacing)
     emptied = _emptied(loss, Counter(key.app for key in scales.stands), scales.gained)
-    moved = _sockets_served(scales, withdrawals, observed)
+    moved = _pods_served(scales, withdrawals, observed)
     waiting: dict[SyncerRef, list[Withdrawal]] = {}
     for one in withdrawals:
-        there = observed.ours[one.key]
-        socket = (one.syncer, there.ip_addr, there.port.number)
-        if one.key.app in emptied and not grounds_of(one).positive and socket not in moved:
+        pod = _pod_at(one.syncer, observed.ours[one.key])
+        if one.key.app in emptied and not grounds_of(one).positive and pod not in moved:
             waiting.setdefault(one.syncer, []).append(one)
     marks = {syncer: _mark(own) for syncer, own in waiting.items()}
     fresh = {
@@ -330,20 +339,26 @@ def _unconfirmed(scales: _Scales, withdrawals: Collection[Withdrawal], observed:
 _SAME_PROCESS = "of the same process, for an orphan has no condition to tell another: run --passes 2, or --daemon"
 
 
-def _sockets_served(
-    scales: _Scales, withdrawals: Iterable[Withdrawal], observed: Observed
-) -> frozenset[tuple[SyncerRef | None, str, int]]:
-    """Where a syncer still serves, or will, under whatever app: an address and port that moves to another name is
-    evidence that its pod lives."""
+_PodAt: TypeAlias = tuple[SyncerRef | None, str, int, str]
+
+
+def _pods_served(scales: _Scales, withdrawals: Iterable[Withdrawal], observed: Observed) -> frozenset[_PodAt | None]:
+    """Where a syncer still serves a pod, or will, under whatever app: one that moves to another name at its address and
+    port is evidence that it lives. The address alone is none: several Services may stand behind one host name."""
     going = {one.key for one in withdrawals}
-    served: set[tuple[SyncerRef | None, str, int]] = set()
+    served: set[_PodAt | None] = set()
     for action in scales.plan.actions:
         if isinstance(action, Register | Update) and brings_up(action):
-            served.add((action.syncer, action.instance.ip_addr, action.instance.port.number))
+            served.add(_pod_at(action.syncer, action.instance))
         elif action.key in scales.stands and action.key not in going:
-            there = observed.ours[action.key]
-            served.add((action.syncer, there.ip_addr, there.port.number))
-    return frozenset(served)
+            served.add(_pod_at(action.syncer, observed.ours[action.key]))
+    return frozenset(served - {None})
+
+
+def _pod_at(syncer: SyncerRef | None, instance: Instance | ObservedInstance) -> _PodAt | None:
+    """None where the mark names no pod."""
+    uid = pod_uid_of(instance)
+    return None if uid is None else (syncer, instance.ip_addr, instance.main_port, uid)
 
 
 def _mark(withdrawals: Iterable[Withdrawal]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.catalog import Catalog, Catalogs, SourceUnknown, pods_by_socket
 from eurekube_sync.conduct import Conduct, Policy, policy_asked
@@ -54,6 +54,9 @@ class Serving:
     """Keys that an older syncer holds ..."""
     lost_pods: frozenset[str] = frozenset()
     """... and the UIDs of their pods."""
+    idle: Mapping[InstanceKey, SyncerRef] = field(default_factory=dict)
+    """Wanted keys that an older syncer holds and does not register now, for it is suspended, or knows too little of the
+    endpoint: what stands of them is served, and nothing is registered."""
     apps: tuple[str, ...] = ()
     vip_address: str = ""
     max_removal_percent: int | None = None
@@ -167,8 +170,9 @@ class Desired:
 
 def claim_all(view: ClusterView, naming: Naming, scope: Scope) -> Desired:
     """One claim per syncer that was listed and is in scope. One that is broken freezes alone; of two that claim one
-    address and port for one app the older holds it (equal age: by name), also across namespaces. A detached one holds
-    nothing that another wants: what stands of it changes hands, and is UP all the while."""
+    address and port for one app the older holds it (equal age: by name), also across namespaces: the younger registers
+    nothing there, and keeps what stands of it while the older one does not register it. A detached one holds nothing
+    that another wants: what stands of it changes hands, and is UP all the while."""
     catalogs = Catalogs(view)
     claims = {
         syncer.ref: _claim(syncer, view, catalogs, naming, scope)
@@ -176,21 +180,24 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope) -> Desired:
         if scope.takes(syncer)
     }
     wanted_by: dict[InstanceKey, SyncerRef] = {}
-    holders: dict[_Socket, SyncerRef] = {}
+    holders: dict[_Socket, _Holder] = {}
     for claim in sorted((c for c in claims.values() if isinstance(c, Serving)), key=_precedence):
         sockets = {key: sockets_of(wanted.instance) for key, wanted in claim.wanted.items()}
-        lost = {key: holders[s] for key, taken in sockets.items() for s in reversed(taken) if s in holders}
-        if lost and not claim.conduct.detached:  # its limit takes all of that out, and that is no conflict
+        held = {key: holders[s] for key, taken in sockets.items() for s in reversed(taken) if s in holders}
+        idle = {key: one.syncer for key, one in held.items() if one.idle and key not in wanted_by}
+        lost = {key: one.syncer for key, one in held.items() if key not in idle}
+        if held and not claim.conduct.detached:  # its limit takes all of that out, and that is no conflict
             kept = {key: wanted for key, wanted in claim.wanted.items() if key not in lost}
-            pods = _pods({key: claim.wanted[key] for key in lost})
-            claims[claim.syncer.ref] = replace(claim, wanted=kept, lost=lost, lost_pods=pods)
+            pods = _pods({key: claim.wanted[key] for key in held})
+            claims[claim.syncer.ref] = replace(claim, wanted=kept, lost=lost, lost_pods=pods, idle=idle)
         for key, taken in sockets.items():
             if key not in lost:
                 wanted_by[key] = claim.syncer.ref
+            if key not in held:
                 for socket in taken:
-                    holders[socket] = claim.syncer.ref
+                    holders[socket] = _Holder(claim.syncer.ref, idle=claim.conduct.suspend)
         for key, unsure in claim.kept.items():
-            holders.setdefault((key.app, unsure.host, unsure.port), claim.syncer.ref)
+            holders.setdefault((key.app, unsure.host, unsure.port), _Holder(claim.syncer.ref, idle=True))
     heeds_pods = any(not isinstance(c, Deleting) and c.heeds_pods for c in claims.values())
     return Desired(
         claims=claims,
@@ -216,6 +223,14 @@ def _proven(view: ClusterView) -> Listed[SyncerObject]:
 
 
 _Socket: TypeAlias = tuple[str, str, int]
+
+
+class _Holder(NamedTuple):
+    """Who holds a socket."""
+
+    syncer: SyncerRef
+    idle: bool
+    """It does not register there, so that nothing that stands goes for it."""
 
 
 def sockets_of(instance: Instance) -> tuple[_Socket, ...]:

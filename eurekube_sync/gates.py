@@ -65,7 +65,7 @@ def openings(
                 message = f"an older syncer holds its address, and {claim.syncer.ref} does not register it"
                 found.setdefault(uid, []).append(Opening(pod=shut[uid], reason="Conflict", message=message))
             for key, wanted in (*claim.wanted.items(), *claim.over.items()):
-                if pod := shut.get(pod_uid_of(wanted.instance) or ""):
+                if key not in claim.idle and (pod := shut.get(pod_uid_of(wanted.instance) or "")):
                     opening = _opening(claim, key, wanted, pod, registry, themselves, now)
                     found.setdefault(pod.uid, []).append(opening)
     return tuple(opening for uid in sorted(found) if (opening := _together(found[uid])))

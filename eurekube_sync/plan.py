@@ -148,8 +148,8 @@ def make_plan(desired: Desired, observed: Observed) -> Plan:
             blocked.append(Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key))
         elif key in selves:
             blocked.append(_duplicate(key, syncer, selves[key]))
-        elif (syncer, pod_uid_of(wanted.instance)) in unseen:
-            continue  # the slices that are not there may say more of this pod: it is not to stand twice
+        elif key in claim.idle or (syncer, pod_uid_of(wanted.instance)) in unseen:
+            continue  # an older syncer, or the slices that are not there, may say more of this pod: not to stand twice
         elif wanted.instance.status is InstanceStatus.UP:  # a never-ready endpoint is never registered
             actions.append(Register(instance=wanted.instance, syncer=syncer, why=wanted.why))
     actions.extend(_make_sure(desired, observed))
@@ -179,7 +179,8 @@ def plan_blind(desired: Desired, stood: Collection[InstanceKey] = ()) -> Plan:
         claim = desired.server_of(key)
         wanted = claim.wanted.get(key) if claim else None
         if claim is not None and wanted is not None:
-            returns = (claim.conduct.returns_unseen and not wanted.unsure) or key in stood
+            returns = claim.conduct.returns_unseen and not wanted.unsure and key not in claim.idle
+            returns = returns or key in stood
             heals = returns and wanted.instance.status is InstanceStatus.UP
             why = f"the registry could not be read; {wanted.why}"
             renewals.append(Renew(key=key, syncer=syncer, why=why, heal=wanted.instance if heals else None))
@@ -290,7 +291,9 @@ def _frozen_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef | 
     not taken over, for it may thaw."""
     wanting, holder = desired.wanted_by.get(instance.key), syncer_of(instance)
     claim = desired.claims.get(holder) if holder and wanting and holder != wanting else None
-    if not isinstance(claim, Frozen | Serving) or wanting is None or not claim.holds(instance):
+    if not isinstance(claim, Frozen | Serving) or wanting is None:
+        return None
+    if not claim.holds(instance) and not (isinstance(claim, Serving) and instance.key in claim.kept):
         return None
     return holder if seniority(claim) < seniority(desired.claims[wanting]) else None
 

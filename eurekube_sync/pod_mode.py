@@ -82,11 +82,14 @@ def serve_pods(
         found = _found(spec, backend, site, key, catalog, builder, perhaps)
         if lacking and not isinstance(found, Leaving):  # it lacks that port, or a slice is yet to come: who could tell
             why = f"{backend.label} has no port {spec.secure_port!r} (yet)"
+            builder.warn(f"{why}: nothing of it is registered, and what stands of it stays")
             found = Kept(why=why, host=site.host, port=site.main_port)
         yield key, found
     for identity, backend in beside.by_identity.items() if beside is not None else ():
         if identity not in main.by_identity and not backend.terminating:
-            yield Unplaced(identity=identity, why=f"{backend.label} has no port {spec.port!r} (yet)")
+            why = f"{backend.label} has no port {spec.port!r} (yet)"
+            builder.warn(f"{why}: nothing of it is registered, and what stands of it stays")
+            yield Unplaced(identity=identity, why=why)
 
 
 def _told(service: Service, catalog: Catalog, family: str) -> bool:

@@ -175,7 +175,8 @@ def _tallies(
             tally.hold = tally.hold or hold
     for claim in desired.claims.values():
         if isinstance(claim, Serving):
-            lost = [f"{key}: syncer {holder} is older and holds it" for key, holder in sorted(claim.lost.items())]
+            theirs = {**claim.lost, **claim.idle}
+            lost = [f"{key}: syncer {holder} is older and holds it" for key, holder in sorted(theirs.items())]
             of(claim.syncer.ref).conflicts.extend(lost)
     for tally in tallies.values():
         for cause, count in sorted(tally.unreached.items()):

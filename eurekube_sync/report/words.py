@@ -188,7 +188,8 @@ def _of_syncer(report: PassReport, ref: SyncerRef, claim: Claim, told: Collectio
             yield from (f"syncer {ref}: {one.reason}: {one.message}" for one in claim.incomplete)
             yield from (f"syncer {ref}: warning: {warning}" for warning in _untold(claim, told))
             yield from _grouped(
-                (older, f"syncer {ref}: {key} is held by the older {older}") for key, older in claim.lost.items()
+                (older, f"syncer {ref}: {key} is held by the older {older}")
+                for key, older in [*claim.lost.items(), *claim.idle.items()]
             )
         case Deleting():
             status = report.statuses.get(ref)

@@ -397,7 +397,11 @@ def test_a_pod_that_its_slice_knows_and_the_list_of_pods_does_not_is_left_as_it_
     both = claim_all(seen, NAMING, Scope())
     young = both.claims[SyncerRef(NS, "young")]
     assert isinstance(young, Serving)
-    assert (both.wanted_by, young.lost) == ({key(1): REF}, {key(1): REF, key(2): REF})
+    assert (both.wanted_by, young.lost, young.idle) == (
+        {key(1): REF, key(2): young.syncer.ref},
+        {key(1): REF},
+        {key(2): REF},
+    )
 
 
 @pytest.mark.parametrize(("deleted", "cls"), [(None, Frozen), (1.0, Frozen)])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from eurekube_sync.actions import Cancel
 from eurekube_sync.errors import RegistryRejected
-from eurekube_sync.model import Cause, Endpoint, InstanceStatus, Port, Unknown
+from eurekube_sync.model import Cause, Complete, Endpoint, InstanceStatus, Node, Port, ServicePort, Unknown
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.renewals import RenewalLedger
 
@@ -370,3 +371,36 @@ def test_what_a_person_put_out_of_service_replaces_nothing_when_it_is_ready_agai
     assert world.statuses() == {A: "UP", B: "UP", C: "OUT_OF_SERVICE"}
     assert report.held is not None
     assert report.outcomes.by_key[key(3)].status is InstanceStatus.OUT_OF_SERVICE
+
+
+SHOP = {"part": "shop"}
+
+
+@pytest.mark.parametrize(
+    "spec", [{"securePort": 443, "service": {"hostname": "shop.example.com"}}, {"securePort": 443}]
+)
+@pytest.mark.parametrize("not_ready", ["Down", "Cancel"])
+def test_one_of_several_services_behind_one_host_waits_for_a_second_look(spec: dict[str, Any], not_ready: str) -> None:
+    """An Ingress, or a node with a secure port alone: what is UP there of another Service says nothing of this one."""
+    world = FakeWorld()
+    world.cluster.nodes = Complete(data=(Node(name="node-1", ready=True, internal=("192.168.0.1",)),))
+    for number, app in enumerate(("cart", "pay", "search"), 1):
+        port = ServicePort(name="https", port=443, node_port=30000 + number)
+        world.cluster.apply(
+            replace(service(app, port, labels=SHOP), type="NodePort"),
+            piece(endpoint(number), service=app, port_name="https"),
+        )
+    world.cluster.apply(syncer(mode="service", selector={"matchLabels": SHOP}, notReady=not_ready, **spec))
+    world.run()
+    before = world.statuses()
+    assert set(before.values()) == {"UP"}
+    world.cluster.apply(piece(endpoint(1, ready=False), service="cart", port_name="https"))
+    for _ in range(2):
+        report = world.run()
+        assert world.statuses() == before
+        assert report.held is not None
+        assert report.held.reason.startswith("app CART would go to nothing")
+        world.later(15)
+    world.run()
+    (cart,) = before.keys() - {name for name, status in world.statuses().items() if status == "UP"}
+    assert cart.startswith("CART ")

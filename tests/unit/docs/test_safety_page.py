@@ -50,6 +50,7 @@ PROMISES = {
         "All that we own",
         "evidence",
         "20 s later",
+        "behind the same host",
         "`maxRemovalPercent`",
         "shard",
         "option",
@@ -83,6 +84,7 @@ PROMISES = {
         "Labels and class",
         "Orphans",
         "Of two syncers",
+        "registers nothing in its place",
         "leaves a scope",
     ),
     "The finalizer": (
