@@ -28,6 +28,8 @@ class Grounds(StrEnum):
     """Its pod is not in a complete list of its namespace's pods."""
     ORPHANED = "Orphaned"
     """Its namespace was listed completely and has no such syncer."""
+    SWEPT = "Swept"
+    """The same, and the CRD was installed after it was written: its syncer may have gone with an earlier CRD."""
     DUPLICATE = "Duplicate"
     """Its pod registers itself, and callers need no more than that."""
 

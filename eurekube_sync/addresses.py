@@ -102,7 +102,7 @@ def places(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]
         case ServiceAddress.EXTERNAL_NAME:
             hosts = tuple(name for name in [service.external_name.rstrip(".")] if name)
         case ServiceAddress.CLUSTER_IP:
-            hosts = service.cluster_ips if service.type != "ExternalName" and not service.headless else ()
+            hosts = service.cluster_ips if not service.is_external_name and not service.headless else ()
         case ServiceAddress.AUTO:  # pragma: no cover
             raise AssertionError("Auto has become one of the others")
         case _:  # pragma: no cover

@@ -5,9 +5,10 @@ all pods unready while they serve). Per app, after netting: loss = UP now - UP a
 failed counts as lost: the next pass may take it away, and what goes now must not look small. Held instances keep their
 status and their lease.
 
-Three brakes, one after the other. Over the whole pass: all its withdrawals wait for a person. `maxRemovalPercent` of
-one syncer: its own wait for a person. One app that goes to nothing without evidence: what has none waits for a pass
-that sees the same again, some time later.
+Four brakes, one after the other. What may have lost its syncer to the end of an earlier CRD waits for that, or for a
+person. Over the whole pass: all its other withdrawals wait for a person. `maxRemovalPercent` of one syncer: its own
+wait for a person. One app that goes to nothing without evidence: what has none waits for a pass that sees the same
+again, some time later.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ class HoldReason(StrEnum):
     """The whole pass would take away too much."""
     MAX_REMOVAL_PERCENT = "MaxRemovalPercent"
     """This syncer would, by its own limit."""
+    CRD_INSTALLED = "CRDInstalled"
+    """Their syncers may have gone with an earlier CRD, and be created again one after the other."""
     AWAITING_CONFIRMATION = "AwaitingConfirmation"
     """An app would lose its last UP instance, and nothing but absence says so."""
 
@@ -155,12 +158,15 @@ class Braked:
 
 def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     """The plan, with every withdrawal that has to wait turned into a renewal, and what is held."""
-    counted = tuple(one for one in plan.withdrawals if one.syncer not in brake.freed)
-    freed = frozenset(one.key for one in plan.withdrawals) - {one.key for one in counted}
+    freed = frozenset(one.key for one in plan.withdrawals if one.syncer in brake.freed)
+    swept = tuple(one for one in plan.withdrawals if grounds_of(one) is Grounds.SWEPT)
+    counted = tuple(one for one in plan.withdrawals if one.key not in freed and one not in swept)
     stands = {key: i for key, i in observed.ours.items() if i.status is InstanceStatus.UP and key not in freed}
     unread = frozenset(observed.unread) & frozenset(stands)
     scales = _Scales(plan=plan, stands=frozenset(stands), unread=unread, freed=freed)
     holds: list[Hold] = []
+    if swept:
+        holds.append(Hold(reason=HoldReason.CRD_INSTALLED, why=_swept(swept), withdrawals=swept))
     if counted and (why := _too_much(scales, counted, brake.limits)):
         holds.append(Hold(reason=HoldReason.TOO_MANY_REMOVALS, why=why, withdrawals=counted))
     elif counted:
@@ -175,6 +181,15 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
         replace(hold, withdrawals=tuple(one for one in hold.withdrawals if one.key not in approved)) for hold in holds
     )
     return Braked(plan=hold_back(plan, held), held=held, approved=approved)
+
+
+def _swept(withdrawals: Collection[Withdrawal]) -> str:
+    syncers = sorted({str(one.syncer) for one in withdrawals})
+    more = f" and {len(syncers) - 1} more" if len(syncers) > 1 else ""
+    return (
+        f"{counted(len(withdrawals), 'UP instance')} of {syncers[0]}{more} would go, registered before the "
+        "CustomResourceDefinition that is there now: their syncers may have gone with an earlier one and be yet to come"
+    )
 
 
 def hold_back(plan: Plan, held: Held | None) -> Plan:

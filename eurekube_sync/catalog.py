@@ -128,14 +128,19 @@ class Catalogs:
 
 
 def pods_by_socket(view: ClusterView) -> Mapping[tuple[str, int], Complete[frozenset[str]]]:
-    """For each address and port in a complete list, the UIDs of the pods that listen there and do not terminate.
+    """For each address and port in a complete list, the UIDs of the pods that listen there and do not terminate. What
+    is left of a Service that became a name elsewhere nobody looks at any more.
 
     Two pods never share an address **and** a port, so another UID there proves that the first pod is gone. The address
     alone would not: pods on the host's network share it.
     """
     found: dict[tuple[str, int], set[str]] = {}
+    services = view.services.by_namespace.values()
+    there = [one for source in services if isinstance(source, Complete) for one in source.data]
+    left_over = {(one.namespace, one.name) for one in there if one.is_external_name}
     for source in view.slices.by_namespace.values():
-        for piece in source.data if isinstance(source, Complete) else ():
+        pieces = source.data if isinstance(source, Complete) else ()
+        for piece in (one for one in pieces if (one.namespace, one.service) not in left_over):
             numbers = [port.port for port in piece.ports if port.port is not None]
             for endpoint in piece.endpoints:
                 if endpoint.pod is not None and not endpoint.terminating:

@@ -155,6 +155,8 @@ class Desired:
     """UIDs of all pods, for each namespace whose pods were listed completely."""
     pods_by_socket: Mapping[tuple[str, int], Complete[frozenset[str]]] = field(default_factory=dict)
     """See `catalog.pods_by_socket`; empty while no claim heeds pods."""
+    crd_installed: float = 0.0
+    """When the CRD that lives was installed, in Unix seconds; 0 when nobody asked."""
 
     def wanted(self, key: InstanceKey) -> Wanted | None:
         """What should stand under the key."""
@@ -204,6 +206,7 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope) -> Desired:
         wanted_by=wanted_by,
         syncers=_proven(view),
         pods_by_socket=pods_by_socket(view) if heeds_pods else {},
+        crd_installed=view.crd_installed,
     )
 
 

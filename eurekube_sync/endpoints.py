@@ -136,7 +136,7 @@ def untold(service: Service, slices: Sequence[EndpointSlice], *, family: str | N
     without a selector has the slices that people write, of whichever family; one that is a name elsewhere has none.
     """
     asked = tuple(one for one in service.ip_families if family in (None, one))
-    if service.type == "ExternalName" or (service.ip_families and not asked):
+    if service.is_external_name or (service.ip_families and not asked):
         return ""
     if not slices:
         if service.selects:

@@ -211,6 +211,11 @@ class Service:
         """Whether it has no address of its own."""
         return self.cluster_ips == ("None",)
 
+    @property
+    def is_external_name(self) -> bool:
+        """Whether it is a name elsewhere: no controller makes slices of it, nor looks at those that it had before."""
+        return self.type == "ExternalName"
+
 
 class PodRef(NamedTuple):
     """`targetRef` of an endpoint that is a Pod."""
@@ -347,6 +352,8 @@ class ClusterView:
     crd_live: Source[bool]
     """Complete(True) when deletions of syncers are people's; Unknown(CRD_TERMINATING) when the CRD itself goes, or was
     installed after one of them."""
+    crd_installed: float = 0.0
+    """When the CRD that lives was installed, in Unix seconds; 0 when nobody asked."""
 
 
 # --- Eureka ------------------------------------------------------------------------------------------------------

@@ -412,7 +412,9 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
         case None:
             listed = desired.syncers.of(syncer.namespace)
             if isinstance(listed, Complete):
-                return cancel(f"there is no syncer {syncer}", Grounds.ORPHANED, listed.proof)
+                swept = instance.last_dirty_timestamp < desired.crd_installed * 1000
+                grounds = Grounds.SWEPT if swept else Grounds.ORPHANED
+                return cancel(f"there is no syncer {syncer}", grounds, listed.proof)
             return renew("its syncers could not be listed")
         case _:  # pragma: no cover
             assert_never(claim)

@@ -35,7 +35,7 @@ def serve_pods(
     missing = [
         (service, why)
         for service in chosen.values()
-        if (why := untold(service, catalog.slices_of(service), family=family))
+        if (why := untold(service, catalog.slices_of(service), family=family) or _left_over(service, catalog))
     ]
     perhaps = [service for service, _ in missing]
     if not any(_told(service, catalog, family) for service in chosen.values()):
@@ -95,7 +95,15 @@ def serve_pods(
 def _told(service: Service, catalog: Catalog, family: str) -> bool:
     """Whether there are slices of it, and all that the family needs."""
     slices = catalog.slices_of(service)
-    return bool(slices) and not untold(service, slices, family=family)
+    return bool(slices) and not service.is_external_name and not untold(service, slices, family=family)
+
+
+def _left_over(service: Service, catalog: Catalog) -> str:
+    """That the slices of a Service that became a name elsewhere tell nothing, in words: no controller looks at them any
+    more, and a pod that has ended is ready there for ever (kubernetes/kubernetes#105986)."""
+    if not service.is_external_name or not any(piece.endpoints for piece in catalog.slices_of(service)):
+        return ""
+    return f"Service {service.name} is of type ExternalName, and its EndpointSlices are of before it was: delete them"
 
 
 def _without_health(slices: Sequence[EndpointSlice]) -> bool:
@@ -109,6 +117,8 @@ def _listening(
     found: list[Backend] = []
     services: dict[str, list[Service]] = {}
     for service, port in chosen:
+        if service.is_external_name:
+            continue
         for backend in backends(service, port, catalog.slices_of(service), family=family):
             if service.name in unsure and not backend.ready:
                 continue  # nothing is withdrawn for what a truncated list says

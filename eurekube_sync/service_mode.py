@@ -92,7 +92,8 @@ def _behind(spec: Syncer, chosen: Sequence[tuple[Service, Ports]], catalog: Cata
     found: dict[str, _Behind] = {}
     same: list[Backend] = []
     for service, ports in chosen:
-        slices = catalog.slices_of(service)
+        # What is left of a Service that became a name elsewhere nobody looks at any more.
+        slices = () if service.is_external_name else catalog.slices_of(service)
         port = ports.plain or ports.secure
         asked = spec.secure_port if spec.port is None else spec.port
         if port is None or (isinstance(asked, int) and elsewhere(service, spec)):  # a port there is none of the Service
@@ -103,8 +104,9 @@ def _behind(spec: Syncer, chosen: Sequence[tuple[Service, Ports]], catalog: Cata
             same += backed
             keep = spec.keep_while_serving
             serving = [(b.node, b.ready or (keep and b.terminating and b.serving)) for b in backed]
-        external = service.type == "ExternalName"
-        found[service.name] = _Behind(external or any(serves for _, serves in serving), _by_node(serving))
+        found[service.name] = _Behind(
+            service.is_external_name or any(serves for _, serves in serving), _by_node(serving)
+        )
     # The same pods on another port are the app's metrics or admin Service, not a second address of the app.
     one_per_pod(same)
     return found
@@ -133,7 +135,7 @@ def _found(
     up = behind.serves(service, place)
     if place.node is not None and not place.node.ready:
         why = f"node {place.node.name} is not ready"
-    elif service.type == "ExternalName":
+    elif service.is_external_name:
         why = f"{label} is a name elsewhere"
     else:
         why = f"{label} has {'a' if up else 'no'} ready endpoint"

@@ -100,16 +100,19 @@ def read_cluster(
     """
     syncers = read_syncers(cluster, scope) if syncers is None else syncers
     live: Source[bool] = Complete(data=True)
+    installed = 0.0
     there = {syncer.ref for syncer in _all(syncers)}
     missing = any(
         ref not in there and scope.covers(ref) and isinstance(syncers.of(ref.namespace), Complete) for ref in marked
     )
     taken = [syncer for syncer in _all(syncers) if scope.takes(syncer)]
     if missing or any(syncer.deleted is not None for syncer in taken):
-        live = _crd_live(cluster, syncers)
+        crd = cluster.crd_live()
+        installed = crd.data if isinstance(crd, Complete) else 0.0
+        live = _crd_live(crd, syncers)
     used = sorted({selected_namespace(syncer) for syncer in taken if scope.may_select(syncer)})
     if not used:
-        return replace(unread_cluster(identity), syncers=syncers, crd_live=live)
+        return replace(unread_cluster(identity), syncers=syncers, crd_live=live, crd_installed=installed)
     needed = used if scope.namespaces is not None or len(used) <= _FEW_NAMESPACES else None
     view = ClusterView(
         identity=identity,
@@ -117,11 +120,12 @@ def read_cluster(
         services=cluster.list_services(needed),
         slices=cluster.list_slices(needed),
         crd_live=live,
+        crd_installed=installed,
     )
     return _with_drains(cluster, _with_needs(cluster, view, scope), scope, drains)
 
 
-def _crd_live(cluster: Cluster, syncers: Listed[SyncerObject]) -> Source[bool]:
+def _crd_live(found: Source[float], syncers: Listed[SyncerObject]) -> Source[bool]:
     """Whether the deletions in these lists are people's: the CRD lives, and none of them is older than it.
 
     A replica of the API server may answer a list as it was while an earlier CRD went, and the CRD beside it is the one
@@ -135,7 +139,6 @@ def _crd_live(cluster: Cluster, syncers: Listed[SyncerObject]) -> Source[bool]:
     second counts for the person; where the clocks of two API servers differ, a deletion is held that was made sooner
     than that after the CRD was installed.
     """
-    found = cluster.crd_live()
     if isinstance(found, Unknown):
         return found
     older = [syncer.ref for syncer in _all(syncers) if syncer.deleted is not None and syncer.deleted < found.data]

@@ -912,6 +912,24 @@ class TestPodsAndSlices:
         server.patch(services(namespace, "rating"), {"metadata": {"labels": {"touched": "true"}}})
         eventually(lambda: [one["endpoints"] for one in server.get(slices(namespace))["items"]] == [None])
 
+    def test_a_service_that_becomes_a_name_elsewhere_keeps_its_slices(
+        self, server: KubernetesSubject, namespace: str, node: str
+    ) -> None:
+        """As they were: no controller looks at them any more, and a pod that has ended stays ready there."""
+        server.post(services(namespace), service())
+        create_pod(server, namespace, "p1", node, "10.1.0.1")
+        eventually(lambda: len(endpoints(server, namespace)) == 1)
+        before = server.get(slices(namespace))["items"]
+        elsewhere = {"type": "ExternalName", "externalName": "db.example.org", "clusterIP": None, "clusterIPs": None}
+        server.patch(services(namespace, "rating"), {"spec": elsewhere})
+        server.call("DELETE", pods(namespace, "p1"), gracePeriodSeconds="0")
+        server.post(services(namespace), service("another"))  # its slice comes after all that was done before
+        eventually(lambda: len(server.get(slices(namespace))["items"]) == 2)
+        selector = {"labelSelector": "kubernetes.io/service-name=rating"}
+        left = server.get(slices(namespace), **selector)["items"]
+        assert [one["endpoints"] for one in left] == [one["endpoints"] for one in before]
+        assert left[0]["endpoints"][0]["conditions"]["ready"] is True
+
     def test_endpoints_of_a_service_without_pods_are_there(self, server: KubernetesSubject, namespace: str) -> None:
         """Without subsets; and those of a dual-stack Service have its first family alone."""
         server.post(services(namespace), service(ipFamilyPolicy="RequireDualStack", ipFamilies=["IPv6", "IPv4"]))

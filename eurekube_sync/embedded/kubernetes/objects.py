@@ -175,7 +175,10 @@ class Objects:
     def sync_slices(self, service: Stored) -> None:
         """The turn of the controllers of slices, of Endpoints and of mirrored slices, for one Service."""
         wanted: dict[str, Object] = {}
-        if "deletionTimestamp" not in service.obj["metadata"]:
+        living = "deletionTimestamp" not in service.obj["metadata"]
+        if living and service.obj["spec"].get("type") == "ExternalName":
+            return  # what it had before stays as it was
+        if living:
             pods = [pod.obj for pod in self.store.within(resources.PODS.key, service.namespace)]
             self._sync_endpoints(service, pods)
             written = self.store.get(resources.ENDPOINTS.key, service.namespace, service.name)

@@ -379,6 +379,8 @@ class Cluster:
         """Gates that were opened, with reason and message."""
         self.pods: dict[str, tuple[PodRef | Pod, ...]] = {}
         """Pods beside those that stand in a slice, or with labels."""
+        self.ended: set[str] = set()
+        """UIDs of pods that are no more, though a slice that nobody looks at has them."""
         self.nodes: Source[tuple[Node, ...]] = Complete(data=())
         self.uid: Source[str] = Complete(data=CLUSTER)
         self.remembered: Complete[str] | None = None
@@ -527,7 +529,7 @@ class Cluster:
     def _living(self, namespace: str) -> tuple[Pod, ...]:
         known = {pod.uid: pod for pod in self.pods.get(namespace, ()) if isinstance(pod, Pod)}
         refs = [*self._pods_in_slices(namespace), *(p for p in self.pods.get(namespace, ()) if isinstance(p, PodRef))]
-        found = {ref.uid: Pod(name=ref.name, uid=ref.uid) for ref in refs} | known
+        found = {ref.uid: Pod(name=ref.name, uid=ref.uid) for ref in refs if ref.uid not in self.ended} | known
         return tuple(found[uid] for uid in sorted(found))
 
     def _pods_in_slices(self, namespace: str) -> Iterable[PodRef]:

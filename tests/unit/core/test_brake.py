@@ -147,6 +147,11 @@ def test_an_app_that_moves_to_another_name_is_no_loss_of_everything() -> None:
     assert brake(1, [cancel(0), register(0, app="renamed")]) is None
     another = replace(register(0, app="new"), syncer=SyncerRef("elsewhere", "new"))
     assert brake(1, [cancel(0), another]) is not None
+    theirs = replace(cancel(1, app="other"), syncer=SyncerRef("elsewhere", "new"))
+    stands = observed(stored(instance(0)), stored(instance(1, app="other")))
+    weighed = weigh(sorted_plan([cancel(0), register(0, app="renamed"), theirs]), stands, replace(LIMITS, apps_floor=2))
+    assert weighed.held is not None
+    assert weighed.held.reason == "all that we own would go: 2 UP instances"
 
 
 def test_loss_is_netted_within_an_app() -> None:

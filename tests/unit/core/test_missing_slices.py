@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.model import Condition, EndpointSlice, PodRef, SyncerRef
+from eurekube_sync.model import Condition, EndpointSlice, PodRef, Service, SyncerRef
 
 from .build import DENIED, NS, REF, endpoint, piece, service, syncer
 from .fakes import FakeWorld
@@ -286,6 +286,60 @@ def test_a_service_that_is_a_name_elsewhere_has_none_by_nature() -> None:
     alone = world(elsewhere, syncer(**BY_TEAM, appName="rating"))
     assert synced(alone).reason == "NoEndpointSlices"
     assert "ExternalName" in synced(alone).message
+
+
+def external(name: str) -> Service:
+    """The Service after somebody made it a name elsewhere; its slices stay as they were."""
+    return service(name, labels=TEAM, type="ExternalName", cluster_ips=(), ip_families=())
+
+
+def test_the_slices_of_a_service_that_became_a_name_elsewhere_tell_nothing() -> None:
+    """No controller looks at them any more: a pod that has ended is ready there for ever. What stands goes with its
+    pod, and the other Services go on."""
+    green = piece(endpoint(2), endpoint(3), service="green")
+    found = world(service("blue", labels=TEAM), service("green", labels=TEAM), syncer(**BY_TEAM, appName="rating"))
+    found.cluster.apply(blue(1), green)
+    found.run()
+    assert ours(found) == dict.fromkeys((A, B, C), "UP")
+    found.cluster.apply(external("green"), blue(1, 4))
+    found.cluster.ended = {"uid-of-rating-3"}
+    found.run()
+    assert ours(found) == dict.fromkeys((A, B, "RATING 10.0.0.4:8080"), "UP")
+    assert (synced(found).reason, "are of before it was" in synced(found).message) == ("NoEndpointSlices", True)
+
+
+def test_a_syncer_whose_one_service_became_a_name_elsewhere_is_frozen() -> None:
+    """What stands goes with its pod."""
+    found = world(service("green", labels=TEAM), syncer(**BY_TEAM, appName="rating"))
+    found.cluster.apply(piece(endpoint(1), endpoint(2), service="green"))
+    found.run()
+    found.cluster.apply(external("green"))
+    found.cluster.ended = {"uid-of-rating-2"}
+    found.run()
+    assert ours(found) == {A: "UP"}
+    assert synced(found).reason == "NoEndpointSlices"
+
+
+def test_what_is_left_of_a_name_elsewhere_replaces_no_pod() -> None:
+    """An address that its pod had is another's by now, whose Service is gone for a moment."""
+    found = world(service("blue", labels=TEAM), syncer(**BY_TEAM, appName="rating"))
+    found.cluster.apply(blue(1), replace(external("green"), labels={}))
+    found.cluster.apply(piece(endpoint(1, pod="long-gone"), service="green"))
+    found.run()
+    assert ours(found) == {A: "UP"}
+    found.cluster.services = [one for one in found.cluster.services if one.name != "blue"]
+    found.cluster.slices = [one for one in found.cluster.slices if one.service != "blue"]
+    found.cluster.pods = {NS: (PodRef("rating-1", "uid-of-rating-1"),)}
+    found.run()
+    assert ours(found) == {A: "UP"}
+
+
+def test_a_service_mode_serves_a_name_elsewhere_whatever_is_left_of_it() -> None:
+    """Its old slices may have ports that it has no more."""
+    found = world(replace(external("green"), external_name="rating.example.com"), syncer(**BY_TEAM, mode="service"))
+    found.cluster.apply(piece(endpoint(1, ready=False), service="green", port_name="old"))
+    found.run()
+    assert ours(found) == {"GREEN rating.example.com:80": "UP"}
 
 
 @pytest.mark.parametrize("family", ["IPv4", "IPv6"])
