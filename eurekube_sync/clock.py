@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from queue import Empty, SimpleQueue
 
 
 class SystemClock:
     """The machine's clocks. `stop` may be called from a signal handler."""
 
     def __init__(self) -> None:
-        self._stop = threading.Event()
+        self._stopping = False
+        # A handler runs between two steps of the very thread that waits, and must not want a lock that this one holds:
+        # `threading.Event` has one, `SimpleQueue.put` is made to be called so.
+        self._bell: SimpleQueue[None] = SimpleQueue()
 
     def now(self) -> float:
         """Unix seconds."""
@@ -22,12 +25,17 @@ class SystemClock:
 
     def sleep(self, seconds: float) -> None:
         """Waits; a stop ends it at once."""
-        self._stop.wait(max(0.0, seconds))
+        try:
+            self._bell.get(timeout=max(0.0, seconds))
+        except Empty:
+            return
+        self._bell.put(None)  # for the others who wait, and for all waits to come
 
     def stopping(self) -> bool:
         """Whether `stop` was called."""
-        return self._stop.is_set()
+        return self._stopping
 
     def stop(self) -> None:
         """Begin nothing new from now on."""
-        self._stop.set()
+        self._stopping = True
+        self._bell.put(None)

@@ -75,6 +75,9 @@ class _Connection(BaseHTTPRequestHandler):
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128
+    """The default of 5 is less than our own connections at a time: on a busy machine the kernel drops what is too much
+    for the queue, and tries again only after 1 s, 3 s, 7 s."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A caller that hung up is no error of ours."""
