@@ -28,6 +28,9 @@ _PLURALS = {
     "EurekaSyncer": "apis/eurekube.io/v1/eurekasyncers",
 }
 
+_LEASE_SECONDS = 86_400
+"""Of what stands for a service of the data centre: nobody renews it here."""
+
 
 class Playground:
     """A context manager. `definition` is the CRD; `cache_seconds` how old Eureka's lists may be."""
@@ -111,6 +114,7 @@ class Playground:
             "vipAddress": app.lower(),
             "status": status,
             "port": {"$": port, "@enabled": "true"},
+            "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": _LEASE_SECONDS},
             "dataCenterInfo": {
                 "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
                 "name": "MyOwn",
