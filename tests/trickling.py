@@ -6,10 +6,12 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, repeat
+
+from tests.waiting import wait_until
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"
 NEVER_ENDING_HANDSHAKE = b"\x16\x03\x03\x40\x00"
@@ -29,6 +31,22 @@ class TricklingServer:
     def url(self) -> str:
         """Its address."""
         return f"http://127.0.0.1:{self.port}"
+
+
+@contextmanager
+def stopped_when_asked(server: TricklingServer, stop: Callable[[], None]) -> Iterator[None]:
+    """Calls `stop` a moment after the server was asked something."""
+
+    def wait() -> None:
+        wait_until(lambda: server.calls > 0, "nobody asks")
+        stop()
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    try:
+        yield
+    finally:
+        waiting.join()
 
 
 @contextmanager
@@ -70,6 +88,11 @@ def trickling(
         accepting.join()
         for thread in server.threads:
             thread.join()
+
+
+SOON_SECONDS = 25
+"""On the busiest machine a call that is bounded by a second ends in it; the adapters' own limits are longer, and
+what trickles here, or is silent, does not end by itself."""
 
 
 class Stopwatch:

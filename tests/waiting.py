@@ -8,7 +8,7 @@ from collections.abc import Callable
 _POLL_SECONDS = 0.05
 
 
-def wait_until(reached: Callable[[], bool], tell: str | Callable[[], str], *, seconds: float = 60) -> None:
+def wait_until(reached: Callable[[], bool], tell: str | Callable[[], str], *, seconds: float = 180) -> None:
     """Polls until it is so. AssertionError after so long, with what did not come: a sentence, or what `tell` gives
     then."""
     deadline = time.monotonic() + seconds

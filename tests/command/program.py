@@ -24,6 +24,10 @@ from eurekube_sync.manifests import load_crd
 BINARY = Path(sys.executable).with_name("eurekube-sync")
 IDS = ("demo:rating:rating:10.0.0.1:8080", "demo:rating:rating:10.0.0.2:8080")
 SYNCERS = "/apis/eurekube.io/v1/namespaces/rating/eurekasyncers"
+LONG_SECONDS = 300.0
+"""A process that has not ended by then never does, on the busiest machine."""
+PIPE_BYTES = 1 << 20
+"""What a process may say before somebody reads: one whose pipe is full stands still."""
 WEB_PAGE = Response(status=200, body=b"<html><body>please log in</body></html>", content_type="text/html")
 
 
@@ -81,10 +85,11 @@ class Program:
             env=self.environment(**variables),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            pipesize=PIPE_BYTES,
             text=True,
         )
 
-    def end(self, process: subprocess.Popen[str], *, seconds: float = 60) -> Ended:
+    def end(self, process: subprocess.Popen[str], *, seconds: float = LONG_SECONDS) -> Ended:
         """Waits for it."""
         out, err = process.communicate(timeout=seconds)
         calls = self.playground.calls
@@ -106,7 +111,7 @@ class Program:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=LONG_SECONDS,
             check=False,
         )
         calls = self.playground.calls

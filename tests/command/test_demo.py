@@ -116,7 +116,7 @@ def served(shared: Program) -> Iterator[dict[str, str]]:
         printed += line
     yield dict(EXPORT.findall(printed)) | {"curl": printed.splitlines()[-1]}
     process.send_signal(signal.SIGTERM)
-    ended = shared.end(process, seconds=5)
+    ended = shared.end(process)
     assert (ended.code, "Traceback" in ended.err) == (ExitCode.OK, False), ended.err
 
 
@@ -132,7 +132,7 @@ def test_curl_works_as_printed(served: dict[str, str]) -> None:
     """The address of the printed curl command answers JSON."""
     found = re.search(r"curl -H '(\S+): (\S+)' (http\S+)$", served["curl"])
     assert found is not None
-    with urllib.request.urlopen(urllib.request.Request(found[3], headers={found[1]: found[2]}), timeout=10) as answer:
+    with urllib.request.urlopen(urllib.request.Request(found[3], headers={found[1]: found[2]}), timeout=60) as answer:
         assert "applications" in json.load(answer)
 
 

@@ -17,7 +17,8 @@ from eurekube_sync.demo import story
 from eurekube_sync.embedded.http import Request
 from eurekube_sync.exit_codes import ExitCode
 from tests.command.program import IDS, Ended, Program
-from tests.command.test_passes import puts, wait_for
+from tests.command.test_passes import puts
+from tests.waiting import wait_until
 
 STRANGER = ("BILLING", "dc-17:billing:8080")
 
@@ -79,7 +80,7 @@ def test_a_dry_run_writes_nothing(settled: Program) -> None:
 def test_a_daemon_renews_until_sigterm(settled: Program) -> None:
     """It looks each interval, renews when it is due, and ends well."""
     process = settled.start("keepalive", "--daemon", "--interval", "1s", "--renewal-interval", "2s", KUBECONFIG=None)
-    wait_for(lambda: puts(settled) >= 4)
+    wait_until(lambda: puts(settled) >= 4, "both are not renewed twice")
     process.send_signal(signal.SIGTERM)
     ended = settled.end(process)
     assert ended.code == ExitCode.OK, ended.err

@@ -10,7 +10,6 @@ import signal
 import struct
 import subprocess
 import termios
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -21,10 +20,10 @@ import msgspec
 import pytest
 import yaml
 
-from eurekube_sync.embedded.http import Request
+from eurekube_sync.embedded.http import Handler, Request, Response
 from eurekube_sync.embedded.kubernetes.access import Denial
 from eurekube_sync.exit_codes import ExitCode
-from tests.command.program import BINARY, IDS, Ended, Program
+from tests.command.program import BINARY, IDS, LONG_SECONDS, Ended, Program
 from tests.waiting import wait_until
 
 PAGE = Path(__file__).parents[2] / "docs" / "owner.md"
@@ -51,7 +50,7 @@ def register(program: Program, id_: str, *, app: str = "RATING", ip: str = "10.9
         "vipAddress": app.lower(),
         "status": "UP",
         "port": {"$": 8080, "@enabled": "true"},
-        "leaseInfo": {"renewalIntervalInSecs": 1, "durationInSecs": 90},
+        "leaseInfo": {"renewalIntervalInSecs": 1, "durationInSecs": 3600},
         "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
         "metadata": {f"eurekube.{name}": value for name, value in marks.items()} or {"colour": "blue"},
     }
@@ -82,20 +81,14 @@ def uid(program: Program) -> str:
 
 @contextmanager
 def renewed(program: Program, app: str, id_: str) -> Iterator[None]:
-    """Somebody renews it all the time."""
-    over = threading.Event()
+    """Somebody renews it all the time: whenever Eureka is asked, it was renewed a moment ago."""
 
-    def renew() -> None:
-        while not over.wait(0.1):
-            program.playground.eureka.handle(Request(method="PUT", path=f"/eureka/apps/{app}/{id_}"))
+    def renew(request: Request, registry: Handler) -> Response:
+        registry(Request(method="PUT", path=f"/eureka/apps/{app}/{id_}"))
+        return registry(request)
 
-    thread = threading.Thread(target=renew)
-    thread.start()
-    try:
+    with program.eureka_behind(renew):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 @pytest.fixture
@@ -417,14 +410,17 @@ def at_terminal(program: Program, answer: str, *arguments: str) -> tuple[int, st
     )
     os.close(terminal)
     os.write(controller, answer.encode())
-    shown = b""
-    while True:
-        try:
-            shown += os.read(controller, 65536)
-        except OSError:
-            break
+    shown = b"".join(iter(lambda: said(controller), b""))
     os.close(controller)
-    return process.wait(timeout=60), shown.decode()
+    return process.wait(timeout=LONG_SECONDS), shown.decode()
+
+
+def said(controller: int) -> bytes:
+    """What comes next at a terminal, a piece of it; nothing when no process is there any more."""
+    try:
+        return os.read(controller, 65536)
+    except OSError:  # Linux says so when the last process has closed the other end
+        return b""
 
 
 def test_a_purge_asks_at_a_terminal(ours: Program) -> None:
@@ -465,15 +461,17 @@ def test_a_signal_ends_the_question(ours: Program, number: signal.Signals) -> No
         stdout=terminal,
         stderr=terminal,
     )
+    os.close(terminal)
     shown = b""
     while b"[y/N]" not in shown:
-        shown += os.read(controller, 65536)
+        piece = said(controller)
+        assert piece, shown
+        shown += piece
     wait_until_it_sleeps(process.pid)  # on a busy machine it has shown the question, and does not read the answer yet
     process.send_signal(number)
-    assert process.wait(timeout=60) == ExitCode.INTERRUPTED
-    assert b"nothing was changed" in os.read(controller, 65536)
-    for one in (controller, terminal):
-        os.close(one)
+    assert process.wait(timeout=LONG_SECONDS) == ExitCode.INTERRUPTED
+    assert b"nothing was changed" in b"".join(iter(lambda: said(controller), b""))
+    os.close(controller)
     assert [ours.status(id_) for id_ in IDS] == ["UP", "UP"]
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from eurekube_sync.embedded.http import Handler, Request, Response
 from eurekube_sync.exit_codes import ExitCode
-from tests.command.program import BINARY, IDS, Program, rating, syncer
+from tests.command.program import BINARY, IDS, LONG_SECONDS, Program, rating, syncer
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 LONG_URL_ERROR = Response(status=400, body=b"x" * 300)
@@ -37,7 +37,7 @@ def at_terminal(program: Program, *arguments: str, columns: int, **variables: st
     os.close(terminal)
     shown = b"".join(iter(lambda: _read(controller), b""))
     os.close(controller)
-    return process.wait(timeout=30), shown.decode().replace("\r\n", "\n")
+    return process.wait(timeout=LONG_SECONDS), shown.decode().replace("\r\n", "\n")
 
 
 def _read(controller: int) -> bytes:
@@ -121,7 +121,7 @@ def test_a_reader_who_goes_is_no_error(world: Program, arguments: str) -> None:
         stdout=writer,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
+        timeout=LONG_SECONDS,
         check=False,
     )
     os.close(writer)

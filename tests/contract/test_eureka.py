@@ -230,7 +230,7 @@ class TestRegister:
     def test_a_post_without_timestamp_is_dated_by_the_server(self, eureka: EurekaSubject, app: str) -> None:
         """Without `lastDirtyTimestamp` the server takes its own time, in milliseconds."""
         seen = eureka.instance(app, register(eureka, app, lastDirtyTimestamp=None))
-        assert int(seen["lastDirtyTimestamp"]) == pytest.approx(eureka.now() * 1000, abs=5000)
+        assert int(seen["lastDirtyTimestamp"]) == pytest.approx(eureka.now() * 1000, abs=60_000)
 
     def test_an_echoed_overridden_status_becomes_an_override(self, eureka: EurekaSubject, app: str) -> None:
         """A POST that carries an `overriddenstatus` other than UNKNOWN sets the override: never echo it."""
@@ -240,7 +240,7 @@ class TestRegister:
     def test_json_must_be_said_to_be_json(self, eureka: EurekaSubject, app: str) -> None:
         """A POST with another content type than JSON or XML is a 415."""
         headers = {"Accept": "application/json", "Content-Type": "text/plain"}
-        answer = requests.post(eureka.url(f"/apps/{app}"), data="{}", headers=headers, timeout=10)
+        answer = requests.post(eureka.url(f"/apps/{app}"), data="{}", headers=headers, timeout=60)
         assert answer.status_code == 415
 
     def test_a_colon_in_an_id_may_be_raw_or_encoded(self, eureka: EurekaSubject, app: str) -> None:
@@ -497,7 +497,7 @@ class TestReads:
         instance_id = register(eureka, app)
         eureka.put(f"/apps/{app}/{instance_id}")
         told = eureka.instance(app, instance_id)["leaseInfo"]["lastRenewalTimestamp"]
-        assert told == pytest.approx((eureka.now() + 300) * 1000, abs=5000)
+        assert told == pytest.approx((eureka.now() + 300) * 1000, abs=60_000)
 
     def test_an_app_is_told_in_one_form(self, eureka: EurekaSubject, app: str) -> None:
         """`GET /apps/{APP}` is an application with an array of instances, also for one."""
@@ -507,6 +507,7 @@ class TestReads:
         assert document["application"]["name"] == app
         assert [one["instanceId"] for one in document["application"]["instance"]] == [f"{app.lower()}-0"]
 
+    @timed
     def test_the_list_is_told_in_one_form(self, eureka: EurekaSubject, app: str) -> None:
         """`GET /apps` has version, hash code and arrays, also for one instance."""
         register(eureka, app)
@@ -528,7 +529,8 @@ class TestReads:
         vips = eureka.get(f"/vips/{app.lower()}").json()["applications"]
         assert vips["apps__hashcode"] == "DOWN_1_UP_2_"
 
-    def test_an_empty_registry_is_an_empty_array(self, eureka: EurekaSubject) -> None:
+    @timed
+    def test_an_empty_registry_is_an_empty_array(self, eureka: EurekaSubject, app: str) -> None:
         """A registry without instances is told as `application: []`, with an empty hash code."""
         eureka.to_next_tick()
         for each in eureka.get("/apps").json()["applications"]["application"]:  # others' tests use the server, too
@@ -560,6 +562,7 @@ class TestReads:
             answer = eureka.get(f"/vips/{vip}")
             assert (answer.status_code, answer.json()["applications"]["application"]) == (200, [])
 
+    @timed
     def test_a_delta_tells_what_was_deleted(self, eureka: EurekaSubject, app: str) -> None:
         """`GET /apps/delta` shows recent changes with their kind, cancelled instances too."""
         register(eureka, app, 0)
@@ -650,6 +653,7 @@ class TestResponseCache:
         assert eureka.get(f"/apps/{app}", Accept="application/xml").status_code == 200
         assert eureka.get(f"/apps/{app}").status_code == 404
 
+    @timed
     def test_a_part_of_a_vip_list_is_not_invalidated(self, eureka: EurekaSubject, app: str) -> None:
         """`/vips/a` that was read before stays empty over a tick when `"a,b"` registers: only that is invalidated."""
         name = app.lower()
@@ -658,6 +662,7 @@ class TestResponseCache:
         eureka.to_next_tick()
         assert eureka.get(f"/vips/{name}-a").json()["applications"]["application"] == []
 
+    @timed
     def test_a_status_that_a_renew_turned_stays_hidden_in_lists(self, eureka: EurekaSubject, app: str) -> None:
         """A renew invalidates nothing: a status that it turned by an override of another app is not in the list."""
         instance_id = register(eureka, app)
@@ -735,6 +740,7 @@ class TestLeases:
         alive = [n for n in range(20) if eureka.put(f"/apps/{app}/{app.lower()}-{n}").status_code == 200]
         assert 11 <= len(alive) <= 17
 
+    @timed
     def test_self_preservation_keeps_expired_leases(self, stock_eureka: EurekaSubject, app: str) -> None:
         """While self-preservation holds, an expired lease is read and renewed as if it were alive."""
         instance_id = register(stock_eureka, app, leaseInfo={"durationInSecs": 1})
@@ -746,14 +752,14 @@ class TestLeases:
 class TestOtherPaths:
     def test_the_root_is_a_page(self, eureka: EurekaSubject) -> None:
         """`/` is a page for people."""
-        answer = requests.get(eureka.root + "/", timeout=10)
+        answer = requests.get(eureka.root + "/", timeout=60)
         assert answer.status_code == 200
         assert answer.headers["Content-Type"].startswith("text/html")
 
     @pytest.mark.parametrize("path", ["/apps", "/eureka/nonsense", "/nonsense/eureka/apps"])
     def test_an_unknown_path_is_a_404(self, eureka: EurekaSubject, path: str) -> None:
         """Without `/eureka`, or past it, a path is a 404 whose JSON names status and path."""
-        answer = requests.get(eureka.root + path, headers={"Accept": "application/json"}, timeout=10)
+        answer = requests.get(eureka.root + path, headers={"Accept": "application/json"}, timeout=60)
         assert answer.status_code == 404
         error = answer.json()
         assert (error["status"], error["error"], error["path"]) == (404, "Not Found", path)
@@ -775,7 +781,7 @@ class TestGuards:
     def test_without_the_right_login_everything_is_a_401(self, guarded_url: str, auth: tuple[str, str] | None) -> None:
         """With basic authentication every call without the right login is a 401 with an empty body."""
         for method, path in (("GET", "/apps"), ("PUT", "/apps/A/b"), ("POST", "/apps/A"), ("DELETE", "/apps/A/b")):
-            answer = requests.request(method, guarded_url + path, headers=JSON, auth=auth, timeout=10)
+            answer = requests.request(method, guarded_url + path, headers=JSON, auth=auth, timeout=60)
             assert (answer.status_code, answer.content) == (401, b"")
             assert answer.headers["WWW-Authenticate"] == 'Basic realm="Realm"'
 
@@ -784,11 +790,11 @@ class TestGuards:
         with requests.Session() as session:
             session.auth, session.headers["Accept"] = ("sync", "secret"), "application/json"
             for path in ("/apps", "/apps/delta", "/apps/WARM", "/vips/warm"):
-                assert session.get(guarded_url + path, timeout=10).status_code == 403
+                assert session.get(guarded_url + path, timeout=60).status_code == 403
             one = f"{guarded_url}/apps/WARM/w-0"
             body = {"instance": instance_body("WARM", "w-0")}
-            assert session.get(one, timeout=10).status_code == 404
-            assert session.post(f"{guarded_url}/apps/WARM", json=body, timeout=10).status_code == 204
-            assert session.get(one, timeout=10).status_code == 200
-            assert session.put(one, timeout=10).status_code == 200
-            assert session.delete(one, timeout=10).status_code == 200
+            assert session.get(one, timeout=60).status_code == 404
+            assert session.post(f"{guarded_url}/apps/WARM", json=body, timeout=60).status_code == 204
+            assert session.get(one, timeout=60).status_code == 200
+            assert session.put(one, timeout=60).status_code == 200
+            assert session.delete(one, timeout=60).status_code == 200

@@ -58,7 +58,7 @@ def registration(app: str, id_: str, **changes: object) -> Document:
 
 def send(eureka: EurekaSubject, *items: Document) -> requests.Response:
     eureka.posted.update((one["appName"], one["id"]) for one in items if one.get("action") == "Register")
-    return requests.post(eureka.url(PATH), json={"replicationList": list(items)}, headers=JSON, timeout=10)
+    return requests.post(eureka.url(PATH), json={"replicationList": list(items)}, headers=JSON, timeout=60)
 
 
 def codes(eureka: EurekaSubject, *items: Document) -> list[int]:
@@ -152,16 +152,16 @@ def test_a_body_has_to_be_json_and_the_method_post(eureka: EurekaSubject) -> Non
     """What is no batch is a 400, 405 or 415; with or without a slash at the end it is the same call."""
     url = eureka.url(PATH)
     typed = JSON | {"Content-Type": "application/json"}
-    assert requests.post(url, data="xx", headers=typed, timeout=10).status_code == 400
-    assert requests.post(url, data="{}", headers=JSON | {"Content-Type": "text/plain"}, timeout=10).status_code == 415
-    assert requests.get(url, headers=JSON, timeout=10).status_code == 405
-    bare = requests.post(url.rstrip("/"), json={"replicationList": []}, headers=JSON, timeout=10)
+    assert requests.post(url, data="xx", headers=typed, timeout=60).status_code == 400
+    assert requests.post(url, data="{}", headers=JSON | {"Content-Type": "text/plain"}, timeout=60).status_code == 415
+    assert requests.get(url, headers=JSON, timeout=60).status_code == 405
+    bare = requests.post(url.rstrip("/"), json={"replicationList": []}, headers=JSON, timeout=60)
     assert (bare.status_code, bare.json()) == (200, {"responseList": []})
 
 
 def test_the_status_page_is_xml_alone_and_names_no_replica_of_a_single_server(eureka: EurekaSubject) -> None:
     """As JSON it is a 500."""
-    answer = requests.get(eureka.url("/status"), headers={"Accept": "application/xml"}, timeout=10)
+    answer = requests.get(eureka.url("/status"), headers={"Accept": "application/xml"}, timeout=60)
     assert answer.status_code == 200
     assert answer.headers["Content-Type"].startswith("application/xml")
     status = ours.decode_status(answer.content)
@@ -230,7 +230,7 @@ def test_a_login_is_asked_for_and_a_warming_server_takes_batches(kind: str) -> N
     with (embedded_guarded if kind == "embedded" else real_guarded)("ann", "s3cret") as url:
         body = {"replicationList": [item("Heartbeat", "APP", "nothing")]}
         for login, expected in ((None, 401), (("ann", "s3cret"), 200)):
-            batch = requests.post(f"{url}{PATH}", json=body, headers=JSON, auth=login, timeout=10)
-            status = requests.get(f"{url}/status", headers={"Accept": "application/xml"}, auth=login, timeout=10)
+            batch = requests.post(f"{url}{PATH}", json=body, headers=JSON, auth=login, timeout=60)
+            status = requests.get(f"{url}/status", headers={"Accept": "application/xml"}, auth=login, timeout=60)
             assert (batch.status_code, status.status_code) == (expected, expected)
-        assert requests.get(f"{url}/apps", headers=JSON, auth=("ann", "s3cret"), timeout=10).status_code == 403
+        assert requests.get(f"{url}/apps", headers=JSON, auth=("ann", "s3cret"), timeout=60).status_code == 403

@@ -28,6 +28,7 @@ from eurekube_sync.model import (
     Unknown,
 )
 from tests.contract.eureka_subject import EurekaSubject, embedded, embedded_guarded, real
+from tests.waiting import wait_until
 
 SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.servers)]
 
@@ -108,10 +109,14 @@ class TestCalls:
     def test_the_list_has_it_too(self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance) -> None:
         """The list, once the cache turned, holds the same instance as the uncached read."""
         client.register(wanted, dirty_timestamp=1)
-        eureka.to_next_tick()
-        source = client.list_instances()
-        assert isinstance(source, Complete)
-        assert client.read_instance(wanted.key) in source.data
+
+        def listed() -> bool:
+            eureka.to_next_tick()
+            source = client.list_instances()
+            assert isinstance(source, Complete)
+            return client.read_instance(wanted.key) in source.data
+
+        wait_until(listed, "the list lacks it, or tells of it otherwise")
 
     def test_absence_is_told_by_each_call(self, client: EurekaClient, wanted: Instance) -> None:
         """Renew, cancel and read of nothing are False, False and None; after a register True."""
@@ -285,8 +290,14 @@ class TestNetwork:
 
     def test_a_silent_server_is_given_up(self) -> None:
         """No answer within the read timeout ends the call."""
-        with answering(lambda connection: time.sleep(1.0)) as url, connect(url, retries=0, read_timeout=0.2) as client:
+        over = threading.Event()
+
+        def silent(connection: socket.socket) -> None:
+            over.wait(60)
+
+        with answering(silent) as url, connect(url, retries=0, read_timeout=0.5) as client:
             source = client.list_instances()
+            over.set()
         assert isinstance(source, Unknown)
         assert source.message == f"GET {url}/apps failed: no answer in time."
 
@@ -297,14 +308,14 @@ class TestNetwork:
             connection.sendall(
                 b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
             )
-            for _ in range(40):
+            while True:  # until the other end hangs up
                 connection.sendall(b"1\r\n \r\n")
                 time.sleep(0.05)
 
-        with answering(trickle) as url, connect(url, retries=0, answer_timeout=0.3) as client:
+        with answering(trickle) as url, connect(url, retries=0, answer_timeout=1) as client:
             source = client.list_instances()
         assert isinstance(source, Unknown)
-        assert "not answered whole in 0.3 s" in source.message
+        assert "not answered whole in 1 s" in source.message
 
     def test_a_closed_port_is_refused(self) -> None:
         """Nobody listening is told as such."""

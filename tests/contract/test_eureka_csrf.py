@@ -40,7 +40,7 @@ def test_a_write_is_a_401_whatever_the_login(protected_url: str, method: str, au
     """`CsrfFilter` comes before the login, and its 403 becomes a 401 on the way to the error page."""
     path = f"/apps/{KEY.app}" if method == "POST" else f"/apps/{KEY.app}/{KEY.id}"
     body = {"instance": instance_body(KEY.app, KEY.id)} if method == "POST" else None
-    answer = requests.request(method, protected_url + path, json=body, auth=auth, headers=JSON, timeout=10)
+    answer = requests.request(method, protected_url + path, json=body, auth=auth, headers=JSON, timeout=60)
     assert (answer.status_code, answer.content) == (401, b"")
 
 
@@ -48,7 +48,7 @@ def test_reads_work_with_the_right_login(protected_url: str) -> None:
     """The list is a 200, an absent instance a 404; without the right login both are a 401."""
     for auth, expected in ((LOGIN, [200, 404]), (("sync", "wrong"), [401, 401])):
         paths = ("/apps", f"/apps/{KEY.app}/{KEY.id}")
-        answers = [requests.get(protected_url + path, auth=auth, headers=JSON, timeout=10) for path in paths]
+        answers = [requests.get(protected_url + path, auth=auth, headers=JSON, timeout=60) for path in paths]
         assert [answer.status_code for answer in answers] == expected
 
 

@@ -23,6 +23,11 @@ from tests.waiting import wait_until
 
 _NUDGE_SECONDS = 5.0
 _RUNS_UNTIL_NUDGE = 4
+_RUN_SECONDS = 300.0
+_STATE_SECONDS = 400.0
+"""Until a state is reached by runs: more than the 180 s for which a list can be wrong where nobody nudges."""
+_PIPE_BYTES = 1 << 20
+"""What a process may say before somebody reads: one whose pipe is full stands still."""
 _PASSED_ON = ("accept", "authorization", "content-type", "user-agent", "discoveryidentity-name")
 
 
@@ -116,7 +121,7 @@ class Program:
     """The server; without it nobody nudges it."""
     seen: list[str] = field(default_factory=list)
 
-    def run(self, *options: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    def run(self, *options: str, timeout: float = _RUN_SECONDS) -> subprocess.CompletedProcess[str]:
         """One `run`; the calls are counted anew. Never raises on an exit code."""
         process = self.start(*options)
         try:
@@ -145,6 +150,7 @@ class Program:
             },
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            pipesize=_PIPE_BYTES,
             text=True,
         )
 
@@ -155,16 +161,16 @@ class Program:
         report: dict[str, Any] = json.loads(done.stdout)
         return report
 
-    def run_until(self, reached: Callable[[], bool], *, seconds: float) -> int:
+    def run_until(self, reached: Callable[[], bool]) -> int:
         """Runs back to back, each in a process of its own, until the state is reached; gives the number of runs."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + _STATE_SECONDS
         runs = 0
         while True:
             self.good()
             runs += 1
             if reached():
                 return runs
-            assert time.monotonic() < deadline, f"not reached within {seconds} s:\n{self.seen[-1]}"
+            assert time.monotonic() < deadline, f"not reached within {_STATE_SECONDS:g} s:\n{self.seen[-1]}"
             if self.registry is not None and runs > _RUNS_UNTIL_NUDGE:
                 self.registry.nudge()
             time.sleep(0.5)
@@ -211,27 +217,27 @@ class Registry:
 
         self.wait_for_list(lambda: not differences(), lambda: f"the list differs in {differences()}")
 
-    def wait_for_list(self, reached: Callable[[], bool], tell: str | Callable[[], str]) -> None:
+    def wait_for_list(self, reached: Callable[[], bool], tell: str | Callable[[], str], *, app: str = "NUDGE") -> None:
         """Waits until a list, which is as old as the server's cache, shows something.
 
-        After a while the server is nudged."""
+        After a while the server is nudged; `app` where the list is that of an app, or of its VIP."""
         nudged = time.monotonic()
 
         def nudging() -> bool:
             nonlocal nudged
             if time.monotonic() > nudged + _NUDGE_SECONDS:
                 nudged = time.monotonic()
-                self.nudge()
+                self.nudge(app)
             return reached()
 
         wait_until(nudging, tell)
 
-    def nudge(self) -> None:
+    def nudge(self, app: str = "NUDGE") -> None:
         """A write that leaves nothing. A list that was made while instances came and went can be wrong until the next
         one, or for 180 s (`responseCacheAutoExpirationInSeconds`): what empties a cache does not reach what is just
         being loaded into it."""
-        self.register("NUDGE", "nudge", "192.0.2.9")
-        requests.delete(f"{self.url}/apps/NUDGE/nudge", timeout=30)
+        self.register(app, "nudge", "192.0.2.9")
+        requests.delete(f"{self.url}/apps/{app}/nudge", timeout=30)
 
     def register(self, app: str, id_: str, ip: str) -> None:
         """Registers a stranger's instance, with a long lease."""

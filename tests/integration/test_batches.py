@@ -54,7 +54,7 @@ def program(
     connection = Connection(
         eureka=EurekaAccess(eureka_url=",".join(urls)),
         kubernetes=KubernetesAccess(kubeconfig=str(kubernetes.kubeconfig)),
-        calls=Calls(call_timeout=5),
+        calls=Calls(call_timeout=30),  # a peer that answers late is left alone for a while
         eureka_batch=mode,
         sweep_interval=sweep_interval,
     )

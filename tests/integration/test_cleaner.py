@@ -74,7 +74,7 @@ def watched(registry: Registry, wanted: Sequence[Sequence[tuple[str, str]]]) -> 
     finally:
         stop.set()
         thread.join()
-    assert rounds > 20, "it looked too rarely to see anything"
+    assert rounds > 5, "it looked too rarely to see anything"
 
 
 def test_a_namespace_that_is_deleted_with_all_its_content_takes_its_instances_along(
@@ -111,7 +111,7 @@ def test_a_namespace_that_is_deleted_with_all_its_content_takes_its_instances_al
     program.good()
     status = world.request("GET", f"{syncers_of(name)}/cart")["status"]
     assert next(c["reason"] for c in status["conditions"] if c["type"] == "Synced") == "Deleting"
-    program.run_until(lambda: not exists(world, f"/api/v1/namespaces/{name}"), seconds=120)
+    program.run_until(lambda: not exists(world, f"/api/v1/namespaces/{name}"))
     assert [registry.status("CART", id_) for id_ in mine] == [None, None]
 
 
@@ -181,8 +181,7 @@ def test_a_successor_takes_over_without_a_gap(
         make_syncer(world, NAMESPACE, "new", "cart", appName=app)
         world.request("DELETE", f"{SYNCERS}/old")
         program.run_until(
-            lambda: world.request("GET", f"{SYNCERS}/old")["metadata"]["finalizers"] == ["example.com/keeps"],
-            seconds=120,
+            lambda: world.request("GET", f"{SYNCERS}/old")["metadata"]["finalizers"] == ["example.com/keeps"]
         )
         program.good()
     assert gaps == []
@@ -213,5 +212,5 @@ def test_register_and_delete_within_the_servers_cache_leaves_nothing_behind(
         assert there or states(registry, program) == [None, None]
         return not there
 
-    program.run_until(gone, seconds=240)
+    program.run_until(gone)
     assert states(registry, program) == [None, None]

@@ -24,7 +24,7 @@ from tests.servers.world import KubernetesWorld, write_kubeconfig
 pytestmark = pytest.mark.servers
 
 ROWS = field_rows()
-SECONDS = 60.0
+SECONDS = 300.0
 
 
 @pytest.fixture(scope="module")

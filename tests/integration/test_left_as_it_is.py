@@ -56,14 +56,14 @@ def test_a_policy_holds_past_its_deleted_syncer(
         cancels += program.eureka.methods()["DELETE"]
         return is_gone(world)
 
-    program.run_until(let_go, seconds=120)
+    program.run_until(let_go)
     assert cancels == 0
     for id_ in ids:
         found = registry.instance("SHOP", id_)
         assert found is not None
         assert (found["status"], found["metadata"]["eurekube.policy"]) == ("DOWN", policy)
         assert began - 2 <= int(found["metadata"]["eurekube.gone"]) <= time.time() + 1
-    program.run_until(lambda: program.eureka.methods()["PUT"] == COUNT, seconds=120)
+    program.run_until(lambda: program.eureka.methods()["PUT"] == COUNT)
     assert program.eureka.methods()["DELETE"] == 0
 
     answer = requests.put(
@@ -72,7 +72,7 @@ def test_a_policy_holds_past_its_deleted_syncer(
         timeout=10,
     )
     answer.raise_for_status()
-    program.run_until(lambda: program.eureka.methods()["PUT"] == COUNT - 1, seconds=120)
+    program.run_until(lambda: program.eureka.methods()["PUT"] == COUNT - 1)
     assert not any(call.method == "PUT" and ids[0] in call.path for call in program.eureka.calls)
     assert program.eureka.methods()["DELETE"] == 0
 
@@ -97,8 +97,8 @@ def test_a_suspended_syncer_changes_nothing_and_brings_back_what_eureka_lost(
     set_endpoints(world, addresses)
     for id_ in ids_of(program, addresses):
         requests.delete(f"{registry.url}/apps/SHOP/{id_}", timeout=30).raise_for_status()
-    program.run_until(lambda: up_ids(program, registry, addresses) == COUNT, seconds=120)
+    program.run_until(lambda: up_ids(program, registry, addresses) == COUNT)
 
     world.request("DELETE", SYNCER)
-    program.run_until(lambda: is_gone(world), seconds=120)
+    program.run_until(lambda: is_gone(world))
     assert [registry.status("SHOP", id_) for id_ in ids_of(program, addresses)] == [None] * COUNT

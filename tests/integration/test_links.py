@@ -53,7 +53,7 @@ def test_every_link_leads_to_the_app(
         instance = registry.instance("RATING", id_)
         assert instance is not None
 
-        page = requests.get(eureka.url.removesuffix("/eureka") + "/", timeout=10).text
+        page = requests.get(eureka.url.removesuffix("/eureka") + "/", timeout=60).text
         links = re.findall(rf'<a href="([^"]*)"[^>]*>{re.escape(id_)}</a>', page)
         assert [said(html.unescape(link)) for link in links] == ["actuator /actuator/info"]
 
@@ -66,4 +66,4 @@ def test_every_link_leads_to_the_app(
 
 def said(url: str) -> str:
     """What is there."""
-    return requests.get(url, timeout=10).text
+    return requests.get(url, timeout=60).text

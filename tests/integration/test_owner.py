@@ -14,7 +14,7 @@ import pytest
 import requests
 
 from eurekube_sync.exit_codes import ExitCode
-from tests.command.program import IDS, Ended, Program, rating
+from tests.command.program import IDS, LONG_SECONDS, Ended, Program, rating
 from tests.integration.program import Registry
 from tests.servers.eureka import EurekaServer
 from tests.waiting import wait_until
@@ -22,7 +22,7 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.servers
 
 PODS = 20
-LEASE = 6
+LEASE = 10
 OFTEN = ("--renewal-interval", "2s", "--registry-cache", "2s")
 SHORT = ("--lease-duration", f"{LEASE}s", *OFTEN)
 WATCH = ("--observe", "3s")
@@ -94,21 +94,27 @@ def register_themselves(registry: Registry) -> None:
 
 
 @contextmanager
-def renewed(registry: Registry, id_: str) -> Iterator[None]:
-    """Its client renews it."""
+def renewed(registry: Registry, *ids: str) -> Iterator[None]:
+    """Their clients renew them, at the beginning and at the end, too."""
     over = threading.Event()
 
     def renew() -> None:
-        while not over.wait(0.3):
-            requests.put(f"{registry.url}/apps/RATING/{id_}", timeout=30)
+        for id_ in ids:
+            requests.put(f"{registry.url}/apps/RATING/{id_}", timeout=30).raise_for_status()
 
-    thread = threading.Thread(target=renew)
+    def go_on() -> None:
+        while not over.wait(0.3):
+            renew()
+
+    renew()
+    thread = threading.Thread(target=go_on)
     thread.start()
     try:
         yield
     finally:
         over.set()
         thread.join()
+    renew()
 
 
 class Reader:
@@ -229,12 +235,12 @@ def test_a_rename_is_refused_while_a_daemon_renews(program: Program, registry: R
             "the daemon has not registered both",
         )
         registry.list_follows("RATING", IDS)
-        refused = owner(program, "rename", "demo", "next", "--observe", "6s")
+        refused = owner(program, "rename", "demo", "next", "--observe", "10s")
         assert refused.code == ExitCode.STILL_RENEWED, refused.out + refused.err
         assert "stop `run` and `keepalive` of owner demo first" in refused.sentence
     finally:
         daemon.terminate()
-        daemon.communicate(timeout=30)
+        daemon.communicate(timeout=LONG_SECONDS)
     ended = owner(program, "rename", "demo", "next", *WATCH)
     assert ended.code == ExitCode.OK, ended.out + ended.err
     assert [registry.status("RATING", id_) for id_ in IDS] == [None, None]
@@ -255,7 +261,8 @@ def test_a_purge_takes_ours_and_leaves_the_stranger(program: Program, registry: 
 def test_released_instances_live_for_twice_their_lease(program: Program, registry: Registry) -> None:
     """UP for as long as the report says, kept up for as long as was asked, and then gone."""
     assert program.run(*SHORT).code == ExitCode.OK
-    registry.list_follows("RATING", IDS)
+    with renewed(registry, *IDS):  # the list takes its time, and so does the next process to begin
+        registry.list_follows("RATING", IDS)
     begun = time.time()
     ended = owner(program, "release", "--lapse")
     assert ended.code == ExitCode.OK, ended.out + ended.err
@@ -362,7 +369,7 @@ def test_a_peer_that_is_down_is_told(peered: Program, pair: tuple[EurekaServer, 
     """By name and with exit 30; the other one is purged. It comes back, copies the other, and a purge is whole."""
     pair[away].kill()
     try:
-        ended = owner(peered, "purge", "--yes", "--call-timeout", "2s")
+        ended = owner(peered, "purge", "--yes")
         assert ended.code == ExitCode.ACTIONS_FAILED, ended.out + ended.err
         assert ended.out.splitlines()[-1] == "2 cancelled"
         assert f"{pair[away].url} could not be reached: what stands there is left until it lapses" in ended.out

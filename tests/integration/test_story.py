@@ -111,7 +111,7 @@ def test_the_articles_story(
 
     world.set_ready(NAMESPACE, "rating-2", True)
     world.wait_for_slices(NAMESPACE, "rating", {"10.0.0.1": "Ready", "10.0.0.2": "Ready"})
-    program.run_until(lambda: registry.status(APP, ids[2]) == "UP", seconds=120)
+    program.run_until(lambda: registry.status(APP, ids[2]) == "UP")
 
     world.delete_pod(NAMESPACE, "rating-2", grace_seconds=60)
     world.wait_for_slices(NAMESPACE, "rating", {"10.0.0.1": "Ready", "10.0.0.2": "Terminating"})
@@ -127,7 +127,7 @@ def test_the_articles_story(
     world.request("DELETE", f"{SYNCERS}/rating")
     program.good()
     assert [registry.status(APP, ids[n]) for n in (1, 2, 3)] == [None, None, None]
-    program.run_until(lambda: not world.request("GET", SYNCERS)["items"], seconds=150)
+    program.run_until(lambda: not world.request("GET", SYNCERS)["items"])
     assert {key: registry.instance(*key) for key in strangers} == strangers
     events = world.request("GET", f"/api/v1/namespaces/{NAMESPACE}/events")["items"]
     assert {"InSync"} <= {event["reason"] for event in events}, json.dumps(events)

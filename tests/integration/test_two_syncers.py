@@ -20,7 +20,7 @@ pytestmark = pytest.mark.servers
 HOME, ELSEWHERE = "two-syncers", "two-syncers-elsewhere"
 ADDRESSES = ("10.23.0.1", "10.23.0.2")
 OLDER, YOUNGER = "a-older", "b-younger"
-SECONDS = 60.0
+SECONDS = 300.0
 
 
 @pytest.fixture
@@ -125,6 +125,6 @@ def test_the_younger_takes_over_without_a_gap(
         if reading.ident is not None:
             reading.join()
         daemon.terminate()
-        out, err = daemon.communicate(timeout=60)
+        out, err = daemon.communicate(timeout=SECONDS)
     assert reader.faults == [], f"of {reader.looks} looks"
     assert daemon.returncode == 0, out + err

@@ -19,7 +19,7 @@ from .go_builds import etcd, kubernetes
 from .process import Server, free_port, temporary_directory
 from .world import write_kubeconfig
 
-_PROBE_SECONDS = 2.0
+_PROBE_SECONDS = 10.0
 _CONTROLLERS = (
     "endpoints-controller",
     "endpointslice-controller",
@@ -193,7 +193,7 @@ class KubernetesServers:
         Raises AssertionError with that output when it fails and `check` is set.
         """
         command = [str(kubernetes() / "kubectl"), f"--kubeconfig={kubeconfig or self.kubeconfig}", *arguments]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=400)
         if check and done.returncode != 0:
             raise AssertionError(
                 f"kubectl {' '.join(arguments)}: exit code {done.returncode}\n{done.stdout}{done.stderr}"

@@ -62,7 +62,7 @@ class Server(ABC):
     """A server process on loopback; a context manager that starts and stops it."""
 
     name: ClassVar[str]
-    start_seconds: ClassVar[float] = 120.0
+    start_seconds: ClassVar[float] = 400.0
     """How long a start may take."""
     stop_seconds: ClassVar[float] = 4.0
     """How long SIGTERM may take before SIGKILL; an API server with watchers would take up to a minute."""

@@ -170,22 +170,22 @@ def proxied(toxiproxy: Toxiproxy, eureka_fast: EurekaServer) -> Iterator[Proxy]:
 
 def seconds_of_answer(proxy: Proxy) -> float:
     started = time.monotonic()
-    assert requests.get(f"http://{proxy.address}/eureka/apps", timeout=2).ok
+    assert answers(proxy)
     return time.monotonic() - started
 
 
-def answers(proxy: Proxy) -> bool:
-    return requests.get(f"http://{proxy.address}/eureka/apps", timeout=30).ok
+def answers(proxy: Proxy, *, seconds: float = 60) -> bool:
+    return requests.get(f"http://{proxy.address}/eureka/apps", timeout=seconds).ok
 
 
 def test_a_proxy_lags_and_heals(proxied: Proxy) -> None:
     """What goes through comes late in the chosen direction, in both when both were, and on time once healed."""
-    proxied.lag(0.2)
-    assert seconds_of_answer(proxied) >= 0.2
-    proxied.lag(0.2, stream="upstream")
-    assert seconds_of_answer(proxied) >= 0.4
+    proxied.lag(0.5)
+    assert seconds_of_answer(proxied) >= 0.5
+    proxied.lag(0.5, stream="upstream")
+    assert seconds_of_answer(proxied) >= 1
     proxied.heal()
-    wait_until(lambda: seconds_of_answer(proxied) < 0.2, "it still lags")
+    wait_until(lambda: seconds_of_answer(proxied) < 0.5, "it still lags")
 
 
 def test_a_proxy_is_cut_in_three_ways(proxied: Proxy) -> None:
@@ -198,7 +198,7 @@ def test_a_proxy_is_cut_in_three_ways(proxied: Proxy) -> None:
     for cut, error in cuts:
         cut()
         with pytest.raises(error):
-            seconds_of_answer(proxied)
+            answers(proxied, seconds=2)
         proxied.heal()
         assert answers(proxied)
 
@@ -228,7 +228,7 @@ class Sleeper(Server):
     """A process that is ready at once, or says what it is told and ends."""
 
     name = "sleeper"
-    start_seconds = 5.0
+    start_seconds = 60.0
 
     def __init__(self, *, last_words: str = "") -> None:
         super().__init__()
@@ -271,7 +271,7 @@ def test_killed_test_run_leaves_no_process() -> None:
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", textwrap.dedent(code)]
-    killed = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False, timeout=30)
+    killed = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False, timeout=300)
     pid, directory = killed.stdout.split()
     wait_until(lambda: not is_running(int(pid)) and not Path(directory).exists(), "they are still there")
 

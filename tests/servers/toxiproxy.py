@@ -14,7 +14,7 @@ import requests
 from .go_builds import toxiproxy
 from .process import LOOPBACK, Server, free_port
 
-_TIMEOUT_SECONDS = 5.0
+_TIMEOUT_SECONDS = 60.0
 
 Stream = Literal["upstream", "downstream"]
 """From the caller to the server, or the answers back."""
@@ -69,7 +69,7 @@ class Toxiproxy(Server):
     """A toxiproxy server; its proxies are made by `proxy`, and gone with it."""
 
     name: ClassVar[str] = "toxiproxy"
-    start_seconds: ClassVar[float] = 15.0
+    start_seconds: ClassVar[float] = 120.0
 
     def __init__(self, *, port: int | None = None) -> None:
         """`port` is that of its API; None: a free one."""

@@ -16,7 +16,7 @@ EndpointState = Literal["Ready", "NotReady", "Terminating"]
 """Terminating: it has a deletion timestamp, whether it still serves or not."""
 
 _POLL_SECONDS = 0.05
-_TIMEOUT_SECONDS = 30.0
+_TIMEOUT_SECONDS = 60.0
 _MERGE_PATCH = "application/merge-patch+json"
 _STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
@@ -142,7 +142,7 @@ class KubernetesWorld:
         }
 
     def wait_for_slices(
-        self, namespace: str, service: str, expected: Mapping[str, EndpointState], *, timeout_seconds: float = 60.0
+        self, namespace: str, service: str, expected: Mapping[str, EndpointState], *, timeout_seconds: float = 300.0
     ) -> None:
         """Wait until the slices of a Service have exactly these addresses and states. Raises AssertionError."""
         deadline = time.monotonic() + timeout_seconds
@@ -160,7 +160,7 @@ class KubernetesWorld:
         group: str = "",
         namespace: str | None = None,
         granted: bool = True,
-        timeout_seconds: float = 60.0,
+        timeout_seconds: float = 300.0,
     ) -> None:
         """Wait until the API server knows that a user has a right, or no longer has it: what is written to roles takes
         effect a moment later. Raises AssertionError."""

@@ -24,7 +24,7 @@ from eurekube_sync.one_pass import PassSettings
 from eurekube_sync.outcome import Result
 from eurekube_sync.reconcile import reconcile
 from eurekube_sync.report.words import sentences
-from tests.trickling import HEAD, NEVER_ENDING_HEAD, Stopwatch, trickling
+from tests.trickling import HEAD, NEVER_ENDING_HEAD, SOON_SECONDS, Stopwatch, trickling
 from tests.unit.core.build import OWNER, instance, key
 
 
@@ -44,7 +44,7 @@ def kubeconfig(directory: Path, url: str, user: dict[str, Any] | None = None) ->
 @pytest.mark.loopback
 @pytest.mark.parametrize("at_once", [HEAD, NEVER_ENDING_HEAD], ids=["body", "head"])
 def test_a_pass_ends_in_its_time_when_both_servers_trickle(at_once: bytes, tmp_path: Path) -> None:
-    """A pass of two seconds lasts no longer than three, with nothing read."""
+    """A pass of two seconds ends, with nothing read, long before either answer would."""
     clock = SystemClock()
     with trickling(at_once) as eureka, trickling(at_once) as kubernetes:
         connection = Connection(
@@ -55,7 +55,7 @@ def test_a_pass_ends_in_its_time_when_both_servers_trickle(at_once: bytes, tmp_p
         with connect(connection, clock) as world:
             watch = Stopwatch()
             report = reconcile(world, PassSettings(owner="prod", deadline=2))
-            assert watch.seconds < 3
+            assert watch.seconds < SOON_SECONDS
     assert isinstance(report.registry, Unknown)
     assert report.view is not None
     assert isinstance(report.view.identity, Unknown)
@@ -73,7 +73,7 @@ def test_a_trickling_eureka_leaves_time_for_the_cluster(tmp_path: Path) -> None:
             calls=Calls(concurrency=2),
         )
         with connect(connection, clock) as world:
-            report = reconcile(world, PassSettings(owner="prod", deadline=2))
+            report = reconcile(world, PassSettings(owner="prod", deadline=10))
     assert isinstance(report.registry, Unknown)
     assert report.view is not None
     assert not isinstance(report.view.identity, Unknown)
@@ -122,7 +122,7 @@ def test_a_program_for_the_credentials_that_hangs_takes_no_lease_its_renewal(tmp
         connection = Connection(
             eureka=EurekaAccess(eureka_url=f"{eureka.url}/eureka"),
             kubernetes=KubernetesAccess(kubeconfig=kubeconfig(tmp_path, kubernetes.url, {"exec": plugin})),
-            calls=Calls(call_timeout=0.5),
+            calls=Calls(call_timeout=2),
         )
         with connect(connection, clock) as world:
             identity = world.cluster.identity()
@@ -132,8 +132,8 @@ def test_a_program_for_the_credentials_that_hangs_takes_no_lease_its_renewal(tmp
             world.registry.register(replace(ours, metadata=marks), dirty_timestamp=1)
             hangs.touch()
             watch = Stopwatch()
-            report = reconcile(world, PassSettings(owner=OWNER, deadline=4))
-            assert watch.seconds < 4
+            report = reconcile(world, PassSettings(owner=OWNER, deadline=10))
+            assert watch.seconds < SOON_SECONDS
             hangs.unlink()
     assert report.outcomes.by_key[key(1)].result is Result.DONE
     told = " ".join(sentences(report))

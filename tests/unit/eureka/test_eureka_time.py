@@ -17,7 +17,15 @@ from eurekube_sync.errors import RegistryUnavailable
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.eureka.in_process import InProcessAdapter
 from eurekube_sync.model import Cause, InstanceKey, Unknown
-from tests.trickling import HEAD, NEVER_ENDING_HANDSHAKE, NEVER_ENDING_HEAD, Stopwatch, trickling
+from tests.trickling import (
+    HEAD,
+    NEVER_ENDING_HANDSHAKE,
+    NEVER_ENDING_HEAD,
+    SOON_SECONDS,
+    Stopwatch,
+    stopped_when_asked,
+    trickling,
+)
 from tests.unit.eureka.test_eureka_calls import FakeClock, Highest
 
 KEY = InstanceKey("RATING", "prod:shop:rating:10.0.0.1:8080")
@@ -32,13 +40,13 @@ def client(url: str, clock: SystemClock, limit: TimeLimit | None = None, **optio
 @pytest.mark.parametrize("at_once", [HEAD, NEVER_ENDING_HEAD], ids=["body", "head"])
 def test_a_trickling_answer_ends_with_its_own_limit(at_once: bytes) -> None:
     """A byte every moment is never silent, and still ends: Unknown, after one try, with a sentence."""
-    with trickling(at_once) as server, client(server.url, SystemClock(), answer_timeout=0.3) as eureka:
+    with trickling(at_once) as server, client(server.url, SystemClock(), answer_timeout=1) as eureka:
         watch = Stopwatch()
         source = eureka.list_instances()
-        assert watch.seconds < 2
+        assert watch.seconds < SOON_SECONDS
     assert isinstance(source, Unknown)
     assert source.cause is Cause.UNAVAILABLE
-    assert "was not answered whole in 0.3 s" in source.message
+    assert "was not answered whole in 1 s" in source.message
     assert server.calls == 1
 
 
@@ -49,12 +57,12 @@ def test_a_trickling_answer_ends_with_the_limit_of_the_stage(at_once: bytes) -> 
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(at_once) as server, client(server.url, clock, limit) as eureka:
-        limit.end_at(clock.monotonic() + 0.3)
+        limit.end_at(clock.monotonic() + 1)
         watch = Stopwatch()
         source = eureka.list_instances()
         with pytest.raises(RegistryUnavailable, match="was not tried"):
             eureka.renew(KEY)
-        assert watch.seconds < 2
+        assert watch.seconds < SOON_SECONDS
     assert isinstance(source, Unknown)
     assert source.message.endswith("GET " + server.url + "/eureka/apps was not answered in the time that was left.")
     assert server.calls == 1
@@ -66,11 +74,11 @@ def test_silence_ends_with_the_limit_of_the_stage() -> None:
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(b"", pause=60) as server, client(server.url, clock, limit) as eureka:
-        limit.end_at(clock.monotonic() + 0.3)
+        limit.end_at(clock.monotonic() + 1)
         watch = Stopwatch()
         with pytest.raises(RegistryUnavailable, match="was not answered in the time that was left"):
             eureka.renew(KEY)
-        assert watch.seconds < 2
+        assert watch.seconds < SOON_SECONDS
 
 
 @pytest.mark.loopback
@@ -80,7 +88,7 @@ def test_silence_ends_with_the_read_timeout() -> None:
         watch = Stopwatch()
         with pytest.raises(RegistryUnavailable, match="no answer in time"):
             eureka.renew(KEY)
-        assert 0.2 <= watch.seconds < 2
+        assert 0.2 <= watch.seconds < SOON_SECONDS
 
 
 @pytest.mark.loopback
@@ -88,11 +96,10 @@ def test_a_stop_ends_a_trickling_answer() -> None:
     """After SIGTERM an answer that goes on for ever is given a moment more, and not asked for again."""
     clock = SystemClock()
     with trickling() as server, client(server.url, clock) as eureka:
-        threading.Timer(0.2, clock.stop).start()
         watch = Stopwatch()
-        with pytest.raises(RegistryUnavailable):
+        with stopped_when_asked(server, clock.stop), pytest.raises(RegistryUnavailable):
             eureka.renew(KEY)
-        assert watch.seconds < 3
+        assert watch.seconds < SOON_SECONDS
     assert server.calls == 1
 
 
@@ -150,11 +157,11 @@ def test_a_handshake_that_trickles_ends_with_the_limit_of_the_stage() -> None:
     limit = TimeLimit(clock)
     with trickling(NEVER_ENDING_HANDSHAKE, asked=b"") as server:
         with client(server.url.replace("http:", "https:"), clock, limit, retries=0) as eureka:
-            limit.end_at(clock.monotonic() + 0.3)
+            limit.end_at(clock.monotonic() + 1)
             watch = Stopwatch()
             with pytest.raises(RegistryUnavailable, match="was not answered in the time that was left"):
                 eureka.renew(KEY)
-            assert watch.seconds < 2
+            assert watch.seconds < SOON_SECONDS
         assert len(server.threads) == 1
 
 
@@ -164,7 +171,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     answering, real = threading.Event(), socket.getaddrinfo
 
     def resolve(*args: Any, **kwargs: Any) -> Any:
-        answering.wait(30)
+        answering.wait(300)
         return real(*args, **kwargs)
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
@@ -178,11 +185,11 @@ def test_name_servers_that_hang_end_with_the_limit_of_the_stage(names: threading
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(whole=True) as server, client(server.url, clock, limit) as eureka:
-        limit.end_at(clock.monotonic() + 0.3)
+        limit.end_at(clock.monotonic() + 1)
         watch = Stopwatch()
         with pytest.raises(RegistryUnavailable, match="was not answered in the time that was left"):
             eureka.renew(KEY)
-        assert watch.seconds < 2
+        assert watch.seconds < SOON_SECONDS
         assert server.calls == 0
 
 
@@ -197,6 +204,6 @@ def test_name_servers_that_hang_end_with_twice_the_connect_timeout(names: thread
         watch = Stopwatch()
         with pytest.raises(RegistryUnavailable, match="no connection in time"):
             eureka.renew(KEY)
-        assert 0.4 <= watch.seconds < 2
+        assert 0.4 <= watch.seconds < SOON_SECONDS
         names.set()
         assert eureka.renew(KEY)
