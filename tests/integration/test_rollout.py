@@ -7,8 +7,12 @@ readiness gate, when that is open; the next three go when all that are left are 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import itertools
 import signal
+import subprocess
+import sys
+import termios
 import threading
 import time
 from collections.abc import Iterator
@@ -157,6 +161,19 @@ class Watch:
         return self.registry.status("RATING", f"{self.owner}:{NAMESPACE}:rating:10.1.0.{number}:8080")
 
 
+def a_pass_ends(daemon: subprocess.Popen[str]) -> None:
+    """Waits until it reports on one."""
+    assert daemon.stdout is not None
+    pipe = daemon.stdout.fileno()
+
+    def said() -> int:
+        """Bytes, none of which was read yet."""
+        return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+    before = said()
+    wait_until(lambda: said() > before, "the daemon reports on no pass")
+
+
 def a_look(watch: Watch) -> None:
     """Waits until all was looked at after this moment."""
     looks = watch.looks
@@ -200,6 +217,7 @@ def test_a_rolling_update_of_20_pods_3_at_a_time(
             watcher.start()
         old = sorted(deployment.living)
         if not gated:
+            a_pass_ends(daemon)  # what a call in its midst would come to after so long is another story
             daemon.send_signal(signal.SIGSTOP)  # as long as the passes of a busy machine
         for start in range(0, COUNT, BATCH):
             step = time.monotonic()

@@ -337,12 +337,13 @@ def as_shipped_service_account(world: KubernetesWorld) -> Iterator[str]:
     }
     for document in documents:
         world.request("POST", paths[document["kind"]], document)
-    world.wait_for_right(SERVICE_ACCOUNT, "list", "endpointslices", group="discovery.k8s.io")
+    world.wait_for_rules(SERVICE_ACCOUNT, documents)
     try:
         yield world.mint_token("eurekube-sync", "eurekube-sync")
     finally:
         for document in documents:
             world.request("DELETE", f"{paths[document['kind']]}/{document['metadata']['name']}")
+        world.wait_for_rules(SERVICE_ACCOUNT, documents, granted=False)
 
 
 def test_the_shipped_cronjob_is_accepted_and_its_rights_suffice(

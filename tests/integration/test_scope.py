@@ -182,14 +182,13 @@ def as_service_account(
     paths = [PATHS[d["kind"]].format(d["metadata"].get("namespace")) for d in documents]
     for path, document in zip(paths, documents, strict=True):
         world.request("POST", path, document)
-    world.wait_for_right(SERVICE_ACCOUNT, "list", "endpointslices", group="discovery.k8s.io", namespace=namespace)
-    if optional:
-        world.wait_for_right(SERVICE_ACCOUNT, "list", optional, namespace=None if optional == "nodes" else namespace)
+    world.wait_for_rules(SERVICE_ACCOUNT, documents)
     try:
         yield world.mint_token("eurekube-sync", "eurekube-sync")
     finally:
         for path, document in zip(paths, documents, strict=True):
             world.request("DELETE", f"{path}/{document['metadata']['name']}")
+        world.wait_for_rules(SERVICE_ACCOUNT, documents, granted=False)
 
 
 def test_a_role_in_each_namespace_is_enough(

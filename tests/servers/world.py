@@ -6,10 +6,13 @@ Speaks plain REST to any Kubernetes API, real or embedded, given its address, a 
 import json
 import time
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
 import requests
+
+from tests.waiting import wait_until
 
 Json = dict[str, Any]
 EndpointState = Literal["Ready", "NotReady", "Terminating"]
@@ -159,12 +162,15 @@ class KubernetesWorld:
         *,
         group: str = "",
         namespace: str | None = None,
+        name: str | None = None,
         granted: bool = True,
         timeout_seconds: float = 300.0,
     ) -> None:
         """Wait until the API server knows that a user has a right, or no longer has it: what is written to roles takes
-        effect a moment later. Raises AssertionError."""
-        asked = {"verb": verb, "group": group, "resource": resource} | ({"namespace": namespace} if namespace else {})
+        effect a moment later. `resource` may be one of a subresource, `pods/status`. Raises AssertionError."""
+        whole, _, part = resource.partition("/")
+        asked = {"verb": verb, "group": group, "resource": whole, "subresource": part}
+        asked |= {"namespace": namespace or "", "name": name or ""}
         review = {"spec": {"user": user, "resourceAttributes": asked}}
         deadline = time.monotonic() + timeout_seconds
         while (
@@ -175,14 +181,34 @@ class KubernetesWorld:
                 raise AssertionError(f"{user} {'may not yet' if granted else 'still may'} {verb} {resource}")
             time.sleep(_POLL_SECONDS)
 
+    def wait_for_rules(self, user: str, documents: Sequence[Json], *, granted: bool = True) -> None:
+        """Wait until the API server knows that a user has every right of the Roles and ClusterRoles among these
+        documents, or has none of them any more: each role comes to it by itself."""
+        for role in documents:
+            namespace = role["metadata"].get("namespace")
+            for rule in role.get("rules", ()):
+                names = rule.get("resourceNames", [None])
+                for verb, group, resource, name in product(rule["verbs"], rule["apiGroups"], rule["resources"], names):
+                    self.wait_for_right(
+                        user, verb, resource, group=group, namespace=namespace, name=name, granted=granted
+                    )
+
     def create_service_account(self, namespace: str, name: str) -> Json:
         """Create a service account without any right."""
         return self.request("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": name}})
 
     def mint_token(self, namespace: str, service_account: str, *, lifetime_seconds: int = 3600) -> str:
-        """Return a new token of a service account, by TokenRequest; the API's shortest lifetime is 600 seconds."""
+        """Return a new token of a service account, by TokenRequest, that the API takes: the authenticator may know an
+        account of that name that was deleted. The API's shortest lifetime is 600 seconds."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token"
         token: str = self.request("POST", path, {"spec": {"expirationSeconds": lifetime_seconds}})["status"]["token"]
+        headers = {"Authorization": f"Bearer {token}"}
+
+        def taken() -> bool:
+            answer = requests.get(f"{self.url}/version", headers=headers, verify=self._verify, timeout=_TIMEOUT_SECONDS)
+            return answer.status_code != 401
+
+        wait_until(taken, f"the token of {namespace}/{service_account} is refused")
         return token
 
 
