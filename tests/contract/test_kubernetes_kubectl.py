@@ -64,7 +64,7 @@ def kubectl(
 
 def _prepared(kubectl: Kubectl, world: KubernetesWorld) -> Kubectl:
     kubectl("apply", "-f", str(DEFINITION))
-    kubectl("wait", "crd/eurekasyncers.eurekube.io", "--for=condition=Established", "--timeout=60s")
+    kubectl("wait", "crd/eurekasyncers.eurekube.io", "--for=condition=Established", "--timeout=300s")
     world.create_namespace("shop")
     wait_until(lambda: kubectl.run("get", "esync", "-n", "shop").returncode == 0, "the CRD is not served")
     return kubectl
@@ -84,7 +84,7 @@ def test_a_syncer_is_applied_shown_changed_and_deleted(kubectl: Kubectl) -> None
     assert 'unknown field "spec.selectors"' in misspelt.stderr
     described = kubectl("describe", "esync", "rating", "-n", "shop")
     assert "App:  other" in described
-    deleted = kubectl("delete", "esync", "rating", "-n", "shop", "--timeout=60s")
+    deleted = kubectl("delete", "esync", "rating", "-n", "shop", "--timeout=300s")
     assert deleted.startswith('eurekasyncer.eurekube.io "rating" deleted')
 
 

@@ -20,6 +20,12 @@ CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CRD_NAME = "eurekasyncers.eurekube.io"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest file first: at the end no worker waits long for another. Named first on the command line it does not
+    come first, where its folder is named as well."""
+    items.sort(key=lambda item: item.path.name != "test_short_soak.py")
+
+
 @pytest.fixture
 def crd(kubernetes_world: KubernetesWorld) -> Iterator[None]:
     """The CRD, established, without syncers; afterwards they are gone, finalizers or not."""
