@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from eurekube_sync.actions import (
     Cancel,
@@ -28,7 +29,7 @@ from eurekube_sync.duplicates import lacks
 from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
 from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcome, Result
-from eurekube_sync.ownership import syncer_of
+from eurekube_sync.ownership import pod_uid_of, syncer_of
 from eurekube_sync.plan import Blocked, Obstacle, Plan, renewal_of, sorted_plan
 
 
@@ -80,11 +81,11 @@ def without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:
     It would be kept back after the adds all the same. Braked first, it would await its confirmation, get it, be kept
     back, and await it anew: a status that changes for ever, and says now this and now that.
     """
-    blocked = _blocked(plan, desired, observed)
-    if not blocked:
+    if not plan.blocked:
         return plan
+    blocked = _blocked(plan, desired, observed)
     hoped = [Outcome(action=action, result=Result.DONE) for action in plan.changes if not removes(action)]
-    return _without(plan, failed_adds(_removals(plan), hoped, observed.ours, blocked))
+    return _without(plan, failed_adds(_removals(plan), hoped, observed.ours, blocked, _unread(plan, desired)))
 
 
 def what_may_go(
@@ -101,7 +102,8 @@ def what_may_go(
     """
     if not _removals(plan):
         return Removals(plan=plan, kept_back={})
-    kept_back = failed_adds(_removals(plan), done, observed.ours, _blocked(plan, desired, observed))
+    blocked = _blocked(plan, desired, observed)
+    kept_back = failed_adds(_removals(plan), done, observed.ours, blocked, _unread(plan, desired))
     weighed = _without(_achieved(plan, done), kept_back)
     held = apply_brake(weighed, _still_standing(observed, done), brake).held
     plan = hold_back(plan, held)
@@ -143,27 +145,29 @@ def failed_adds(
     outcomes: Iterable[Outcome],
     standing: Mapping[InstanceKey, ObservedInstance],
     blocked: Iterable[tuple[SyncerRef, Instance]] = (),
+    unread: Collection[_PodOf] = frozenset(),
 ) -> dict[InstanceKey, str]:
     """The withdrawals to hold back: an add of the same app, VIP or syncer failed or was blocked, and no UP instance of
     it would be left.
 
     None that leaves its app and all its VIPs an UP instance, if another syncer's, for a refused add would keep a dead
     pod for ever; unless it is its own pod that could not be added, under another name, or its pod lives and is merely
-    over a limit.
+    over a limit. What the same pod is to be instead, and a call failed for, is waited for in any case.
 
     `outcomes` are those of the renewals and changes so far, `standing` what stood before, `blocked` the wanted
-    instances that could not even be tried.
+    instances that could not even be tried, `unread` the pods of those that could not be read.
     """
     taken = {action.key: grounds_of(action) for action in withdrawals if withdraws(action)}
     failed: set[str] = set()
     left: Counter[str] = Counter()
     ended = {outcome.action.key: outcome for outcome in outcomes}
-    lacking = list(blocked)
+    lacking, awaited = list(blocked), set(unread)
     for key, outcome in ended.items():
         action = outcome.action
         if isinstance(action, Register | Update) and brings_up(action):
             if outcome.failed:
                 lacking.append((action.syncer, action.instance))
+                awaited |= _pod(action.instance, action.syncer)
             else:
                 left.update(_names(key, action.instance.vip_address, action.syncer))
         elif isinstance(action, Renew) and action.heal and outcome.status is None:  # lapsed, and not brought back
@@ -181,9 +185,26 @@ def failed_adds(
         names = _names(key, there.vip_address, syncer_of(there))
         lives = grounds is Grounds.OVER_LIMIT or there.ip_addr in moving
         harmless = not lives and all(left[name] for name in _called(key, there.vip_address))
-        if any(name in failed and not left[name] for name in names) and not harmless:
+        own = grounds is not Grounds.SYNCER_DELETED and not awaited.isdisjoint(_pod(there, syncer_of(there)))
+        if own or (any(name in failed and not left[name] for name in names) and not harmless):
             held_back[key] = "the instances that were to take its place could not be registered"
     return held_back
+
+
+_PodOf: TypeAlias = tuple[str, str]
+"""The app or the syncer, and the pod's UID."""
+
+
+def _pod(instance: Instance | ObservedInstance, syncer: SyncerRef | None) -> frozenset[_PodOf]:
+    """Nothing where the mark names none."""
+    uid = pod_uid_of(instance)
+    return frozenset() if uid is None else frozenset({(f"app {instance.key.app}", uid), (f"syncer {syncer}", uid)})
+
+
+def _unread(plan: Plan, desired: Desired) -> frozenset[_PodOf]:
+    """The pods of the wanted instances that could not be read, and so not be registered."""
+    found = [(one.syncer, desired.wanted(one.key)) for one in plan.blocked if one.obstacle is Obstacle.UNREAD]
+    return frozenset(pod for syncer, wanted in found if wanted for pod in _pod(wanted.instance, syncer))
 
 
 def _names(key: InstanceKey, vip_address: str, syncer: SyncerRef | None) -> tuple[str, ...]:

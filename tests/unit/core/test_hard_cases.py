@@ -12,6 +12,7 @@ from eurekube_sync.errors import RegistryRejected
 from eurekube_sync.model import Cause, Complete, Endpoint, InstanceStatus, Node, Port, ServicePort, Unknown
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.renewals import RenewalLedger
+from eurekube_sync.scope import Scope
 
 from .build import DOWN, NS, REF, TERMINATING, UP, endpoint, foreign, key, piece, service, syncer
 from .fakes import FakeWorld
@@ -404,3 +405,64 @@ def test_one_of_several_services_behind_one_host_waits_for_a_second_look(spec: d
     world.run()
     (cart,) = before.keys() - {name for name, status in world.statuses().items() if status == "UP"}
     assert cart.startswith("CART ")
+
+
+@pytest.mark.parametrize("trouble", ["refuse_read", "refuse_register"])
+@pytest.mark.parametrize("change", ["another name", "an older syncer"])
+def test_a_pod_keeps_its_instance_until_the_one_that_follows_is_registered(trouble: str, change: str) -> None:
+    """Also where the app has others: a call that failed takes no pod that serves out of it."""
+    world = FakeWorld()
+    world.scope = Scope(allowed=frozenset({("ops", NS)}))
+    three = [endpoint(number) for number in (1, 2, 3)]
+    world.cluster.apply(service(), piece(*three), syncer(created=2000))
+    add_app(world, "other", 9)
+    world.run()
+    if change == "another name":
+        world.cluster.apply(syncer(appName="fresh"))
+        following = [key(number, app="fresh") for number in (1, 2, 3)]
+    else:
+        across = {"app": "rating", "namespace": NS}
+        world.cluster.apply(syncer("older", namespace="ops", created=1000, selector=across))
+        following = [key(number, namespace="ops") for number in (1, 2, 3)]
+    refused = getattr(world.registry, trouble)
+    refused[following[2]] = RegistryRejected("not now")
+    for _ in range(3):
+        world.run()
+        world.later(30)
+        standing = {one for one in world.registry.held if one in {*following, key(1), key(2), key(3)}}
+        assert standing == {following[0], following[1], key(3)}
+    refused.clear()
+    for _ in range(3):
+        world.run()
+        world.later(30)
+    assert {*following} <= set(world.registry.held)
+    assert key(3) not in world.registry.held
+
+
+def test_another_witness_is_asked_where_one_cannot_be_read() -> None:
+    """What the list calls UP may be DOWN: the last that is surely UP stays until that is up again."""
+    world = FakeWorld(cache=30)
+    world.cluster.apply(service(), piece(*(endpoint(number) for number in (1, 2, 3))), syncer())
+    add_app(world, "other", 9)
+    world.run()
+    world.later(30)
+    world.registry.list_instances()
+    world.registry.held[key(3)] = replace(world.registry.held[key(3)], status=DOWN)
+    world.registry.refuse_read[key(2)] = RegistryRejected("not now")
+    world.cluster.apply(piece(endpoint(1, ready=False, terminating=True), endpoint(2), endpoint(3)))
+    world.run()
+    assert world.registry.held[key(3)].status is UP
+
+
+def test_a_deletion_does_not_wait_for_what_cannot_be_registered_in_its_place() -> None:
+    """A person asked for it, and the app has others."""
+    world = FakeWorld()
+    world.scope = Scope(allowed=frozenset({("ops", NS)}))
+    world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer())
+    world.run()
+    across = {"app": "rating", "namespace": NS}
+    world.cluster.apply(syncer("heir", namespace="ops", created=2000, selector=across))
+    world.registry.refuse_register[key(2, namespace="ops")] = RegistryRejected("not now")
+    world.cluster.delete(REF)
+    world.run()
+    assert {*world.registry.held} == {key(1, namespace="ops")}

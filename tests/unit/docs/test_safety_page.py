@@ -58,6 +58,7 @@ PROMISES = {
         "option",
         "status and its lease",
         "successor",
+        "A pod keeps its instance",
         "`RemovalHeld`",
         "`--approve PLAN_ID`",
         "`--approve FILE`",
