@@ -11,7 +11,7 @@ from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers
 from tests.servers.world import write_kubeconfig
 
-_STOP_SECONDS = 30.0
+_STOP_SECONDS = 120.0
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 

@@ -27,10 +27,12 @@ EVICTION_SECONDS = 60
 LIST_SECONDS = 30
 _LATE_SECONDS = 20
 """How much later than it must something may be seen, on a machine that others use as well."""
-_FIRST_PASS_SECONDS = 180
+_FIRST_PASS_SECONDS = 400
 """Until all is registered and listed, on a busy machine, by a server that hashes a password at each call."""
+_COMING_BACK_SECONDS = 180
+"""Until a daemon has made its first renewals."""
 _LOOK_SECONDS = 5.0
-_UNDER_WAY_SECONDS = 3
+_UNDER_WAY_SECONDS = 20
 """A call of a killed daemon may reach the server so much later."""
 _POLL_SECONDS = 2.0
 _AFTERWARDS_SECONDS = 15
@@ -149,7 +151,7 @@ def outage(
         try:
             wait_until_listed(server, daemon, keys, other)
             watch.expect(keys)
-            wait_until(lambda: watch.rounds >= 2, daemon.said, seconds=90 + lease / 10)
+            wait_until(lambda: watch.rounds >= 2, daemon.said, seconds=_COMING_BACK_SECONDS + lease / 10)
             daemon.kill()
             killed = time.time()
             (silent,) = other.stop_renewing(1)
@@ -160,7 +162,9 @@ def outage(
             started = time.time()
             daemon.start("--daemon", *options)
             wait_until(
-                lambda: all(watch.renewals[key][-1] > started for key in keys), daemon.said, seconds=90 + lease / 10
+                lambda: all(watch.renewals[key][-1] > started for key in keys),
+                daemon.said,
+                seconds=_COMING_BACK_SECONDS + lease / 10,
             )
             time.sleep(_AFTERWARDS_SECONDS)
             assert daemon.terminate() == 0, daemon.said()
@@ -190,7 +194,7 @@ def cronjob(server: EurekaServer, daemon: Daemon, keys: Sequence[Key], *, runs: 
             started = time.time()
             daemon.start("--passes=2", "--interval=30s")
             try:
-                assert daemon.wait(120) == 0, daemon.said()
+                assert daemon.wait(300) == 0, daemon.said()
             finally:
                 daemon.kill()
             if run == 0:
