@@ -109,9 +109,20 @@ class Applier:
             *self._workers.each(change, rest),
         ]
 
+    def missed(self, renewals: Sequence[Renew], done: Iterable[Outcome]) -> list[Outcome]:
+        """Of what was not renewed in this pass, being not due, what a Eureka server lacks that was away and is written
+        to again: an instance that came meanwhile has to be there before the one that it replaced goes there. No other
+        server is asked."""
+        batches = self._registry.batches()
+        if batches is None or not batches.returned():
+            return []
+        known = {outcome.action.key for outcome in done}
+        asked = {action.key: action for action in renewals if action.key not in known}
+        return [replace(_standing(asked[key]), lacking=True) for key in sorted(batches.lacking(list(asked)))]
+
     def level(self, renewed: Sequence[Outcome], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
-        """Brings what was renewed on some Eureka servers to those that lack it, as far as this pass desires it. What
-        cannot be brought there is left for the next renewal; an outcome that another's instance changes is given.
+        """Brings what was renewed on some Eureka servers to those that lack it, as far as this pass desires it; gives
+        the outcomes that this changes. What cannot be brought there is due again in the next pass.
 
         A person's OUT_OF_SERVICE is not carried over, and its instance therefore neither: it would come up UP there.
         """
@@ -130,14 +141,18 @@ class Applier:
         ours = self._ours
 
         def level(chunk: Sequence[tuple[Outcome, Instance]]) -> list[Outcome]:
-            if self._give_up(self._changes):
-                return []
-            answers = batches.level([self._dated(wanted) for _, wanted in chunk], ours=ours)
-            return [
-                replace(outcome, result=Result.CONFLICT, detail=_ANOTHERS, lacking=False)
-                for (outcome, _), answer in zip(chunk, answers, strict=True)
-                if answer is Batched.CONFLICT
-            ]
+            answers = [Batched.UNSETTLED] * len(chunk)
+            if not self._give_up(self._changes):
+                answers = batches.level([self._dated(wanted) for _, wanted in chunk], ours=ours)
+            changed = []
+            for (outcome, _), answer in zip(chunk, answers, strict=True):
+                if answer is Batched.CONFLICT:
+                    changed.append(replace(outcome, result=Result.CONFLICT, detail=_ANOTHERS, lacking=False))
+                elif answer is Batched.DONE:
+                    changed.append(replace(outcome, lacking=False))
+                else:
+                    self._renewals.drop(outcome.action.key)
+            return changed
 
         chunks = self._workers.each(level, _chunks(lacking, batches.size))
         return [outcome for chunk in chunks for outcome in chunk]
@@ -251,8 +266,7 @@ class Applier:
 
     def _renewed(self, action: Renew) -> Outcome:
         self._renewals.note(action.key, self._deadline.begun)
-        status = action.status or (action.heal.status if action.heal else None)
-        return Outcome(action=action, result=Result.DONE, status=status)
+        return _standing(action)
 
     def _change(self, action: Register | Update | Renew) -> Outcome:
         match action:
@@ -296,6 +310,11 @@ class Applier:
 
 def _gone(action: Renew) -> Outcome:
     return Outcome(action=action, result=Result.GONE, detail="Eureka holds no such lease")
+
+
+def _standing(action: Renew) -> Outcome:
+    status = action.status or (action.heal.status if action.heal else None)
+    return Outcome(action=action, result=Result.DONE, status=status)
 
 
 def _registered(action: Register | Renew) -> Outcome:

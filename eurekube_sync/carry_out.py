@@ -62,6 +62,7 @@ def carry_out(
     barred, errors = put_finalizers_on(world.cluster, world.workers, deadline, desired, [*adds, *renewals])
     deadline.stage(APPLYING)
     done += applier.change(adds, barred)
+    done += applier.missed(renewals, done)
     done += applier.level(done, barred)
 
     held = report.held

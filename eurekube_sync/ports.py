@@ -106,9 +106,16 @@ class Batches(Protocol):
     def register(self, items: Sequence[Dated]) -> list[Batched]:
         """Register each on every server, and renew it there, which verifies it: DONE or UNSETTLED."""
 
+    def returned(self) -> bool:
+        """Whether a server is written to that was not before, and has not been asked yet what it lacks."""
+
+    def lacking(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
+        """Renew each on such servers alone, and give those that one of them lacks. One that does not answer for all of
+        them is asked again."""
+
     def level(self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
-        """Bring each to the servers alone that lacked it when it was renewed PARTLY: DONE, CONFLICT or UNSETTLED. It
-        is read there first, uncached; what is not `ours` stays."""
+        """Bring each to the servers alone that lacked it when it was renewed: DONE, CONFLICT or UNSETTLED. It is read
+        there first, uncached; what is not `ours` stays."""
 
     def cancel(self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
         """Cancel each on every server, read as for `Registry.cancel`: DONE or UNSETTLED."""

@@ -170,13 +170,13 @@ def failed_adds(
                 awaited |= _pod(action.instance, action.syncer)
             else:
                 left.update(_names(key, action.instance.vip_address, action.syncer))
-        elif isinstance(action, Renew) and action.heal and outcome.status is None:  # lapsed, and not brought back
+        elif isinstance(action, Renew) and action.heal and not _stands(outcome):  # lapsed, and not brought back
             lacking += [(action.syncer, action.heal)] if action.syncer else []
     for syncer, instance in lacking:
         failed.update(_names(instance.key, instance.vip_address, syncer))
     moving = {instance.ip_addr for _, instance in lacking}
     for key, observed in standing.items():
-        gone = key in taken or (key in ended and ended[key].status is None)
+        gone = key in taken or (key in ended and not _stands(ended[key]))
         if observed.status is InstanceStatus.UP and not gone:
             left.update(_names(key, observed.vip_address, syncer_of(observed)))
     held_back = {}
@@ -205,6 +205,11 @@ def _unread(plan: Plan, desired: Desired) -> frozenset[_PodOf]:
     """The pods of the wanted instances that could not be read, and so not be registered."""
     found = [(one.syncer, desired.wanted(one.key)) for one in plan.blocked if one.obstacle is Obstacle.UNREAD]
     return frozenset(pod for syncer, wanted in found if wanted for pod in _pod(wanted.instance, syncer))
+
+
+def _stands(outcome: Outcome) -> bool:
+    """Whether it stands, and callers of each Eureka server find it."""
+    return outcome.status is not None and not (outcome.lacking and outcome.status is InstanceStatus.UP)
 
 
 def _names(key: InstanceKey, vip_address: str, syncer: SyncerRef | None) -> tuple[str, ...]:

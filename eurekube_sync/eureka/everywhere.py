@@ -68,6 +68,8 @@ class EverywhereBatches:
         self._admitted: frozenset[str] = frozenset()
         self._left_out: set[str] = set()
         self._lacking: dict[InstanceKey, frozenset[str]] = {}
+        self._returned: frozenset[str] = frozenset()
+        """Servers that missed batches, or may have, and were not asked since what they lack."""
         self._sizes: dict[str, int] = {}
         """How many items at a time a server gets that had no answer to more."""
         self.trouble: str | None = None
@@ -81,8 +83,12 @@ class EverywhereBatches:
         self._sizes = {name: 2 * size for name, size in self._sizes.items() if 2 * size < SIZE}
 
     def begin(self, admitted: Iterable[str]) -> None:
-        """With a new list: use these servers, and forget what was before."""
+        """With a new list: use these servers, and forget what was before; but those that were not used until now may
+        lack what came meanwhile."""
+        before = self.usable()
         self._admitted = frozenset(admitted)
+        if len(self._servers) > 1:  # what a single one has lost, its list tells
+            self._returned = (self._returned | self._admitted.difference(before)) & self._admitted
         self._left_out = set()
         self._lacking = {}
 
@@ -116,6 +122,24 @@ class EverywhereBatches:
         """A registration of each, everywhere, then a heartbeat: a server says 200 of one that it has rejected, too."""
         taken = self._registered(items, self.usable())
         return [Batched.DONE if one and all(code == 200 for code in one) else Batched.UNSETTLED for one in taken]
+
+    def returned(self) -> bool:
+        """Whether a server is used again, and was not asked yet what it lacks."""
+        return bool(self._returned.intersection(self.usable()))
+
+    def lacking(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
+        """A heartbeat of each to those servers alone: what they lack of these."""
+        names = [name for name in self.usable() if name in self._returned]
+        heartbeats = [replication.heartbeat(key) for key in keys]
+        found: set[InstanceKey] = set()
+        for name, codes in zip(names, self._workers.each(lambda one: self._sent(one, heartbeats), names), strict=True):
+            if codes is None:
+                continue
+            self._returned -= {name}
+            lacked = [key for key, code in zip(keys, codes, strict=True) if code == 404]
+            self._lacking.update({key: self._lacking.get(key, frozenset()) | {name} for key in lacked})
+            found.update(lacked)
+        return frozenset(found)
 
     def level(self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
         """What a server lacks, to that server alone."""

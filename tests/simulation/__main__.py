@@ -9,8 +9,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 
-from .chance import story
+from .chance import story, subjects
 from .defects import catch, defects
 from .page import PAGE, Caught, table, with_run, with_table
 from .run import Verdict, run
@@ -28,6 +29,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--seed", type=int, default=0, help="the first story's seed (default 0); each next one is one more"
     )
+    parser.add_argument("--about", default="", choices=subjects(), metavar="KIND", help="stories of this kind alone")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
     parser.add_argument("--tell", action="store_true", help="tell the story of --seed, whole, and how it ends")
     parser.add_argument("--defects", action="store_true", help="make the product wrong on purpose, and print the table")
@@ -36,19 +38,19 @@ def main(arguments: list[str]) -> int:
     if options.defects:
         return _show_defects(options.seed, options.runs, options.jobs, record=options.record)
     if options.tell:
-        verdict = run(story(options.seed), telling=True)
+        verdict = run(story(options.seed, options.about), telling=True)
         print(tell(verdict, whole=True))
         return 0 if verdict.kept else 1
-    return _run_many(options.seed, options.runs, options.jobs, record=options.record)
+    return _run_many(options.seed, options.runs, options.jobs, about=options.about, record=options.record)
 
 
-def _run_many(first: int, runs: int, jobs: int, *, record: bool) -> int:
+def _run_many(first: int, runs: int, jobs: int, *, about: str, record: bool) -> int:
     begun = time.monotonic()
     broken: list[Verdict] = []
     passes = calls = 0
     reached: Counter[str] = Counter()
     virtual = 0.0
-    for done, verdict in enumerate(verdicts(range(first, first + runs), jobs), start=1):
+    for done, verdict in enumerate(verdicts(range(first, first + runs), jobs, about), start=1):
         passes, calls, virtual = passes + verdict.passes, calls + verdict.calls, virtual + verdict.seconds
         reached.update(verdict.reached)
         if not verdict.kept:
@@ -59,20 +61,22 @@ def _run_many(first: int, runs: int, jobs: int, *, record: bool) -> int:
             text = f"{done} of {runs} stories, {passes:,} passes, {len(broken)} broke a promise"
             print(text, end=end, file=sys.stderr, flush=True)
     took = time.monotonic() - begun
+    kind = f' about "{about}"' if about else ""
     summary = (
-        f"{runs} stories from seed {first}: {passes} passes, {calls} calls, {virtual / 3600:.0f} virtual hours in "
-        f"{took:.0f} s ({1000 * took * jobs / max(runs, 1):.0f} ms a story and core); {len(broken)} broke a promise"
+        f"{runs} stories{kind} from seed {first}: {passes} passes, {calls} calls, {virtual / 3600:.0f} virtual hours "
+        f"in {took:.0f} s ({1000 * took * jobs / max(runs, 1):.0f} ms a story and core); {len(broken)} broke a promise"
     )
     counts = [f"{count} {what}" for what, count in sorted(reached.items())]
     print(summary)
     print(f"reached: {', '.join(counts)}")
     if record:
         shown = [summary, "", *counts]
-        PAGE.write_text(with_run(PAGE.read_text(), runs, first, jobs, shown))
+        PAGE.write_text(with_run(PAGE.read_text(), runs, first, jobs, shown, about=about))
     for verdict in broken[:_TOLD]:
         print()
         print(tell(shrink(verdict)))
-        print(f"again: python -m tests.simulation --seed {verdict.story.seed} --tell")
+        kind = f' --about "{about}"' if about else ""
+        print(f"again: python -m tests.simulation --seed {verdict.story.seed}{kind} --tell")
     return 1 if broken else 0
 
 
@@ -90,17 +94,18 @@ def _catch(number: int, first: int, most: int) -> Caught:
     return catch(defects()[number], first=first, most=most)
 
 
-def verdicts(seeds: Iterable[int], jobs: int) -> Iterator[Verdict]:
-    """The verdict of each seed's story, in their order."""
+def verdicts(seeds: Iterable[int], jobs: int, about: str = "") -> Iterator[Verdict]:
+    """The verdict of each seed's story, in their order; `about` as for `chance.story`."""
+    play = partial(_of_seed, about=about)
     if jobs <= 1:
-        yield from map(_of_seed, seeds)
+        yield from map(play, seeds)
         return
     with multiprocessing.get_context("fork").Pool(jobs) as pool:
-        yield from pool.imap(_of_seed, seeds, chunksize=8)
+        yield from pool.imap(play, seeds, chunksize=8)
 
 
-def _of_seed(seed: int) -> Verdict:
-    return run(story(seed))
+def _of_seed(seed: int, *, about: str) -> Verdict:
+    return run(story(seed, about))
 
 
 if __name__ == "__main__":

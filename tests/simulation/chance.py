@@ -14,6 +14,7 @@ from .elsewhere import with_another_cluster
 from .hours import with_a_long_silence, with_an_hour
 from .overrides import with_overrides
 from .refusals import with_refused_registrations
+from .returns import with_a_peer_that_returns
 from .story import QUIET, Installation, Mode, Story, over
 from .suspensions import with_a_lost_suspension
 from .troubles import ALL_CALLS, EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Trouble
@@ -34,8 +35,15 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.135, "out of service", with_overrides),
     (0.15, "refused registrations", with_refused_registrations),
     (0.155, "a crowd", with_a_crowd),
+    (0.18, "a peer that returns", with_a_peer_that_returns),
 )
 """What is put on top of some stories: up to this chance, by name."""
+
+
+def subjects() -> tuple[str, ...]:
+    """All that a story can be asked to be about; `""` for whatever comes."""
+    kinds = (name for _, name in _KINDS)
+    return tuple(sorted({*kinds, "one peer", *(name for _, name, _ in _FAMILIES), *THEMES}))
 
 
 def story(seed: int, about: str = "") -> Story:

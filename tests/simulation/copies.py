@@ -15,6 +15,7 @@ from eurekube_sync.drain import Kind
 from eurekube_sync.eureka import ConnectionOptions, EurekaClient
 from eurekube_sync.eureka.address import EurekaAddress
 from eurekube_sync.eureka.batches import BatchingRegistry, BatchMode
+from eurekube_sync.eureka.doubts import Doubts
 from eurekube_sync.eureka.in_process import InProcessSession
 from eurekube_sync.eureka.peers import EurekaPeers
 from eurekube_sync.eureka.rests import Rests
@@ -124,10 +125,10 @@ def _registry(
 
     single = installation.peers == 1
     servers = clients(timeout=installation.call_seconds, retries=2 if single else 1)
-    rests = None if single else Rests(clock)
+    rests, doubts = None if single else Rests(clock), Doubts()
     registry: Registry = servers[_EUREKAS[0].url]
     if not single:
-        registry = EurekaPeers(servers, clock=clock, limit=limit, rests=rests)
+        registry = EurekaPeers(servers, clock=clock, limit=limit, rests=rests, doubts=doubts)
     if not installation.batches:
         return registry
     return BatchingRegistry(
@@ -139,4 +140,5 @@ def _registry(
         limit=limit,
         workers=InTurn(),
         rests=rests,
+        doubts=doubts,
     )

@@ -1,7 +1,7 @@
 """The promises about what an app may lose, at every call of a pass.
 
-emptied     no app of ours goes to nothing while an instance that was to be added is not there; nor a syncer, while
-            one of its pods is to move to another name
+emptied     on no server an app of ours goes to nothing while an instance that was to be added is not there; nor a
+            syncer, while one of its pods is to move to another name
 brake       no pass takes the last UP instance of more than one app, or of all, without a person's wish
 """
 

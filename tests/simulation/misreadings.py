@@ -32,6 +32,7 @@ from eurekube_sync.cluster import KubernetesCluster
 from eurekube_sync.cluster.connection import Call
 from eurekube_sync.conduct import POLICY, Limit
 from eurekube_sync.desired import Desired, Serving
+from eurekube_sync.eureka.everywhere import EverywhereBatches
 from eurekube_sync.eureka.peers import EurekaPeers
 from eurekube_sync.gates import Opening
 from eurekube_sync.model import ClusterView, Complete, InstanceStatus, ObservedInstance, SyncerObject
@@ -338,5 +339,10 @@ def misreadings() -> tuple[Defect, ...]:
             patches=((removals, "_names", lambda key, vip_address, syncer: removals._called(key, vip_address)),),
         ),
         Defect(name="a pass may take ever so many", about="a crowd", patches=((brake, "_too_much", _of_any_size),)),
+        Defect(
+            name="a server that is back is not asked what it lacks",
+            about="a peer that returns",
+            patches=((EverywhereBatches, "returned", lambda self: False),),
+        ),
         Defect(name="of several servers none is renewed", patches=((EurekaPeers, "renew", lambda self, key: True),)),
     )

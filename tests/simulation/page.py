@@ -50,9 +50,10 @@ RUN_BEGINS = "<!-- the last long run, written by the command that it names -->\n
 RUN_ENDS = "<!-- the end of the last long run -->"
 
 
-def with_run(page: str, runs: int, first: int, jobs: int, shown: Iterable[str]) -> str:
+def with_run(page: str, runs: int, first: int, jobs: int, shown: Iterable[str], *, about: str = "") -> str:
     """The page with what this run printed in place of what it had between the marks."""
     head, _, rest = page.partition(RUN_BEGINS)
-    command = f"python -m tests.simulation --runs {runs} --seed {first} --jobs {jobs} --record"
+    kind = f' --about "{about}"' if about else ""
+    command = f"python -m tests.simulation{kind} --runs {runs} --seed {first} --jobs {jobs} --record"
     lines = "\n".join([f"$ {command}", *shown])
     return f"{head}{RUN_BEGINS}```text\n{lines}\n```\n{RUN_ENDS}{rest.partition(RUN_ENDS)[2]}"

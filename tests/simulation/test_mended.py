@@ -25,6 +25,18 @@ def deleted_while_the_second_peer_is_away(mode: Mode, interval: float) -> Story:
     )
 
 
+def moved_while_the_second_peer_is_away(at: float, lasts: float) -> Story:
+    """Its pod's new address is registered with the first peer alone; the second comes back with the old one, before the
+    new lease is due."""
+    away = Trouble(at=at, until=at + lasts, calls=EUREKA_CALLS | {Call.OTHER}, kind=Kind.REFUSED, peer=1)
+    moves = e.PodMoves(at=at + 2, app="rating", number=0, ip="10.0.0.77")
+    return replace(
+        plain((*setting("rating")[:3], *setting("cart"), moves), away),
+        installation=Installation(peers=2, batches=True),
+        ends=at + lasts + 30,
+    )
+
+
 def too_slow_for_a_pass(apps: Mapping[str, int], seconds: float) -> Story:
     """Single passes renew about half of the leases of these numbers of pods each, for a quarter of an hour."""
     slow = Trouble(at=65, until=965, calls=EUREKA_CALLS, kind=Kind.SLOW, seconds=seconds)
@@ -55,6 +67,8 @@ MENDED: dict[str, Story] = {
         (*setting("rating"), e.StrangerRegisters(at=12, who="itself", app="rating", ip="10.0.0.10"))
     ),
     "a daemon ends a deletion, and one of two peers was away": deleted_while_the_second_peer_is_away(Mode.DAEMON, 10),
+    "a peer is away for 12 s while an app's only pod moves": moved_while_the_second_peer_is_away(40, 12),
+    "a peer is away for 18 s while an app's only pod moves": moved_while_the_second_peer_is_away(60, 18),
     "a CronJob ends a deletion, and one of two peers was away": deleted_while_the_second_peer_is_away(Mode.TWICE, 60),
 }
 

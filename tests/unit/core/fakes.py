@@ -178,6 +178,8 @@ class Registry:
         """How many items a batch takes; None: it takes none."""
         self.lacking: set[InstanceKey] = set()
         """Keys that a second server lacks, as far as batches tell."""
+        self.returned = False
+        """Whether that server was away, and has not been asked what it lacks."""
         self.anothers: set[InstanceKey] = set()
         """Keys under which another's instance stands there."""
 
@@ -335,8 +337,16 @@ class FakeBatches:
 
         return self._send("register_batch", items, one)
 
+    def returned(self) -> bool:
+        return self._registry.returned
+
+    def lacking(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
+        self._registry.returned = False
+        return frozenset(self._registry.lacking.intersection(keys))
+
     def level(self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
         def one(item: Dated) -> Batched:
+            self._registry._maybe_refuse(item.instance.key)
             if item.instance.key in self._registry.anothers:
                 return Batched.CONFLICT
             self._registry.lacking.discard(item.instance.key)

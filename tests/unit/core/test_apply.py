@@ -449,9 +449,50 @@ def test_what_a_server_lacks_is_brought_to_it_where_it_is_desired(batching: Benc
     assert [o.result for o in renewed] == [Result.DONE] * 4
     assert all(outcome.lacking for outcome in renewed)
     assert batching.applier.level(renewed, {REF: "no finalizer"}) == []
-    assert batching.applier.level(renewed, {}) == []
+    (brought,) = batching.applier.level(renewed, {})
+    assert (brought.action.key, brought.result, brought.lacking) == (key(1), Result.DONE, False)
     assert batching.wire.calls.count("level_batch 1") == 1
     assert batching.registry.lacking == {key(2), key(3), key(4)}
+
+
+def test_what_a_server_that_is_back_lacks_is_asked_of_all_that_was_not_renewed(batching: Bench) -> None:
+    """Once; what was renewed in this pass has told already."""
+    batching.registry.lacking = {key(1), key(2)}
+    due, fresh, there = renew(1, heal=True), renew(2, heal=True), renew(3)
+    renewed = [Outcome(action=due, result=Result.DONE, status=UP)]
+    assert batching.applier.missed([due, fresh, there], renewed) == []
+    batching.registry.returned = True
+    assert batching.applier.missed([due, fresh, there], renewed) == [
+        Outcome(action=fresh, result=Result.DONE, status=UP, lacking=True)
+    ]
+    assert batching.applier.missed([due, fresh, there], renewed) == []
+
+
+def test_what_cannot_be_brought_to_a_server_is_due_again(batching: Bench) -> None:
+    """In the next pass, whenever its turn would be; it still counts as lacking there."""
+    ledger = RenewalLedger(period=30, slack=5)
+    applier = Applier(
+        batching.registry, batching.clock, InTurn(), ledger, OWNERSHIP.holds, Deadline(batching.clock, 120)
+    )
+    batching.registry.put(stored(instance(1)), stored(instance(2)))
+    batching.registry.lacking = {key(1), key(2)}
+    begun = batching.clock.monotonic()
+    for _ in range(2):  # the first time counts as another one
+        renewed = applier.renew_now([renew(1, heal=True), renew(2, heal=True)])
+    batching.registry.refuse[key(1)] = RegistryRejected("no")
+    assert [outcome.action.key for outcome in applier.level(renewed, {})] == [key(2)]
+    assert [ledger.due(key(number), begun) for number in (1, 2)] == [True, False]
+
+
+def test_the_last_one_waits_where_a_server_lacks_its_successor() -> None:
+    """There callers would find nothing; with another one that every server has, it goes."""
+    lacking = Outcome(action=renew(1, heal=True), result=Result.DONE, status=UP, lacking=True)
+    standing = {key(n): stored(instance(n)) for n in (1, 2)}
+    assert set(failed_adds([cancel(2)], [lacking], standing)) == {key(2)}
+    assert failed_adds([cancel(2)], [replace(lacking, lacking=False)], standing) == {}
+    assert failed_adds([cancel(2)], [lacking], {**standing, key(3): stored(instance(3))}) == {}
+    out = replace(lacking, status=OUT)  # a person's, which is brought nowhere
+    assert failed_adds([cancel(2)], [out], {**standing, key(1): stored(instance(1), status=OUT)}) == {}
 
 
 def test_anothers_instance_on_a_server_that_lacks_ours_is_a_conflict(batching: Bench) -> None:

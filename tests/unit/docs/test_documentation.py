@@ -26,7 +26,8 @@ README = (ROOT / "README.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
-SIMULATION = frozenset({"--runs", "--seed", "--jobs", "--tell", "--defects", "--record"})  # of `tests.simulation`
+# Of `tests.simulation`.
+SIMULATION = frozenset({"--runs", "--seed", "--about", "--jobs", "--tell", "--defects", "--record"})
 OTHER_PROGRAMS = SIMULATION | frozenset(
     {"--cov", "--wait", "--hypothesis-profile", "--editable", "--strict", "--minutes", "--type"}
 )

@@ -59,6 +59,7 @@ PROMISES = {
         "status and its lease",
         "successor",
         "A pod keeps its instance",
+        "several Eureka servers",
         "`RemovalHeld`",
         "`--approve PLAN_ID`",
         "`--approve FILE`",

@@ -25,6 +25,7 @@ from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, SyncerRef
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.ports import Batched, Dated, Registry
+from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.scope import Scope
 from eurekube_sync.workers import InTurn
 from tests.unit.core import fakes
@@ -48,6 +49,8 @@ class Server:
     plugged: bool = True
     answers: dict[str, Response] = field(default_factory=dict)
     """In place of the server's own, by path."""
+    stood: list[int] = field(default_factory=list)
+    """How many instances it held after each write."""
     most: int | None = None
     """The items of a batch that it has done in time; a longer one takes effect, and is not answered."""
 
@@ -72,6 +75,8 @@ class Server:
             raise ConnectionError("unplugged")
         self.calls.append(request)
         answer = self.answers.get(request.path) or self.eureka.handle(request)
+        if request.method != "GET":
+            self.stood.append(sum(len(instances) for _, instances in self.eureka.registered()))
         if self.most is not None and request.path == BATCH and self.items(request) > self.most:
             raise TimeoutError("no answer in time")
         return answer
@@ -582,6 +587,48 @@ class TestFailures:
         assert batches.renew([key(1)]) == [Batched.ABSENT]
 
 
+class TestReturns:
+    def test_a_server_that_is_back_alone_is_asked_what_it_lacks(self) -> None:
+        """Once; what it lacks can be brought there."""
+        site = Site(2).listed()
+        batches = site.registry.batches()
+        assert batches is not None
+        assert batches.lacking([]) == frozenset()
+        site.servers[1].plugged = False
+        assert batches.register([Dated(instance(1), NOW)]) == [Batched.DONE]
+        assert not site.listed().registry.batches().returned()  # type: ignore[union-attr]
+        site.servers[1].plugged = True
+        site.servers[1].put(2)
+        site.listed().forget()
+        assert batches.returned()
+        assert batches.lacking([key(1), key(2)]) == {key(1)}
+        assert [server.sent() for server in site.servers] == [[], ["Heartbeat"] * 2]
+        assert not batches.returned()
+        assert batches.level([Dated(instance(1), NOW)], ours=OWNERSHIP.holds) == [Batched.DONE]
+        assert site.servers[1].holds() == {key(1), key(2)}
+        assert not site.listed().registry.batches().returned()  # type: ignore[union-attr]
+
+    def test_a_single_server_is_not_asked(self) -> None:
+        """What it has lost is not in its list."""
+        assert not Site(1).listed().registry.batches().returned()  # type: ignore[union-attr]
+
+    def test_one_that_has_not_answered_for_all_is_asked_again(self) -> None:
+        """It went away once more, or no time was left; nothing is said to be lacking there meanwhile."""
+        site = Site(2).listed()
+        batches = site.registry.batches()
+        assert batches is not None
+        site.limit.end_at(site.clock.monotonic())
+        assert batches.lacking([key(1)]) == frozenset()
+        assert batches.returned()
+        site.limit.end_at(site.clock.monotonic() + 60)
+        site.servers[1].plugged = False
+        assert batches.lacking([key(1)]) == {key(1)}
+        assert not batches.returned()
+        site.servers[1].plugged = True
+        site.listed()
+        assert batches.returned()
+
+
 class TestDoubts:
     def test_what_one_server_alone_was_told_is_renewed_singly_until_all_have_it(self) -> None:
         """A heartbeat in a batch carries no timestamp: a server that missed a change would keep its old copy."""
@@ -647,9 +694,9 @@ class Story:
         self.world.registry = self.site.registry  # type: ignore[assignment]
         self.world.cluster.apply(service(), piece(*(endpoint(pod) for pod in pods)), syncer())
 
-    def run(self) -> PassReport:
-        """A pass, half a minute later."""
-        self.site.clock.sleep(30)
+    def run(self, later: float = 30) -> PassReport:
+        """A pass, so many seconds later."""
+        self.site.clock.sleep(later)
         self.site.forget()
         report = self.world.run()
         assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.OK
@@ -706,6 +753,24 @@ class TestPasses:
         story.run()
         story.run()
         assert story.held() == [{key(1)}] * 2
+
+    @pytest.mark.parametrize("which", [0, 1])
+    def test_a_server_that_is_back_gets_what_came_before_it_loses_what_went(self, which: int) -> None:
+        """Callers that ask that server alone always find one, though no lease is due."""
+        story = Story((1,))
+        story.world.renewals = RenewalLedger(period=30, slack=5)
+        for _ in range(4):
+            story.run(10)
+        away = story.site.servers[which]
+        away.plugged = False
+        story.world.cluster.apply(piece(endpoint(2)))
+        story.run(10)
+        assert story.site.servers[1 - which].holds() == {key(2)}
+        away.plugged, away.stood = True, []
+        for _ in range(4):
+            story.run(10)
+        assert story.held() == [{key(2)}] * 2
+        assert {0, 1} & set(away.stood) == {1}
 
     def test_a_deletion_right_after_a_single_registration_does_not_end_while_a_server_is_left_to_replication(
         self,
