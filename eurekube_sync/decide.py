@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from eurekube_sync.admission import Admission, admit
 from eurekube_sync.apply import Applier
@@ -17,7 +18,7 @@ from eurekube_sync.model import (
 )
 from eurekube_sync.observed import Observed
 from eurekube_sync.one_pass import PassSettings
-from eurekube_sync.plan import Plan, make_plan, plan_blind, warned
+from eurekube_sync.plan import Plan, make_plan, plan_blind, telling_unread, warned
 from eurekube_sync.removals import without_successor, witnesses
 from eurekube_sync.restraint import restrain
 from eurekube_sync.still_drained import still_drained
@@ -60,6 +61,8 @@ def decide(
         read.update(unread)
         admitted = admit(still_drained(desired, observed), observed)
         plan = planned(admitted, observed)
+    if not observed.unread.keys().isdisjoint(observed.ours):
+        plan = telling_unread(plan, planned(admitted, replace(observed, unread={})), observed)
     plan = without_successor(plan, admitted.desired, observed)
     return apply_brake(plan, observed, brake), warned(admitted.desired, observed), Complete(data=observed)
 

@@ -49,7 +49,7 @@ A = TypeVar("A", bound=Action)
 
 
 class Obstacle(StrEnum):
-    """What keeps a wanted instance from being written."""
+    """What keeps a change from being made."""
 
     TAKEN = "Taken"
     """Another's instance stands under our id."""
@@ -61,7 +61,7 @@ class Obstacle(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked:
-    """A wanted instance that cannot be written now."""
+    """A wanted instance that cannot be written now, or one of ours that cannot be changed."""
 
     key: InstanceKey
     syncer: SyncerRef
@@ -154,6 +154,18 @@ def make_plan(desired: Desired, observed: Observed) -> Plan:
             actions.append(Register(instance=wanted.instance, syncer=syncer, why=wanted.why))
     actions.extend(_make_sure(desired, observed))
     return sorted_plan(actions, blocked)
+
+
+def telling_unread(plan: Plan, otherwise: Plan, observed: Observed) -> Plan:
+    """The plan, and beside it what it would change of ours and leaves, for an uncached read failed; `otherwise` is the
+    plan by the list alone."""
+    told = {one.key for one in plan.blocked}
+    left = [
+        Blocked(key=action.key, syncer=action.syncer, why=observed.unread[action.key].why, obstacle=Obstacle.UNREAD)
+        for action in otherwise.actions
+        if not isinstance(action, Renew) and action.key in observed.ours and action.key in observed.unread
+    ]
+    return sorted_plan(plan.actions, (*plan.blocked, *(one for one in left if one.key not in told)))
 
 
 def warned(desired: Desired, observed: Observed) -> Desired:

@@ -11,6 +11,7 @@ from eurekube_sync.desired import Claim, Deleting, Frozen, Serving
 from eurekube_sync.model import Cause, Complete, SyncerRef, Unknown
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Outcome, Result
+from eurekube_sync.plan import Blocked
 from eurekube_sync.view import unread
 from eurekube_sync.wording import counted, one_or_more
 
@@ -55,7 +56,8 @@ def _troubles(report: PassReport) -> str:
     found = [
         (len(report.held.withdrawals) if report.held else 0, "held"),
         (len(report.outcomes.failures) - report.outcomes.count(Result.NOT_TRIED), "failed"),
-        (report.outcomes.count(Result.NOT_TRIED), "not tried"),
+        (_not_tried(report), "not tried"),
+        (sum(_is_unread(blocked) for blocked in report.plan.blocked), "not read again"),
         (_conflicts(report), "in conflict"),
         (frozen, "syncer frozen" if frozen == 1 else "syncers frozen"),
         (len(list(unread(report.view))) + isinstance(report.registry, Unknown), "not readable"),
@@ -93,10 +95,11 @@ def _sentences(report: PassReport) -> Iterator[str]:
         yield f"held: {held}. If it is right: run --approve {report.held.plan_id}"
     yield from _of_syncers(report)
     if report.cut_short:
-        left = sum(o.detail == _ENDED for o in report.outcomes.failures)
-        left += sum(blocked.why == _ENDED for blocked in report.plan.blocked)
-        yield f"cut short by its deadline or a signal: {left} not tried; the next pass goes on with them"
-    yield from _grouped((b.why, f"{b.key}: {b.why}") for b in report.plan.blocked if b.why != _ENDED)
+        left = _not_tried(report)
+        goes_on = f"{left} not tried; the next pass goes on with them" if left else "the next pass goes on"
+        yield f"cut short by its deadline or a signal: {goes_on}"
+    yield from _grouped((b.why, f"{b.key}: {b.why}") for b in report.plan.blocked if b.conflict)
+    yield from _grouped((b.obstacle, f"{b.key}: {b.why}") for b in report.plan.blocked if _is_unread(b))
     yield from _grouped((_kind(o), f"{o.action.key}: {o.detail}") for o in _failures(report))
     yield from _grouped((type(error).__name__, f"Kubernetes: {error}") for error in report.cluster_errors)
 
@@ -142,6 +145,15 @@ def _of_registry(report: PassReport, registry: Unknown) -> str:
     sentence = registry.message if registry.message.startswith("Eureka") else f"Eureka: {registry.message}"
     same = sum(outcome.cause is registry.cause for outcome in report.outcomes.failures)
     return f"{sentence} {same} of its instances could not be renewed either." if same else sentence
+
+
+def _is_unread(blocked: Blocked) -> bool:
+    """Whether an uncached read failed, and was not merely left out at the end of a pass."""
+    return not blocked.conflict and blocked.why != _ENDED
+
+
+def _not_tried(report: PassReport) -> int:
+    return report.outcomes.count(Result.NOT_TRIED) + sum(blocked.why == _ENDED for blocked in report.plan.blocked)
 
 
 def _failures(report: PassReport) -> Iterator[Outcome]:

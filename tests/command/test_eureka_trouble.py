@@ -10,7 +10,7 @@ import pytest
 
 from eurekube_sync.embedded.http import Handler, Request, Response
 from eurekube_sync.exit_codes import ExitCode
-from tests.command.program import LONG_SECONDS, WEB_PAGE, Ended, Program, lists_answered
+from tests.command.program import IDS, LONG_SECONDS, WEB_PAGE, Ended, Program, lists_answered
 
 SECRET = "s3cr3t-of-mine"
 
@@ -182,3 +182,37 @@ def test_another_cluster_with_our_owner_is_refused(settled: Program) -> None:
     assert "owner clash: cluster elsewhere" in ended.sentence
     assert "eurekube-sync owner adopt --cluster elsewhere" in ended.sentence, "the way out"
     assert ended.eureka == {"GET": 1, "PUT": 2}
+
+
+UNREADABLE = {
+    "forbidden": Response(status=403, body=b"{}"),
+    "broken": Response(status=500, body=b"{}"),
+    "web page": WEB_PAGE,
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_what_cannot_be_read_again_is_not_called_in_sync(program: Program, name: str) -> None:
+    """A pod goes while Eureka's list is read and single instances are not: its instance stays, and report, exit code,
+    condition and event say why. It goes once they are read again."""
+
+    def lists_alone(request: Request, registry: Handler) -> Response:
+        single = request.method == "GET" and request.path.startswith("/eureka/apps/")
+        return UNREADABLE[name] if single else registry(request)
+
+    assert program.run().code == ExitCode.OK
+    time.sleep(0.1)
+    program.playground.delete("Pod", "rating", "rating-2", grace_seconds=0)
+    with program.eureka_behind(lists_alone):
+        planned = program.run("--dry-run", "--detailed-exitcode")
+        ended = program.run()
+    for told in (planned, ended):
+        assert told.code == ExitCode.ACTIONS_FAILED, told.out
+        assert "in sync" not in told.out
+        assert "1 not read again" in told.out
+        assert IDS[1] in told.sentence
+    assert_safe(ended)
+    assert program.conditions("rating")["Synced"] == ("False", "PartlyFailed")
+    assert "PartlyFailed" in program.events("rating")
+    assert "1 cancelled" in program.run().out
+    assert program.conditions("rating")["Synced"] == ("True", "InSync")

@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.actions import Renew
-from eurekube_sync.errors import RegistryRejected, RegistryUnavailable
+from eurekube_sync.errors import RegistryDenied, RegistryRejected, RegistryUnavailable
+from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.model import Cause, Complete, Port, ServicePort, SyncerRef, Unknown
 from eurekube_sync.ownership import CLUSTER, OWNER, SYNCER
+from eurekube_sync.plan import Obstacle
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import ABANDON_ANNOTATION, CLEANUP_FINALIZER
@@ -226,6 +228,27 @@ def test_what_would_change_is_read_again_first(world: FakeWorld) -> None:
         "register",
         "renew",
     ]
+
+
+@pytest.mark.parametrize("gone", [True, False], ids=["its pod is gone", "its pod is unready"])
+def test_what_would_change_and_cannot_be_read_again_is_told(gone: bool) -> None:
+    """It is left as it is, and that is no sync: exit code and condition say so. What would not change is not told,
+    though its read has failed, too: one that is to stay UP is read as the witness of a removal."""
+    world = article()
+    world.run()
+    pods(world, endpoint(1), *([] if gone else [endpoint(2, ready=False)]))
+    for number in (1, 2):
+        world.registry.refuse_read[key(number)] = RegistryDenied("403")
+    report = world.run()
+    assert ours(world) == {A: "UP", B: "UP"}
+    assert [(one.key, one.why, one.obstacle) for one in report.plan.blocked] == [(key(2), "403", Obstacle.UNREAD)]
+    assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.ACTIONS_FAILED
+    status = world.cluster.syncers[REF].status
+    assert status is not None
+    assert status.errors == ("1 of its instances could not be read again",)
+    world.registry.refuse_read.clear()
+    assert not world.run().plan.blocked
+    assert ours(world) == ({A: "UP"} if gone else {A: "UP", B: "DOWN"})
 
 
 def test_a_dry_run_writes_nothing_anywhere(world: FakeWorld) -> None:

@@ -39,6 +39,7 @@ PROMISES = {
         "Eureka's reads fail",
         "warms up",
         "only that comes back",
+        "cannot be read again",
         "first registration",
     ),
     "The brake": (
