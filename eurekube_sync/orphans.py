@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import NoReturn
 
 from eurekube_sync.actions import Action, Cancel, Renew, Update
+from eurekube_sync.errors import Stopped
 from eurekube_sync.exit_codes import ExitCode, cluster_error, registry_error
 from eurekube_sync.model import (
     Cause,
@@ -159,6 +160,8 @@ def look_for_orphans(world: World, settings: PassSettings) -> Orphans:
     registry = _OneCluster(world.registry, settings.owner, uid)
     report = reconcile(replace(world, registry=registry), replace(settings, dry_run=True))
     namespaces = {name: world.cluster.namespace_exists(name) for name in _namespaces_without_syncers(report)}
+    if world.clock.stopping():
+        raise Stopped("stopped by a signal: it is not known what `run` would do")
     return find_orphans(report, registry.others, namespaces, world.registry.unreached())
 
 
@@ -202,7 +205,7 @@ def find_orphans(
         found.append(Orphan(instance=one, kind=kind, fate=fate, why=f"{why}; {what}"))
     found += _without_mark(report, observed.others)
     found += [_of_other_cluster(one) for one in sorted(others, key=lambda one: one.key)]
-    return Orphans(found=tuple(found), unknown=(*_unlisted(unreached), *_unread(desired.syncers)))
+    return Orphans(found=tuple(found), unknown=(*_unlisted(unreached), *_unread(desired.syncers), *_late(report)))
 
 
 def _namespaces_without_syncers(report: PassReport) -> tuple[str, ...]:
@@ -254,6 +257,11 @@ def _of_other_cluster(one: ObservedInstance) -> Orphan:
 def _unlisted(unreached: Sequence[str]) -> Iterator[str]:
     if unreached:
         yield f"{', '.join(unreached)} could not be reached: an orphan that stands there alone is not in this list"
+
+
+def _late(report: PassReport) -> Iterator[str]:
+    if report.cut_short:
+        yield "its time was over before all was read again: what `run` does is known in part"
 
 
 def _unread(syncers: Listed[SyncerObject]) -> Iterator[str]:

@@ -42,10 +42,11 @@ def release_instances(
         return replace(report, dry_run=dry_run, sentences=more)
     affected = world.transfer.move(moves)
     released = [one for one in affected if one.result is Result.DONE]
-    more = _wanted_still(world, ownership, moves)
-    if keepalive is not None and released:
-        done = {one.instance.key for one in released}
-        more = (*more, *_keep_alive(world, [move for move in moves if move.target in done], keepalive))
+    done = {one.instance.key for one in released}
+    moved = [move for move in moves if move.target in done]
+    more = _wanted_still(world, ownership, moved) if moved else ()
+    if keepalive is not None and moved:
+        more = (*more, *_keep_alive(world, moved, keepalive))
     until = (lives([one.instance for one in released]),) if released else ()
     return OwnerReport(
         command="owner release",

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.model import InstanceKey, ObservedInstance
-from eurekube_sync.owner.moves import Move, in_order, refuse_clash
+from eurekube_sync.owner.moves import Affected, Move, in_order, refuse_clash
 from eurekube_sync.owner.report import OwnerReport, counted, lives, of_other_clusters, planned, troubles
 from eurekube_sync.owner.watch import watch
 from eurekube_sync.owner.world import OwnerWorld, identity, listed, listed_of, of_scope, whose
 from eurekube_sync.ownership import CLUSTER, OWNER, Ownership, instance_id, syncer_of
 from eurekube_sync.scope import Scope
+from eurekube_sync.wording import one_or_more
 
 
 def rename_owner(
@@ -35,14 +36,22 @@ def rename_owner(
         return replace(report, dry_run=dry_run, sentences=(*report.sentences, *more))
     watch(world, moves, observe, f"stop `run` and `keepalive` of owner {old} first")
     affected = world.transfer.move(rename_moves(listed_of(world, scope), before, after))
-    until = lives([one.instance for one in affected])
     return OwnerReport(
         command="owner rename",
         dry_run=False,
         summary=counted(affected, "renamed"),
         affected=tuple(affected),
-        sentences=(*troubles(affected), f"start `run` with --owner {new} now: {until}"),
+        sentences=(*troubles(affected), _next(affected, new)),
     )
+
+
+def _next(affected: Sequence[Affected], new: str) -> str:
+    """What is to be done now."""
+    until = lives([one.instance for one in affected])
+    if left := sum(one.failed for one in affected):
+        again = f"{left} {one_or_more(left, 'was', 'were')} not renamed: give the command again, and then"
+        return f"{again} start `run` with --owner {new}: {until}"
+    return f"start `run` with --owner {new} now: {until}"
 
 
 def rename_moves(registry: Iterable[ObservedInstance], old: Ownership, new: Ownership) -> tuple[Move, ...]:

@@ -145,6 +145,28 @@ def test_orphans_are_told_with_what_run_does_to_them(ours: Program) -> None:
     assert ours.status("demo:gone:rating:10.9.9.9:8080") is None
 
 
+def test_a_signal_ends_orphans_without_a_verdict(ours: Program) -> None:
+    """What was not read for the signal is not told as what `run` does."""
+    register(ours, "demo:gone:rating:10.9.9.9:8080", owner="demo", cluster=uid(ours), syncer="gone/rating")
+    asked, signalled = threading.Event(), threading.Event()
+
+    def proxy(request: Request, registry: Handler) -> Response:
+        asked.set()
+        assert signalled.wait(60)
+        return registry(request)
+
+    with ours.eureka_behind(proxy):
+        process = ours.start("orphans", "--detailed-exitcode")
+        assert asked.wait(60)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert "stopping: SIGINT" in process.stderr.readline()
+        signalled.set()
+        ended = ours.end(process)
+    assert (ended.code, ended.out) == (ExitCode.CUT_SHORT, "")
+    assert ended.sentence == "Error: stopped by a signal: it is not known what `run` would do"
+
+
 def test_what_is_held_is_judged_by_the_brakes_options(ours: Program) -> None:
     """With the numbers that `run` is given; its dry run says the same."""
     register(ours, "demo:gone:rating:10.9.9.9:8080", owner="demo", cluster=uid(ours), syncer="gone/rating")

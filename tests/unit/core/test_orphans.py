@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.deadline import TimeLimit
-from eurekube_sync.errors import ClusterDenied, ClusterError, RegistryDenied
-from eurekube_sync.exit_codes import ExitCode
+from eurekube_sync.errors import ClusterDenied, ClusterError, RegistryDenied, Stopped
+from eurekube_sync.exit_codes import ExitCode, of_error
 from eurekube_sync.model import Cause, Complete, SyncerRef, Unknown
 from eurekube_sync.one_pass import PassSettings, World
 from eurekube_sync.orphans import Fate, Kind, Orphans, _OneCluster, look_for_orphans
@@ -136,6 +136,26 @@ def test_an_orphan_that_cannot_be_read_again_is_renewed() -> None:
     found = look(world)
     assert told(found) == [("10.0.0.8", Kind.NO_SYNCER, Fate.RENEW)]
     assert "`run` renews it: could not be read again: 403" in found.found[0].why
+
+
+def test_a_signal_ends_it_and_nothing_is_told_of_what_was_not_read() -> None:
+    """What was not read again for the signal would be told as what `run` renews."""
+    world = settled()
+    world.registry.put(stored(instance(8, ref=GONE)))
+    world.wire.then = lambda: setattr(world.clock, "stopped", True)
+    with pytest.raises(Stopped) as stopped:
+        look(world)
+    assert of_error(stopped.value) is ExitCode.CUT_SHORT
+
+
+def test_a_look_whose_time_is_over_says_so() -> None:
+    """What could not be read again in time is not known."""
+    world = settled()
+    world.registry.put(stored(instance(8, ref=GONE)))
+    world.wire.then = lambda: setattr(world.clock, "time", world.clock.time + 40)
+    found = look(world)
+    assert found.unknown == ("its time was over before all was read again: what `run` does is known in part",)
+    assert found.code(detailed=True) is ExitCode.ORPHANS_UNKNOWN
 
 
 def test_what_the_list_still_shows_and_is_gone_is_no_orphan() -> None:

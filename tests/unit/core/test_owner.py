@@ -659,6 +659,21 @@ def test_a_signal_ends_a_command_between_two_calls() -> None:
     world.wire.then = lambda: setattr(world.clock, "stopped", bool(world.wire.writes()))
     report = rename(world)
     assert (report.code, report.summary) == (ExitCode.CUT_SHORT, "1 renamed, 1 not tried")
+    assert report.sentences[1:] == (
+        "1 was not renamed: give the command again, and then start `run` with --owner next: unless something renews "
+        "them they lapse in 10 minutes",
+    )
+
+
+@pytest.mark.parametrize("after", [0, 1], ids=["before the first", "after the first"])
+def test_a_release_that_is_cut_says_only_what_it_has_done(after: int) -> None:
+    """To delete the syncer for what was not released would take that out."""
+    world = two_of_ours()
+    world.wire.then = lambda: setattr(world.clock, "stopped", len(world.wire.writes()) >= after)
+    report = release(world)
+    assert report.code is ExitCode.CUT_SHORT
+    wanted = [sentence for sentence in report.sentences if "still wants" in sentence]
+    assert [sentence.split(":")[0] for sentence in wanted] == ["syncer rating/rating still wants 1 of them"][:after]
 
 
 # --- release ----------------------------------------------------------------------------------------------------
