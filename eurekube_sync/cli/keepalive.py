@@ -18,7 +18,7 @@ from eurekube_sync.cli.options.scope import name_scope_options
 from eurekube_sync.cli.passes import teller
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.snapshot_file import SnapshotFile
-from eurekube_sync.cli.values import Duration, Name
+from eurekube_sync.cli.values import Duration, File, Name
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.keepalive import KeepaliveSettings, keepalive
@@ -44,7 +44,7 @@ from eurekube_sync.scope import Scope
 @option(
     "--snapshot",
     metavar="FILE",
-    type=click.Path(),
+    type=File(),
     default=None,
     help="Register again what run --snapshot has kept here, and Eureka has lost.",
 )

@@ -26,6 +26,7 @@ from eurekube_sync.cli.options.scope import scope_options
 from eurekube_sync.cli.passes import teller
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.snapshot_file import SnapshotKeeper
+from eurekube_sync.cli.values import File
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.drain import Kind
 from eurekube_sync.exit_codes import ExitCode
@@ -59,7 +60,7 @@ from eurekube_sync.wording import counted
 @option(
     "--snapshot",
     metavar="FILE",
-    type=click.Path(),
+    type=File(),
     default=None,
     help="Keep here what stands after each good pass, for keepalive --snapshot.",
 )

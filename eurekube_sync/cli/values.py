@@ -16,16 +16,18 @@ from eurekube_sync.syncer import Expression
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
+_TEN_YEARS = 87_600 * 3600.0
+"""Seconds: what is longer is a slip of the finger, and too much for some clocks."""
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class Duration(click.ParamType[float]):
-    """`30s`, `2m`, `1h`, or a number of seconds; becomes seconds, and at least `least`."""
+    """`30s`, `2m`, `1h`, or a number of seconds; becomes seconds, from `least` to `most`, whole hours."""
 
     name = "duration"
 
-    def __init__(self, *, least: float = 0.0) -> None:
-        self._least = least
+    def __init__(self, *, least: float = 0.0, most: float = _TEN_YEARS) -> None:
+        self._least, self._most = least, most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, int | float):
@@ -36,6 +38,8 @@ class Duration(click.ParamType[float]):
         seconds = float(found[1]) * _UNITS[found[2]]
         if seconds < self._least:
             self.fail(f"{value!r} is too short; at least {self._least:g}s", param, ctx)
+        if seconds > self._most:
+            self.fail(f"{value!r} is too long; at most {self._most / 3600:g}h", param, ctx)
         return seconds
 
 
@@ -61,6 +65,15 @@ class Name(click.ParamType[str]):
         if not value.strip():
             self.fail("it is empty", param, ctx)
         return str(value).strip()
+
+
+class File(click.Path):
+    """The path of a file; whether it is there is another question. Not empty, as a variable of a script may be."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("it is empty", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class Owner(click.ParamType[str]):

@@ -6,7 +6,7 @@ import click
 
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.options.declare import group, option
-from eurekube_sync.cli.values import Duration, Percent
+from eurekube_sync.cli.values import Duration, Name, Percent
 
 
 def _limits(
@@ -51,6 +51,7 @@ brake_options = group(
 
 approve_option = option(
     "--approve",
+    type=Name(),
     metavar="PLAN_ID|FILE",
     default=None,
     help="Release held removals: this very set of them, as a dry run or a held pass named it; or, of a "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import click
 
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, group, option
+from eurekube_sync.cli.values import File, Name
 from eurekube_sync.ports import EndpointsSource
 
 
@@ -24,12 +25,12 @@ kubernetes_options = group(
     KubernetesAccess,
     option(
         "--kubeconfig",
-        type=click.Path(),
+        type=File(),
         default=None,
         envvar=[ENVIRONMENT_PREFIX + "KUBECONFIG", "KUBECONFIG"],
         help="Default: the pod's own service account, else ~/.kube/config.",
     ),
-    option("--context", default=None, help="A context of the kubeconfig instead of its current one."),
+    option("--context", type=Name(), default=None, help="A context of the kubeconfig instead of its current one."),
     option(
         "--endpoints-source",
         type=click.Choice(["slices", "endpoints"]),

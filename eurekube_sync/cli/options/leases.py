@@ -52,8 +52,12 @@ def _parse_kept(lease_duration: float, renewal_interval: float) -> Leases:
     return Leases(duration=lease_duration, renewal_interval=renewal_interval)
 
 
+_LONGEST = 576 * 3600.0
+"""Seconds: Eureka counts a lease in milliseconds of 32 bits (`Lease`), and one of 25 days has lapsed when it begins."""
+
+
 def _duration_option(text: str) -> Callable[[Any], Any]:
-    return option("--lease-duration", type=Duration(), default="300s", help=text)
+    return option("--lease-duration", type=Duration(most=_LONGEST), default="300s", help=text)
 
 
 _renewal_option = option(
