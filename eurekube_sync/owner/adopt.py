@@ -15,7 +15,7 @@ from eurekube_sync.instance import Wanted
 from eurekube_sync.model import InstanceKey, ObservedInstance, SyncerRef
 from eurekube_sync.owner.moves import SHOWN, Address, Move, in_order, names, refuse_clash
 from eurekube_sync.owner.report import OwnerReport, counted, planned, troubles
-from eurekube_sync.owner.watch import watch
+from eurekube_sync.owner.watch import watch, watch_all
 from eurekube_sync.owner.world import OwnerWorld, identity, listed, listed_of, naming, view_of, whose
 from eurekube_sync.ownership import CLASS, CLUSTER, OWNER, POD, RELEASED, SYNCER, Ownership
 from eurekube_sync.scope import Scope
@@ -78,8 +78,12 @@ def adopt_old_cluster(
         before = Ownership(owner=owner, cluster=old)
         nothing = f"nothing to adopt: no instance is of {whose(before, scope)}"
         return replace(planned("owner adopt", moves, observe, nothing=nothing), dry_run=dry_run)
-    watch(world, moves, observe, f"cluster {old} lives: end its eurekube-sync, or give it another owner")
-    affected = world.transfer.move(cluster_moves(listed_of(world, scope), owner=owner, old=old, new=new))
+    way_out = f"cluster {old} lives: end its eurekube-sync, or give it another owner"
+    affected = world.transfer.move(
+        watch_all(
+            world, lambda: cluster_moves(listed_of(world, scope), owner=owner, old=old, new=new), observe, way_out
+        )
+    )
     return OwnerReport(
         command="owner adopt",
         dry_run=False,

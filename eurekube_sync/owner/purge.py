@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eurekube_sync.conduct import Policy, policy_of
 from eurekube_sync.errors import ClusterError
@@ -17,6 +17,7 @@ from eurekube_sync.ports import Cluster
 from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import CLEANUP_FINALIZER
 from eurekube_sync.view import read_syncers
+from eurekube_sync.wording import one_or_more
 
 _LATELY = 90.0
 """Seconds: whoever renewed within them may go on, also a CronJob of each minute."""
@@ -74,6 +75,12 @@ def look_before_purge(world: OwnerWorld, *, owner: str, cluster: str | None, sco
     return Purge(ownership=ownership, scope=scope, standing=standing, listed=everything, renewed_ago=ago)
 
 
+def look_again(world: OwnerWorld, found: Purge) -> Purge:
+    """The same instances beside what is listed and renewed now: a person may take an hour to answer."""
+    owner, cluster = found.ownership.owner, found.ownership.cluster
+    return replace(look_before_purge(world, owner=owner, cluster=cluster, scope=found.scope), standing=found.standing)
+
+
 def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
     """Cancels all of it, on every peer; then lets go the finalizers of syncers that are being deleted."""
     if dry_run:
@@ -88,7 +95,7 @@ def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
         dry_run=False,
         summary=counted(affected, "cancelled") if affected else _nothing(found),
         affected=tuple(affected),
-        sentences=(*troubles(affected), *found.cautions, *_elsewhere(found), *finalizers),
+        sentences=(*troubles(affected), *found.cautions, *_came(found), *_elsewhere(found), *finalizers),
         errors=errors,
     )
 
@@ -117,6 +124,15 @@ def _why(instance: ObservedInstance) -> str:
 
 def _nothing(found: Purge) -> str:
     return f"nothing to purge: no instance is of {found.whose}"
+
+
+def _came(found: Purge) -> Iterator[str]:
+    """What was not among those that a person was asked about."""
+    known = {one.key for one in found.standing}
+    came = [one for one in of_scope(found.listed, found.scope) if found.ownership.holds(one) and one.key not in known]
+    if came:
+        were = one_or_more(len(came), "was", "were")
+        yield f"{len(came)} more came meanwhile and {were} left: stop what registers, and purge once more"
 
 
 def _elsewhere(found: Purge) -> tuple[str, ...]:

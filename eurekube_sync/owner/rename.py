@@ -9,7 +9,7 @@ from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.model import InstanceKey, ObservedInstance
 from eurekube_sync.owner.moves import Affected, Move, in_order, refuse_clash
 from eurekube_sync.owner.report import OwnerReport, counted, lives, of_other_clusters, planned, troubles
-from eurekube_sync.owner.watch import watch
+from eurekube_sync.owner.watch import watch_all
 from eurekube_sync.owner.world import OwnerWorld, identity, listed, listed_of, of_scope, whose
 from eurekube_sync.ownership import CLUSTER, OWNER, Ownership, instance_id, syncer_of
 from eurekube_sync.scope import Scope
@@ -34,8 +34,10 @@ def rename_owner(
         report = planned("owner rename", moves, observe, nothing=nothing)
         more = () if moves else of_other_clusters(standing, before)
         return replace(report, dry_run=dry_run, sentences=(*report.sentences, *more))
-    watch(world, moves, observe, f"stop `run` and `keepalive` of owner {old} first")
-    affected = world.transfer.move(rename_moves(listed_of(world, scope), before, after))
+    way_out = f"stop `run` and `keepalive` of owner {old} first"
+    affected = world.transfer.move(
+        watch_all(world, lambda: rename_moves(listed_of(world, scope), before, after), observe, way_out)
+    )
     return OwnerReport(
         command="owner rename",
         dry_run=False,

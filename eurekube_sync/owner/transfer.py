@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 
 from eurekube_sync.apply import Applier
@@ -78,14 +79,17 @@ class Transfer:
 
     def move(self, moves: Sequence[Move], barred: Mapping[InstanceKey, str] | None = None) -> list[Affected]:
         """Adds under the target, confirms it uncached, and then takes the source out. `barred` are sources that must
-        stay, with the reason."""
-        done: list[Affected] = []
-        for first in range(0, len(moves), _AT_ONCE):
-            self.tell("moving instances", first, len(moves))
-            some = moves[first : first + _AT_ONCE]
-            added = self.workers.each(lambda move: self._guard(move, self._add, barred or {}), some)
-            done += self.workers.each(self._finish, added)
-        return done
+        stay, with the reason. Of several with one target the one that callers reach makes it, and the others follow."""
+        done: dict[InstanceKey, Affected] = {}
+        for turn, those in enumerate(_turns(moves)):
+            add = self._follow if turn else self._add
+            for first in range(0, len(those), _AT_ONCE):
+                self.tell("moving instances", len(done), len(moves))
+                some = those[first : first + _AT_ONCE]
+                added = self.workers.each(partial(self._guard, call=add, barred=barred or {}), some)
+                for one, affected in zip(added, self.workers.each(self._finish, added), strict=True):
+                    done[one.move.source.key] = affected
+        return [done[move.source.key] for move in moves]
 
     def cancel(
         self, instances: Sequence[ObservedInstance], ownership: Ownership, why: Callable[[ObservedInstance], str]
@@ -136,6 +140,16 @@ class Transfer:
             return call(move)
         except RegistryError as error:
             return _Added(move, _affected(move, Result.FAILED, str(error), error))
+
+    def _follow(self, move: Move) -> _Added:
+        """Adds one whose target another move has made: callers must not lose what they reach, nor is a person's word
+        forgotten."""
+        stands, there = (self.registry.read_instance(key) for key in (move.source.key, move.target))
+        harmless = (InstanceStatus.DOWN, InstanceStatus.STARTING)
+        if stands and there and not (stands.status is there.status or stands.status in harmless):
+            why = f"it is {stands.status}, and what stands as {move.target.id} is {there.status}: both are left"
+            return _Added(move, _affected(move, Result.FAILED, why))
+        return self._add(move)
 
     def _add(self, move: Move) -> _Added:
         stands = self.registry.read_instance(move.source.key)
@@ -201,6 +215,18 @@ class _Added:
 _STOPPED = "stopped by a signal"
 _BEFORE = f"{_STOPPED}: nothing was changed"
 """While it is only read."""
+
+
+def _turns(moves: Sequence[Move]) -> list[list[Move]]:
+    """One move of each target, then another one of those that have more, and so on: what keeps its id first, then what
+    the list shows UP."""
+    by_target: dict[InstanceKey, list[Move]] = {}
+    for move in moves:
+        by_target.setdefault(move.target, []).append(move)
+    for those in by_target.values():
+        those.sort(key=lambda move: (not move.in_place, move.source.status is not InstanceStatus.UP))
+    longest = max(map(len, by_target.values()), default=0)
+    return [[those[turn] for those in by_target.values() if turn < len(those)] for turn in range(longest)]
 
 
 def _affected(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from eurekube_sync.errors import StillRenewed
+from eurekube_sync.model import InstanceKey
 from eurekube_sync.owner.moves import DEFAULT_PERIOD, Move, duration_of, names
 from eurekube_sync.owner.world import OwnerWorld
 
@@ -17,6 +18,20 @@ def observation_time(moves: Sequence[Move], observe: float | None) -> float:
     sources = [move.source for move in moves]
     periods = [min(one.lease.renewal or DEFAULT_PERIOD, duration_of(one)) for one in sources]
     return 2.0 * max(periods, default=DEFAULT_PERIOD) + 5
+
+
+def watch_all(
+    world: OwnerWorld, find: Callable[[], Sequence[Move]], observe: float | None, way_out: str
+) -> Sequence[Move]:
+    """What `find` gives, once all of it was watched: a list may be old, and who registers one anew renews it, too."""
+    watched: set[InstanceKey] = set()
+    while True:
+        moves = find()
+        fresh = [move for move in moves if move.source.key not in watched]
+        if not fresh:
+            return moves
+        watch(world, fresh, observe, way_out)
+        watched |= {move.source.key for move in fresh}
 
 
 def watch(world: OwnerWorld, moves: Sequence[Move], observe: float | None, way_out: str) -> None:

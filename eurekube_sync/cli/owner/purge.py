@@ -17,7 +17,7 @@ from eurekube_sync.cli.owner.carry_out import carry_out
 from eurekube_sync.cli.owner.options import dry_run_option, which_cluster_option
 from eurekube_sync.cli.signals import ended_by_signals
 from eurekube_sync.exit_codes import ExitCode
-from eurekube_sync.owner.purge import Purge, look_before_purge, purge
+from eurekube_sync.owner.purge import Purge, look_again, look_before_purge, purge
 from eurekube_sync.owner.report import OwnerReport
 from eurekube_sync.owner.world import OwnerWorld
 from eurekube_sync.scope import Scope
@@ -59,9 +59,11 @@ def purge_command(
 
     def work(world: OwnerWorld) -> OwnerReport | ExitCode:
         found = look_before_purge(world, owner=owner, cluster=cluster, scope=scope)
-        if found.standing and not (yes or dry_run or _confirmed(found)):
-            click.echo("nothing was changed", err=True)
-            return ExitCode.DECLINED
+        if found.standing and not (yes or dry_run):
+            if not _confirmed(found):
+                click.echo("nothing was changed", err=True)
+                return ExitCode.DECLINED
+            found = look_again(world, found)
         return purge(world, found, dry_run=dry_run)
 
     return carry_out(work, eureka, None if cluster else kubernetes, calls, form)

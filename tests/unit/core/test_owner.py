@@ -27,6 +27,7 @@ from eurekube_sync.errors import (
 from eurekube_sync.exit_codes import ExitCode, cluster_error, of_error, registry_error
 from eurekube_sync.model import (
     Cause,
+    Complete,
     InstanceKey,
     InstanceStatus,
     LeaseTimes,
@@ -38,7 +39,7 @@ from eurekube_sync.model import (
 from eurekube_sync.outcome import Result
 from eurekube_sync.owner.adopt import adopt_instances, adopt_old_cluster
 from eurekube_sync.owner.moves import Address
-from eurekube_sync.owner.purge import look_before_purge, purge
+from eurekube_sync.owner.purge import look_again, look_before_purge, purge
 from eurekube_sync.owner.release import release_instances
 from eurekube_sync.owner.rename import rename_owner
 from eurekube_sync.owner.report import OwnerReport, told_whole
@@ -676,6 +677,68 @@ def test_a_release_that_is_cut_says_only_what_it_has_done(after: int) -> None:
     assert [sentence.split(":")[0] for sentence in wanted] == ["syncer rating/rating still wants 1 of them"][:after]
 
 
+@pytest.mark.parametrize("renews", [False, True], ids=["nobody renews it", "somebody renews it"])
+def test_what_appears_during_the_watch_is_watched_as_well(renews: bool) -> None:
+    """The list was old, or somebody registers: one that nobody renews moves along, and one that is renewed stops it."""
+    world = two_of_ours()
+    sleep, begun = world.clock.sleep, world.clock.time
+
+    def slept(seconds: float) -> None:
+        sleep(seconds)
+        if key(5) not in world.registry.held:
+            world.registry.put(stored(instance(5)))
+        elif renews and world.clock.time > begun + 70:
+            world.registry._renew(key(5))
+
+    world.clock.sleep = slept  # type: ignore[method-assign]
+    if renews:
+        with pytest.raises(StillRenewed, match=r"10\.0\.0\.5"):
+            rename(world)
+        assert world.wire.writes() == []
+    else:
+        assert rename(world).summary == "3 renamed"
+        assert world.clock.time - begun > 120, "it was watched for as long as the others"
+
+
+@pytest.mark.parametrize("order", [(UP, DOWN), (DOWN, UP)], ids=["the first is UP", "the second is UP"])
+@pytest.mark.parametrize("command", ["adopt", "rename"])
+def test_of_two_at_one_address_the_one_that_callers_reach_is_kept(
+    command: str, order: tuple[InstanceStatus, InstanceStatus]
+) -> None:
+    """Both become one instance: UP all the while, whichever comes first."""
+    world = base()
+    if command == "adopt":
+        both = zip(order, "ab", strict=True)
+        world.registry.put(*(replace(theirs(1, status=of), key=InstanceKey(APP, id_)) for of, id_ in both))
+        report, target = adopt(world), key(1)
+    else:
+        ours = stored(instance(1))
+        by_hand = replace(ours, key=InstanceKey(APP, "by-hand"), status=order[0])
+        world.registry.put(replace(ours, status=order[1]), by_hand)
+        report, target = rename(world), renamed_key()
+    assert report.code is ExitCode.OK
+    assert {one: it.status for one, it in world.registry.held.items()} == {foreign().key: UP, target: UP}
+
+
+@pytest.mark.parametrize(("listed", "standing"), [((UP, DOWN), (DOWN, UP)), ((UP, OUT), (UP, OUT))])
+def test_two_at_one_address_that_cannot_be_one_are_left(
+    listed: tuple[InstanceStatus, InstanceStatus], standing: tuple[InstanceStatus, InstanceStatus]
+) -> None:
+    """The list knew not which is UP; and what a person put out of service is not forgotten."""
+    a, b = InstanceKey(APP, "a"), InstanceKey(APP, "b")
+    world = base()
+    world.registry.put(*(replace(theirs(1, status=of), key=one) for of, one in zip(listed, (a, b), strict=True)))
+    old = Complete(data=tuple(world.registry.held.values()))
+    world.registry.list_instances = lambda: old  # type: ignore[method-assign]
+    world.registry.put(*(replace(theirs(1, status=of), key=one) for of, one in zip(standing, (a, b), strict=True)))
+    report = adopt(world)
+    assert (report.code, report.summary) == (ExitCode.ACTIONS_FAILED, "1 adopted, 1 failed")
+    assert report.sentences == (
+        f"{b}: it is {standing[1]}, and what stands as {key(1).id} is {standing[0]}: both are left",
+    )
+    assert world.registry.held[b].status is standing[1]
+
+
 # --- release ----------------------------------------------------------------------------------------------------
 
 
@@ -1046,6 +1109,21 @@ def test_a_purge_cancels_by_uncached_reads() -> None:
     world.wire.then = lambda: setattr(world.clock, "stopped", bool(world.wire.writes()))
     report = purged(world)
     assert (report.code, report.summary) == (ExitCode.CUT_SHORT, "1 cancelled, 1 not tried")
+
+
+def test_what_comes_while_a_person_is_asked_is_left_and_keeps_its_finalizer() -> None:
+    """It was not among those that were shown, and its syncer was deleted meanwhile: it must not outlive its
+    finalizer."""
+    world = two_of_ours()
+    world.later(100)
+    found = look_before_purge(owner_world(world), owner=OWNER, cluster=None, scope=Scope())
+    world.registry.put(stored(instance(5)))
+    world.cluster.delete(REF)
+    report = purge(owner_world(world), look_again(owner_world(world), found), dry_run=False)
+    assert report.summary == "2 cancelled"
+    assert "1 more came meanwhile and was left: stop what registers, and purge once more" in report.sentences
+    assert CLEANUP_FINALIZER in world.cluster.syncers[REF].finalizers
+    assert key(5) in world.registry.held
 
 
 def deleted() -> FakeWorld:
