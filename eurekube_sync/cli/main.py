@@ -1,85 +1,28 @@
-"""The command `eurekube-sync`: its sub-commands, and the one place where an error becomes a sentence and a code."""
+"""The process `eurekube-sync` in its first moment, when nothing has begun: Ctrl-C ends it with one word.
+
+To import the rest takes a second on a busy machine, and an interrupt there would be a traceback from within a library.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
-import traceback
 from collections.abc import Sequence
 
-import click
-
-from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX
-from eurekube_sync.cli.streams import discard_output, prepare_streams
-from eurekube_sync.errors import EurekubeError
-from eurekube_sync.exit_codes import ExitCode, of_error
-from eurekube_sync.version import __version__
-
-_COMMANDS = {
-    "run": "eurekube_sync.cli.run",
-    "keepalive": "eurekube_sync.cli.keepalive",
-    "orphans": "eurekube_sync.cli.orphans",
-    "owner": "eurekube_sync.cli.owner.group",
-    "validate": "eurekube_sync.cli.validate",
-    "crd": "eurekube_sync.cli.crd",
-    "demo": "eurekube_sync.cli.demo",
-}
-
-
-class _LazyCommands(click.Group):
-    """Imports a sub-command when it is called: `validate` in a pipeline should not wait for the Kubernetes client."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        module = __import__(_COMMANDS[cmd_name], fromlist=["command"])
-        command = module.command
-        assert isinstance(command, click.Command)
-        return command
-
-
-@click.group(cls=_LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(__version__, prog_name="eurekube-sync")
-def cli() -> None:
-    """Makes services of a Kubernetes cluster appear in Netflix Eureka.
-
-    Every option can be set as an environment variable: EUREKUBE_SYNC_ and its name.
-    """
+_INTERRUPTED = 130
+"""`ExitCode.INTERRUPTED`, which is not imported yet."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line and ends the process with its exit code."""
+    """Runs the command line and ends the process with its exit code. Commands that work handle signals themselves."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end)
+    from eurekube_sync.cli.commands import exit_code
+
     sys.exit(exit_code(arguments))
 
 
-def exit_code(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line. One sentence on stderr for whatever goes wrong; a traceback only when it is asked for."""
-    prepare_streams()
-    try:
-        code = cli.main(arguments, prog_name="eurekube-sync", standalone_mode=False)
-        sys.stdout.flush()
-        return int(code or ExitCode.OK)
-    except click.exceptions.Exit as exit_:
-        return exit_.exit_code
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        return ExitCode.INTERRUPTED
-    except (BrokenPipeError, SystemExit):
-        # Whoever reads our report has closed its end (click and rich say so by SystemExit); nothing was lost.
-        discard_output()
-        return ExitCode.OK
-    except EurekubeError as error:
-        click.echo(f"Error: {error}", err=True)
-        return of_error(error)
-    except Exception as error:  # noqa: BLE001 - the last door: a bug becomes a sentence too
-        if os.environ.get(f"{ENVIRONMENT_PREFIX}DEBUG"):
-            traceback.print_exc()
-        name = type(error).__name__
-        click.echo(f"Internal error: {name}: {error} (a bug; {ENVIRONMENT_PREFIX}DEBUG=1 shows where)", err=True)
-        return ExitCode.INTERNAL_ERROR
+def _end(_number: int, _frame: object) -> None:
+    os.write(2, b"interrupted\n")
+    os._exit(_INTERRUPTED)

@@ -12,7 +12,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from eurekube_sync.cli import run as run_command
-from eurekube_sync.cli.main import exit_code
+from eurekube_sync.cli.commands import exit_code
 from eurekube_sync.embedded.http import Handler, LoopbackServer, Request, Response
 from eurekube_sync.exit_codes import ExitCode
 from tests.certificates import Authority, server_context, serving_tls

@@ -8,7 +8,7 @@ import re
 import click
 import pytest
 
-from eurekube_sync.cli.main import cli
+from eurekube_sync.cli.commands import cli
 from eurekube_sync.exit_codes import ExitCode
 from tests.command.program import Program
 

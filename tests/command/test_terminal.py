@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import signal
 import struct
 import subprocess
 import termios
@@ -138,6 +139,23 @@ def test_a_full_disk_spoils_no_pass(world: Program) -> None:
         )
     assert process.returncode == ExitCode.OK
     assert b"the report cannot be written: No space left on device" in process.stderr
+
+
+@pytest.mark.parametrize("command", [["orphans"], ["owner", "purge", "--yes"], ["validate", "-"]], ids=" ".join)
+@pytest.mark.parametrize("library", ["click", "yaml"])
+def test_an_interrupt_in_the_first_second_is_one_word(world: Program, library: str, command: list[str]) -> None:
+    """While the libraries are imported, which takes long on a busy machine, nothing has begun."""
+    folder = world.folder / f"slow-{library}" / library
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "__init__.py").write_text("import time\nprint('importing', flush=True)\ntime.sleep(60)\n")
+    path = os.pathsep.join([str(folder.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    process = world.start(*command, PYTHONPATH=path)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "importing\n"
+    process.send_signal(signal.SIGINT)
+    ended = world.end(process)
+    assert (ended.code, ended.out, ended.err) == (ExitCode.INTERRUPTED, "", "interrupted\n")
+    assert not ended.eureka + ended.kubernetes
 
 
 def test_a_bug_is_a_sentence_and_a_traceback_on_demand(world: Program) -> None:

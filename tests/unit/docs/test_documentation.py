@@ -12,7 +12,7 @@ import click
 import pytest
 
 import eurekube_sync
-from eurekube_sync.cli.main import cli
+from eurekube_sync.cli.commands import cli
 from eurekube_sync.cli.options.eureka import PASSWORD_VARIABLE
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.manifests import Severity, validate_text
