@@ -10,6 +10,7 @@ import signal
 import struct
 import subprocess
 import termios
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
