@@ -31,6 +31,9 @@ _FIRST_PASS_SECONDS = 400
 """Until all is registered and listed, on a busy machine, by a server that hashes a password at each call."""
 _COMING_BACK_SECONDS = 180
 """Until a daemon has made its first renewals."""
+_ON_TIME_SECONDS = 1.0
+"""A pass that comes so much later than it should shows that the machine is too busy."""
+_MISSED_EVICTIONS = 5
 _LOOK_SECONDS = 5.0
 _UNDER_WAY_SECONDS = 20
 """A call of a killed daemon may reach the server so much later."""
@@ -79,6 +82,13 @@ def soak(
     latest = 2 * stranger_lease + EVICTION_SECONDS + LIST_SECONDS + _LATE_SECONDS
     silent_after = min(minutes * 60 / 3, minutes * 60 - latest)
     assert silent_after >= 0, f"too short: it takes up to {latest} s until a silent stranger is gone"
+
+    def longest_wait() -> float:
+        """For an eviction, since the strangers fell silent, and as long as one look takes. Late renewals are missing in
+        a minute's count, and self-preservation leaves out an eviction for each such minute."""
+        missed = _MISSED_EVICTIONS if _late(server, settled) >= _ON_TIME_SECONDS else 0
+        return latest + longest_look + missed * EVICTION_SECONDS
+
     with (
         Strangers(server, count=strangers, duration=stranger_lease) as others,
         Watch(server, round_seconds=15) as watch,
@@ -92,7 +102,7 @@ def soak(
             silenced = settled
             gone: dict[Key, float] = {}
             longest_look, now = 0.0, settled
-            while now < settled + minutes * 60 or (len(gone) < len(silent) and now < silenced + latest + longest_look):
+            while now < settled + minutes * 60 or (len(gone) < len(silent) and now < silenced + longest_wait()):
                 looked, now = now, time.time()
                 longest_look = max(longest_look, now - looked)
                 assert daemon.running, daemon.said()
@@ -111,7 +121,7 @@ def soak(
     took = [gone.get(key, float("inf")) - others.renewed[key] for key in silent]
     assert took, "nobody fell silent"
     assert 2 * stranger_lease <= min(took), "evicted too early"
-    assert max(took) <= latest + 2 * longest_look, f"not evicted within {latest} s and a look: {took}"
+    assert max(took) <= longest_wait() + longest_look, f"not evicted within {longest_wait():.0f} s: {took}"
     calls = ours(server, since=begun)
     registered_once(watch, keys, calls)
     return {
@@ -326,7 +336,9 @@ def _rhythm(renewals: Mapping[Key, Sequence[float]], *, since: float, leeway: fl
     # Which pass renews an instance follows from its id; chance adds no more than three standard deviations.
     part = 1 / PASSES_A_PERIOD
     most = part + 3 * sqrt(part * (1 - part) / len(settled))
-    if late < 1:  # else one pass renews what is due for two, and those that were renewed together stay together
+    if (
+        late < _ON_TIME_SECONDS
+    ):  # else one pass renews what is due for two, and those that were renewed together stay together
         assert share <= most, f"{share:.0%} of our instances renewed in one second, more than {most:.0%}"
     return {
         "between two renewals of one": f"{min(gaps):.1f} to {max(gaps):.1f} s, {mean(gaps):.1f} s on average",
