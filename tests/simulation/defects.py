@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from eurekube_sync import actions, apply, carry_out, decide, plan, reconcile, removals, settle
+from eurekube_sync import actions, apply, carry_out, decide, reconcile, removals, settle
 from eurekube_sync.actions import Cancel, Renew, Update, removes
 from eurekube_sync.apply import Applier
 from eurekube_sync.brake import Braked
@@ -17,7 +17,7 @@ from eurekube_sync.cluster import KubernetesCluster, walks, wire
 from eurekube_sync.eureka import EurekaClient
 from eurekube_sync.model import Complete, Instance, InstanceStatus, ObservedInstance
 from eurekube_sync.ownership import CLUSTER, OWNER, Ownership
-from eurekube_sync.plan import Plan
+from eurekube_sync.plan import Plan, ours, value
 from eurekube_sync.ports import Dated
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.scope import Scope
@@ -201,14 +201,14 @@ def defects() -> tuple[Defect, ...]:
         Defect(
             name="what is frozen is registered on a 404",
             about="outage",
-            patches=((plan, "_for_unwanted", _healed_when_frozen(plan._for_unwanted)),),
+            patches=((ours, "_for_unwanted", _healed_when_frozen(ours._for_unwanted)),),
         ),
         Defect(
             name="the end of the CRD is read as deletions", patches=((KubernetesCluster, "crd_live", _always_live),)
         ),
         Defect(
             name="the brake does not count UP to DOWN",
-            patches=tuple((where, "withdraws", _cancels_alone) for where in (actions, plan, removals)),
+            patches=tuple((where, "withdraws", _cancels_alone) for where in (actions, value, removals)),
         ),
         Defect(name="orphans are judged in a filtered view", patches=((Scope, "knowing", _of_nobody_else),)),
         Defect(

@@ -15,7 +15,6 @@ from eurekube_sync import (
     decide,
     desired,
     gates,
-    plan,
     reconcile,
     removals,
     restraint,
@@ -37,7 +36,7 @@ from eurekube_sync.eureka.peers import EurekaPeers
 from eurekube_sync.gates import Opening
 from eurekube_sync.model import ClusterView, Complete, InstanceStatus, ObservedInstance, SyncerObject
 from eurekube_sync.ownership import syncer_of
-from eurekube_sync.plan import Plan
+from eurekube_sync.plan import Plan, giving_way, make, ours
 from eurekube_sync.service_mode import _Behind
 from eurekube_sync.syncer import ABANDON_ANNOTATION, Syncer
 
@@ -222,12 +221,12 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="ours stays beside what its pod registers itself later",
             about="duplicates",
-            patches=((plan, "lacks", lambda other, wanted, ours=None: "it is another" if ours else None),),
+            patches=((giving_way, "lacks", lambda other, wanted, ours=None: "it is another" if ours else None),),
         ),
         Defect(
             name="ours goes whatever the pod's own says",
             about="duplicates",
-            patches=((plan, "lacks", lambda other, wanted, ours=None: None),),
+            patches=((giving_way, "lacks", lambda other, wanted, ours=None: None),),
         ),
         Defect(
             name="a cached list is believed of a pod's own",
@@ -285,7 +284,7 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="what is to lapse is renewed for ever",
             about="an hour",
-            patches=tuple((where, "lapses", lambda instance, now: False) for where in (plan, restraint)),
+            patches=tuple((where, "lapses", lambda instance, now: False) for where in (make, restraint)),
         ),
         Defect(
             name="what is to lapse is renewed for ten minutes",
@@ -321,12 +320,12 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="a person's override is cancelled with a pod that is not ready",
             about="out of service",
-            patches=((plan, "_for_unwanted", _overrides_forgotten(plan._for_unwanted, limit=False)),),
+            patches=((ours, "_for_unwanted", _overrides_forgotten(ours._for_unwanted, limit=False)),),
         ),
         Defect(
             name="a person's override is cancelled for a limit",
             about="out of service",
-            patches=((plan, "_for_unwanted", _overrides_forgotten(plan._for_unwanted, limit=True)),),
+            patches=((ours, "_for_unwanted", _overrides_forgotten(ours._for_unwanted, limit=True)),),
         ),
         Defect(
             name="nothing waits for its successor",

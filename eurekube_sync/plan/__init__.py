@@ -1,0 +1,33 @@
+"""The difference between what should stand and what stands, as one sorted value.
+
+    claims (desired) + complete registry (observed)  ->  make_plan      -> renew, register, update, cancel
+    claims (desired), registry Unknown               ->  plan_blind     -> renew what is wanted, register on a 404
+    a cluster that does not tell who it is           ->  plan_renewals  -> renew
+
+Only `make_plan` can withdraw. It takes an `Observed`, which only a complete list can make, and each withdrawal bears
+the `Proof` of the source that shows it.
+
+`make` goes through all that stands and all that is wanted; `ours` says what becomes of one of ours, `giving_way` of one
+whose pod registers itself, `differences` what a register would change of it; `value` is the plan.
+"""
+
+from eurekube_sync.plan.differences import differences, overridden
+from eurekube_sync.plan.giving_way import warned
+from eurekube_sync.plan.make import make_plan, plan_blind, plan_renewals, telling_unread
+from eurekube_sync.plan.value import Blocked, Obstacle, Plan, renewal_of, sorted_plan, withdrawal_id
+
+__all__ = [
+    "Blocked",
+    "Obstacle",
+    "Plan",
+    "differences",
+    "make_plan",
+    "overridden",
+    "plan_blind",
+    "plan_renewals",
+    "renewal_of",
+    "sorted_plan",
+    "telling_unread",
+    "warned",
+    "withdrawal_id",
+]

@@ -1,0 +1,149 @@
+"""Makes the plan: what becomes of what stands, of what is wanted and does not, and of what a deletion may have left."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from eurekube_sync.actions import Action, Cancel, Grounds, Register, Renew
+from eurekube_sync.conduct import lapses
+from eurekube_sync.desired import Deleting, Desired, Frozen, Serving, seniority
+from eurekube_sync.model import InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
+from eurekube_sync.observed import Observed
+from eurekube_sync.ownership import OWNER, pod_uid_of, syncer_of
+from eurekube_sync.plan.giving_way import beside_its_own, duplicate, to_give_way_to
+from eurekube_sync.plan.ours import for_ours
+from eurekube_sync.plan.value import Blocked, Obstacle, Plan, sorted_plan
+
+
+def make_plan(desired: Desired, observed: Observed) -> Plan:
+    """The plan of a pass that knows what stands."""
+    selves = to_give_way_to(desired, observed)
+    found = [
+        *_of_what_stands(desired, observed, selves),
+        *_of_what_is_missing(desired, observed, selves),
+        *_make_sure(desired, observed),
+    ]
+    return sorted_plan(
+        [one for one in found if not isinstance(one, Blocked)],
+        [one for one in found if isinstance(one, Blocked)],
+    )
+
+
+def telling_unread(plan: Plan, otherwise: Plan, observed: Observed) -> Plan:
+    """The plan, and beside it what it would change of ours and leaves, for an uncached read failed; `otherwise` is the
+    plan by the list alone."""
+    told = {one.key for one in plan.blocked}
+    left = [
+        Blocked(key=action.key, syncer=action.syncer, why=observed.unread[action.key].why, obstacle=Obstacle.UNREAD)
+        for action in otherwise.actions
+        if not isinstance(action, Renew) and action.key in observed.ours and action.key in observed.unread
+    ]
+    return sorted_plan(plan.actions, (*plan.blocked, *(one for one in left if one.key not in told)))
+
+
+def plan_blind(desired: Desired, stood: Collection[InstanceKey] = ()) -> Plan:
+    """The plan while the registry cannot be read but its writes may work: nothing is withdrawn. Where a limit lets only
+    some in, or nobody can tell what is drained, or a syncer is suspended, only that comes back which this process knows
+    to have stood."""
+    renewals = []
+    for key, syncer in desired.wanted_by.items():
+        claim = desired.server_of(key)
+        wanted = claim.wanted.get(key) if claim else None
+        if claim is not None and wanted is not None:
+            returns = claim.conduct.returns_unseen and not wanted.unsure and key not in claim.idle
+            returns = returns or key in stood
+            heals = returns and wanted.instance.status is InstanceStatus.UP
+            why = f"the registry could not be read; {wanted.why}"
+            renewals.append(Renew(key=key, syncer=syncer, why=why, heal=wanted.instance if heals else None))
+    return sorted_plan(renewals)
+
+
+def plan_renewals(instances: Iterable[ObservedInstance], why: str, *, now: float) -> Plan:
+    """Renew these, but for what its policy lets lapse by now, in Unix seconds; and nothing else."""
+    return sorted_plan(
+        Renew(key=instance.key, syncer=syncer_of(instance), why=why, status=instance.status)
+        for instance in instances
+        if not lapses(instance, now)
+    )
+
+
+def _of_what_stands(
+    desired: Desired, observed: Observed, selves: Mapping[InstanceKey, ObservedInstance]
+) -> Iterator[Action | Blocked]:
+    for key, instance in observed.ours.items():
+        holder = _frozen_holder(instance, desired)
+        if holder is not None:
+            why = f"syncer {holder} is older and holds it, and cannot be served now"
+            yield Blocked(key=key, syncer=desired.wanted_by[key], why=why, obstacle=Obstacle.TAKEN)
+            yield Renew(key=key, syncer=holder, why=why, status=instance.status)
+        elif key in selves:
+            yield from beside_its_own(key, selves[key], desired, observed)
+        else:
+            yield for_ours(key, desired, observed)
+
+
+def _frozen_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef | None:
+    """The syncer whose instance a younger one wants, and that is frozen, or does not see all that it may want: that is
+    not taken over, for it may thaw."""
+    wanting, holder = desired.wanted_by.get(instance.key), syncer_of(instance)
+    claim = desired.claims.get(holder) if holder and wanting and holder != wanting else None
+    if not isinstance(claim, Frozen | Serving) or wanting is None:
+        return None
+    if not claim.holds(instance) and not (isinstance(claim, Serving) and instance.key in claim.kept):
+        return None
+    return holder if seniority(claim) < seniority(desired.claims[wanting]) else None
+
+
+def _of_what_is_missing(
+    desired: Desired, observed: Observed, selves: Mapping[InstanceKey, ObservedInstance]
+) -> Iterator[Action | Blocked]:
+    """What is wanted and does not stand: registered, unless something is in the way."""
+    unseen = set(_unseen(desired, observed))
+    for key, syncer in desired.wanted_by.items():
+        claim = desired.server_of(key)
+        wanted = claim.wanted.get(key) if claim else None
+        if claim is None or wanted is None or key in observed.ours:
+            continue
+        if key in observed.unread:
+            why = observed.unread[key].why
+            yield Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.UNREAD)
+        elif key in observed.others:
+            why = f"{_holder(observed.others[key])} stands under our id"
+            yield Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key)
+        elif key in selves:
+            yield duplicate(key, syncer, selves[key])
+        elif key in claim.idle or (syncer, pod_uid_of(wanted.instance)) in unseen:
+            continue  # an older syncer, or the slices that are not there, may say more of this pod: not to stand twice
+        elif wanted.instance.status is InstanceStatus.UP:  # a never-ready endpoint is never registered
+            yield Register(instance=wanted.instance, syncer=syncer, why=wanted.why)
+
+
+def _holder(instance: ObservedInstance) -> str:
+    owner = instance.metadata.get(OWNER)
+    return f"an instance of owner {owner}, syncer {syncer_of(instance)}," if owner else "an instance without our mark"
+
+
+def _unseen(desired: Desired, observed: Observed) -> Iterator[tuple[SyncerRef, str]]:
+    """Syncer and pod of what stays because a Service has no slices."""
+    claims = {ref: c for ref, c in desired.claims.items() if isinstance(c, Serving) and c.heeds_pods}
+    for instance in observed.ours.values() if claims else ():
+        syncer, uid = syncer_of(instance), pod_uid_of(instance)
+        if syncer in claims and uid is not None and claims[syncer].keeps_unseen(instance):
+            yield syncer, uid
+
+
+def _make_sure(desired: Desired, observed: Observed) -> Iterator[Cancel]:
+    """A register may be younger than the list: what a deleting syncer could have written is deleted unseen, unless it
+    is another's."""
+    written = {key: c for c in desired.claims.values() if isinstance(c, Deleting) for key in c.keys}
+    for key, claim in written.items():
+        taken = key in desired.wanted_by or key in observed.ours or key in observed.others
+        if not taken and key not in observed.unread:
+            yield Cancel(
+                key=key,
+                syncer=claim.syncer.ref,
+                why="its syncer is being deleted",
+                grounds=Grounds.SYNCER_DELETED,
+                proof=claim.proof,
+                was=None,
+            )

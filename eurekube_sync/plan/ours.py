@@ -1,0 +1,129 @@
+"""What becomes of an instance of ours that stands: renewed, updated or cancelled, and why."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from eurekube_sync.actions import Action, Cancel, Grounds, Renew, Update
+from eurekube_sync.desired import Deleting, Desired, Frozen, Serving
+from eurekube_sync.instance import Wanted
+from eurekube_sync.model import Complete, InstanceKey, InstanceStatus, ObservedInstance, Proof, SyncerRef
+from eurekube_sync.observed import Observed
+from eurekube_sync.ownership import pod_namespace_of, pod_uid_of, syncer_of
+from eurekube_sync.plan.differences import differences
+
+
+def for_ours(key: InstanceKey, desired: Desired, observed: Observed) -> Action:
+    """By what its syncer wants; where an uncached read failed, it is left as it is."""
+    instance = observed.ours[key]
+    if key in observed.unread:
+        return _renew(instance, f"could not be read again: {observed.unread[key].why}")
+    claim = desired.server_of(key)
+    if claim is not None:
+        return _for_wanted(claim, claim.wanted[key], instance)
+    return _for_unwanted(instance, desired)
+
+
+def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> Action:
+    syncer = claim.syncer.ref
+    changes = differences(wanted.instance, observed)
+    if not changes:
+        # A not-ready endpoint that Eureka lost is not brought back: it would be a first registration.
+        heal = wanted.instance if wanted.instance.status is InstanceStatus.UP else None
+        return Renew(key=observed.key, syncer=syncer, why=wanted.why, heal=heal, status=observed.status)
+    return Update(
+        instance=wanted.instance,
+        syncer=syncer,
+        why=wanted.why,
+        changes=changes,
+        was=observed.status,
+        stored_timestamp=observed.last_dirty_timestamp,
+        proof=claim.proof,
+        grounds=Grounds.DRAINED if wanted.drained else Grounds.ABSENCE,
+        override=observed.overridden_status,
+    )
+
+
+def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
+    syncer = _syncer(instance)
+    claim = desired.claims.get(syncer)
+    if isinstance(claim, Frozen | Serving) and claim.keeps_unseen(instance):
+        if proof := _replaced(instance, desired):
+            return _cancel(instance, "another pod has its address and port", Grounds.REPLACED, proof)
+        if proof := _pod_gone(instance, desired):
+            return _cancel(instance, "its pod is gone", Grounds.POD_GONE, proof)
+    match claim:
+        case Deleting():
+            return _cancel(instance, "its syncer is being deleted", Grounds.SYNCER_DELETED, claim.proof)
+        case Frozen():
+            return _renew(instance, f"frozen: {claim.reason}")
+        case Serving():
+            return _for_left_over(instance, claim)
+        case None:
+            listed = desired.syncers.of(syncer.namespace)
+            if isinstance(listed, Complete):
+                swept = instance.last_dirty_timestamp < desired.crd_installed * 1000
+                grounds = Grounds.SWEPT if swept else Grounds.ORPHANED
+                return _cancel(instance, f"there is no syncer {syncer}", grounds, listed.proof)
+            return _renew(instance, "its syncers could not be listed")
+        case _:  # pragma: no cover
+            assert_never(claim)
+
+
+def _for_left_over(instance: ObservedInstance, claim: Serving) -> Action:
+    """What stands of a syncer that is served, and that it does not want."""
+    key, proof = instance.key, claim.proof
+    if key in claim.lost:
+        why = f"syncer {claim.lost[key]} is older and holds its address"
+        return _cancel(instance, why, Grounds.ABSENCE, proof)
+    if key in claim.over:
+        return _unless_put_out(instance, claim.over[key].why, Grounds.OVER_LIMIT, proof)
+    if why_kept := claim.keeps(instance):
+        return _renew(instance, why_kept)
+    leaving = claim.leaving.get(key)
+    if leaving is None:
+        return _cancel(instance, "it has no endpoint any more", Grounds.ABSENCE, proof)
+    if leaving.terminating:
+        return _cancel(instance, leaving.why, Grounds.TERMINATING, proof)
+    return _unless_put_out(instance, leaving.why, Grounds.ABSENCE, proof)
+
+
+def _unless_put_out(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof) -> Action:
+    """Its pod lives and may be wanted again: what a person put out of service is then still to be."""
+    if instance.status is InstanceStatus.OUT_OF_SERVICE:
+        return _renew(instance, f"{why}; a cancel would forget that a person put it out of service")
+    return _cancel(instance, why, grounds, proof)
+
+
+def _syncer(instance: ObservedInstance) -> SyncerRef:
+    syncer = syncer_of(instance)
+    assert syncer is not None  # `Observed.ours` holds none without
+    return syncer
+
+
+def _renew(instance: ObservedInstance, why: str) -> Renew:
+    return Renew(key=instance.key, syncer=_syncer(instance), why=why, status=instance.status)
+
+
+def _cancel(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof) -> Cancel:
+    return Cancel(
+        key=instance.key,
+        syncer=_syncer(instance),
+        why=why,
+        grounds=grounds,
+        proof=proof,
+        was=instance.status,
+        vip_address=instance.vip_address,
+    )
+
+
+def _replaced(instance: ObservedInstance, desired: Desired) -> Proof | None:
+    uid = pod_uid_of(instance)
+    there = desired.pods_by_socket.get((instance.ip_addr, instance.main_port))
+    return there.proof if uid is not None and there is not None and uid not in there.data else None
+
+
+def _pod_gone(instance: ObservedInstance, desired: Desired) -> Proof | None:
+    uid = pod_uid_of(instance)
+    living = desired.living_pods.get(pod_namespace_of(instance) or "")
+    return living.proof if uid is not None and living is not None and uid not in living.data else None

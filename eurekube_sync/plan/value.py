@@ -1,0 +1,96 @@
+"""The plan as a value: what a pass will do, sorted, what it cannot do, and the id of what it takes away."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from eurekube_sync.actions import Action, Cancel, Register, Renew, Update, removes, withdraws
+from eurekube_sync.model import InstanceKey, SyncerRef
+
+A = TypeVar("A", bound=Action)
+
+
+class Obstacle(StrEnum):
+    """What keeps a change from being made."""
+
+    TAKEN = "Taken"
+    """Another's instance stands under our id."""
+    DUPLICATE = "Duplicate"
+    """The pod registers itself, under an id of its own: its image still has a Eureka client."""
+    UNREAD = "Unread"
+    """An uncached read failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocked:
+    """A wanted instance that cannot be written now, or one of ours that cannot be changed."""
+
+    key: InstanceKey
+    syncer: SyncerRef
+    why: str
+    obstacle: Obstacle
+    other: InstanceKey | None = None
+    """Another's instance that is in the way, under whatever key."""
+
+    @property
+    def conflict(self) -> bool:
+        """Whether another's instance is in the way, rather than a call that failed."""
+        return self.obstacle is not Obstacle.UNREAD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All that a pass will do, sorted by kind and key; equal inputs give equal plans."""
+
+    actions: tuple[Action, ...] = ()
+    blocked: tuple[Blocked, ...] = ()
+
+    def of(self, kind: type[A]) -> tuple[A, ...]:
+        """The actions of one kind."""
+        return tuple(action for action in self.actions if isinstance(action, kind))
+
+    @property
+    def changes(self) -> tuple[Action, ...]:
+        """All but the renewals."""
+        return tuple(action for action in self.actions if not isinstance(action, Renew))
+
+    @property
+    def withdrawals(self) -> tuple[Update | Cancel, ...]:
+        """What callers would lose: cancels of UP instances, and UP to DOWN."""
+        return tuple(a for a in self.actions if isinstance(a, Update | Cancel) and withdraws(a))
+
+    @property
+    def suspects(self) -> tuple[InstanceKey, ...]:
+        """The keys to read uncached before anything is changed."""
+        in_the_way = tuple(key for b in self.blocked if b.other for key in {b.key, b.other})
+        return tuple(action.key for action in self.changes) + in_the_way
+
+
+def sorted_plan(actions: Iterable[Action], blocked: Iterable[Blocked] = ()) -> Plan:
+    """A plan of these actions, in its order: renewals, then adds and other changes, then what takes away."""
+    return Plan(
+        actions=tuple(sorted(actions, key=_order)),
+        blocked=tuple(sorted(blocked, key=lambda b: (b.key, b.syncer))),
+    )
+
+
+def withdrawal_id(actions: Iterable[Action]) -> str:
+    """A checksum over the withdrawals alone: the same set gives the same 12 hex digits, whatever else a pass does."""
+    lines = sorted(f"{type(action).__name__} {action.key}" for action in actions if withdraws(action))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
+
+
+def renewal_of(action: Update | Cancel, why: str) -> Renew:
+    """What is done instead of a withdrawal that waits: status and lease are kept."""
+    return Renew(key=action.key, syncer=action.syncer, why=why, status=action.was)
+
+
+_KINDS: Mapping[type[Action], int] = {Renew: 0, Register: 1, Update: 2, Cancel: 4}
+
+
+def _order(action: Action) -> tuple[int, InstanceKey]:
+    return (3 if isinstance(action, Update) and removes(action) else _KINDS[type(action)], action.key)
