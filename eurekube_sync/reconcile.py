@@ -11,10 +11,12 @@ hangs on it is left as it is.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from eurekube_sync.actions import Renew
+from eurekube_sync.apply import Applier
 from eurekube_sync.approval import refusal
+from eurekube_sync.brake import Brake, Braked
 from eurekube_sync.carry_out import applier_of, carry_out, renew_ours, renew_the_rest
 from eurekube_sync.cleanup import look_elsewhere
 from eurekube_sync.deadline import Deadline
@@ -23,7 +25,9 @@ from eurekube_sync.desired import Deleting, Desired, claim_all
 from eurekube_sync.gates import open_gates, openings
 from eurekube_sync.instance import Naming
 from eurekube_sync.model import (
+    ClusterView,
     Complete,
+    InstanceKey,
     Listed,
     ObservedInstance,
     SyncerObject,
@@ -51,6 +55,53 @@ from eurekube_sync.settle import settle, unsettled, without_finalizer
 from eurekube_sync.view import SameCluster, living_pods, read_cluster, read_pods, read_syncers, unread_cluster
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Given:
+    """What every step of one pass is given."""
+
+    world: World
+    settings: PassSettings
+    deadline: Deadline
+    identity: Complete[str]
+    ownership: Ownership
+    same: SameCluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Standing:
+    """What stands in Eureka, and was renewed before anything else was asked."""
+
+    applier: Applier
+    registry: Complete[Observed] | Unknown
+    renewed: list[Outcome]
+    cancelled: frozenset[InstanceKey]
+    """What this process cancelled a moment ago, and a list may show still: not renewed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What stands beside what is claimed, as well as it is known by now."""
+
+    applier: Applier
+    registry: Complete[Observed] | Unknown
+    view: ClusterView
+    desired: Desired
+    unseen: tuple[str, ...] | None = None
+    """The other Eureka servers that did not show what they hold, None when none was asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Decided:
+    """What is to be done, and by which brake."""
+
+    at: float
+    """In Unix seconds."""
+    brake: Brake
+    braked: Braked
+    refused: str | None
+    """Why what a person released cannot be meant for this pass."""
+
+
 def reconcile(world: World, settings: PassSettings) -> PassReport:
     """Makes Eureka equal to what the cluster says, as far as both could be read."""
     deadline = Deadline(world.clock, settings.deadline, world.time_limit)
@@ -59,100 +110,138 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     deadline.stage(LISTING)
     asked, asked_at = world.clock.monotonic(), world.clock.now()
     listed = world.registry.list_instances()
-
     if isinstance(identity, Unknown):
         deadline.stage(SETTLING)
         return renew_unidentified(world, settings, deadline, listed, identity)
-    ownership = Ownership(owner=settings.owner, cluster=identity.data)
-    scope, syncers = _choose(world, settings, deadline)
-    applier = applier_of(world, ownership, scope, deadline)
+
+    given = _Given(
+        world=world,
+        settings=settings,
+        deadline=deadline,
+        identity=identity,
+        ownership=Ownership(owner=settings.owner, cluster=identity.data),
+        same=SameCluster(world.cluster, world.clock, identity),
+    )
+    scope, syncers = _choose(given)
+    standing = _renew(given, scope, listed, asked, asked_at)
+    if isinstance(standing.registry, Complete) and standing.registry.data.clashes:
+        return _refuse(given, standing, standing.registry)
+
+    found = _claim(given, scope, syncers, standing)
+    found = _look_elsewhere(given, listed, found)
+    found, decided = _decide(given, found)
+    if doubt := _doubt(given, standing, found, decided.braked):
+        return renew_doubted(
+            world, settings, deadline, found.applier, found.registry, decided.braked.plan,
+            standing.renewed, standing.cancelled, doubt,
+        )  # fmt: skip
+    deadline.stage(APPLYING)
+    report = _report(given, found, decided)
+    if settings.dry_run:
+        return report
+    report = _carry_out(given, standing, found, decided, report)
+    return _settle(given, found, report)
+
+
+def _choose(given: _Given) -> tuple[Scope, Listed[SyncerObject] | None]:
+    """With a selector the syncers are listed before the first renewal, for nothing else tells whose an instance is.
+    While that fails, all that may be ours is renewed."""
+    scope = given.settings.scope
+    if not scope.selector:
+        given.deadline.stage(RENEWING)
+        return scope, None
+    given.deadline.stage(CHOOSING)
+    syncers = read_syncers(given.world.cluster, scope)
+    given.deadline.stage(RENEWING)
+    return scope.knowing(syncers), syncers
+
+
+def _renew(
+    given: _Given,
+    scope: Scope,
+    listed: Complete[tuple[ObservedInstance, ...]] | Unknown,
+    asked: float,
+    asked_at: float,
+) -> _Standing:
+    """Divides what was `listed`, and renews what stands of ours, whatever the cluster will say. It was asked for at
+    `asked` in monotonic, `asked_at` in Unix seconds."""
+    world = given.world
     remembered = world.own_writes.recent(asked)
     registry: Complete[Observed] | Unknown = (
         listed
         if isinstance(listed, Unknown)
-        else Complete(data=observe(listed, ownership, scope, asked=asked_at).remembering(remembered))
+        else Complete(data=observe(listed, given.ownership, scope, asked=asked_at).remembering(remembered))
     )
     cancelled = frozenset(key for key, wrote in remembered.items() if wrote is None)
-    renewed = [] if settings.dry_run else renew_ours(world, applier, registry, cancelled)
-    if isinstance(registry, Complete) and registry.data.clashes:
-        deadline.stage(SETTLING)
-        world.sightings.nothing_seen()
-        outcomes = renew_the_rest(applier, Outcomes.of(renewed))
-        return refuse(settings, deadline, registry, outcomes, unread_cluster(identity), world.clock.now())
+    applier = applier_of(world, given.ownership, scope, given.deadline)
+    renewed = [] if given.settings.dry_run else renew_ours(world, applier, registry, cancelled)
+    return _Standing(applier=applier, registry=registry, renewed=renewed, cancelled=cancelled)
 
-    deadline.stage(READING)
+
+def _refuse(given: _Given, standing: _Standing, registry: Complete[Observed]) -> PassReport:
+    """Another cluster uses our owner's name: what is ours is renewed, and nothing more is asked."""
+    world, deadline = given.world, given.deadline
+    deadline.stage(SETTLING)
+    world.sightings.nothing_seen()
+    outcomes = renew_the_rest(standing.applier, Outcomes.of(standing.renewed))
+    return refuse(given.settings, deadline, registry, outcomes, unread_cluster(given.identity), world.clock.now())
+
+
+def _claim(given: _Given, scope: Scope, syncers: Listed[SyncerObject] | None, standing: _Standing) -> _Found:
+    """Lists Kubernetes, and makes the claims of what it says. By now it is known whose the instances are: what is
+    another scope's is ours no more."""
+    world, settings, registry = given.world, given.settings, standing.registry
+    given.deadline.stage(READING)
     marked = frozenset(registry.data.keys_by_syncer) if isinstance(registry, Complete) else frozenset()
-    view = read_cluster(world.cluster, identity, scope, marked, syncers, settings.drains)
+    view = read_cluster(world.cluster, given.identity, scope, marked, syncers, settings.drains)
     scope = scope.knowing(view.syncers)
-    applier = applier_of(world, ownership, scope, deadline)
-    desired = claim_all(view, Naming(ownership=ownership, lease=settings.lease), scope)
+    desired = claim_all(view, Naming(ownership=given.ownership, lease=settings.lease), scope)
     if isinstance(registry, Complete):
         registry = Complete(data=registry.data.narrowed(scope))
         view = read_pods(world.cluster, view, desired, registry.data, scope)
         desired = replace(desired, living_pods=living_pods(view))
-    registry, unseen = _look_elsewhere(world, settings, listed, registry, desired)
+    applier = applier_of(world, given.ownership, scope, given.deadline)
+    return _Found(applier=applier, registry=registry, view=view, desired=desired)
 
-    deadline.stage_of_rest(0.5, APPLYING)
+
+def _look_elsewhere(given: _Given, listed: Complete[tuple[ObservedInstance, ...]] | Unknown, found: _Found) -> _Found:
+    """With what other Eureka servers hold of deleted syncers, before one of those may go; and which servers did not
+    show it. A process that begins knows nothing of what those before it could not reach."""
+    registry = found.registry
+    if isinstance(listed, Unknown) or isinstance(registry, Unknown):
+        return found
+    cache_seconds = given.settings.registry_cache
+    deleted = look_elsewhere(found.desired.claims.values(), registry.data, cache_seconds=cache_seconds)
+    if not deleted:
+        return found
+    there, unseen = given.world.registry.list_elsewhere(listed)
+    return replace(found, registry=Complete(data=registry.data.beside(there, deleted)), unseen=unseen)
+
+
+def _decide(given: _Given, found: _Found) -> tuple[_Found, _Decided]:
+    """The plan, made of uncached reads and braked; and what was found, as those reads and the limits have it."""
+    world, settings, desired = given.world, given.settings, found.desired
+    given.deadline.stage_of_rest(0.5, APPLYING)
     now = world.clock.now()
-    refused = refusal(settings.approved, ownership, now)
+    refused = refusal(settings.approved, given.ownership, now)
     seen = world.sightings.before(desired, monotonic=world.clock.monotonic(), now=now, within=settings.confirm_within)
     brake = brake_of(settings, desired, None if refused else settings.approved, seen, now)
-    unlisted = isinstance(registry, Unknown)
+    unlisted = isinstance(found.registry, Unknown)
     stood = world.last_seen.still_wanted(desired, world.renewals.renewed_lately()) if unlisted else ()
     braked, desired, registry = decide(
-        applier, desired, registry, brake, stood, now=now, cache_seconds=settings.registry_cache
+        found.applier, desired, found.registry, brake, stood, now=now, cache_seconds=settings.registry_cache
     )
-    matters = braked.plan.changes or braked.held or _writes_more(braked.plan, desired, registry, renewed)
-    same = SameCluster(world.cluster, world.clock, identity)
-    otherwise = "what it listed proves nothing" if settings.dry_run else "what is ours is renewed alone"
-    deadline.stage_of_rest(0.5, APPLYING)  # the reads may have taken all of theirs
-    if matters and not world.clock.stopping() and (doubt := same.doubt(otherwise)):
-        return renew_doubted(world, settings, deadline, applier, registry, braked.plan, renewed, cancelled, doubt)
-    deadline.stage(APPLYING)
-    report = PassReport(
-        dry_run=settings.dry_run,
-        at=now,
-        plan=braked.plan,
-        registry=registry,
-        view=view,
-        desired=desired,
-        held=braked.held,
-        approved=settings.approved,
-        batching=world.registry.batching(),
-        approval_refused=refused,
-        released=braked.approved,
-        cut_short=deadline.cut_short,
-    )
-    if settings.dry_run:
-        return report
-    brake = replace(brake, approval=None, approved=braked.approved)
-    plan, outcomes, held, errors = carry_out(world, applier, deadline, brake, report, desired, renewed)
-    world.sightings.note(held, seen, monotonic=world.clock.monotonic())
-    if isinstance(registry, Complete):
-        world.last_seen.note(registry.data, outcomes, world.renewals.renewed_lately())
+    decided = _Decided(at=now, brake=brake, braked=braked, refused=refused)
+    return replace(found, desired=desired, registry=registry), decided
 
-    deadline.stage(SETTLING)
-    report = replace(report, plan=plan, held=held, outcomes=outcomes, cluster_errors=errors)
-    now = world.clock.now()
-    due = unsettled(
-        desired, registry, plan, held, outcomes, unseen,
-        now=now, cache_seconds=settings.registry_cache, lapse_seconds=2 * settings.lease.duration,
-    )  # fmt: skip
-    wished = openings(desired, view, registry, plan, now=now)
-    doubt = same.doubt("no status is written") if (due or wished) and not world.clock.stopping() else None
-    if doubt is not None:
-        return replace(report, view=replace(view, identity=doubt), cut_short=deadline.cut_short)
-    written, more_errors = settle(
-        world.cluster, world.clock, world.workers, deadline, desired, registry, outcomes, due,
-        lapse_seconds=2 * settings.lease.duration,
-    )  # fmt: skip
-    gates = open_gates(world.cluster, applier, world.workers, deadline, ownership, wished, now=world.clock.now())
-    return replace(
-        report,
-        statuses=written,
-        cluster_errors=(*errors, *more_errors, *gates),
-        cut_short=deadline.cut_short,
-    )
+
+def _doubt(given: _Given, standing: _Standing, found: _Found, braked: Braked) -> Unknown | None:
+    """Why what was listed may be another cluster's: asked after all reads, right before anything is changed for it."""
+    world, plan = given.world, braked.plan
+    matters = plan.changes or braked.held or _writes_more(plan, found.desired, found.registry, standing.renewed)
+    otherwise = "what it listed proves nothing" if given.settings.dry_run else "what is ours is renewed alone"
+    given.deadline.stage_of_rest(0.5, APPLYING)  # the reads may have taken all of theirs
+    return given.same.doubt(otherwise) if matters and not world.clock.stopping() else None
 
 
 def _writes_more(
@@ -167,31 +256,63 @@ def _writes_more(
     )
 
 
-def _choose(world: World, settings: PassSettings, deadline: Deadline) -> tuple[Scope, Listed[SyncerObject] | None]:
-    """With a selector the syncers are listed before the first renewal, for nothing else tells whose an instance is.
-    While that fails, all that may be ours is renewed."""
-    if not settings.scope.selector:
-        deadline.stage(RENEWING)
-        return settings.scope, None
-    deadline.stage(CHOOSING)
-    syncers = read_syncers(world.cluster, settings.scope)
-    deadline.stage(RENEWING)
-    return settings.scope.knowing(syncers), syncers
+def _report(given: _Given, found: _Found, decided: _Decided) -> PassReport:
+    """What a pass is to do; of a dry run all."""
+    return PassReport(
+        dry_run=given.settings.dry_run,
+        at=decided.at,
+        plan=decided.braked.plan,
+        registry=found.registry,
+        view=found.view,
+        desired=found.desired,
+        held=decided.braked.held,
+        approved=given.settings.approved,
+        batching=given.world.registry.batching(),
+        approval_refused=decided.refused,
+        released=decided.braked.approved,
+        cut_short=given.deadline.cut_short,
+    )
 
 
-def _look_elsewhere(
-    world: World,
-    settings: PassSettings,
-    listed: Complete[tuple[ObservedInstance, ...]] | Unknown,
-    registry: Complete[Observed] | Unknown,
-    desired: Desired,
-) -> tuple[Complete[Observed] | Unknown, tuple[str, ...] | None]:
-    """With what other Eureka servers hold of deleted syncers, before one of those may go; and which servers did not
-    show it, None when none was asked. A process that begins knows nothing of what those before it could not reach."""
-    if isinstance(listed, Unknown) or isinstance(registry, Unknown):
-        return registry, None
-    deleted = look_elsewhere(desired.claims.values(), registry.data, cache_seconds=settings.registry_cache)
-    if not deleted:
-        return registry, None
-    found, unseen = world.registry.list_elsewhere(listed)
-    return Complete(data=registry.data.beside(found, deleted)), unseen
+def _carry_out(given: _Given, standing: _Standing, found: _Found, decided: _Decided, report: PassReport) -> PassReport:
+    """Writes to Eureka, and remembers what the next pass has to know of it."""
+    world, desired, registry = given.world, found.desired, found.registry
+    brake = replace(decided.brake, approval=None, approved=decided.braked.approved)
+    plan, outcomes, held, errors = carry_out(
+        world, found.applier, given.deadline, brake, report, desired, standing.renewed
+    )
+    world.sightings.note(held, brake.seen, monotonic=world.clock.monotonic())
+    if isinstance(registry, Complete):
+        world.last_seen.note(registry.data, outcomes, world.renewals.renewed_lately())
+    return replace(report, plan=plan, held=held, outcomes=outcomes, cluster_errors=errors)
+
+
+def _settle(given: _Given, found: _Found, report: PassReport) -> PassReport:
+    """Writes to Kubernetes, last of all: finalizers off, statuses and gates tell what became of it. Nothing of that
+    where another cluster may answer by now."""
+    world, settings, deadline = given.world, given.settings, given.deadline
+    desired, registry, plan, outcomes = found.desired, found.registry, report.plan, report.outcomes
+    lapse_seconds = 2 * settings.lease.duration
+    deadline.stage(SETTLING)
+    now = world.clock.now()
+    due = unsettled(
+        desired, registry, plan, report.held, outcomes, found.unseen,
+        now=now, cache_seconds=settings.registry_cache, lapse_seconds=lapse_seconds,
+    )  # fmt: skip
+    wished = openings(desired, found.view, registry, plan, now=now)
+    doubt = given.same.doubt("no status is written") if (due or wished) and not world.clock.stopping() else None
+    if doubt is not None:
+        return replace(report, view=replace(found.view, identity=doubt), cut_short=deadline.cut_short)
+    written, errors = settle(
+        world.cluster, world.clock, world.workers, deadline, desired, registry, outcomes, due,
+        lapse_seconds=lapse_seconds,
+    )  # fmt: skip
+    gates = open_gates(
+        world.cluster, found.applier, world.workers, deadline, given.ownership, wished, now=world.clock.now()
+    )
+    return replace(
+        report,
+        statuses=written,
+        cluster_errors=(*report.cluster_errors, *errors, *gates),
+        cut_short=deadline.cut_short,
+    )

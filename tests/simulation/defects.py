@@ -153,8 +153,8 @@ def _id_without_app(*, owner: str, namespace: str, app: str, address: str, port:
     return f"{owner}:{namespace}:any:{address}:{port}"
 
 
-def _nowhere_else(world: Any, settings: Any, listed: Any, registry: Any, desired: Any) -> tuple[Any, tuple[str, ...]]:
-    return registry, ()
+def _nowhere_else(given: Any, listed: Any, found: Any) -> Any:
+    return replace(found, unseen=())
 
 
 def _no_brake(plan: Plan, *arguments: Any, **named: Any) -> Braked:
