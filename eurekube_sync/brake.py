@@ -160,7 +160,8 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     """The plan, with every withdrawal that has to wait turned into a renewal, and what is held."""
     freed = frozenset(one.key for one in plan.withdrawals if one.syncer in brake.freed)
     swept = tuple(one for one in plan.withdrawals if grounds_of(one) is Grounds.SWEPT)
-    counted = tuple(one for one in plan.withdrawals if one.key not in freed and one not in swept)
+    uncounted = freed | {one.key for one in swept}
+    counted = tuple(one for one in plan.withdrawals if one.key not in uncounted)
     stands = {key: i for key, i in observed.ours.items() if i.status is InstanceStatus.UP and key not in freed}
     unread = frozenset(observed.unread) & frozenset(stands)
     scales = _Scales(plan=plan, stands=frozenset(stands), unread=unread, freed=freed)

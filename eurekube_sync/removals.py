@@ -145,29 +145,30 @@ def failed_adds(
     outcomes: Iterable[Outcome],
     standing: Mapping[InstanceKey, ObservedInstance],
     blocked: Iterable[tuple[SyncerRef, Instance]] = (),
-    unread: Collection[_PodOf] = frozenset(),
+    unread: Iterable[tuple[_PodOf, str]] = (),
 ) -> dict[InstanceKey, str]:
     """The withdrawals to hold back: an add of the same app, VIP or syncer failed or was blocked, and no UP instance of
     it would be left.
 
     None that leaves its app and all its VIPs an UP instance, if another syncer's, for a refused add would keep a dead
     pod for ever; unless it is its own pod that could not be added, under another name, or its pod lives and is merely
-    over a limit. What the same pod is to be instead, and a call failed for, is waited for in any case.
+    over a limit. What the same pod is to be instead, and a call failed for, is waited for in any case, unless the pod
+    has another address by now.
 
     `outcomes` are those of the renewals and changes so far, `standing` what stood before, `blocked` the wanted
-    instances that could not even be tried, `unread` the pods of those that could not be read.
+    instances that could not even be tried, `unread` the pods of those that could not be read, with their addresses.
     """
     taken = {action.key: grounds_of(action) for action in withdrawals if withdraws(action)}
     failed: set[str] = set()
     left: Counter[str] = Counter()
     ended = {outcome.action.key: outcome for outcome in outcomes}
-    lacking, awaited = list(blocked), set(unread)
+    lacking, awaited = list(blocked), list(unread)
     for key, outcome in ended.items():
         action = outcome.action
         if isinstance(action, Register | Update) and brings_up(action):
             if outcome.failed:
                 lacking.append((action.syncer, action.instance))
-                awaited |= _pod(action.instance, action.syncer)
+                awaited += _pod(action.instance, action.syncer)
             else:
                 left.update(_names(key, action.instance.vip_address, action.syncer))
         elif isinstance(action, Renew) and action.heal and not _stands(outcome):  # lapsed, and not brought back
@@ -175,6 +176,9 @@ def failed_adds(
     for syncer, instance in lacking:
         failed.update(_names(instance.key, instance.vip_address, syncer))
     moving = {instance.ip_addr for _, instance in lacking}
+    follows: dict[_PodOf, set[str]] = {}
+    for pod, address in awaited:
+        follows.setdefault(pod, set()).add(address)
     for key, observed in standing.items():
         gone = key in taken or (key in ended and not _stands(ended[key]))
         if observed.status is InstanceStatus.UP and not gone:
@@ -185,7 +189,9 @@ def failed_adds(
         names = _names(key, there.vip_address, syncer_of(there))
         lives = grounds is Grounds.OVER_LIMIT or there.ip_addr in moving
         harmless = not lives and all(left[name] for name in _called(key, there.vip_address))
-        own = grounds is not Grounds.SYNCER_DELETED and not awaited.isdisjoint(_pod(there, syncer_of(there)))
+        mine = _pod(there, syncer_of(there))
+        own = any(_may_be_its(address, there.ip_addr) for pod, _ in mine for address in follows.get(pod, ()))
+        own = own and grounds is not Grounds.SYNCER_DELETED
         if own or (any(name in failed and not left[name] for name in names) and not harmless):
             held_back[key] = "the instances that were to take its place could not be registered"
     return held_back
@@ -195,16 +201,24 @@ _PodOf: TypeAlias = tuple[str, str]
 """The app or the syncer, and the pod's UID."""
 
 
-def _pod(instance: Instance | ObservedInstance, syncer: SyncerRef | None) -> frozenset[_PodOf]:
-    """Nothing where the mark names none."""
+def _pod(instance: Instance | ObservedInstance, syncer: SyncerRef | None) -> tuple[tuple[_PodOf, str], ...]:
+    """The pod, with its address; nothing where the mark names none."""
     uid = pod_uid_of(instance)
-    return frozenset() if uid is None else frozenset({(f"app {instance.key.app}", uid), (f"syncer {syncer}", uid)})
+    if uid is None:
+        return ()
+    return tuple(((name, uid), instance.ip_addr) for name in (f"app {instance.key.app}", f"syncer {syncer}"))
 
 
-def _unread(plan: Plan, desired: Desired) -> frozenset[_PodOf]:
+def _may_be_its(now: str, before: str) -> bool:
+    """Whether a pod that has the one address may still have the other: a pod has one of each family, and after its
+    sandbox was made anew another one, under the same UID."""
+    return now == before or (":" in now) is not (":" in before)
+
+
+def _unread(plan: Plan, desired: Desired) -> list[tuple[_PodOf, str]]:
     """The pods of the wanted instances that could not be read, and so not be registered."""
     found = [(one.syncer, desired.wanted(one.key)) for one in plan.blocked if one.obstacle is Obstacle.UNREAD]
-    return frozenset(pod for syncer, wanted in found if wanted for pod in _pod(wanted.instance, syncer))
+    return [pod for syncer, wanted in found if wanted for pod in _pod(wanted.instance, syncer)]
 
 
 def _stands(outcome: Outcome) -> bool:

@@ -62,9 +62,10 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
         case None:
             listed = desired.syncers.of(syncer.namespace)
             if isinstance(listed, Complete):
-                swept = instance.last_dirty_timestamp < desired.crd_installed * 1000
-                grounds = Grounds.SWEPT if swept else Grounds.ORPHANED
-                return _cancel(instance, f"there is no syncer {syncer}", grounds, listed.proof)
+                why = f"there is no syncer {syncer}"
+                if instance.last_dirty_timestamp < desired.crd_installed * 1000:  # it may be yet to come, and want it
+                    return _unless_put_out(instance, why, Grounds.SWEPT, listed.proof)
+                return _cancel(instance, why, Grounds.ORPHANED, listed.proof)
             return _renew(instance, "its syncers could not be listed")
         case _:  # pragma: no cover
             assert_never(claim)

@@ -451,3 +451,30 @@ def test_what_replaces_released_removals_keeps_its_app_from_being_emptied() -> N
     assert weigh(plan, stands, LIMITS, freed=frozenset({web})).held is None
     waiting = BrakeLimits(confirm_after=20)
     assert weigh(plan, stands, waiting, freed=frozenset({web})).held is None
+
+
+class Compared(Cancel):
+    """A cancel that counts how often it is compared with another."""
+
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        Compared.comparisons += 1
+        return self is other
+
+    __hash__ = Cancel.__hash__
+
+
+def test_what_waits_for_a_syncer_of_an_earlier_crd_costs_a_straight_line() -> None:
+    """All that stands may have to wait at once, and its leases with it for the end of the pass."""
+    keys = [instance(number).key for number in range(200)]
+    swept = [
+        Compared(key=key, syncer=REF, why="", grounds=Grounds.SWEPT, proof=PROOF, was=UP, vip_address="rating")
+        for key in keys
+    ]
+    stands = observed(*(stored(instance(number)) for number in range(200)))
+    Compared.comparisons = 0
+    held = weigh(Plan(actions=tuple(swept)), stands).held
+    assert held is not None
+    assert len(held.withdrawals) == len(keys)
+    assert Compared.comparisons <= len(keys)

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from eurekube_sync.actions import Cancel
 from eurekube_sync.brake import HoldReason
 from eurekube_sync.confirmation import Sightings
 from eurekube_sync.model import Complete, SyncerRef
 
-from .build import NS, endpoint, key, piece, syncer
+from .build import NS, OUT, endpoint, key, piece, syncer
 from .fakes import FakeWorld
 from .test_reconcile import add_app
 
@@ -101,3 +102,18 @@ def test_what_was_written_since_is_an_orphan_as_ever(written: str) -> None:
         world.run()
         world.later(15)
     assert ("e" in standing(world)) is (written == "before")
+
+
+def test_what_a_person_put_out_of_service_stays_so_until_its_syncer_is_there() -> None:
+    """A cancel would forget it, and the syncer would register it UP."""
+    world = installed_anew()
+    world.registry.override(key(5, app="e"), OUT)
+    create(world, *"abcd")
+    for _ in range(3):
+        report = world.run()
+        world.later(30)
+        assert world.registry.held[key(5, app="e")].status is OUT
+        assert report.plan.of(Cancel) == ()
+    create(world, "e")
+    world.run()
+    assert world.registry.held[key(5, app="e")].status is OUT

@@ -466,3 +466,31 @@ def test_a_deletion_does_not_wait_for_what_cannot_be_registered_in_its_place() -
     world.cluster.delete(REF)
     world.run()
     assert {*world.registry.held} == {key(1, namespace="ops")}
+
+
+@pytest.mark.parametrize("trouble", ["refuse_read", "refuse_register"])
+def test_the_address_that_a_pod_has_no_more_waits_for_no_call_that_fails(trouble: str) -> None:
+    """Its sandbox was made anew: callers find nobody there, or another pod."""
+    world = FakeWorld()
+    world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer())
+    add_app(world, "other", 9)
+    world.run()
+    getattr(world.registry, trouble)[key(7)] = RegistryRejected("not now")
+    world.cluster.apply(piece(replace(endpoint(1), address="10.0.0.7"), endpoint(2)))
+    world.run()
+    assert {one.id.split(":")[-2] for one in world.registry.held if one.app == "RATING"} == {"10.0.0.2"}
+
+
+def test_a_pod_that_moves_to_its_other_family_keeps_its_instance_until_that_is_registered() -> None:
+    """It has both addresses."""
+    world = FakeWorld()
+    world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer())
+    add_app(world, "other", 9)
+    world.run()
+    v6 = [replace(endpoint(number), address=f"fd00::{number}") for number in (1, 2)]
+    six = replace(service(), ip_families=("IPv6",))
+    world.cluster.apply(six, replace(piece(*v6), address_type="IPv6"))
+    moved = key(1)._replace(id="prod:rating:rating:fd00--1:8080")
+    world.registry.refuse_register[moved] = RegistryRejected("not now")
+    world.run()
+    assert {one.id.split(":")[-2] for one in world.registry.held if one.app == "RATING"} == {"10.0.0.1", "fd00--2"}
