@@ -97,6 +97,20 @@ def test_what_stands_beside_it_follows_its_pod() -> None:
     assert set(up(world)) == {key(1)}
 
 
+def test_what_stands_under_its_own_id_is_left_as_it_stands_until_its_pod_is_gone() -> None:
+    """Both are of one namespace: what is suspended changes nothing, and keeps nothing of a pod that is no more."""
+    world = setting()
+    world.cluster.apply(syncer("older", created=1000, selector={"app": "rating"}, suspend=True))
+    settled(world)
+    world.cluster.apply(pods(*PODS, unready=[2]))
+    settled(world)
+    assert up(world) == under(NS)
+    world.cluster.apply(pods(1))
+    settled(world)
+    assert up(world) == {key(1)}
+    assert world.registry.held.keys() & under(NS) == {key(1)}
+
+
 def test_nothing_new_comes_in_while_an_older_one_holds_it() -> None:
     """Neither a new pod, nor what is merely wanted, also where Eureka cannot be read."""
     world = setting()
