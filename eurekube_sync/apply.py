@@ -151,7 +151,7 @@ class Applier:
                 elif answer is Batched.DONE:
                     changed.append(replace(outcome, lacking=False))
                 else:
-                    self._renewals.drop(outcome.action.key)
+                    self._renewals.again(outcome.action.key)
             return changed
 
         chunks = self._workers.each(level, _chunks(lacking, batches.size))

@@ -91,7 +91,7 @@ class BetweenPasses:
         for outcome in outcomes:
             unanswered.note(unreachable=outcome.cause is Cause.UNAVAILABLE)
             if outcome.lacking:
-                self._ledger.drop(outcome.action.key)
+                self._ledger.again(outcome.action.key)
         return [outcome.action.key for outcome in outcomes if outcome.result is not Result.DONE]
 
 

@@ -34,17 +34,23 @@ class RenewalLedger:
         self._passes = max(1, ceil((period - slack) / (2 * slack))) if slack > 0 else 1
         self._interval = 2 * slack
         self._last: dict[InstanceKey, float] = {}
+        self._again: set[InstanceKey] = set()
+        """Of these, what the next pass renews in any case."""
 
     def due(self, key: InstanceKey, now: float) -> bool:
         """Whether the lease is to be renewed in this pass."""
         last = self._last.get(key)
+        if last is None or key in self._again:
+            return True
         # A feigned age may lie ahead: where every pass renews, the very next one does.
-        return last is None or self.slack >= self.period or now - last >= self.period - self.slack
+        return self.slack >= self.period or now - last >= self.period - self.slack
 
     def falling_due(self, keys: Iterable[InstanceKey], moment: float) -> list[InstanceKey]:
-        """Those of these leases, renewed before by this process, that are a period old by then; the oldest first."""
+        """Those of these leases, renewed before by this process, that are a period old by then; the oldest first. What
+        is due again is left to the next pass."""
         latest = moment - self.period
-        last = {key: at for key in keys if (at := self._last.get(key)) is not None and at <= latest}
+        known = {key: at for key in keys if (at := self._last.get(key)) is not None and at <= latest}
+        last = {key: at for key, at in known.items() if key not in self._again}
         return sorted(last, key=last.__getitem__)
 
     def note(self, key: InstanceKey, now: float) -> None:
@@ -54,6 +60,7 @@ class RenewalLedger:
         due in all the passes of a period alike, and all through the time between them, not 60,000 at once in every
         third.
         """
+        self._again.discard(key)
         self._last[key] = now if key in self._last else now - self._feigned_age(key)
 
     def _feigned_age(self, key: InstanceKey) -> float:
@@ -62,8 +69,13 @@ class RenewalLedger:
         part = chance % 1000 / 1000 - 0.5
         return self._interval * passes + _JITTER * part * min(self._interval, self.period)
 
+    def again(self, key: InstanceKey) -> None:
+        """The next pass renews it, whenever its turn would be. It is not forgotten: it stood."""
+        self._again.add(key)
+
     def drop(self, key: InstanceKey) -> None:
         """Forget a lease that is cancelled."""
+        self._again.discard(key)
         self._last.pop(key, None)
 
     def renewed_lately(self) -> tuple[InstanceKey, ...]:
@@ -74,3 +86,4 @@ class RenewalLedger:
         """Forget what was not renewed for long: it is gone, or due anyway."""
         oldest = now - _FORGOTTEN_AFTER * self.period
         self._last = {key: at for key, at in self._last.items() if at >= oldest}
+        self._again.intersection_update(self._last)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eurekube_sync.model import InstanceKey
+from eurekube_sync.errors import RegistryRejected
+from eurekube_sync.model import Cause, InstanceKey, Unknown
 from eurekube_sync.renewals import RenewalLedger
 
 from .build import key
@@ -82,3 +83,43 @@ def test_a_slow_pass_changes_no_lease_to_another_pass() -> None:
         world.run()
         renewed.append(world.wire.verbs().count("renew"))
     assert all(sum(renewed[start : start + 3]) == 2 for start in range(10)), renewed
+
+
+def test_what_a_server_lacks_is_due_again_and_still_known_to_have_stood() -> None:
+    """Also where it is renewed between two passes: what is blind next renews and brings back what it knows."""
+    ledger = RenewalLedger(period=30, slack=5)
+    for number in (1, 2):
+        ledger.note(key(number), 100)
+        ledger.note(key(number), 100)
+    ledger.again(key(1))
+    assert [ledger.due(key(number), 101) for number in (1, 2)] == [True, False]
+    assert ledger.falling_due([key(1), key(2)], 200) == [key(2)]  # a pass alone brings it there
+    assert set(ledger.renewed_lately()) == {key(1), key(2)}
+    ledger.note(key(1), 101)
+    assert not ledger.due(key(1), 102)
+    ledger.again(key(1))
+    ledger.drop(key(1))
+    assert ledger.renewed_lately() == (key(2),)
+    ledger.forget(10_000)
+    assert ledger.renewed_lately() == ()
+
+
+def test_a_blind_pass_renews_what_could_not_be_brought_to_a_server_in_the_last_one() -> None:
+    """Neither server tells what stands then, and the leases must not lapse."""
+    world: FakeWorld = article()
+    world.registry.batch_size = 250
+    world.renewals = RenewalLedger(period=30, slack=5)
+    world.run()
+    world.later(10)
+    mine = [one for one in world.registry.held if world.registry.held[one].metadata]
+    world.registry.returned, world.registry.lacking = True, set(mine)
+    world.registry.refuse = {one: RegistryRejected("not now") for one in mine}
+    world.run()
+    world.registry.refuse, world.registry.lacking = {}, set()
+    world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="away")
+    world.cluster.unknown["syncers", "*"] = Unknown(cause=Cause.UNAVAILABLE, message="away")
+    world.later(30)
+    before = {one: world.registry.held[one].last_renewal for one in mine}
+    world.run()
+    assert mine
+    assert all(world.registry.held[one].last_renewal > before[one] for one in mine)
