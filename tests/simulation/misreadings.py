@@ -335,7 +335,10 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="a pod does not wait for its other name",
             about="refused registrations",
-            patches=((removals, "_names", lambda key, vip_address, syncer: removals._called(key, vip_address)),),
+            patches=(
+                (removals, "_names", lambda key, vip_address, syncer: removals._called(key, vip_address)),
+                (removals, "_pod", lambda instance, syncer: ()),
+            ),
         ),
         Defect(name="a pass may take ever so many", about="a crowd", patches=((brake, "_too_much", _of_any_size),)),
         Defect(
