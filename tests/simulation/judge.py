@@ -246,7 +246,7 @@ class Judge:
         ref = syncer_of(was[0])
         if self.twins.gives_way(view, key):
             return
-        since = self._protected_since(key, was)
+        since = self._protected_since(view, key, was)
         if since is not None and since <= view.moment and not self._is_taken(key):
             told = f"its pod is ready since {since:.1f} s, and the pass looked at {view.moment:.1f} s"
             raise Violation("withdrawn", f"{key} was {change(was, now.get(key))}; {told}")
@@ -256,16 +256,21 @@ class Judge:
         released = self.losses.released(view, key)
         self.conduct.judge_own_brake(view, key, ref, now, self.limits.lost_up, released=released)
 
-    def _protected_since(self, key: Key, was: Listed) -> float | None:
+    def _protected_since(self, view: PassView, key: Key, was: Listed) -> float | None:
         """Since when it is not to be taken out. While its syncer is frozen, it stays as long as the pod that it was
-        registered for, not as a later one at its address. A successor that is frozen itself cannot take it over."""
+        registered for, unless another has its address. A successor that is frozen itself cannot take it over."""
         if key in self.truth.up:
             return self.truth.up[key].since
         syncer = self.truth.syncers.get(syncer_of(was[0]))
         if syncer is not None and syncer.deleting:
             return None  # a person's wish, whoever is to succeed it
-        pod = pod_of(was[0]) or "no pod"
-        return self.truth.frozen[key].since if key in self.truth.frozen and pod in self.truth.pods else None
+        pod = pod_of(was[0])
+        kept = self.truth.frozen.get(key)
+        if kept is None or (pod or "no pod") not in self.truth.pods or self.truth.replaced(key, pod):
+            return None
+        # Whoever was shown the Service still goes by what the pod says, which may be read later.
+        showed_service = kept.frozen_at is not None and view.lists.get(Call.SERVICES, view.moment) < kept.frozen_at
+        return kept.serves_since if showed_service else kept.since
 
     def _judge_new(self, view: PassView, key: Key, stands: Listed) -> None:
         if key in view.stood and not is_up(stands):

@@ -6,7 +6,7 @@ are made of: pods behind Services that a syncer selects by their label `app`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -65,6 +65,10 @@ class Since:
     vip: str
     holder: Ref
     """The syncer that claims it."""
+    frozen_at: float | None = None
+    """When its syncer's last Service went."""
+    serves_since: float | None = None
+    """Since when one of its pods is to be called, though no Service selects it any more."""
 
 
 @dataclass(slots=True)
@@ -136,7 +140,7 @@ class Truth:
         # What may have been over a limit is protected from now on only: a pass that looked before may take it out.
         stood = {key: self.up.get(key) or replace(was, since=now) for key, was in self.eligible.items()}
         self._claim(services, pods, now)
-        self._keep_frozen(before, stood)
+        self._keep_frozen(before, stood, pods, now)
         claims = {
             (s.ref[0], s.app_name.lower(), s.app, way_of(s.asked)) for s in self.syncers.values() if not s.deleting
         }
@@ -158,6 +162,11 @@ class Truth:
         }
         pods = {(namespace, label, ip, way) for label, way in asked}
         return bool(pods & self._ready) or any(self.last_ready.get(pod, -1.0) >= ready for pod in pods)
+
+    def replaced(self, key: Key, uid: str | None) -> bool:
+        """Whether another pod than this one has the address of a key."""
+        address = key.id.split(":")[3]
+        return uid is not None and any(at == address and other != uid for other, at in self.addresses.items())
 
     def keys_of(self, uid: str) -> list[Key]:
         """Under which keys a pod may stand."""
@@ -296,17 +305,33 @@ class Truth:
                 found[uid] = since
         return found
 
-    def _keep_frozen(self, before: Mapping[Ref, SyncerTruth], stood: Mapping[Key, Since]) -> None:
+    def _keep_frozen(
+        self,
+        before: Mapping[Ref, SyncerTruth],
+        stood: Mapping[Key, Since],
+        pods: Sequence[Mapping[str, Any]],
+        now: float,
+    ) -> None:
         unserved = {
-            (ref, ref[0], syncer.app_name.lower())
+            (ref, ref[0], syncer.app_name.lower()): syncer.asked
             for ref, syncer in self.syncers.items()
             if not syncer.served and not syncer.deleting and _same(before.get(ref), syncer)
         }
-        self.frozen = {
-            key: was
-            for key, was in {**self.frozen, **stood}.items()
-            if key not in self.eligible and (was.holder, *key.id.split(":")[1:3]) in unserved and was.pods & self.pods
-        }
+        frozen = {}
+        for key, was in {**stood, **self.frozen}.items():
+            namespace, app = key.id.split(":")[1:3]
+            asked = unserved.get((was.holder, namespace, app))
+            if key in self.eligible or asked is None or not was.pods & self.pods:
+                continue
+            some = any(serves(pod, asked) for pod in pods if pod["metadata"]["uid"] in was.pods)
+            begins = was.frozen_at is None
+            since = was.since if begins else now if was.serves_since is None else was.serves_since
+            frozen[key] = replace(
+                was,
+                frozen_at=now if begins else was.frozen_at,
+                serves_since=since if some or _NO_POD in was.pods else None,
+            )
+        self.frozen = frozen
 
     def key(self, namespace: str, app: str, ip: str, port: int = PORT) -> Key:
         """`owner:namespace:app:ip:port`, under the app's name in capitals."""
