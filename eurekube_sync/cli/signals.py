@@ -19,8 +19,8 @@ def stopped_by_signals(clock: SystemClock) -> Iterator[None]:
 
     def stop(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        clock.stop()  # first: what it interrupted may be writing a log line itself
         log.info("stopping: %s", signal.Signals(number).name)
-        clock.stop()
 
     with _handled_by(stop):
         yield
