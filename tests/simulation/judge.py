@@ -115,6 +115,7 @@ class Judge:
 
     def eureka_restarted(self, peer: int, warm_up: float) -> None:
         """All leases are lost by the server, not by us."""
+        self._note_ups(peer, self._known[peer], {})
         self._known[peer] = {}
         self.not_calm(warm_up)
 

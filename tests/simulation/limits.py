@@ -36,6 +36,8 @@ class Limits:
         self._truth = truth
         self._ours = ours
         self._known: dict[str, _History] = {}
+        self._peaks: dict[tuple[str, Limit], int] = {}
+        """By UID and limit, the most places that such a limit had before another was set."""
         self._seen: dict[str, list[tuple[float, list[int]]]] = {}
         """By UID, how many others each server held, and since when."""
         self._written: dict[Key, tuple[str, float]] = {}
@@ -57,6 +59,11 @@ class Limits:
             if history is None or history.limit != limit:
                 raised = history is not None and history.limit.kind == limit.kind and history.limit.value < limit.value
                 kept = history.peak if history is not None and raised else 0
+                if history is not None:
+                    self._peaks[syncer.uid, history.limit] = history.peak
+                # What was let in under this very limit, and still stands, stays.
+                let_in = self._peaks.get((syncer.uid, limit), 0)
+                kept = max(kept, min(let_in, max(self._count_up(syncer, state) for state in states)))
                 history = _History(limit=limit, since=now, peak=kept)
                 self._known[syncer.uid] = history
                 self._begin(history, syncer, now)
@@ -154,6 +161,9 @@ class Limits:
 
     def _standing(self, syncer: SyncerTruth, state: State) -> Iterator[Key]:
         return (key for key in self._ours(state) if syncer_of(state[key][0]) == syncer.ref)
+
+    def _count_up(self, syncer: SyncerTruth, state: State) -> int:
+        return sum(is_up(state[key]) for key in self._standing(syncer, state))
 
     def _others(self, syncer: SyncerTruth, state: State) -> int:
         """UP instances that callers find under its VIP, and that are neither its own nor about to be."""
