@@ -85,14 +85,17 @@ class Confirmations:
                 raise Violation("confirmed", f"{what} not to be UP")
 
     def _before(self, view: PassView, ref: Ref) -> list[_Look]:
-        """The looks that were long enough before this one, of all who could tell."""
+        """The looks that were long enough before this one, of all who could tell. Of old lists nobody knows of which
+        moment they tell, so those were, too, that were made long enough before."""
         own = self._last.get(id(view))
         latest = (own.last if own else view.begun) - _APART
         told = ref in self._truth.syncers
         return [
             one
             for one in self._looks
-            if one.first <= latest and one.view is not view and (told or one.view.process is view.process)
+            if one.view is not view
+            and (told or one.view.process is view.process)
+            and (one.first <= latest or (view.older and one.view.older and one.view.begun <= view.begun - _APART))
         ]
 
     def _saw(self, look: _Look, key: Key) -> bool:
