@@ -104,7 +104,8 @@ def _reason(error: Violation, schema: Mapping[str, Any]) -> str:
             hint = did_you_mean(str(error.value), limit) if isinstance(error.value, str) else ""
             return f"{value} is not one of {allowed}{hint}"
         case "pattern":
-            return f"{value} is not allowed: it must match {limit}{_example(schema)}"
+            printable = limit.encode("ascii", "backslashreplace").decode()
+            return f"{value} is not allowed: it must match {printable}{_example(schema)}"
         case "minLength" | "minItems" | "minProperties" if limit == 1:
             return f"must not be empty{_example(schema)}"
         case "maxLength":

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 import requests
+import yaml
 from hypothesis import HealthCheck, given, settings
 
 from eurekube_sync.manifests import Severity, crd_text, load_crd, read_documents, validate_object
 from tests.cases import Case, manifest_of, syncer_cases
 from tests.cases.specs import specs
+from tests.servers.kube import KubernetesServers
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.servers
@@ -24,7 +26,9 @@ NAMESPACE = "crd-contract"
 SYNCERS = f"/apis/eurekube.io/v1/namespaces/{NAMESPACE}/eurekasyncers"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "docs" / "examples"
+SHIPPED = sorted(file for folder in ("crds", "cronjob") for file in (ROOT / folder).rglob("*.yaml"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +50,7 @@ class Api:
 
 
 @pytest.fixture(scope="module")
-def api(kubernetes_servers: Any) -> Iterator[Api]:
+def api(kubernetes_servers: KubernetesServers) -> Iterator[Api]:
     """An API server that serves the CRD."""
     with requests.Session() as session:
         session.trust_env = False
@@ -167,6 +171,52 @@ def test_random_specs(api: Api, spec: Any) -> None:
     manifest = manifest_of(spec)
     answer = api.verdict(manifest)
     assert (answer.status_code == 201) is (not errors(manifest)), (answer.text, errors(manifest))
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda file: str(file.relative_to(ROOT)))
+def test_what_is_shipped_passes_through_kubectl_and_kustomize(
+    api: Api, kubernetes_servers: KubernetesServers, tmp_path: Path, file: Path
+) -> None:
+    """`kubectl create --dry-run=client -o yaml` and `kubectl kustomize` write each file out with all that it holds."""
+    kubectl = kubernetes_servers.kubectl
+    written = kubectl("create", "--dry-run=client", "-o", "yaml", "-f", str(file)).stdout
+    (tmp_path / "kustomization.yaml").write_text("resources: [resource.yaml]\n")
+    (tmp_path / "resource.yaml").write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
+    rendered = kubectl("kustomize", str(tmp_path)).stdout
+    shipped = list(yaml.safe_load_all(file.read_text(encoding="utf-8")))
+    created = [item for one in yaml.safe_load_all(written) for item in one.get("items", [one])]
+    assert [one["metadata"]["name"] for one in created] == [one["metadata"]["name"] for one in shipped]
+    by_name = sorted(shipped, key=lambda one: (one["kind"], one["metadata"]["name"]))
+    assert sorted(yaml.safe_load_all(rendered), key=lambda one: (one["kind"], one["metadata"]["name"])) == by_name
+
+
+def test_the_crd_is_applied_by_the_server_and_printed_as_yaml(api: Api, kubernetes_servers: KubernetesServers) -> None:
+    """`kubectl apply --server-side` takes the CRD, and `kubectl get -o yaml` gives its schema back as it was."""
+    applied = ("apply", "--server-side", "--force-conflicts", "-f", str(ROOT / "crds"))
+    assert (
+        kubernetes_servers.kubectl(*applied).stdout
+        == f"customresourcedefinition.apiextensions.k8s.io/{NAME} serverside-applied\n"
+    )
+    printed = yaml.safe_load(kubernetes_servers.kubectl("get", "crd", NAME, "-o", "yaml").stdout)
+    assert printed["spec"]["versions"] == load_crd()["spec"]["versions"]
+
+
+@pytest.mark.parametrize("text", ["\ufffe", "\uffff", "\x07", "\x7f", "\x9f"], ids=ascii)
+def test_a_metadata_value_that_would_break_the_registry_is_refused(api: Api, text: str) -> None:
+    """The API server refuses control characters, U+FFFE and U+FFFF, at the end of a value and within it."""
+    for value in (text, f"a{text}b"):
+        answer = api.verdict(manifest_of({"selector": {"app": "rating"}, "metadata": {"note": value}}))
+        assert (answer.status_code, [cause["field"] for cause in answer.json()["details"]["causes"]]) == (
+            422,
+            ["spec.metadata.note"],
+        )
+
+
+@pytest.mark.parametrize("text", ["\u00fc", "\u00a0", "\ud7ff", "\ufffd", "\U0001f600", "\U0010ffff"], ids=ascii)
+def test_a_metadata_value_beyond_ascii_is_taken(api: Api, text: str) -> None:
+    """Letters, signs and emoji of any alphabet are plain text."""
+    answer = api.verdict(manifest_of({"selector": {"app": "rating"}, "metadata": {"note": f"a{text}b"}}))
+    assert answer.json()["spec"]["metadata"] == {"note": f"a{text}b"}
 
 
 def test_only_mode_is_defaulted(api: Api) -> None:

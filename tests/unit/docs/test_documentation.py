@@ -29,7 +29,7 @@ EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 # Of `tests.simulation`.
 SIMULATION = frozenset({"--runs", "--seed", "--about", "--jobs", "--tell", "--defects", "--record"})
 OTHER_PROGRAMS = SIMULATION | frozenset(
-    {"--cov", "--wait", "--hypothesis-profile", "--editable", "--strict", "--minutes", "--type"}
+    {"--cov", "--wait", "--hypothesis-profile", "--editable", "--strict", "--minutes", "--type", "--server-side"}
 )
 OTHER_VARIABLES = frozenset({PASSWORD_VARIABLE, CACHE_VARIABLE, "EUREKUBE_SYNC_DEBUG"})
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
