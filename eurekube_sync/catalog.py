@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TypeAlias
 
 from eurekube_sync.drain import Drains, known
 from eurekube_sync.model import (
@@ -127,23 +128,27 @@ class Catalogs:
         return Complete(data=Catalog(services, slices, pods, self._view.nodes or _NOT_READ, readiness, drains))
 
 
-def pods_by_socket(view: ClusterView) -> Mapping[tuple[str, int], Complete[frozenset[str]]]:
-    """For each address and port in a complete list, the UIDs of the pods that listen there and do not terminate. What
-    is left of a Service that became a name elsewhere nobody looks at any more.
+PodSocket: TypeAlias = tuple[str, str, int]
+"""A pod's namespace, its address, and a port."""
+
+
+def pods_by_socket(view: ClusterView) -> Mapping[PodSocket, Complete[frozenset[str]]]:
+    """For each namespace, address and port: the UIDs of the namespace's pods that listen there and do not terminate.
 
     Two pods never share an address **and** a port, so another UID there proves that the first pod is gone. The address
-    alone would not: pods on the host's network share it.
+    alone would not: pods on the host's network share it. Another namespace's slices prove nothing: whoever writes there
+    could name any address. Only Services that select their pods count, for nobody keeps other slices up to date.
     """
-    found: dict[tuple[str, int], set[str]] = {}
-    services = view.services.by_namespace.values()
-    there = [one for source in services if isinstance(source, Complete) for one in source.data]
-    left_over = {(one.namespace, one.name) for one in there if one.is_external_name}
-    for source in view.slices.by_namespace.values():
-        pieces = source.data if isinstance(source, Complete) else ()
-        for piece in (one for one in pieces if (one.namespace, one.service) not in left_over):
+    found: dict[PodSocket, set[str]] = {}
+    for namespace, source in view.slices.by_namespace.items():
+        services = view.services.of(namespace)
+        if isinstance(source, Unknown) or isinstance(services, Unknown):
+            continue
+        kept_up = {one.name for one in services.data if one.selects and not one.is_external_name}
+        for piece in (one for one in source.data if one.service in kept_up):
             numbers = [port.port for port in piece.ports if port.port is not None]
             for endpoint in piece.endpoints:
                 if endpoint.pod is not None and not endpoint.terminating:
                     for number in numbers:
-                        found.setdefault((endpoint.address, number), set()).add(endpoint.pod.uid)
+                        found.setdefault((namespace, endpoint.address, number), set()).add(endpoint.pod.uid)
     return {socket: Complete(data=frozenset(uids)) for socket, uids in found.items()}

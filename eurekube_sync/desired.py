@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
-from eurekube_sync.catalog import Catalog, Catalogs, SourceUnknown, pods_by_socket
+from eurekube_sync.catalog import Catalog, Catalogs, PodSocket, SourceUnknown, pods_by_socket
 from eurekube_sync.conduct import Conduct, Policy, policy_asked
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.instance import Builder, Incomplete, Kept, Leaving, Naming, Unplaced, Wanted, better
@@ -153,7 +153,7 @@ class Desired:
     """Where a syncer's absence proves that it was deleted."""
     living_pods: Mapping[str, Complete[frozenset[str]]] = field(default_factory=dict)
     """UIDs of all pods, for each namespace whose pods were listed completely."""
-    pods_by_socket: Mapping[tuple[str, int], Complete[frozenset[str]]] = field(default_factory=dict)
+    pods_by_socket: Mapping[PodSocket, Complete[frozenset[str]]] = field(default_factory=dict)
     """See `catalog.pods_by_socket`; empty while no claim heeds pods."""
     crd_installed: float = 0.0
     """When the CRD that lives was installed, in Unix seconds; 0 when nobody asked."""

@@ -187,7 +187,7 @@ def endpoint_slice(item: wire.SliceItem) -> EndpointSlice | None:
         service=owner,
         address_type=item.address_type,
         ports=tuple(EndpointPort(name=port.name or "", port=port.port) for port in item.ports or ()),
-        endpoints=tuple(_endpoint(entry) for entry in item.endpoints or () if entry.addresses),
+        endpoints=tuple(_endpoint(entry, item.metadata.namespace) for entry in item.endpoints or () if entry.addresses),
     )
 
 
@@ -205,7 +205,7 @@ def slices_of_endpoints(item: wire.EndpointsItem) -> tuple[EndpointSlice, ...]:
         for addresses, ready in ((subset.addresses, True), (subset.not_ready_addresses, False)):
             for address in addresses or ():
                 family = "IPv6" if ":" in address.ip else "IPv4"
-                by_family.setdefault(family, []).append(_of_address(address, ready=ready))
+                by_family.setdefault(family, []).append(_of_address(address, meta.namespace, ready=ready))
         ports = tuple(EndpointPort(name=port.name or "", port=port.port) for port in subset.ports or ())
         for family, endpoints in by_family.items():
             found.append(_slice_of(item, len(found), family, ports, tuple(endpoints), truncated=truncated))
@@ -235,12 +235,12 @@ def _slice_of(
     )
 
 
-def _of_address(address: wire._Address, *, ready: bool) -> Endpoint:
+def _of_address(address: wire._Address, namespace: str, *, ready: bool) -> Endpoint:
     return Endpoint(
         address=address.ip,
         ready=ready,
         serving=ready,
-        pod=_pod_ref(address.target_ref),
+        pod=_pod_ref(address.target_ref, namespace),
         node=address.node_name or "",
         zone=None,
     )
@@ -301,7 +301,7 @@ def node(item: wire.NodeItem) -> Node:
 _NO_CONDITIONS = wire.EndpointConditions()
 
 
-def _endpoint(item: wire.EndpointItem) -> Endpoint:
+def _endpoint(item: wire.EndpointItem, namespace: str) -> Endpoint:
     """Nil is true for ready and serving, false for terminating (discovery/v1 EndpointConditions).
 
     A pod without a UID is legal, and none: all such would be one and the same.
@@ -312,14 +312,18 @@ def _endpoint(item: wire.EndpointItem) -> Endpoint:
         ready=conditions.ready is not False,
         serving=conditions.serving is not False,
         terminating=conditions.terminating is True,
-        pod=_pod_ref(item.target_ref),
+        pod=_pod_ref(item.target_ref, namespace),
         node=item.node_name or "",
         zone=item.zone or "",
     )
 
 
-def _pod_ref(target: wire._Target | None) -> PodRef | None:
-    return PodRef(target.name, target.uid) if target and target.kind == "Pod" and target.uid else None
+def _pod_ref(target: wire._Target | None, namespace: str) -> PodRef | None:
+    """The Pod that an endpoint is, if it is one of the slice's own namespace: another's would be a claim that the
+    cluster's controllers never make."""
+    if target is None or target.kind != "Pod" or not target.uid or target.namespace not in ("", namespace):
+        return None
+    return PodRef(target.name, target.uid)
 
 
 def is_terminating(item: wire.DefinitionItem) -> bool:

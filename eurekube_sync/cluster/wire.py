@@ -142,6 +142,7 @@ class EndpointConditions(_Wire):
 
 class _Target(_Wire):
     kind: str = ""
+    namespace: str = ""
     name: str = ""
     uid: str = ""
 

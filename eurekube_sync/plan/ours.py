@@ -120,7 +120,7 @@ def _cancel(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof
 
 def _replaced(instance: ObservedInstance, desired: Desired) -> Proof | None:
     uid = pod_uid_of(instance)
-    there = desired.pods_by_socket.get((instance.ip_addr, instance.main_port))
+    there = desired.pods_by_socket.get((pod_namespace_of(instance) or "", instance.ip_addr, instance.main_port))
     return there.proof if uid is not None and there is not None and uid not in there.data else None
 
 

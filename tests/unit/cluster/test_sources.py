@@ -101,7 +101,7 @@ def test_endpoints_become_slices(world: World) -> None:
                 "notReadyAddresses": [{"ip": "10.0.0.2"}],
                 "ports": [{"name": "http", "port": 8080}],
             },
-            {"addresses": [{"ip": "10.0.0.3"}]},
+            {"addresses": [{"ip": "10.0.0.3", "targetRef": {**target, "namespace": "bank"}}]},
         ],
     )
     for namespaces in (None, ["shop"]):
@@ -117,6 +117,7 @@ def test_endpoints_become_slices(world: World) -> None:
             Endpoint(address="10.0.0.1", pod=PodRef("rating-1", "u"), node="n", zone=None),
             Endpoint(address="10.0.0.2", ready=False, serving=False, zone=None),
         )
+        assert found.data[2].endpoints == (Endpoint(address="10.0.0.3", zone=None),)
 
 
 def test_empty_endpoints_are_an_empty_slice(world: World) -> None:

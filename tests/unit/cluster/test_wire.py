@@ -82,6 +82,15 @@ def test_a_target_that_is_no_pod_is_none() -> None:
     assert found.endpoints[0].pod is None
 
 
+@pytest.mark.parametrize(("namespace", "counts"), [("shop", True), ("", True), ("bank", False)])
+def test_a_pod_of_another_namespace_is_none(namespace: str, counts: bool) -> None:
+    """A slice of the namespace `shop` says nothing about another team's pods, whatever a person wrote into it."""
+    target = {"kind": "Pod", "name": "p", "uid": "u", "namespace": namespace}
+    found = endpoint_slice(endpoints=[{"addresses": ["10.0.0.1"], "targetRef": target}])
+    assert found is not None
+    assert found.endpoints[0].pod == (PodRef("p", "u") if counts else None)
+
+
 @pytest.mark.parametrize("uid", [{}, {"uid": ""}])
 def test_a_pod_without_a_uid_is_none(uid: Any) -> None:
     """Endpoints whose pods nobody can tell apart must not become one."""

@@ -53,7 +53,7 @@ def test_a_catalog_is_built_once_a_pass() -> None:
 
 
 def test_the_pods_that_listen_at_an_address_and_port_prove_who_is_gone() -> None:
-    """Only living pods of complete lists count, on ports that have a number."""
+    """Only living pods of complete lists count, on ports that have a number, each for its own namespace."""
     slices: Listed[EndpointSlice] = Listed(
         by_namespace={
             "a": Complete(
@@ -64,11 +64,20 @@ def test_the_pods_that_listen_at_an_address_and_port_prove_who_is_gone() -> None
                 )
             ),
             "b": DENIED,
+            "c": Complete(data=(piece(endpoint(1, pod="theirs")),)),
         },
         elsewhere=Complete(data=()),
     )
-    listening = Complete(data=frozenset({"uid-of-rating-1", "uid-of-host-network"}))
-    assert pods_by_socket(view(slices=slices)) == {("10.0.0.1", 8080): listening}
+    services = [service(namespace=namespace) for namespace in ("a", "b", "c")]
+    assert pods_by_socket(view(services=services, slices=slices)) == {
+        ("a", "10.0.0.1", 8080): Complete(data=frozenset({"uid-of-rating-1", "uid-of-host-network"})),
+        ("c", "10.0.0.1", 8080): Complete(data=frozenset({"uid-of-theirs"})),
+    }
+
+
+def test_slices_whose_services_are_not_known_prove_nothing() -> None:
+    """One may be of type ExternalName by now, and its slices are of before."""
+    assert pods_by_socket(view(services=nowhere(DENIED), slices=[piece(endpoint(1))])) == {}
 
 
 def test_a_service_that_is_listed_twice_is_one() -> None:

@@ -351,7 +351,7 @@ def test_where_pods_listen_is_looked_up_only_for_a_frozen_syncer() -> None:
     """Nobody else asks whether a pod was replaced."""
     assert desired([syncer()], [service()], TWO_PODS).pods_by_socket == {}
     frozen = desired([syncer(port="grpc")], [service()], TWO_PODS)
-    assert set(frozen.pods_by_socket) == {("10.0.0.1", 8080), ("10.0.0.2", 8080)}
+    assert set(frozen.pods_by_socket) == {(NS, "10.0.0.1", 8080), (NS, "10.0.0.2", 8080)}
 
 
 LABEL: dict[str, Any] = {"metadataFrom": [{"key": "version", "podLabel": "version"}]}

@@ -76,6 +76,8 @@ SERVICE = (service(),)
 POD = (piece(endpoint()),)
 UNMARKED = {k: v for k, v in instance().metadata.items() if k != "eurekube.pod"}
 OTHER_POD_THERE = (piece(endpoint(pod="rating-9"), service="another", name="another"),)
+UNMATCHED = (service(labels={}), service("another", labels={}))
+"""No syncer selects them, and their slices are kept up to date all the same."""
 STARTING = InstanceStatus.STARTING
 NOTHING = InstanceStatus.UNKNOWN
 
@@ -140,9 +142,25 @@ def test_an_empty_service_is_empty() -> None:
 
 def test_a_frozen_instance_goes_when_another_pod_has_its_address_and_port() -> None:
     """That is positive evidence, from a complete list."""
-    action = only(plan_for(stored(instance()), services=(), slices=OTHER_POD_THERE))
+    action = only(plan_for(stored(instance()), services=UNMATCHED, slices=OTHER_POD_THERE))
     assert isinstance(action, Cancel)
     assert action.grounds is Grounds.REPLACED
+
+
+@pytest.mark.parametrize(
+    ("services", "slices"),
+    [
+        (UNMATCHED, (piece(endpoint(pod="rating-9"), service="another", namespace="other"),)),
+        ((*UNMATCHED, service("another", namespace="other")), (replace(OTHER_POD_THERE[0], namespace="other"),)),
+        ((replace(UNMATCHED[1], selects=False),), OTHER_POD_THERE),
+        ((replace(UNMATCHED[1], type="ExternalName"),), OTHER_POD_THERE),
+        ((), OTHER_POD_THERE),
+    ],
+    ids=["another namespace, no Service", "another namespace", "no selector", "ExternalName", "the Service is gone"],
+)
+def test_slices_that_anybody_may_have_written_prove_nothing(services: Any, slices: Any) -> None:
+    """Another namespace's slices may name any address, and nobody keeps those up to date whose Service selects none."""
+    assert isinstance(only(plan_for(stored(instance()), services=services, slices=slices)), Renew)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +175,8 @@ def test_a_frozen_instance_goes_when_another_pod_has_its_address_and_port() -> N
 )
 def test_a_frozen_instance_stays_without_proof(slices: Any, metadata: dict[str, str]) -> None:
     """Pods on the host's network share an address, so address and port and another pod are needed."""
-    assert isinstance(only(plan_for(stored(instance(), metadata=metadata), services=(), slices=slices)), Renew)
+    found = plan_for(stored(instance(), metadata=metadata), services=UNMATCHED, slices=slices)
+    assert isinstance(only(found), Renew)
 
 
 def test_unknown_source_outweighs_a_pod_that_took_the_address() -> None:
