@@ -68,9 +68,6 @@ def carry_out(
     held = report.held
     if isinstance(report.registry, Complete):
         removals = what_may_go(plan, desired, report.registry.data, done, brake)
-        going = [action for action in removals.actions if action.key not in removals.kept_back]
-        if going:
-            world.withdrawing(report, going)
         done += applier.withdraw(removals.actions, removals.kept_back)
         plan = removals.plan
         held = held_of([*(held.holds if held else ()), *(removals.held.holds if removals.held else ())])

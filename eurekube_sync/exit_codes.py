@@ -68,7 +68,7 @@ _MEANINGS = {
     ExitCode.INTERNAL_ERROR: "a bug; set `EUREKUBE_SYNC_DEBUG=1` to see the traceback",
     ExitCode.USAGE: "the command line is wrong",
     ExitCode.CONFIGURATION: (
-        "a file, URL or kubeconfig that was given is wrong; `keepalive` still renewed, as does `run` where "
+        "a file, URL or kubeconfig that was given is wrong; `run` still renewed where "
         "what `--approve` names is of another cluster or too old"
     ),
     ExitCode.INVALID_MANIFEST: "`validate` found a manifest that the API server would refuse",
@@ -107,7 +107,7 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool) -> Exit
         return _of_cluster(failed[0])
     if isinstance(report.registry, Unknown):
         return _of_registry(report.registry.cause)
-    if report.snapshot_refused is not None or report.approval_refused is not None:
+    if report.approval_refused is not None:
         return ExitCode.CONFIGURATION
     if report.cut_short:
         return ExitCode.CUT_SHORT

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from eurekube_sync.actions import Cancel, Withdrawal
+from eurekube_sync.actions import Cancel
 from eurekube_sync.approval import Approval
 from eurekube_sync.brake import BrakeLimits, Held
 from eurekube_sync.confirmation import Sightings
@@ -47,8 +46,6 @@ class World:
     """The one that the adapters keep."""
     sightings: Sightings = field(default_factory=Sightings)
     last_seen: LastSeen = field(default_factory=LastSeen)
-    withdrawing: Callable[[PassReport, Iterable[Withdrawal]], None] = lambda _report, _actions: None
-    """Told what a pass is about to take away: who could bring it back has to know before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +84,6 @@ class PassReport:
     desired: Desired | None = None
     """None when the cluster did not tell who it is, or another cluster uses our name."""
     clashes: tuple[str, ...] = ()
-    snapshot_refused: str | None = None
-    """Why nothing is brought back from the snapshot, in a sentence."""
     held: Held | None = None
     outcomes: Outcomes = Outcomes(by_key={})  # noqa: RUF009 - immutable
     statuses: dict[SyncerRef, SyncerStatus] = field(default_factory=dict)

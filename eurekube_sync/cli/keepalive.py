@@ -17,8 +17,7 @@ from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import name_scope_options
 from eurekube_sync.cli.passes import teller
 from eurekube_sync.cli.signals import stopped_by_signals
-from eurekube_sync.cli.snapshot_file import SnapshotFile
-from eurekube_sync.cli.values import Duration, File, Name
+from eurekube_sync.cli.values import Name
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.keepalive import KeepaliveSettings, keepalive
@@ -41,14 +40,6 @@ from eurekube_sync.scope import Scope
 @batch_option
 @pass_options
 @kept_lease_options
-@option(
-    "--snapshot",
-    metavar="FILE",
-    type=File(),
-    default=None,
-    help="Register again what run --snapshot has kept here, and Eureka has lost.",
-)
-@option("--snapshot-max-age", type=Duration(), default="24h", help="Bring nothing back from an older snapshot.")
 @report_options
 def command(
     owner: str,
@@ -59,14 +50,12 @@ def command(
     eureka_batch: str,
     passes: Passes,
     leases: Leases,
-    snapshot: str | None,
-    snapshot_max_age: float,
     form: ReportForm,
 ) -> ExitCode:
     """Renew all that is ours from Eureka alone: one pass, --passes N, or --daemon. No cluster is asked.
 
-    Nothing is withdrawn, and without --snapshot nothing is added. Start it when `run` is away: beside it the renewals
-    of both add up.
+    Nothing is added or removed. Start it while `run` cannot run, and end it when `run` is back: two that renew the same
+    leases disturb Eureka's self-preservation.
     """
     form.set_up_logs()
     leases.check(passes)
@@ -74,7 +63,6 @@ def command(
         owner=owner,
         cluster=cluster,
         scope=scope,
-        snapshot_max_age=snapshot_max_age,
         dry_run=passes.dry_run,
         deadline=passes.timeout,
     )
@@ -87,11 +75,10 @@ def command(
         renewal_slack=passes.renewal_slack,
         lease_duration=leases.duration,
     )
-    load = SnapshotFile(snapshot).load if snapshot else None
     tell = teller(form, passes, leases.renewal_interval, eureka.notices)
     schedule = Schedule(passes=passes.number, interval=passes.interval)
     look_rarely_for_cycles()
     clock = SystemClock()
     with stopped_by_signals(clock), connect_registry(connection, clock) as world:
         between = BetweenPasses(world, interval=passes.interval) if passes.number is None else None
-        return run_passes(lambda: keepalive(world, settings, load), clock, schedule, tell, looking_for_cycles(between))
+        return run_passes(lambda: keepalive(world, settings), clock, schedule, tell, looking_for_cycles(between))

@@ -25,8 +25,6 @@ from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import scope_options
 from eurekube_sync.cli.passes import teller
 from eurekube_sync.cli.signals import stopped_by_signals
-from eurekube_sync.cli.snapshot_file import SnapshotKeeper
-from eurekube_sync.cli.values import File
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.drain import Kind
 from eurekube_sync.exit_codes import ExitCode
@@ -57,13 +55,6 @@ from eurekube_sync.wording import counted
 @lease_options
 @brake_options
 @approve_option
-@option(
-    "--snapshot",
-    metavar="FILE",
-    type=File(),
-    default=None,
-    help="Keep here what stands after each good pass, for keepalive --snapshot.",
-)
 @report_options
 def command(
     owner: str,
@@ -79,7 +70,6 @@ def command(
     leases: Leases,
     brake: BrakeLimits,
     approve: str | None,
-    snapshot: str | None,
     form: ReportForm,
 ) -> ExitCode:
     """Make Eureka equal to what the cluster says: one pass, --passes N, or --daemon.
@@ -119,19 +109,14 @@ def command(
         renewal_slack=passes.renewal_slack,
         lease_duration=leases.duration,
     )
-    keeper = SnapshotKeeper(snapshot, scope) if snapshot else None
     tell = teller(form, passes, leases.renewal_interval, eureka.notices)
     with stopped_by_signals(clock), connect(connection, clock) as world:
-        if keeper is not None:
-            world = replace(world, withdrawing=keeper.forget)
 
         def one_pass() -> PassReport:
             nonlocal settings
             report = reconcile(world, settings)
             if report.approval_spent:
                 settings = replace(settings, approved=None)
-            if keeper is not None:
-                keeper.keep(report, clock.now())
             return report
 
         between = BetweenPasses(world, interval=passes.interval) if passes.number is None else None

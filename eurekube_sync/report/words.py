@@ -105,14 +105,7 @@ def _sentences(report: PassReport) -> Iterator[str]:
 
 
 def _of_keepalive(report: PassReport) -> Iterator[str]:
-    for cluster in report.clashes:
-        yield (
-            f"owner clash: instances of cluster {cluster} bear the same owner, and the snapshot is of another cluster. "
-            "All were renewed, nothing was brought back: say with --cluster which one is meant."
-        )
-    if report.snapshot_refused is not None:
-        yield f"{report.snapshot_refused}. What stands was renewed, nothing was brought back."
-    elif isinstance(report.registry, Complete) and not (report.plan.actions or report.plan.blocked):
+    if isinstance(report.registry, Complete) and not (report.plan.actions or report.plan.blocked):
         yield "nothing in Eureka bears this owner and cluster: is --owner right?"
 
 

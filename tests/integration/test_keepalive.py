@@ -1,4 +1,4 @@
-"""Nothing but `keepalive` runs, and a real Eureka evicts, restarts empty, and holds strangers."""
+"""Nothing but `keepalive` runs, and a real Eureka evicts, and holds strangers."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def registry(eureka: EurekaServer) -> Registry:
 
 @pytest.fixture
 def program(eureka: EurekaServer, registry: Registry, tmp_path: Path) -> Iterator[Program]:
-    """Two instances with short leases, registered by `run`, which has left a snapshot and is gone, like its cluster."""
+    """Two instances with short leases, registered by `run`, which is gone, like its cluster."""
     with rating(tmp_path) as found:
         found.eureka_url = eureka.url
-        done = found.run(*SHORT, "--snapshot", tmp_path / "snapshot.json")
+        done = found.run(*SHORT)
         assert done.code == 0, done.out + done.err
         found.kubeconfig()  # it points where nobody listens any more
     assert [registry.status("RATING", id_) for id_ in IDS] == ["UP", "UP"]
@@ -100,46 +100,3 @@ def test_leases_outlive_cluster_and_operator(program: Program, registry: Registr
     wait_until(lambda: registry.status("BILLING", "other:billing:2") is None, "this server evicts nobody")
     assert registry.instance("BILLING", "other:billing:1") == stranger
     wait_until(lambda: registry.status("RATING", IDS[0]) is None, "ours outlive keepalive")
-
-
-def test_a_restart_of_eureka_loses_nothing_of_ours(program: Program, registry: Registry, eureka: EurekaServer) -> None:
-    """The server comes back empty while a keepalive runs: both instances are registered again, as they were."""
-    before = [registry.instance("RATING", id_) for id_ in IDS]
-    process = program.start("keepalive", "--daemon", *OFTEN, "--snapshot", program.folder / "snapshot.json")
-    eureka.restart()
-    wait_until(
-        lambda: [registry.status("RATING", id_) for id_ in IDS] == ["UP", "UP"], "ours did not come back to the server"
-    )
-    process.send_signal(signal.SIGTERM)
-    ended = program.end(process)
-    assert ended.code == 0, ended.out + ended.err
-    assert [unchanging(registry.instance("RATING", id_)) for id_ in IDS] == [unchanging(one) for one in before]
-    registry.wait_for_list(lambda: apps(registry) == ["RATING"], lambda: f"the list shows {apps(registry)}")
-
-
-def test_only_ours_come_back_and_a_stranger_under_our_id_stays(program: Program, registry: Registry) -> None:
-    """One of our ids was taken by another owner meanwhile: a conflict, and it is left exactly as it is."""
-    for id_ in IDS:
-        requests.delete(f"{registry.url}/apps/RATING/{id_}", timeout=30).raise_for_status()
-    taken = register(registry, "RATING", IDS[0], duration=3600, owner="other")
-    registry.list_follows("RATING", IDS)
-    ended = program.command("keepalive", "--snapshot", program.folder / "snapshot.json", stdin="")
-    assert ended.code == 0, ended.out + ended.err
-    assert ended.out.splitlines()[-1] == "1 registered, 0 renewed; 1 in conflict"
-    assert "an instance of owner other stands under our id" in ended.sentence
-    assert registry.instance("RATING", IDS[0]) == taken
-    assert registry.status("RATING", IDS[1]) == "UP"
-
-
-def apps(registry: Registry) -> list[str]:
-    """The names in the list of all, as old as the server's cache."""
-    answer = requests.get(f"{registry.url}/apps", headers={"Accept": "application/json"}, timeout=30)
-    return [app["name"] for app in answer.json()["applications"]["application"]]
-
-
-def unchanging(instance: dict[str, Any] | None) -> dict[str, Any] | None:
-    """An instance without its timestamps."""
-    if instance is None:
-        return None
-    times = {"leaseInfo", "lastUpdatedTimestamp", "lastDirtyTimestamp", "actionType"}
-    return {name: value for name, value in instance.items() if name not in times}

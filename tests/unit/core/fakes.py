@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NoReturn, TypeVar
 
-from eurekube_sync.actions import Withdrawal
 from eurekube_sync.approval import Approval, PlanId
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.confirmation import Sightings
@@ -601,7 +600,6 @@ class FakeWorld:
         """By default every lease is due in every pass."""
         self.own_writes = OwnWrites(seconds=0)
         """By default each pass is a process of its own."""
-        self.withdrawing: Callable[[PassReport, Iterable[Withdrawal]], None] = lambda _report, _actions: None
         self.sightings: Sightings | None = None
         """The same."""
         self.last_seen: LastSeen | None = None
@@ -621,7 +619,6 @@ class FakeWorld:
             renewals=self.renewals,
             own_writes=self.own_writes,
             time_limit=self.time_limit,
-            withdrawing=self.withdrawing,
             sightings=self.sightings or Sightings(),
             last_seen=self.last_seen or LastSeen(),
         )

@@ -102,7 +102,7 @@ def test_only_complete_lists_tell_what_is_somebody_elses() -> None:
 
 
 def test_a_scope_says_in_words_what_part_it_is() -> None:
-    """Two installations that would write one snapshot are told apart by it."""
+    """Two installations are told apart by it."""
     scope = Scope(shard=Shard(index=1, count=3), selector=parse_selector("team=a,!canary"), syncer_class="edge")
     assert str(scope) == "shard 1/3; selector team In ['a'], canary DoesNotExist; class edge"
     assert str(Scope()) == ""
