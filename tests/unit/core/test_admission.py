@@ -118,7 +118,7 @@ def test_the_same_ones_are_chosen_whatever_the_order_and_after_a_restart_of_eure
     ready(world, range(10, 0, -1))
     settled(world)
     assert up(world) == first
-    assert first != {key(1), key(2), key(3)}
+    assert first != set(sorted(key(n) for n in range(1, 11))[:3])
 
 
 def test_a_substitute_stays_until_it_dies() -> None:

@@ -10,8 +10,9 @@ import pytest
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.confirmation import Sightings
 from eurekube_sync.errors import ClusterUnavailable
-from eurekube_sync.model import ConditionStatus, EventRecord, SyncerObject, SyncerRef
+from eurekube_sync.model import Complete, ConditionStatus, EventRecord, ObservedInstance, SyncerObject, SyncerRef
 from eurekube_sync.ownership import SYNCER
+from eurekube_sync.ports import Elsewhere
 from eurekube_sync.syncer import ABANDON_ANNOTATION, CLEANUP_FINALIZER
 
 from .build import DENIED, NS, REF, TERMINATING, endpoint, key, piece, service, syncer
@@ -411,3 +412,51 @@ def test_finalizers_that_hang_leave_the_registrations_their_time() -> None:
     assert 2 <= world.wire.verbs().count("add_finalizer") <= 7
     assert world.clock.now() - begun < 80
     assert world.statuses()["RATING 10.0.0.3:8080"] == "UP"
+
+
+@pytest.mark.parametrize("slow", ["list_instances", "list_slices", "cancel"])
+@pytest.mark.parametrize(("age", "ends"), [(44, False), (45, True)])
+def test_a_deletion_is_as_old_as_it_was_when_the_list_was_asked_for(age: float, ends: bool, slow: str) -> None:
+    """However long the pass takes: a list that was asked for too early may hide a late register."""
+    world = article()
+    world.brake = BrakeLimits(apps_floor=100)
+    world.cluster.delete(REF)
+    world.run()
+    assert world.statuses() == {}
+    world.later(age)
+    world.wire.then = lambda: world.later(10) if world.wire.calls[-1].startswith(slow) else None
+    world.run()
+    assert (REF not in world.cluster.syncers) is ends
+
+
+@pytest.mark.parametrize(("age", "ends"), [(300, False), (599, False), (600, True)])
+def test_a_peer_that_is_away_is_waited_for_as_long_as_a_renewed_lease_lasts(age: float, ends: bool) -> None:
+    """Twice the duration of the lease: what stands there alone has expired by then."""
+    world = article()
+    world.brake = BrakeLimits(apps_floor=100)
+    world.registry.away = ("http://two",)
+    world.cluster.delete(REF)
+    world.run()
+    world.later(age)
+    world.run()
+    assert (REF not in world.cluster.syncers) is ends
+
+
+@pytest.mark.parametrize("age", [0, 44, 45])
+def test_no_other_server_is_asked_before_a_deletion_may_end(age: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each such question is a whole list."""
+    world = article()
+    world.brake = BrakeLimits(apps_floor=100)
+    world.cluster.delete(REF)
+    world.run()
+    world.later(age)
+    asked: list[float] = []
+    elsewhere = world.registry.list_elsewhere
+
+    def counting(listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
+        asked.append(world.clock.now())
+        return elsewhere(listed)
+
+    monkeypatch.setattr(world.registry, "list_elsewhere", counting)
+    world.run()
+    assert bool(asked) is (age >= 45)

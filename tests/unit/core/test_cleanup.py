@@ -124,6 +124,22 @@ def test_no_other_server_is_asked_about_what_does_not_wait() -> None:
     assert asked_about(replace(ENDING, syncer=abandon), CLAIM) == set()
 
 
+def test_what_a_deletion_waits_for_is_said_in_the_same_words_by_every_pass() -> None:
+    """A status whose message counts seconds would be written by every pass."""
+    for passed, unseen in ((0, ()), (0, ("http://two",)), (45, ("http://two",))):
+        said = {waits(done(CANCEL), unseen=unseen, now=DELETED + passed + later) for later in (0, 7, 31.5)}
+        assert len(said) == 1
+        assert None not in said
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_several_that_are_still_to_go_the_same_one_is_named(order: int) -> None:
+    """In whatever order Eureka lists them."""
+    more = [stored(instance(number)) for number in (3, 2, 9, 1)][::order]
+    said = str(waits(registry=fresh(*more), claim=replace(CLAIM, keys=frozenset())))
+    assert said == f"4 instances are still to go, such as {key(1)}: not tried"
+
+
 def test_it_stays_while_eureka_cannot_be_read() -> None:
     """An Unknown registry holds the deletion, and says why."""
     assert waits(done(CANCEL), registry=DENIED) == "Eureka could not be read: 403: grant list"

@@ -56,7 +56,7 @@ def test_a_limit_that_means_nothing_is_refused(value: Any) -> None:
     assert caught.value.reason == "InvalidSpec"
 
 
-@pytest.mark.parametrize("value", [0, 3, "20%", "100%", {"share": "10%"}])
+@pytest.mark.parametrize("value", [0, 3, 100_000, "20%", "100%", {"share": "10%"}, {"share": "100%"}])
 def test_a_mark_reads_back_as_the_limit_that_wrote_it(value: Any) -> None:
     """Whatever its form."""
     assert read_mark(Conduct(limit=limit(value)).marks[LIMIT]) == limit(value)

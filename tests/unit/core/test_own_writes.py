@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from eurekube_sync.actions import Cancel, Grounds, Register, Renew
+from eurekube_sync.actions import Cancel, Grounds, Register, Renew, Update
+from eurekube_sync.model import LeaseTimes, Port
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.own_writes import OwnWrites
 
-from .build import PROOF, REF, UP, endpoint, instance, key
+from .build import DOWN, OUT, PROOF, REF, UP, endpoint, instance, key, stored
 from .fakes import FakeWorld
 from .test_reconcile import A, B, article, ours, pods
 
@@ -90,6 +93,88 @@ def test_an_instance_that_was_brought_back_is_remembered() -> None:
     found = writes.recent(1)[key(1)]
     assert found is not None
     assert (found.status, found.metadata) == (UP, instance(1).metadata)
+
+
+@pytest.mark.parametrize("secure", [True, False])
+@pytest.mark.parametrize("heals", [True, False])
+def test_what_is_remembered_is_what_eureka_has(heals: bool, secure: bool) -> None:
+    """Every field that a pass compares, so that no pass writes again what it wrote a moment ago."""
+    wanted = replace(
+        instance(1, metadata={"version": "7"}, vip="rating,second"),
+        port=Port(8080, not secure),
+        secure_port=Port(8443, secure),
+        host_name="rating-1.example",
+        secure_vip_address="rating-secure",
+        home_page_url="http://10.0.0.1/home",
+        status_page_url="http://10.0.0.1/status",
+        health_check_url="http://10.0.0.1/health",
+        lease=LeaseTimes(30, 77),
+        status=DOWN,
+    )
+    action = Renew(key=key(1), syncer=REF, why="", heal=wanted) if heals else replace(REGISTER, instance=wanted)
+    writes = OwnWrites(seconds=45)
+    result = Result.HEALED if heals else Result.DONE
+    writes.note(Outcomes.of([Outcome(action=action, result=result, status=DOWN)]), 0)
+    assert writes.recent(1)[key(1)] == replace(stored(wanted), last_dirty_timestamp=0)
+
+
+def test_the_status_is_the_one_that_eureka_gave_it() -> None:
+    """A person's OUT_OF_SERVICE stays, whatever was sent."""
+    writes = OwnWrites(seconds=45)
+    writes.note(Outcomes.of([Outcome(action=UPDATE, result=Result.DONE, status=OUT)]), 0)
+    found = writes.recent(1)[key(1)]
+    assert found is not None
+    assert found.status is OUT
+
+
+@pytest.mark.parametrize(
+    ("result", "remembered"),
+    [
+        (Result.DONE, True),
+        (Result.GONE, False),
+        (Result.CONFLICT, False),
+        (Result.FAILED, False),
+        (Result.NOT_TRIED, False),
+    ],
+)
+def test_a_renewal_tells_whether_what_was_written_still_stands(result: Result, remembered: bool) -> None:
+    """A 404, another's instance there and a failure end the memory. A renewal does not make it longer."""
+    writes = OwnWrites(seconds=45)
+    writes.note(Outcomes.of([registered(1)]), 100)
+    renewal = Renew(key=key(1), syncer=REF, why="")
+    writes.note(Outcomes.of([Outcome(action=renewal, result=result, status=UP)]), 130)
+    assert (key(1) in writes.recent(144)) is remembered
+    assert writes.recent(145) == {}
+
+
+def test_a_second_write_counts_from_its_own_time() -> None:
+    """The list hides it as long as any other; a cancel takes the place of what was registered."""
+    writes = OwnWrites(seconds=45)
+    writes.note(Outcomes.of([registered(1)]), 100)
+    writes.note(Outcomes.of([Outcome(action=UPDATE, result=Result.DONE, status=DOWN)]), 130)
+    found = writes.recent(174)[key(1)]
+    assert found is not None
+    assert found.status is DOWN
+    writes.note(Outcomes.of([Outcome(action=CANCEL, result=Result.DONE)]), 170)
+    assert writes.recent(214) == {key(1): None}
+
+
+@pytest.mark.parametrize(("age", "laid_over"), [(44, True), (45, False)])
+def test_the_age_of_a_write_counts_when_the_list_is_asked_for(age: float, laid_over: bool) -> None:
+    """A list that takes its time is of the moment it was asked for. What was written 45 s before, it must show."""
+    world = article()
+    world.own_writes = OwnWrites(seconds=45)
+    world.run()
+    del world.registry.held[key(1)]
+    world.later(age)
+    world.wire.then = lambda: world.later(5) if world.wire.calls[-1] == "list_instances" else None
+    world.run()
+    assert (f"renew {key(1)}" in world.wire.calls[: world.wire.calls.index("list_services")]) is laid_over
+
+
+CANCEL = Cancel(key=key(1), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
+REGISTER = Register(instance=instance(1), syncer=REF, why="")
+UPDATE = Update(instance=instance(1), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF)
 
 
 def registered(number: int) -> Outcome:

@@ -1,0 +1,157 @@
+"""What one pass remembers of a removal that the next one has to see again, and what a condition tells a new process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.brake import Held, Hold, HoldReason, condition_message, held_of
+from eurekube_sync.confirmation import Sightings
+from eurekube_sync.desired import Desired
+from eurekube_sync.model import Condition, ConditionStatus, SyncerRef, SyncerStatus
+
+from .build import NS, REF, desired, endpoint, piece, service, syncer
+from .test_brake import cancel
+
+NOW = 2_000_000.0
+OTHER = SyncerRef(NS, "other")
+A, B = "aaaaaaaaaaaa", "bbbbbbbbbbbb"
+
+
+def held(*marks: str, syncer: SyncerRef | None = REF) -> Held:
+    """A removal of the syncer's for each of these marks awaits its confirmation."""
+    found = held_of(
+        Hold(
+            reason=HoldReason.AWAITING_CONFIRMATION,
+            why="app RATING would go to nothing",
+            withdrawals=(cancel(number),),
+            syncer=syncer,
+            mark=mark,
+        )
+        for number, mark in enumerate(marks)
+    )
+    assert found is not None
+    return found
+
+
+def told(
+    mark: str,
+    at: float,
+    *,
+    value: ConditionStatus = ConditionStatus.TRUE,
+    reason: str = HoldReason.AWAITING_CONFIRMATION.value,
+    name: str = REF.name,
+    type_: str = "RemovalHeld",
+) -> Desired:
+    """Two syncers, of which one has such a condition, written at this moment."""
+    (hold,) = held(mark).holds
+    condition = Condition(
+        type=type_,
+        status=value,
+        reason=reason,
+        message=condition_message(hold, 1, "plan"),
+        observed_generation=1,
+        last_transition=int(at),
+    )
+    status = SyncerStatus(observed_generation=1, conditions=(condition,))
+    syncers = [syncer(one, status=status if one == name else None) for one in ("rating", "other")]
+    return desired(syncers, [service()], [piece(endpoint())])
+
+
+def first_look(of: Desired, *, within: float = 620) -> dict[tuple[SyncerRef, str], float]:
+    """What a process that just began knows."""
+    return dict(Sightings().before(of, monotonic=5.0, now=NOW, within=within))
+
+
+NOTHING = told(A, NOW, value=ConditionStatus.FALSE)
+
+
+def test_a_process_that_began_is_told_by_the_condition_of_each_syncer() -> None:
+    """A second is taken off: the condition's time is a whole one."""
+    assert first_look(told(A, NOW - 30)) == {(REF, A): 29}
+    assert first_look(told(B, NOW - 100, name="other")) == {(OTHER, B): 99}
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        NOTHING,
+        told(A, NOW),
+        told(A, NOW + 10),
+        told(A, NOW - 30, value=ConditionStatus.UNKNOWN),
+        told(A, NOW - 30, reason=HoldReason.TOO_MANY_REMOVALS.value),
+        told(A, NOW - 30, type_="Ready"),
+        desired([syncer()], [service()], [piece(endpoint())]),
+    ],
+    ids=["not held", "just now", "ahead", "unknown", "held for another reason", "another condition", "no status"],
+)
+def test_a_condition_that_names_no_removal_before_now_tells_nothing(of: Desired) -> None:
+    """One in the future is another machine's clock."""
+    assert first_look(of) == {}
+
+
+@pytest.mark.parametrize(("age", "counts"), [(619, True), (620, True), (621, False), (5000, False)])
+def test_a_condition_that_is_too_old_tells_nothing(age: float, counts: bool) -> None:
+    """What was true so long ago may have ended in between: a look counts for less than 620 s."""
+    assert bool(first_look(told(A, NOW - age))) is counts
+
+
+def test_a_process_counts_from_its_first_look_as_long_as_it_sees_the_same() -> None:
+    """Each pass hands on how long ago that was; what it does not see again is forgotten at once."""
+    memory = Sightings()
+    memory.note(held(A), {}, monotonic=100)
+    for moment in (110, 120, 150):
+        before = memory.before(NOTHING, monotonic=moment, now=NOW, within=620)
+        assert before == {(REF, A): moment - 100}
+        memory.note(held(A), before, monotonic=moment)
+    memory.note(held(A, B), before, monotonic=150)
+    before = memory.before(NOTHING, monotonic=160, now=NOW, within=620)
+    assert before == {(REF, A): 60, (REF, B): 10}
+    memory.note(held(B), before, monotonic=160)
+    before = memory.before(NOTHING, monotonic=170, now=NOW, within=620)
+    assert before == {(REF, B): 20}
+    memory.note(None, before, monotonic=170)
+    assert memory.before(NOTHING, monotonic=180, now=NOW, within=620) == {}
+    memory.note(held(B), {}, monotonic=180)
+    assert memory.before(NOTHING, monotonic=181, now=NOW, within=620) == {(REF, B): 1}
+
+
+@pytest.mark.parametrize("looks", [[], ["note"], ["nothing"]])
+def test_a_process_that_made_a_pass_heeds_no_condition(looks: list[str]) -> None:
+    """It knows better what it saw, also where it saw nothing or could not look."""
+    memory = Sightings()
+    for look in looks:
+        if look == "note":
+            memory.note(None, {}, monotonic=1)
+        else:
+            memory.nothing_seen()
+    before = memory.before(told(A, NOW - 30), monotonic=2, now=NOW, within=620)
+    assert before == ({} if looks else {(REF, A): 29})
+
+
+def test_a_pass_that_could_not_look_confirms_nothing_that_was_seen_before_it() -> None:
+    """The removal begins its wait anew."""
+    memory = Sightings()
+    memory.note(held(A), {}, monotonic=100)
+    memory.nothing_seen()
+    assert memory.before(NOTHING, monotonic=130, now=NOW, within=620) == {}
+
+
+@pytest.mark.parametrize(("pause", "counts"), [(119, True), (120, False), (500, False)])
+def test_a_look_counts_for_a_while_after_the_last_one(pause: float, counts: bool) -> None:
+    """The time since the last look matters, however long ago the first one was."""
+    memory = Sightings()
+    memory.note(held(A), {}, monotonic=100)
+    memory.note(held(A), {(REF, A): 100}, monotonic=200)
+    before = memory.before(NOTHING, monotonic=200 + pause, now=NOW, within=120)
+    assert before == ({(REF, A): 100 + pause} if counts else {})
+
+
+def test_an_orphan_has_no_syncer_and_a_hold_of_sizes_no_mark() -> None:
+    """Neither is remembered under somebody's name."""
+    memory = Sightings()
+    sizes = replace(held(A), holds=tuple(replace(one, mark="") for one in held(A).holds))
+    for one in (held(A, syncer=None), sizes):
+        memory.note(one, {}, monotonic=100)
+        assert memory.before(NOTHING, monotonic=130, now=NOW, within=620) == {}
