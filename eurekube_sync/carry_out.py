@@ -18,8 +18,9 @@ from eurekube_sync.model import (
 )
 from eurekube_sync.observed import Observed, is_ours
 from eurekube_sync.one_pass import APPLYING, PassReport, World
+from eurekube_sync.other_owner import served_by_others
 from eurekube_sync.outcome import Outcome, Outcomes, Result
-from eurekube_sync.ownership import CLASS, Ownership
+from eurekube_sync.ownership import CLASS, Ownership, syncer_of
 from eurekube_sync.plan import Plan, plan_renewals
 from eurekube_sync.removals import what_may_go
 from eurekube_sync.scope import Scope
@@ -31,12 +32,17 @@ def renew_ours(
 ) -> list[Outcome]:
     """Renews all of ours that stands, whatever the cluster will say of it: a lease costs nothing. While Eureka cannot
     be read, what this process renewed before; never what it has `cancelled` a moment ago. Another class's mark may be
-    out of date, so what bears one waits for the cluster."""
+    out of date, so what bears one waits for the cluster; so does what may stand twice, under another owner."""
     if isinstance(registry, Unknown):
         stood = sorted(world.renewals.renewed_lately())
         return applier.renew([Renew(key=key, syncer=None, why="it stood") for key in stood])
-    class_ = registry.data.scope.syncer_class
-    standing = [i for key, i in registry.data.ours.items() if key not in cancelled and i.metadata.get(CLASS) == class_]
+    observed = registry.data
+    class_, contended = observed.scope.syncer_class, served_by_others(observed)
+    standing = [
+        one
+        for key, one in observed.ours.items()
+        if key not in cancelled and one.metadata.get(CLASS) == class_ and syncer_of(one) not in contended
+    ]
     return applier.renew(plan_renewals(standing, "it stands", now=world.clock.now()).of(Renew), standing)
 
 

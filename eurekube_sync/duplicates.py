@@ -52,14 +52,6 @@ def _names(vip: str) -> frozenset[str]:
 def _lives(other: ObservedInstance, ours: ObservedInstance) -> bool:
     """Whether it was renewed within two of its own periods, by the server's clock: each pass renews ours, so that this
     is what the other's time is held against. What `owner adopt` is about to take over nobody renews."""
-    period = min(other.lease.renewal or DEFAULT_LEASE.renewal, _duration(other))
-    return not other.last_renewal or _renewed(other) >= _renewed(ours) - 2 * period
-
-
-def _renewed(instance: ObservedInstance) -> float:
-    """In Unix seconds of the server: Eureka adds the lease's duration to the time of a renewal (Lease.renew)."""
-    return instance.last_renewal / 1000 - _duration(instance)
-
-
-def _duration(instance: ObservedInstance) -> int:
-    return instance.lease.duration or DEFAULT_LEASE.duration
+    lease = DEFAULT_LEASE
+    period = min(other.lease.renewal or lease.renewal, other.lease.duration or lease.duration)
+    return not other.last_renewal or other.renewed >= ours.renewed - 2 * period

@@ -85,7 +85,10 @@ _MEANINGS = {
     ExitCode.REGISTRY_UNUSABLE: "no Eureka answers there: HTML, an empty or cut body, a wrong URL; nothing withdrawn",
     ExitCode.ACTIONS_FAILED: "some actions failed, the others were done; the next pass tries again",
     ExitCode.REMOVALS_HELD: "the brake held the removals of this pass, or `--approve` named others; the rest was done",
-    ExitCode.OWNER_CLASH: "another cluster uses the same owner name; `run` renewed what is ours, nothing else was done",
+    ExitCode.OWNER_CLASH: (
+        "another cluster uses the same owner name, or another owner serves the same syncers (a typo in `--owner`); "
+        "`run` renewed what is ours, nothing else was done"
+    ),
     ExitCode.CUT_SHORT: "the pass ended before all was tried: its deadline, or a signal",
     ExitCode.ORPHANS_UNKNOWN: "`orphans` did not see all of the cluster, or a Eureka peer: there may be more",
     ExitCode.STILL_RENEWED: "an `owner` command refused, for somebody else renews the instances; nothing was changed",
@@ -98,7 +101,7 @@ _MEANINGS = {
 
 def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool) -> ExitCode:
     """The exit code of one pass: what a person has to see to first, first."""
-    if report.clashes:
+    if report.clashes or any(other.stops_us for other in report.other_owners):
         return ExitCode.OWNER_CLASH
     failed = [source.cause for _, source in unknown_sources(report.view)]
     # A right to look for drains that nobody grants is told, and no failure: it must not stop a rollout.

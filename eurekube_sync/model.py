@@ -457,3 +457,9 @@ class ObservedInstance:
     def main_port(self) -> int:
         """The plain port; the secure one where only that is on."""
         return self.secure_port.number if self.secure_port.enabled and not self.port.enabled else self.port.number
+
+    @property
+    def renewed(self) -> float:
+        """When it was last renewed, in Unix seconds of the server's clock. One that was registered and not renewed
+        since seems older by its duration."""
+        return self.last_renewal / 1000 - (self.lease.duration or DEFAULT_LEASE.duration)

@@ -41,6 +41,9 @@ class Observed:
     """Keys whose uncached read failed."""
     asked: float
     """When the list was asked for, in Unix seconds; the server's cache may have made it somewhat before."""
+    newest: float = 0.0
+    """The latest renewal in the list, in Unix seconds of the server's clock. A quiet server's list may be minutes old,
+    so how long nobody renewed an instance is told by what stands beside it."""
 
     @cached_property
     def keys_by_syncer(self) -> Mapping[SyncerRef, frozenset[InstanceKey]]:
@@ -51,6 +54,10 @@ class Observed:
             assert syncer is not None  # `ours` holds none without
             found.setdefault(syncer, set()).add(key)
         return {syncer: frozenset(keys) for syncer, keys in found.items()}
+
+    def silent(self, instance: ObservedInstance) -> float:
+        """Seconds for which nobody had renewed the instance when the list was made; 0 where Eureka gives no time."""
+        return self.newest - instance.renewed if instance.last_renewal else 0.0
 
     def refreshed(self, readings: Mapping[InstanceKey, ObservedInstance | Unread | None]) -> Observed:
         """The same with uncached reads laid over it; None is a 404: not there."""
@@ -97,7 +104,9 @@ def observe(
     ours: dict[InstanceKey, ObservedInstance] = {}
     others: dict[InstanceKey, ObservedInstance] = {}
     clashes: set[str] = set()
+    newest = 0.0
     for instance in registry.data:
+        newest = max(newest, instance.renewed)
         if is_ours(instance, ownership, scope):
             ours[instance.key] = instance
         else:
@@ -112,6 +121,7 @@ def observe(
         clashes=tuple(sorted(clashes)),
         listed=_counted(ours.values(), {}),
         asked=asked,
+        newest=newest,
     )
 
 

@@ -24,6 +24,7 @@ from eurekube_sync.model import (
     Unknown,
 )
 from eurekube_sync.observed import Observed
+from eurekube_sync.other_owner import OtherOwner
 from eurekube_sync.outcome import Outcomes, Result
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.plan import Plan
@@ -82,8 +83,10 @@ class PassReport:
     view: ClusterView | None
     """None when no cluster was asked, by `keepalive`."""
     desired: Desired | None = None
-    """None when the cluster did not tell who it is, or another cluster uses our name."""
+    """None when the cluster did not tell who it is, another cluster uses our name, or another owner stops us."""
     clashes: tuple[str, ...] = ()
+    other_owners: tuple[OtherOwner, ...] = ()
+    """Those that serve our syncers in this cluster."""
     held: Held | None = None
     outcomes: Outcomes = Outcomes(by_key={})  # noqa: RUF009 - immutable
     statuses: dict[SyncerRef, SyncerStatus] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import NoReturn
 
 from eurekube_sync.actions import Action, Cancel, Renew, Update
-from eurekube_sync.errors import Stopped
+from eurekube_sync.errors import OwnerClash, Stopped
 from eurekube_sync.exit_codes import ExitCode, cluster_error, registry_error
 from eurekube_sync.model import (
     Cause,
@@ -162,6 +162,9 @@ def look_for_orphans(world: World, settings: PassSettings) -> Orphans:
     namespaces = {name: world.cluster.namespace_exists(name) for name in _namespaces_without_syncers(report)}
     if world.clock.stopping():
         raise Stopped("stopped by a signal: it is not known what `run` would do")
+    for other in report.other_owners:
+        if other.stops_us:
+            raise OwnerClash(f"{other.question} `run` is refused, so it takes no orphan out")
     return find_orphans(report, registry.others, namespaces, world.registry.unreached())
 
 

@@ -46,10 +46,11 @@ from eurekube_sync.one_pass import (
     PassSettings,
     World,
 )
+from eurekube_sync.other_owner import OtherOwner, other_owners
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.ownership import Ownership
 from eurekube_sync.plan import Plan
-from eurekube_sync.renew_only import refuse, renew_doubted, renew_unidentified
+from eurekube_sync.renew_only import refuse, renew_beside, renew_doubted, renew_unidentified
 from eurekube_sync.scope import Scope
 from eurekube_sync.settle import settle, unsettled, without_finalizer
 from eurekube_sync.view import SameCluster, living_pods, read_cluster, read_pods, read_syncers, unread_cluster
@@ -128,6 +129,12 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
         return _refuse(given, standing, standing.registry)
 
     found = _claim(given, scope, syncers, standing)
+    others = _other_owners(given, found)
+    if isinstance(found.registry, Complete) and any(other.stops_us for other in others):
+        return renew_beside(
+            world, settings, deadline, found.applier, found.registry, found.view, found.desired, others,
+            standing.renewed,
+        )  # fmt: skip
     found = _look_elsewhere(given, listed, found)
     found, decided = _decide(given, found)
     if doubt := _doubt(given, standing, found, decided.braked):
@@ -136,7 +143,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
             standing.renewed, standing.cancelled, doubt,
         )  # fmt: skip
     deadline.stage(APPLYING)
-    report = _report(given, found, decided)
+    report = replace(_report(given, found, decided), other_owners=others)
     if settings.dry_run:
         return report
     report = _carry_out(given, standing, found, decided, report)
@@ -202,6 +209,13 @@ def _claim(given: _Given, scope: Scope, syncers: Listed[SyncerObject] | None, st
         desired = replace(desired, living_pods=living_pods(view))
     applier = applier_of(world, given.ownership, scope, given.deadline)
     return _Found(applier=applier, registry=registry, view=view, desired=desired)
+
+
+def _other_owners(given: _Given, found: _Found) -> tuple[OtherOwner, ...]:
+    """Those that serve our syncers in this cluster. What cannot be read shows none."""
+    if isinstance(found.registry, Unknown):
+        return ()
+    return other_owners(found.registry.data, found.desired, given.world.clock.now())
 
 
 def _look_elsewhere(given: _Given, listed: Complete[tuple[ObservedInstance, ...]] | Unknown, found: _Found) -> _Found:

@@ -1,20 +1,22 @@
 """Passes that renew what is ours and change nothing more: the cluster does not say who it is, what was listed may be
-another cluster's, or another cluster uses our owner's name."""
+another cluster's, another cluster uses our owner's name, or another owner serves our syncers."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from eurekube_sync.actions import Renew
+from eurekube_sync.actions import Renew, removes
 from eurekube_sync.apply import Applier
 from eurekube_sync.carry_out import applier_of, renew_ours, renew_the_rest
 from eurekube_sync.deadline import Deadline
+from eurekube_sync.desired import Desired
 from eurekube_sync.model import ClusterView, Complete, InstanceKey, ObservedInstance, Unknown
 from eurekube_sync.observed import Observed, held_by_owner, observe
 from eurekube_sync.one_pass import SETTLING, PassReport, PassSettings, World
+from eurekube_sync.other_owner import OtherOwner
 from eurekube_sync.outcome import Outcome, Outcomes
 from eurekube_sync.ownership import Ownership
-from eurekube_sync.plan import Plan, plan_renewals, sorted_plan
+from eurekube_sync.plan import Plan, make_plan, plan_renewals, sorted_plan
 from eurekube_sync.view import unread_cluster
 
 
@@ -103,5 +105,38 @@ def refuse(
         view=view,
         clashes=registry.data.clashes,
         outcomes=outcomes,
+        cut_short=deadline.cut_short,
+    )
+
+
+def renew_beside(
+    world: World,
+    settings: PassSettings,
+    deadline: Deadline,
+    applier: Applier,
+    registry: Complete[Observed],
+    view: ClusterView,
+    desired: Desired,
+    others: tuple[OtherOwner, ...],
+    renewed: list[Outcome],
+) -> PassReport:
+    """Another owner serves our syncers: renew what the cluster says is to stand. What should go is left to expire, for
+    the other owner's goes as well, and nobody else would take ours out."""
+    deadline.stage(SETTLING)
+    world.sightings.nothing_seen()
+    now = world.clock.now()
+    going = {action.key for action in make_plan(desired, registry.data).actions if removes(action)}
+    kept = [one for key, one in registry.data.ours.items() if key not in going]
+    plan = plan_renewals(kept, "another owner serves its syncer", now=now)
+    early = {outcome.action.key for outcome in renewed}
+    rest = [] if settings.dry_run else [action for action in plan.of(Renew) if action.key not in early]
+    return PassReport(
+        dry_run=settings.dry_run,
+        at=now,
+        plan=plan,
+        registry=registry,
+        view=view,
+        other_owners=others,
+        outcomes=renew_the_rest(applier, Outcomes.of([*renewed, *applier.renew(rest)])),
         cut_short=deadline.cut_short,
     )

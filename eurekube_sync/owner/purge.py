@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from eurekube_sync.conduct import Policy, policy_of
 from eurekube_sync.errors import ClusterError
 from eurekube_sync.model import Cause, ObservedInstance, SyncerObject, Unknown
-from eurekube_sync.owner.moves import Affected, duration_of
+from eurekube_sync.owner.moves import Affected
 from eurekube_sync.owner.report import OwnerReport, counted, of_other_clusters, troubles
 from eurekube_sync.owner.world import OwnerWorld, identity, listed, of_scope, whose
 from eurekube_sync.ownership import OWNER, Ownership, syncer_of
@@ -143,7 +143,7 @@ def _renewed_ago(world: OwnerWorld, standing: Sequence[ObservedInstance]) -> flo
     """By the server's stamps: of ours each register is followed by a renewal, which is stamped in the future."""
     sample = [one.key for one in standing[:: max(1, len(standing) // 20)]][:20]
     found = [one for one in world.transfer.read(sample).values() if one is not None]
-    newest = max((one.last_renewal / 1000 - duration_of(one) for one in found), default=None)
+    newest = max((one.renewed for one in found), default=None)
     return None if newest is None else max(0.0, world.clock.now() - newest)
 
 

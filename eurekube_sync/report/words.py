@@ -85,6 +85,7 @@ def _sentences(report: PassReport) -> Iterator[str]:
             f"its place: eurekube-sync owner adopt --cluster {cluster}. "
             "What is ours was renewed, nothing else was done."
         )
+    yield from (other.sentence for other in report.other_owners)
     yield from _of_keepalive(report) if report.view is None else ()
     if isinstance(report.registry, Unknown):
         yield _of_registry(report, report.registry)

@@ -184,6 +184,19 @@ def test_another_cluster_with_our_owner_is_refused(settled: Program) -> None:
     assert ended.eureka == {"GET": 1, "PUT": 2}
 
 
+@pytest.mark.parametrize("options", [(), ("--dry-run",), ("--passes", "2", "--interval", "1s")])
+def test_a_typo_in_the_owner_doubles_nothing(settled: Program, options: tuple[str, ...]) -> None:
+    """The marks tell that another owner of this very cluster serves the syncers: one sentence, and no write."""
+    ended = settled.run("--owner", "demoo", *options)
+    assert ended.code == ExitCode.OWNER_CLASH, ended.out
+    assert "2 instances of this cluster are registered under owner demo," in ended.sentences[0]
+    assert "Is --owner demoo right?" in ended.sentences[0]
+    assert "eurekube-sync owner rename demo demoo" in ended.sentences[0], "the way out"
+    assert set(ended.eureka) == {"GET"}
+    assert set(ended.kubernetes) == {"GET"}
+    assert settled.status("demoo:rating:rating:10.0.0.1:8080") is None
+
+
 UNREADABLE = {
     "forbidden": Response(status=403, body=b"{}"),
     "broken": Response(status=500, body=b"{}"),

@@ -593,6 +593,7 @@ class FakeWorld:
         self.clock = Clock()
         self.registry = Registry(self.wire, self.clock, cache=cache)
         self.cluster = Cluster(self.wire, self.clock)
+        self.owner = OWNER
         self.scope = Scope()
         self.drains: frozenset[Kind] = frozenset()
         self.brake = BrakeLimits()
@@ -623,7 +624,7 @@ class FakeWorld:
             last_seen=self.last_seen or LastSeen(),
         )
         settings = PassSettings(
-            owner=OWNER,
+            owner=self.owner,
             scope=self.scope,
             drains=self.drains,
             brake=self.brake,

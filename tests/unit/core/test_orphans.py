@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.deadline import TimeLimit
-from eurekube_sync.errors import ClusterDenied, ClusterError, RegistryDenied, Stopped
+from eurekube_sync.errors import ClusterDenied, ClusterError, OwnerClash, RegistryDenied, Stopped
 from eurekube_sync.exit_codes import ExitCode, of_error
 from eurekube_sync.model import Cause, Complete, SyncerRef, Unknown
 from eurekube_sync.one_pass import PassSettings, World
@@ -48,7 +48,7 @@ def look(world: FakeWorld, scope: Scope | None = None) -> Orphans:
         own_writes=OwnWrites(seconds=0),
         time_limit=TimeLimit(world.clock),
     )
-    found = look_for_orphans(whole, PassSettings(owner=OWNER, scope=scope or Scope()))
+    found = look_for_orphans(whole, PassSettings(owner=world.owner, scope=scope or Scope()))
     assert world.wire.writes() == []
     assert not [call for call in world.wire.calls if call.startswith("renew")]
     return found
@@ -332,3 +332,13 @@ def test_the_dry_run_cannot_write() -> None:
         registry.cancel(key(), ours=lambda _: True)
     assert registry.list_instances() == Complete(data=())
     assert registry.unreached() == ()
+
+
+def test_under_another_owners_syncers_nothing_is_said_of_orphans() -> None:
+    """The name is a typo: what `run` would do with them is nothing, and that is what is said."""
+    world = settled()
+    world.run()
+    world.owner = "typo"
+    with pytest.raises(OwnerClash, match=r"Is --owner typo right\? .* rename prod typo\. `run` is refused") as told:
+        look(world)
+    assert of_error(told.value) is ExitCode.OWNER_CLASH

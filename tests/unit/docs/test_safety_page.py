@@ -83,6 +83,7 @@ PROMISES = {
     "Scope": (
         "cluster's UID",
         "Another cluster",
+        "A typo in `--owner`",
         "leads to another cluster",
         "in doubt",
         "in scope",
