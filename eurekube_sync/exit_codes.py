@@ -71,7 +71,7 @@ _MEANINGS = {
         "a file, URL or kubeconfig that was given is wrong; `run` still renewed where "
         "what `--approve` names is of another cluster or too old"
     ),
-    ExitCode.INVALID_MANIFEST: "`validate` found a manifest that the API server would refuse",
+    ExitCode.INVALID_MANIFEST: "`validate` found a manifest that the API server would refuse, or no syncer at all",
     ExitCode.CHANGES_PENDING: "with `--detailed-exitcode`: `run --dry-run` found changes to make, `orphans` found some",
     ExitCode.CLUSTER_UNAVAILABLE: "the Kubernetes API did not answer; what is ours was renewed, nothing withdrawn",
     ExitCode.CLUSTER_DENIED: "the Kubernetes API refused (401, 403): what hangs on a list was renewed, not withdrawn",

@@ -163,7 +163,7 @@ def parse_presentation(
         zones=(zone.map or {}) if zone and zone.from_endpoint else None,
     )
     if found.zones is not None and not pods:
-        raise InvalidSyncer("InvalidSpec", "spec.zone: fromEndpoint is only for mode pod: a Service is in no zone")
+        raise InvalidSyncer("InvalidSpec", "spec.zone: zone.fromEndpoint is only for mode pod: a Service is in no zone")
     for name, value in (found.zones or {}).items():
         if fault := value_fault(value) or ("" if value else "the value is empty"):
             raise InvalidSyncer("InvalidMetadata", f"spec.zone.map.{name[:80]}: {fault}")
@@ -213,7 +213,7 @@ def _host_name(text: str | None, *, pods: bool) -> HostName:
         )
     base = Base(parts[1])
     if base is not Base.IP and not pods:
-        raise InvalidSyncer("InvalidSpec", f"spec.hostName: {base.value} is only for mode pod")
+        raise InvalidSyncer("InvalidSpec", "spec.hostName: hostName podName and nodeName are only for mode pod")
     return HostName(base=base, suffix=parts[2] or "")
 
 
@@ -243,10 +243,16 @@ def _metadata_from(spec: MetadataFromSpec, *, pods: bool) -> MetadataSource:
         if name is not None
     ]
     if len(given) != 1:
-        raise InvalidSyncer("InvalidSpec", f"spec.metadataFrom: {spec.key} needs exactly one source")
+        raise InvalidSyncer(
+            "InvalidSpec",
+            f"spec.metadataFrom: {spec.key}: exactly one of podLabel, podAnnotation, serviceLabel and "
+            "serviceAnnotation is needed",
+        )
     ((source, name),) = given
     if source.of_pod and not pods:
-        raise InvalidSyncer("InvalidSpec", f"spec.metadataFrom: {spec.key}: {source.value} is only for mode pod")
+        raise InvalidSyncer(
+            "InvalidSpec", f"spec.metadataFrom: {spec.key}: podLabel and podAnnotation are only for mode pod"
+        )
     return MetadataSource(key=spec.key, source=source, name=name)
 
 

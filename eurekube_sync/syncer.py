@@ -18,12 +18,15 @@ from eurekube_sync.conduct import Conduct, Policy, parse_limit
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.model import Service, SyncerObject, SyncerRef
 from eurekube_sync.presentation import MetadataFromSpec, PathsSpec, Presentation, ZoneSpec, parse_presentation
+from eurekube_sync.spec_faults import spec_faults
+from eurekube_sync.value_faults import same_port, shown, wrong_type
 
 CLEANUP_FINALIZER = "eurekube.io/cleanup"
 ABANDON_ANNOTATION = "eurekube.io/abandon"
 DRAIN_ANNOTATION = "eurekube.io/drain"
 
 _APP_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _VIP = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:[0-9]{1,5})?"
 _VIP_ADDRESS = re.compile(rf"{_VIP}(,{_VIP})*")
 _FIXED_HOST = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
@@ -187,17 +190,18 @@ def parse(syncer: SyncerObject) -> Syncer:
     try:
         spec = msgspec.convert(syncer.spec, _Spec)
     except msgspec.ValidationError as error:
-        raise InvalidSyncer("InvalidSpec", f"spec: {error}".replace("`$.", "`spec.")) from error
+        raise InvalidSyncer("InvalidSpec", spec_faults(syncer.spec, _Spec) or f"spec: {error}") from error
     pods = spec.mode is Mode.POD
     if spec.port is not None and spec.port == spec.secure_port:
-        raise InvalidSyncer("InvalidSpec", "spec.securePort: port and securePort are two different ports")
+        raise InvalidSyncer("InvalidSpec", f"spec.{same_port(spec.port)}")
     at = _service(spec.service, pods=pods)
+    selector = _selector(spec.selector)
     return Syncer(
         ref=syncer.ref,
         syncer_class=class_of(syncer),
         namespace=selected_namespace(syncer),
         mode=spec.mode,
-        selector=_selector(spec.selector),
+        selector=selector,
         app_name=_name("spec.appName" if spec.app_name else "spec.selector.app", spec.app_name or spec.selector.app),
         vip_address=_vip("spec.vipAddress", spec.vip_address),
         secure_vip_address=_vip("spec.secureVipAddress", spec.secure_vip_address),
@@ -266,27 +270,39 @@ def check_app_name(field: str, name: str) -> str:
 
 
 def _selector(spec: _Selector) -> Selector:
-    if spec.match_labels == {} or spec.match_expressions == [] or "" in (spec.app, spec.service):
-        raise InvalidSyncer("InvalidSpec", "spec.selector: an empty part would select everything; fill or remove it")
+    parts = {
+        "app": spec.app,
+        "matchLabels": spec.match_labels,
+        "matchExpressions": spec.match_expressions,
+        "service": spec.service,
+    }
+    for name, part in parts.items():
+        if part is not None and not part:
+            raise InvalidSyncer("InvalidSpec", f"spec.selector.{name} must not be empty: it would select everything")
+    if all(part is None for part in parts.values()):
+        raise InvalidSyncer(
+            "InvalidSpec", "spec.selector: at least one of app, matchLabels, matchExpressions and service is needed"
+        )
     labels = dict(spec.match_labels or {})
     if spec.app is not None:
+        if not _LABEL_VALUE.fullmatch(spec.app):
+            raise InvalidSyncer(
+                "InvalidSpec",
+                f"spec.selector.app: {shown(spec.app)} is no label's value: at most 63 letters, digits, '.', '_' or "
+                "'-', a letter or digit at both ends",
+            )
         labels.setdefault("app", spec.app)
         if labels["app"] != spec.app:
-            raise InvalidSyncer("InvalidSpec", "spec.selector: app and matchLabels.app differ, so nothing can match")
+            raise InvalidSyncer(
+                "InvalidSpec", "spec.selector.app: app and the label app in matchLabels contradict each other"
+            )
     expressions = tuple(
         Expression(key=e.key, operator=e.operator, values=frozenset(e.values)) for e in spec.match_expressions or ()
     )
-    for expression in expressions:
-        if bool(expression.values) != (expression.operator in ("In", "NotIn")):
-            raise InvalidSyncer(
-                "InvalidSpec",
-                f"spec.selector.matchExpressions: {expression.key}: In and NotIn need values, "
-                "Exists and DoesNotExist have none",
-            )
-    if not labels and not expressions and spec.service is None:
-        raise InvalidSyncer(
-            "InvalidSpec", "spec.selector: one of app, matchLabels, matchExpressions or service is needed"
-        )
+    for index, expression in enumerate(expressions):
+        if bool(expression.values) is not (needed := expression.operator in ("In", "NotIn")):
+            fault = "In or NotIn needs at least one value" if needed else "Exists or DoesNotExist takes no values"
+            raise InvalidSyncer("InvalidSpec", f"spec.selector.matchExpressions[{index}].values: operator {fault}")
     return Selector(service=spec.service, labels=tuple(sorted(labels.items())), expressions=expressions)
 
 
@@ -305,7 +321,9 @@ def _vip(field: str, vip: str | None) -> str | None:
 def _port(field: str, port: str | float | None) -> str | int | None:
     # 8080.0 is the number 8080 to the API server, which stores it as it came.
     number = int(port) if isinstance(port, float) and port.is_integer() else port
-    if number == "" or isinstance(number, float) or (isinstance(number, int) and not 1 <= number <= 65535):
+    if isinstance(number, float):
+        raise InvalidSyncer("InvalidSpec", f"spec.{field} {wrong_type(number, ('integer', 'string'))}")
+    if number == "" or (isinstance(number, int) and not 1 <= number <= 65535):
         raise InvalidSyncer("InvalidSpec", f"spec.{field}: {port!r} is neither a port's name nor a number in 1..65535")
     return number
 
@@ -314,14 +332,15 @@ def _service(spec: _Service | None, *, pods: bool) -> _Service:
     if spec is None:
         return _Service()
     if pods and spec != _Service():
-        raise InvalidSyncer("InvalidSpec", "spec.service: is only for mode service")
+        raise InvalidSyncer("InvalidSpec", "spec.service: service is only for mode service")
     if spec.hostname is not None:
-        if spec.address or spec.node_address:
-            raise InvalidSyncer("InvalidSpec", "spec.service: hostname and address exclude each other")
+        if spec.address:
+            raise InvalidSyncer("InvalidSpec", "spec.service.address: hostname and address exclude each other")
         if not _FIXED_HOST.fullmatch(spec.hostname) or len(spec.hostname) > 253:
             raise InvalidSyncer("InvalidName", f"spec.service.hostname: {spec.hostname[:80]!r} is no host name")
-    if spec.node_address and spec.address not in (None, ServiceAddress.AUTO, ServiceAddress.NODE_PORT):
-        raise InvalidSyncer("InvalidSpec", "spec.service: nodeAddress is only for address NodePort")
+    node_ports = spec.hostname is None and spec.address in (None, ServiceAddress.AUTO, ServiceAddress.NODE_PORT)
+    if spec.node_address and not node_ports:
+        raise InvalidSyncer("InvalidSpec", "spec.service.nodeAddress: nodeAddress is only for address NodePort")
     return spec
 
 

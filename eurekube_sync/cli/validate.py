@@ -19,16 +19,17 @@ from eurekube_sync.wording import counted
 @click.command(short_help="Check EurekaSyncers in files offline.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @option("--output", "-o", type=click.Choice(["table", "json", "yaml"]), default="table", help="Form of the report.")
-def command(files: tuple[str, ...], output: str) -> ExitCode:
+@option("--allow-empty", is_flag=True, help="Pass also where there is no EurekaSyncer at all.")
+def command(files: tuple[str, ...], output: str, allow_empty: bool) -> ExitCode:
     """Check EurekaSyncers in FILES offline, as the API server would.
 
     FILES are YAML or JSON, streams of documents, folders (searched for *.yaml, *.yml and *.json), or - for standard
-    input. Objects of other kinds are passed over.
+    input. Objects of other kinds are passed over; no EurekaSyncer at all is an error.
     """
     missing = next((name for name in files if name != "-" and not Path(name).exists()), None)
     if missing is not None:
         raise click.BadParameter(f"there is no file or folder {missing}", param_hint="FILES")
-    report = validate_paths(files, stdin=sys.stdin.buffer)
+    report = validate_paths(files, stdin=sys.stdin.buffer, allow_empty=allow_empty)
     data = {**asdict(report), "ok": report.ok}
     match output:
         case "json":
@@ -43,9 +44,9 @@ def command(files: tuple[str, ...], output: str) -> ExitCode:
 
 
 def _line(finding: Finding) -> str:
-    place = ":".join(str(part) for part in (finding.file, finding.line) if part)
+    place = "".join(f"{part}:" for part in (finding.file, finding.line) if part)
     document = f"document {finding.document}: " if finding.document else ""
-    return f"{place}: {finding.severity}: {document}{finding.path}: {finding.reason}"
+    return f"{place} {finding.severity}: {document}{finding.path}: {finding.reason}"
 
 
 def _summary(report: Report) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from eurekube_sync.manifests.findings import Finding, json_path
@@ -13,6 +13,7 @@ from eurekube_sync.manifests.nodes import Node, Problem, Unparsable, line_of, va
 from eurekube_sync.manifests.yaml_text import parse_yaml
 
 _SEPARATOR = re.compile(r"^---(?=\s|\Z)", re.MULTILINE)
+_TEMPLATE = re.compile(r"\{\{[^{}\n]*\}\}")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -31,6 +32,8 @@ class Document:
     """The same with lines; None for an empty or unreadable one."""
     offset: int = 0
     """Lines of the file before this document."""
+    template: int | None = None
+    """The line in the file of its first `{{ }}`, as Helm templates have them; None where there is none."""
 
     def line(self, path: tuple[str | int, ...]) -> int | None:
         """The line in the file of what the path names."""
@@ -53,7 +56,7 @@ def read_documents(text: str, *, file: str) -> tuple[Document, ...]:
             json_error = error
         documents = tuple(_yaml_documents(text, file))  # `{a: b}` is YAML, too
         if any(document.node is None and document.findings for document in documents):
-            return (_broken(file, 1, json_error, 0),)
+            return (replace(_broken(file, 1, json_error, 0), template=_template_line(text, 0)),)
         return documents
     return tuple(_yaml_documents(text, file))
 
@@ -64,10 +67,15 @@ def _yaml_documents(text: str, file: str) -> Iterator[Document]:
         offset = text.count("\n", 0, start)
         try:
             node, problems = parse_yaml(text[start:end])
+            document = _read(file, number, node, problems, offset)
         except Unparsable as error:
-            yield _broken(file, number, error, offset)
-            continue
-        yield _read(file, number, node, problems, offset)
+            document = _broken(file, number, error, offset)
+        yield replace(document, template=_template_line(text[start:end], offset))
+
+
+def _template_line(text: str, offset: int) -> int | None:
+    mark = _TEMPLATE.search(text)
+    return offset + text.count("\n", 0, mark.start()) + 1 if mark else None
 
 
 def _cuts(text: str) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from eurekube_sync.manifests.findings import Finding, Severity
-from eurekube_sync.manifests.validation import check_text, no_syncer
+from eurekube_sync.manifests.validation import check_text, no_syncer, only
 
 STDIN = "-"
 STDIN_NAME = "<stdin>"
@@ -59,8 +59,12 @@ class Report:
         return not self.errors
 
 
-def validate_paths(paths: Sequence[str], *, stdin: IO[bytes]) -> Report:
-    """Check files, folders (recursively) and `-`. A named file or folder without any EurekaSyncer is a warning."""
+def validate_paths(paths: Sequence[str], *, stdin: IO[bytes], allow_empty: bool = False) -> Report:
+    """Check files, folders (recursively) and `-`.
+
+    A named file or folder without any EurekaSyncer is a warning. No EurekaSyncer anywhere is an error, unless
+    `allow_empty`.
+    """
     findings: list[Finding] = []
     files = documents = syncers = others = 0
     for path in dict.fromkeys(paths):
@@ -88,7 +92,16 @@ def validate_paths(paths: Sequence[str], *, stdin: IO[bytes]) -> Report:
                     severity=Severity.WARNING,
                 )
             )
+    if not (syncers or allow_empty or any(finding.severity is Severity.ERROR for finding in findings)):
+        findings = [_nothing(paths, others)]
     return Report(findings=tuple(findings), files=files, documents=documents, syncers=syncers, others=others)
+
+
+def _nothing(paths: Sequence[str], others: int) -> Finding:
+    """Green on nothing would hide that what renders the manifests had failed."""
+    file = (STDIN_NAME if paths[0] == STDIN else paths[0]) if len(paths) == 1 else ""
+    reason = f"no EurekaSyncer was found, {only(others)}; if that is right, give --allow-empty"
+    return Finding(file=file, document=None, line=None, path="$", reason=reason)
 
 
 def collect(paths: Sequence[str], stdin: IO[bytes]) -> Iterator[Source]:

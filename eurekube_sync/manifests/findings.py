@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
 
-Path: TypeAlias = tuple[str | int, ...]
-"""Keys and indexes from an object's root."""
-
-_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+from eurekube_sync.value_faults import Path as Path
+from eurekube_sync.value_faults import written
 
 
 class Severity(StrEnum):
@@ -43,13 +39,4 @@ class Finding:
 
 def json_path(path: Path) -> str:
     """Write a path as `$.spec.matchLabels['app.kubernetes.io/name'][0]`."""
-    text = "$"
-    for part in path:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        elif _PLAIN_KEY.fullmatch(part):
-            text += f".{part}"
-        else:
-            quoted = part.replace("\\", "\\\\").replace("'", "\\'")
-            text += f"['{quoted}']"
-    return text
+    return f"${written(path)}"

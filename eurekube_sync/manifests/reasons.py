@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from eurekube_sync.manifests.findings import Path
 from eurekube_sync.manifests.structural import Violation
+from eurekube_sync.value_faults import missing_field, not_one_of, shown, unknown_field, wrong_type
 from eurekube_sync.wording import counted, one_or_more
 
 Fault = tuple[Path, str]
@@ -17,13 +16,6 @@ Fault = tuple[Path, str]
 
 _FIRST = ("type", "enum", "not", "minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum")
 _EXAMPLE = re.compile(r"Example: (?:`(.+)`|(\S+))\.\s*\Z", re.DOTALL)
-_TYPES = {
-    "string": "a string",
-    "integer": "a whole number",
-    "boolean": "true or false",
-    "object": "a mapping",
-    "array": "a list",
-}
 
 
 def faults(violated: Iterable[Violation], schema: Mapping[str, Any]) -> list[Fault]:
@@ -41,19 +33,6 @@ def faults(violated: Iterable[Violation], schema: Mapping[str, Any]) -> list[Fau
             values[path] = error
     found.extend((path, _reason(error, _described(schema, path))) for path, error in values.items())
     return list(dict.fromkeys(found))
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean "x"?`, or nothing."""
-    lower = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.7)
-    return f'; did you mean "{lower[close[0]]}"?' if close else ""
-
-
-def shown(value: Any) -> str:
-    """A value for a message, cut."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _is_union(schema: Mapping[str, Any]) -> bool:
@@ -80,13 +59,13 @@ def _unknown(path: Path, error: Violation) -> Iterator[Fault]:
     for name in error.value:
         if name not in error.known:
             unused = [other for other in error.known if other not in error.value]
-            yield (*path, name), f'unknown field "{name}"{did_you_mean(name, unused)}'
+            yield (*path, name), unknown_field(name, unused)
 
 
 def _missing(path: Path, error: Violation) -> Iterator[Fault]:
     for name in error.limit:
         if name not in error.value:
-            yield (*path, name), f'field "{name}" is missing'
+            yield (*path, name), missing_field(name)
 
 
 def _reason(error: Violation, schema: Mapping[str, Any]) -> str:
@@ -98,11 +77,9 @@ def _reason(error: Violation, schema: Mapping[str, Any]) -> str:
         return f"{value} is not allowed: {meaning[0].lower()}{meaning[1:]}{_example(schema)}"
     match error.keyword:
         case "type":
-            return _wrong_type(error, value)
+            return wrong_type(error.value, [limit] if isinstance(limit, str) else limit)
         case "enum":
-            allowed = ", ".join(f'"{choice}"' for choice in limit)
-            hint = did_you_mean(str(error.value), limit) if isinstance(error.value, str) else ""
-            return f"{value} is not one of {allowed}{hint}"
+            return not_one_of(error.value, limit)
         case "pattern":
             printable = limit.encode("ascii", "backslashreplace").decode()
             return f"{value} is not allowed: it must match {printable}{_example(schema)}"
@@ -121,19 +98,6 @@ def _reason(error: Violation, schema: Mapping[str, Any]) -> str:
             return f"another entry has the same {error.message}" if error.message else "is there twice"
         case _:
             return f"{value} is not allowed: {error.message}"
-
-
-def _wrong_type(error: Violation, value: str) -> str:
-    """What the type should be, and how to write it."""
-    types = [error.limit] if isinstance(error.limit, str) else error.limit
-    wanted = [name for name in types if name != "null"]
-    text = f"must be {' or '.join(_TYPES.get(name, name) for name in wanted)}, not {value}"
-    if "string" in wanted and isinstance(error.value, (bool, int, float)):
-        yaml_word = " (YAML reads on, off, yes, no, y and n so)" if isinstance(error.value, bool) else ""
-        return f"{text}{yaml_word}: put it in quotes"
-    if isinstance(error.value, str) and {"integer", "boolean"} & set(wanted):
-        return f"{text}: a string"
-    return text
 
 
 def _example(schema: Mapping[str, Any]) -> str:

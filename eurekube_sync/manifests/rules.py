@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from eurekube_sync.manifests.findings import Path
-from eurekube_sync.manifests.twins import TWINS
+from eurekube_sync.manifests.twins import MESSAGES, TWINS
 
 RULES = "x-kubernetes-validations"
 
@@ -38,7 +38,7 @@ def broken_rules(
     if path not in faulty:
         for rule in schema.get(RULES, ()):
             for below in TWINS[rule["rule"]](value):
-                yield _place(path, rule, below), rule["message"]
+                yield _place(path, rule, below), _message(rule, value)
     for key, item, sub in _parts(value, schema):
         yield from broken_rules(item, sub, faulty, (*path, key))
 
@@ -46,6 +46,11 @@ def broken_rules(
 def with_parents(paths: frozenset[Path]) -> frozenset[Path]:
     """The paths and all above them."""
     return frozenset(path[:length] for path in paths for length in range(len(path) + 1))
+
+
+def _message(rule: Mapping[str, Any], value: Any) -> str:
+    expression = rule.get("messageExpression")
+    return MESSAGES[expression](value) if expression else str(rule["message"])
 
 
 def _place(path: Path, rule: Mapping[str, Any], below: Path) -> Path:

@@ -1,4 +1,4 @@
-"""The CRD's CEL rules in Python: one twin for each, keyed by the rule's exact text.
+"""The CRD's CEL rules in Python: one twin for each, keyed by the rule's exact text, and of each message expression.
 
 A twin gets the value that the rule calls `self`, after it has passed the schema, and gives the paths below it that
 break the rule: none when it holds, `()` for the value itself.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from eurekube_sync.manifests.findings import Path
+from eurekube_sync.value_faults import same_port
 
 Twin = Callable[[Any], Iterable[Path]]
 
@@ -140,3 +141,8 @@ TWINS: Mapping[str, Twin] = {
     ),
     "!has(self.port) || !has(self.securePort) || self.port != self.securePort": _twin(_ports_differ),
 }
+
+MESSAGES: Mapping[str, Callable[[Any], str]] = {
+    "'securePort must differ from port (both are ' + string(self.port) + ')'": lambda spec: same_port(spec["port"]),
+}
+"""The message expressions, for a value that breaks their rule."""

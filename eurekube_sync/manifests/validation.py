@@ -6,7 +6,7 @@ The schema is the CRD's own; `structural` reads it as JSON Schema, `rules` runs 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -15,9 +15,13 @@ from eurekube_sync.manifests.advice import advice
 from eurekube_sync.manifests.crd import api_version, load_crd, object_schema
 from eurekube_sync.manifests.documents import Document, read_documents
 from eurekube_sync.manifests.findings import Finding, Path, Severity, json_path
-from eurekube_sync.manifests.reasons import did_you_mean, faults, shown
+from eurekube_sync.manifests.reasons import faults
 from eurekube_sync.manifests.rules import broken_rules, with_parents
 from eurekube_sync.manifests.structural import prepared, to_json_schema, violations
+from eurekube_sync.value_faults import did_you_mean, shown
+from eurekube_sync.wording import counted
+
+_TEMPLATE = "this is a Helm template: render it first, `helm template ... | eurekube-sync validate -`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +52,13 @@ def no_syncer(checked: Checked, file: str) -> tuple[Finding, ...]:
     """The warning that a text holds no EurekaSyncer, unless it could not be read anyway."""
     if checked.syncers or any(finding.severity is Severity.ERROR for finding in checked.findings):
         return ()
-    others = f"{checked.others} objects of other kinds" if checked.others else "nothing"
-    reason = f"no EurekaSyncer here, {others}"
+    reason = f"no EurekaSyncer here, {only(checked.others)}"
     return (Finding(file=file, document=1, line=1, path="$", reason=reason, severity=Severity.WARNING),)
+
+
+def only(others: int) -> str:
+    """What there is where no EurekaSyncer is."""
+    return f"only {counted(others, 'object')} of other kinds" if others else "nothing at all"
 
 
 def check_text(text: str, file: str) -> Checked:
@@ -59,18 +67,19 @@ def check_text(text: str, file: str) -> Checked:
     documents = syncers = others = 0
     for document in read_documents(text, file=file):
         documents += document.value is not None or bool(document.findings)
-        findings.extend(document.findings)
-        if document.value is None:
-            continue
-        for path, obj in _objects(document.value, ()):
+        found = [*document.findings]
+        for path, obj in _objects(document.value, ()) if document.value is not None else ():
             kind = _kind(obj)
             if kind is None:
-                findings.append(_finding(document, path, "no Kubernetes object: apiVersion and kind are needed"))
+                found.append(_finding(document, path, "no Kubernetes object: apiVersion and kind are needed"))
             elif not _is_ours(obj):
                 others += 1
             else:
                 syncers += 1
-                findings.extend(_sorted(_of_syncer(document, path, obj)))
+                found.extend(_sorted(_of_syncer(document, path, obj)))
+        if document.template is not None and any(finding.severity is Severity.ERROR for finding in found):
+            found = [replace(_finding(document, (), _TEMPLATE), line=document.template)]
+        findings.extend(found)
     return Checked(findings=tuple(dict.fromkeys(findings)), documents=documents, syncers=syncers, others=others)
 
 

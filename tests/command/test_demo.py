@@ -159,7 +159,7 @@ VALIDATED = {
         ExitCode.OK,
         "1 other object passed over",
     ),
-    "nothing": ("", ExitCode.OK, "warning"),
+    "nothing": ("", ExitCode.INVALID_MANIFEST, "no EurekaSyncer was found"),
     "unknown field": (UNKNOWN_FIELD, ExitCode.INVALID_MANIFEST, ":4: error: document 1: $.spec.limits: unknown field"),
     "second": (f"{GOOD}---\n{UNKNOWN_FIELD}", ExitCode.INVALID_MANIFEST, ":9: error: document 2: "),
     "no yaml": ("a: [b", ExitCode.INVALID_MANIFEST, "not YAML"),
@@ -199,6 +199,15 @@ def test_validate_of_a_file_that_is_not_there_is_a_wrong_command(settled: Progra
         assert "FILES" in ended.sentence
 
 
+def test_validate_of_nothing_fails(settled: Program, tmp_path: Path) -> None:
+    """`helm template x | eurekube-sync validate -` must not be green when helm failed."""
+    for arguments in (["-"], [tmp_path]):
+        ended = settled.command("validate", *arguments, stdin="")
+        assert ended.code == ExitCode.INVALID_MANIFEST
+        assert "no EurekaSyncer was found, nothing at all; if that is right, give --allow-empty" in ended.out
+        assert settled.command("validate", "--allow-empty", *arguments, stdin="").code == ExitCode.OK
+
+
 def test_validate_heeds_the_output_variable_of_run(settled: Program) -> None:
     """One variable for both commands: each form that `run` knows, `validate` knows."""
     ended = settled.command("validate", "-", stdin=GOOD, EUREKUBE_SYNC_OUTPUT="yaml")
@@ -212,6 +221,6 @@ def test_crd_prints_what_validate_judges_by(settled: Program) -> None:
     assert "name: eurekasyncers.eurekube.io" in ended.out
     for field in ("readinessGate", "maxRemovalPercent"):
         assert f"{field}:" in ended.out
-    again = settled.command("validate", "-", stdin=ended.out)
+    again = settled.command("validate", "-", "--allow-empty", stdin=ended.out)
     assert "1 other object passed over" in again.out
     assert settled.status(IDS[0]) == "UP"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eurekube_sync.wording import counted, one_or_more
+from eurekube_sync.wording import counted, listed, one_or_more
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,10 @@ def test_a_noun_may_have_a_plural_of_its_own() -> None:
 def test_no_number_is_written_in_exponents() -> None:
     """However many there are."""
     assert counted(12_345_678, "instance") == "12345678 instances"
+
+
+def test_words_are_listed_as_people_list_them() -> None:
+    """Commas, and one word before the last."""
+    assert listed(["a"], "or") == "a"
+    assert listed(["a", "b"], "or") == "a or b"
+    assert listed(["a", "b", "c"], "and") == "a, b and c"

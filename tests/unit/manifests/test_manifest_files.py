@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eurekube_sync.manifests import Report, validate_paths
+from eurekube_sync.manifests import Report, Severity, validate_paths
 from eurekube_sync.manifests import files as manifest_files
 
 GOOD = "apiVersion: eurekube.io/v1\nkind: EurekaSyncer\nmetadata: {name: rating}\nspec: {selector: {app: rating}}\n"
@@ -15,9 +15,9 @@ OTHER = "apiVersion: v1\nkind: ConfigMap\n"
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 
 
-def check(*paths: Path | str, stdin: bytes = b"") -> Report:
+def check(*paths: Path | str, stdin: bytes = b"", allow_empty: bool = False) -> Report:
     """What `validate` says of some paths."""
-    return validate_paths([str(path) for path in paths], stdin=io.BytesIO(stdin))
+    return validate_paths([str(path) for path in paths], stdin=io.BytesIO(stdin), allow_empty=allow_empty)
 
 
 def said(report: Report) -> list[str]:
@@ -38,15 +38,47 @@ def test_folders_are_searched(tmp_path: Path) -> None:
     assert not report.ok
 
 
-def test_without_any_syncer(tmp_path: Path) -> None:
-    """A named file without a syncer is a warning; of a folder only the whole of it is."""
+def test_a_place_without_a_syncer(tmp_path: Path) -> None:
+    """Beside others, a named file without a syncer is a warning; of a folder only the whole of it is."""
     (tmp_path / "a.yaml").write_text(OTHER)
-    assert said(check(tmp_path / "a.yaml")) == ["a.yaml 1 warning no EurekaSyncer here, 1 objects of other kinds"]
-    (warning,) = check(tmp_path).findings
+    beside = check(tmp_path / "a.yaml", "-", stdin=GOOD.encode())
+    assert said(beside) == ["a.yaml 1 warning no EurekaSyncer here, only 1 object of other kinds"]
+    assert beside.ok
+    (warning,) = check(tmp_path, "-", stdin=GOOD.encode()).findings
     assert warning.reason.startswith("no EurekaSyncer in any")
     (tmp_path / "b.yaml").write_text(GOOD)
     report = check(tmp_path)
     assert (report.findings, report.others, report.ok, report.warnings) == ((), 1, True, 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "there"),
+    [
+        (None, "nothing at all"),
+        ("", "nothing at all"),
+        ("# nothing\n---\n", "nothing at all"),
+        (OTHER, "only 1 object of other kinds"),
+    ],
+)
+def test_no_syncer_anywhere_is_an_error(tmp_path: Path, content: str | None, there: str) -> None:
+    """An empty folder, an empty file and one of other kinds fail with one sentence, unless that is allowed."""
+    if content is not None:
+        (tmp_path / "a.yaml").write_text(content)
+    name = tmp_path if content is None else tmp_path / "a.yaml"
+    report = check(name)
+    reason = f"no EurekaSyncer was found, {there}; if that is right, give --allow-empty"
+    assert said(report) == [f"{name.name} None error {reason}"]
+    assert not report.ok
+    allowed = check(name, allow_empty=True)
+    assert (allowed.ok, allowed.warnings) == (True, 1)
+
+
+def test_nothing_on_standard_input_is_an_error() -> None:
+    """A pipe from a command that failed is empty, and must not pass."""
+    (finding,) = check("-").findings
+    assert (finding.file, finding.severity) == ("<stdin>", Severity.ERROR)
+    (finding,) = check("-", "/dev/null").findings
+    assert str(finding).startswith("error: $: no EurekaSyncer was found")
 
 
 def test_standard_input() -> None:

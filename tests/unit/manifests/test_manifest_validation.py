@@ -53,7 +53,7 @@ def test_lists_are_opened() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "there"), [("", "nothing"), ("apiVersion: v1\nkind: Pod", "1 objects of other kinds")]
+    ("text", "there"), [("", "nothing at all"), ("apiVersion: v1\nkind: Pod", "only 1 object of other kinds")]
 )
 def test_a_text_without_a_syncer_is_a_warning(text: str, there: str) -> None:
     """A text that holds no EurekaSyncer is reported as such."""
@@ -64,6 +64,31 @@ def test_a_text_without_a_syncer_is_a_warning(text: str, there: str) -> None:
 def test_what_is_no_object_is_refused(text: str) -> None:
     """A document without apiVersion and kind is an error, as it is for kubectl."""
     assert said(validate_text(text, "f")) == ["1 error $ no Kubernetes object: apiVersion and kind are needed"]
+
+
+TEMPLATE = "error $ this is a Helm template: render it first, `helm template ... | eurekube-sync validate -`"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("{{- if .Values.eureka.enabled }}\n" + HEAD + "  selector: {app: x}\n{{- end }}\n", 1),
+        (HEAD + "  selector:\n    app: {{ .Values.app }}\n", 6),
+        (HEAD.replace("rating", '"{{ .Release.Name }}"') + "  selector: {app: x}\n", 3),
+        (HEAD + "  {{- toYaml .Values.spec | nindent 2 }}\n", 5),
+        ("apiVersion: v1\nkind: Pod\n---\n" + HEAD + "  selector: {app: {{ .x }}}\n", 8),
+    ],
+)
+def test_a_helm_template_is_named_as_one(text: str, line: int) -> None:
+    """A chart's template is no manifest yet: the one finding says how to render it."""
+    assert said(validate_text(text, "f")) == [f"{line} {TEMPLATE}"]
+
+
+def test_braces_in_what_is_rendered_are_no_template() -> None:
+    """Alert rules keep their own braces when they are rendered, and do not hide what is wrong elsewhere."""
+    rule = "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nspec: {summary: '{{ $labels.pod }}'}\n---\n"
+    assert said(validate_text(rule + HEAD + "  selector: {ap: x}\n", "f"))[-1].startswith("9 error $.spec.selector.ap")
+    assert validate_text(HEAD + "  selector: {app: x}\n  metadata: {note: '{{ x }}'}\n", "f") == ()
 
 
 def test_a_slip_in_kind_or_group_is_not_passed_over() -> None:
