@@ -92,7 +92,7 @@ _MEANINGS = {
     ExitCode.CUT_SHORT: "the pass ended before all was tried: its deadline, or a signal",
     ExitCode.ORPHANS_UNKNOWN: "`orphans` did not see all of the cluster, or a Eureka peer: there may be more",
     ExitCode.STILL_RENEWED: "an `owner` command refused, for somebody else renews the instances; nothing was changed",
-    ExitCode.NOTHING_THERE: "`owner adopt` found no such instance or syncer; nothing was changed",
+    ExitCode.NOTHING_THERE: "there is no such instance, syncer or owner; nothing was changed",
     ExitCode.NOT_KEPT: "an `owner` command refused, for `run` would undo it at once; nothing was changed",
     ExitCode.DECLINED: "`owner purge` asked, and the answer was no; nothing was changed",
     ExitCode.INTERRUPTED: "interrupted at the keyboard",

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import NoReturn
 
 from eurekube_sync.actions import Action, Cancel, Renew, Update
-from eurekube_sync.errors import OwnerClash, Stopped
+from eurekube_sync.errors import NothingThere, OwnerClash, Stopped
 from eurekube_sync.exit_codes import ExitCode, cluster_error, registry_error
 from eurekube_sync.model import (
     Cause,
@@ -27,6 +27,7 @@ from eurekube_sync.model import (
     Unknown,
 )
 from eurekube_sync.one_pass import PassReport, PassSettings, World
+from eurekube_sync.other_owner import nothing_of
 from eurekube_sync.ownership import CLUSTER, SYNCER, Ownership, syncer_of
 from eurekube_sync.ports import Elsewhere, Registry
 from eurekube_sync.reconcile import reconcile
@@ -177,7 +178,8 @@ def find_orphans(
     """From the dry run of a pass, what its list left out of other clusters, which namespaces there are, and the Eureka
     servers that are away.
 
-    Raises when Eureka, or the identity of the cluster, could not be read: then nothing can be said.
+    Raises when Eureka, or the identity of the cluster, could not be read: then nothing can be said. So it does where
+    the owner has nothing at all: of a wrong name it would be said that there are none.
     """
     assert report.view is not None  # a pass of `run` has one
     if isinstance(report.view.identity, Unknown):
@@ -186,6 +188,9 @@ def find_orphans(
         raise registry_error(report.registry)
     assert report.desired is not None  # both were read, and the clashes were left out
     observed, desired = report.registry.data, report.desired
+    none = nothing_of(observed.ownership, (*observed.ours.values(), *observed.others.values(), *others))
+    if none and not (observed.listed or others or unreached):
+        raise NothingThere(none)
     held = {one.key: hold.why for hold in report.held.holds for one in hold.withdrawals} if report.held else {}
     actions = {action.key: action for action in report.plan.actions}
     found: list[Orphan] = []

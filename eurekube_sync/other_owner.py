@@ -1,5 +1,5 @@
-"""Another owner name that serves our syncers in this very cluster, as after a typo in `--owner`; and which of the two
-installations may go on. Pure.
+"""Another owner name in this very cluster, as after a typo in `--owner`: one that serves our syncers, and which of the
+two installations may go on; and the names that there are, where ours has nothing. Pure.
 
 Both look at one list by one rule, so never are both stopped. Who has registered nothing there is stopped. Where both
 have, as when one of them began while Eureka could not be read, it is the one that came later. An installation that has
@@ -8,6 +8,7 @@ anything which the other has not is at work, and never stopped.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from eurekube_sync.conduct import is_gone
 from eurekube_sync.desired import Desired, sockets_of
 from eurekube_sync.model import InstanceKey, ObservedInstance, SyncerRef
 from eurekube_sync.observed import Observed
-from eurekube_sync.ownership import CLASS, CLUSTER, OWNER, syncer_of
+from eurekube_sync.ownership import CLASS, CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.wording import counted, one_or_more
 
 _LATELY = 90.0
@@ -61,8 +62,8 @@ class OtherOwner:
 
     @property
     def _stand(self) -> str:
-        are = one_or_more(self.standing, "is", "are")
-        return f"{counted(self.standing, 'instance')} of this cluster {are} registered under owner {self.name},"
+        number = f"{counted(self.standing, 'instance')} of this cluster {_are(self.standing)}"
+        return f"{number} registered under owner {self.name},"
 
 
 def other_owners(observed: Observed, desired: Desired, now: float) -> tuple[OtherOwner, ...]:
@@ -76,6 +77,36 @@ def other_owners(observed: Observed, desired: Desired, now: float) -> tuple[Othe
         if there:
             found.append(_judged(name, there, observed, desired))
     return tuple(found)
+
+
+def nothing_of(
+    ownership: Ownership,
+    standing: Iterable[ObservedInstance],
+    *,
+    where: str = "this cluster",
+    doubtful: str = "--owner",
+) -> str | None:
+    """Where the owner has no instance in the cluster: that its name, or what else is `doubtful`, may be wrong, and what
+    there is instead. None where it has one: then its name is right."""
+    owners, clusters = Counter[str](), Counter[str]()
+    for one in standing:
+        owner, cluster = one.metadata.get(OWNER, ""), one.metadata.get(CLUSTER, "")
+        if owner and cluster == ownership.cluster:
+            owners[owner] += 1
+        elif cluster and owner == ownership.owner:
+            clusters[cluster] += 1
+    if ownership.owner in owners:
+        return None
+    parts = [f"no instance of owner {ownership.owner} in {where}"]
+    if owners:
+        there = ", ".join(f"{name} ({number})" for name, number in sorted(owners.items()))
+        parts.append(f"the {one_or_more(len(owners), 'owner', 'owners')} of {where} {_are(len(owners))}: {there}")
+    parts += [f"owner {ownership.owner} has {number} of cluster {uid}" for uid, number in sorted(clusters.items())]
+    return f"{'; '.join(parts)}. Is {doubtful} right?"
+
+
+def _are(number: int) -> str:
+    return one_or_more(number, "is", "are")
 
 
 def served_by_others(observed: Observed) -> frozenset[SyncerRef]:

@@ -13,10 +13,11 @@ from eurekube_sync.errors import ClusterError, ConfigurationError, NothingThere,
 from eurekube_sync.exit_codes import cluster_error
 from eurekube_sync.instance import Wanted
 from eurekube_sync.model import InstanceKey, ObservedInstance, SyncerRef
+from eurekube_sync.other_owner import nothing_of
 from eurekube_sync.owner.moves import SHOWN, Address, Move, in_order, names, refuse_clash
 from eurekube_sync.owner.report import OwnerReport, counted, planned, troubles
 from eurekube_sync.owner.watch import watch, watch_all
-from eurekube_sync.owner.world import OwnerWorld, identity, listed, listed_of, naming, view_of, whose
+from eurekube_sync.owner.world import OwnerWorld, identity, listed, listed_of, naming, of_scope, view_of, whose
 from eurekube_sync.ownership import CLASS, CLUSTER, OWNER, POD, RELEASED, SYNCER, Ownership
 from eurekube_sync.scope import Scope
 from eurekube_sync.settle import put_finalizers_on
@@ -73,9 +74,13 @@ def adopt_old_cluster(
     new = identity(world)
     if old == new:
         raise ConfigurationError(f"--cluster {old} is this very cluster: give the id of the one whose place it takes.")
-    moves = cluster_moves(listed_of(world, scope), owner=owner, old=old, new=new)
+    standing = listed(world)
+    moves = cluster_moves(of_scope(standing, scope), owner=owner, old=old, new=new)
     if dry_run or not moves:
-        before = Ownership(owner=owner, cluster=old)
+        before, after = Ownership(owner=owner, cluster=old), Ownership(owner=owner, cluster=new)
+        done_before = any(map(after.holds, standing)) and not any(map(after.clashes, standing))
+        if not done_before and (none := nothing_of(before, standing, where=f"cluster {old}", doubtful="--cluster")):
+            raise NothingThere(none)
         nothing = f"nothing to adopt: no instance is of {whose(before, scope)}"
         return replace(planned("owner adopt", moves, observe, nothing=nothing), dry_run=dry_run)
     way_out = f"cluster {old} lives: end its eurekube-sync, or give it another owner"

@@ -10,9 +10,9 @@ from eurekube_sync.conduct import Policy, policy_of
 from eurekube_sync.errors import ClusterError
 from eurekube_sync.model import Cause, ObservedInstance, SyncerObject, Unknown
 from eurekube_sync.owner.moves import Affected
-from eurekube_sync.owner.report import OwnerReport, counted, of_other_clusters, troubles
-from eurekube_sync.owner.world import OwnerWorld, identity, listed, of_scope, whose
-from eurekube_sync.ownership import OWNER, Ownership, syncer_of
+from eurekube_sync.owner.report import OwnerReport, counted, troubles
+from eurekube_sync.owner.world import OwnerWorld, identity, listed, nothing_there, of_scope, whose
+from eurekube_sync.ownership import CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.ports import Cluster
 from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import CLEANUP_FINALIZER
@@ -93,9 +93,9 @@ def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
     return OwnerReport(
         command="owner purge",
         dry_run=False,
-        summary=counted(affected, "cancelled") if affected else _nothing(found),
+        summary=counted(affected, "cancelled") if affected else _nothing(world, found),
         affected=tuple(affected),
-        sentences=(*troubles(affected), *found.cautions, *_came(found), *_elsewhere(found), *finalizers),
+        sentences=(*troubles(affected), *found.cautions, *_came(found), *finalizers),
         errors=errors,
     )
 
@@ -103,17 +103,18 @@ def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
 def _dry_run(world: OwnerWorld, found: Purge) -> OwnerReport:
     finalizers: tuple[str, ...] = ()
     if world.cluster is not None:
-        deletions = _deletions(world.cluster, found)
+        deletions = _deletions(world.cluster, found, world.clock.now())
         would = f"it would take our finalizer off {_syncers(len(deletions.ready))} being deleted"
         finalizers = (*deletions.sentences, *([would] if deletions.ready else []))
+    number = len(found.standing)
     return OwnerReport(
         command="owner purge",
         dry_run=True,
-        summary=f"dry run: {len(found.standing)} to cancel of {found.whose}" if found.standing else _nothing(found),
+        summary=f"dry run: {number} to cancel of {found.whose}" if number else _nothing(world, found),
         affected=tuple(
             Affected(instance=one, target=None, syncer=syncer_of(one), why=_why(one)) for one in found.standing
         ),
-        sentences=(*found.cautions, *_elsewhere(found), *finalizers),
+        sentences=(*found.cautions, *finalizers),
     )
 
 
@@ -122,8 +123,9 @@ def _why(instance: ObservedInstance) -> str:
     return "all of ours goes" if policy is Policy.SYNC else f"all of ours goes, policy {policy} too"
 
 
-def _nothing(found: Purge) -> str:
-    return f"nothing to purge: no instance is of {found.whose}"
+def _nothing(world: OwnerWorld, found: Purge) -> str:
+    none = nothing_there(world, found.ownership, found.listed)
+    return f"nothing to purge: {none or f'no instance is of {found.whose}'}"
 
 
 def _came(found: Purge) -> Iterator[str]:
@@ -133,10 +135,6 @@ def _came(found: Purge) -> Iterator[str]:
     if came:
         were = one_or_more(len(came), "was", "were")
         yield f"{len(came)} more came meanwhile and {were} left: stop what registers, and purge once more"
-
-
-def _elsewhere(found: Purge) -> tuple[str, ...]:
-    return () if found.standing else of_other_clusters(found.listed, found.ownership)
 
 
 def _renewed_ago(world: OwnerWorld, standing: Sequence[ObservedInstance]) -> float | None:
@@ -159,7 +157,7 @@ class _Deletions:
     """Of those that are not ready, and why."""
 
 
-def _deletions(cluster: Cluster, found: Purge) -> _Deletions:
+def _deletions(cluster: Cluster, found: Purge, now: float) -> _Deletions:
     """Those of which nothing stands when all of `found` is gone, whoever registered it."""
     syncers = read_syncers(cluster, found.scope)
     sources = [syncers.elsewhere, *syncers.by_namespace.values()]
@@ -176,12 +174,17 @@ def _deletions(cluster: Cluster, found: Purge) -> _Deletions:
     gone = {one.key for one in found.standing}
     kept = {syncer_of(one) for one in found.listed if one.key not in gone and OWNER in one.metadata}
     deleting = tuple(syncer for syncer in carrying if syncer.deleted is not None and syncer.ref not in kept)
-    living = sum(syncer.deleted is None for syncer in carrying)
+    owners = {one.metadata.get(OWNER) for one in found.listed if one.metadata.get(CLUSTER) == found.ownership.cluster}
+    has_some = found.ownership.owner in owners
+    living = sum(syncer.deleted is None for syncer in carrying) if has_some else 0  # else perhaps another owner's
+    lately = found.renewed_ago is not None and found.renewed_ago < _CACHE
+    if owners and not has_some:  # nor is it known when the other owners' were cancelled
+        lately = any(syncer.deleted is not None and now - syncer.deleted < _CACHE for syncer in deleting)
     sentences = []
     if living:
         what, it = ("carries", "it") if living == 1 else ("carry", "them")
         sentences.append(f"{_syncers(living)} still {what} our finalizer: delete {it}, and purge once more")
-    if deleting and found.renewed_ago is not None and found.renewed_ago < _CACHE:
+    if deleting and lately:
         sentences.append(
             f"our finalizer is left on {_syncers(len(deleting))} being deleted: Eureka's list may still hide an "
             "instance; purge once more in a minute"
@@ -192,7 +195,7 @@ def _deletions(cluster: Cluster, found: Purge) -> _Deletions:
 
 def _let_go(world: OwnerWorld, cluster: Cluster, found: Purge) -> tuple[tuple[str, ...], tuple[ClusterError, ...]]:
     """Takes our finalizer off; what to say of it, and the writes that failed."""
-    deletions = _deletions(cluster, found)
+    deletions = _deletions(cluster, found, world.clock.now())
 
     def let_go(syncer: SyncerObject) -> ClusterError | None:
         try:

@@ -10,8 +10,8 @@ from eurekube_sync.desired import claim_all
 from eurekube_sync.model import InstanceKey, ObservedInstance, SyncerRef
 from eurekube_sync.outcome import Result
 from eurekube_sync.owner.moves import Move, in_order
-from eurekube_sync.owner.report import OwnerReport, counted, lives, of_other_clusters, planned, troubles
-from eurekube_sync.owner.world import OwnerWorld, identity, listed, naming, of_scope, view_of, whose
+from eurekube_sync.owner.report import OwnerReport, counted, lives, planned, troubles
+from eurekube_sync.owner.world import OwnerWorld, identity, listed, naming, nothing_there, of_scope, view_of, whose
 from eurekube_sync.ownership import CLASS, CLUSTER, OWNER, RELEASED, Ownership, syncer_of
 from eurekube_sync.scope import ANY, Scope
 from eurekube_sync.view import unknown_sources
@@ -36,9 +36,10 @@ def release_instances(
     standing = listed(world)
     moves = release_moves(of_scope(standing, scope), ownership, apps=apps, syncers=syncers)
     if dry_run or not moves:
-        nothing = f"nothing to release: no instance{_chosen(apps, syncers)} is of {whose(ownership, scope)}"
-        report = planned("owner release", moves, None, nothing=nothing)
-        more = _would(world, ownership, moves, keepalive) if moves else of_other_clusters(standing, ownership)
+        none = nothing_there(world, ownership, standing)
+        nothing = none or f"no instance{_chosen(apps, syncers)} is of {whose(ownership, scope)}"
+        report = planned("owner release", moves, None, nothing=f"nothing to release: {nothing}")
+        more = _would(world, ownership, moves, keepalive) if moves else ()
         return replace(report, dry_run=dry_run, sentences=more)
     affected = world.transfer.move(moves)
     released = [one for one in affected if one.result is Result.DONE]

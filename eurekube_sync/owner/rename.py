@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from eurekube_sync.errors import ConfigurationError
+from eurekube_sync.errors import ConfigurationError, NothingThere
 from eurekube_sync.model import InstanceKey, ObservedInstance
 from eurekube_sync.owner.moves import Affected, Move, in_order, refuse_clash
-from eurekube_sync.owner.report import OwnerReport, counted, lives, of_other_clusters, planned, troubles
+from eurekube_sync.owner.report import OwnerReport, counted, lives, planned, troubles
 from eurekube_sync.owner.watch import watch_all
-from eurekube_sync.owner.world import OwnerWorld, identity, listed, listed_of, of_scope, whose
+from eurekube_sync.owner.world import OwnerWorld, identity, listed, listed_of, nothing_there, of_scope, whose
 from eurekube_sync.ownership import CLUSTER, OWNER, Ownership, instance_id, syncer_of
 from eurekube_sync.scope import Scope
 from eurekube_sync.wording import one_or_more
@@ -28,12 +28,12 @@ def rename_owner(
     refuse_clash(standing, after)
     moves = rename_moves(of_scope(standing, scope), before, after)
     if dry_run or not moves:
+        there = sum(after.holds(one) for one in standing)
+        if not there and (none := nothing_there(world, before, standing, doubtful=old)):
+            raise NothingThere(none)
         nothing = f"nothing to rename: no instance is of {whose(before, scope)}"
-        if there := sum(after.holds(one) for one in standing):
-            nothing += f"; owner {new} has {there}"
-        report = planned("owner rename", moves, observe, nothing=nothing)
-        more = () if moves else of_other_clusters(standing, before)
-        return replace(report, dry_run=dry_run, sentences=(*report.sentences, *more))
+        nothing += f"; owner {new} has {there}" if there else ""
+        return replace(planned("owner rename", moves, observe, nothing=nothing), dry_run=dry_run)
     way_out = f"stop `run` and `keepalive` of owner {old} first"
     affected = world.transfer.move(
         watch_all(world, lambda: rename_moves(listed_of(world, scope), before, after), observe, way_out)

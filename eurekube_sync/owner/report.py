@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from eurekube_sync.errors import ClusterError
@@ -13,7 +12,6 @@ from eurekube_sync.outcome import Result
 from eurekube_sync.owner.moves import Affected, Move, duration_of
 from eurekube_sync.owner.watch import observation_time
 from eurekube_sync.owner.world import OwnerWorld
-from eurekube_sync.ownership import CLUSTER, Ownership
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +68,6 @@ def planned(command: str, moves: Sequence[Move], observe: float | None, *, nothi
         ),
         sentences=(f"it would first watch for {seconds:.0f} s whether somebody renews them",) if moves else (),
     )
-
-
-def of_other_clusters(standing: Iterable[ObservedInstance], ownership: Ownership) -> tuple[str, ...]:
-    """For where nothing stands of the cluster that was asked for: what the owner has elsewhere, as it may be the wrong
-    one."""
-    others = Counter(one.metadata[CLUSTER] for one in standing if ownership.clashes(one))
-    if not others:
-        return ()
-    shown = ", ".join(f"{number} of cluster {cluster}" for cluster, number in sorted(others.items()))
-    return (f"owner {ownership.owner} has {shown}, which were left",)
 
 
 def counted(affected: Sequence[Affected], done: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.exit_codes import cluster_error, registry_error
 from eurekube_sync.instance import Naming
 from eurekube_sync.model import ClusterView, Complete, LeaseTimes, ObservedInstance, Unknown
+from eurekube_sync.other_owner import nothing_of
 from eurekube_sync.owner.transfer import Tell, Transfer, silent
 from eurekube_sync.ownership import Ownership, syncer_of
 from eurekube_sync.ports import Clock, Cluster, Registry, Workers
@@ -69,6 +70,14 @@ def whose(ownership: Ownership, scope: Scope) -> str:
     parts += [f"namespace {name}" for name in sorted(scope.namespaces or ())]
     parts += [f"shard {scope.shard}"] if scope.shard else []
     return ", ".join(parts)
+
+
+def nothing_there(
+    world: OwnerWorld, ownership: Ownership, standing: Iterable[ObservedInstance], doubtful: str = "--owner"
+) -> str | None:
+    """See `nothing_of`."""
+    where = "this cluster" if world.cluster is not None else f"cluster {ownership.cluster}"
+    return nothing_of(ownership, standing, where=where, doubtful=doubtful)
 
 
 def view_of(cluster: Cluster, ownership: Ownership, scope: Scope) -> ClusterView:

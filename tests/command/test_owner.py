@@ -318,12 +318,27 @@ def test_the_variable_of_another_command_does_not_make_an_adoption_ambiguous(str
     assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "dry run: 1 to adopt"), ended.out + ended.err
     other = {"EUREKUBE_SYNC_APP": "RATING", "EUREKUBE_SYNC_ADDRESS": "10.0.0.1:8080"}
     ended = give(strangers, "owner", "adopt", "--cluster", "old", "--dry-run", **other)
-    assert ended.code == ExitCode.OK, ended.out + ended.err
-    assert "nothing to adopt: no instance is of owner demo and cluster old" in ended.out
+    assert ended.code == ExitCode.NOTHING_THERE, ended.out + ended.err
+    assert "no instance of owner demo in cluster old" in ended.sentence
     ended = give(strangers, "owner", "release", "--lapse", "--dry-run", EUREKUBE_SYNC_KEEPALIVE="1h")
     assert ended.code == ExitCode.OK, ended.out + ended.err
     ended = give(strangers, "owner", "adopt", EUREKUBE_SYNC_APP="a", EUREKUBE_SYNC_CLUSTER="b")
     assert ended.code == ExitCode.USAGE
+
+
+def test_an_owner_that_has_nothing_is_asked_about_by_every_command(ours: Program) -> None:
+    """One sentence with the names that there are; healthy syncers are not to be deleted for a typo."""
+    hint = "no instance of owner typo in this cluster; the owner of this cluster is: demo (2). Is "
+    for arguments, code in (
+        (("orphans", "--owner", "typo", "-n", "elsewhere"), ExitCode.NOTHING_THERE),
+        (("owner", "rename", "typo", "next"), ExitCode.NOTHING_THERE),
+        (("owner", "purge", "--owner", "typo", "--yes"), ExitCode.OK),
+        (("owner", "release", "--owner", "typo", "--lapse"), ExitCode.OK),
+    ):
+        ended = give(ours, *arguments)
+        said = ended.out + ended.err
+        assert (ended.code, hint in said, "finalizer" in said) == (code, True, False), said
+        assert set(ended.eureka) == {"GET"}
 
 
 def test_a_rename_moves_all_and_the_new_owner_is_in_sync(ours: Program) -> None:

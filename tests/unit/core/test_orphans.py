@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.deadline import TimeLimit
-from eurekube_sync.errors import ClusterDenied, ClusterError, OwnerClash, RegistryDenied, Stopped
+from eurekube_sync.errors import ClusterDenied, ClusterError, NothingThere, OwnerClash, RegistryDenied, Stopped
 from eurekube_sync.exit_codes import ExitCode, of_error
 from eurekube_sync.model import Cause, Complete, SyncerRef, Unknown
 from eurekube_sync.one_pass import PassSettings, World
 from eurekube_sync.orphans import Fate, Kind, Orphans, _OneCluster, look_for_orphans
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ownership import CLUSTER, SYNCER
+from eurekube_sync.ownership import OWNER as OF_OWNER
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.scope import Scope, Shard, parse_selector
 from eurekube_sync.syncer import CLEANUP_FINALIZER
@@ -342,3 +343,22 @@ def test_under_another_owners_syncers_nothing_is_said_of_orphans() -> None:
     with pytest.raises(OwnerClash, match=r"Is --owner typo right\? .* rename prod typo\. `run` is refused") as told:
         look(world)
     assert of_error(told.value) is ExitCode.OWNER_CLASH
+
+
+def test_an_owner_that_has_nothing_has_no_verdict() -> None:
+    """The name may be a typo: never "no orphans". Where a peer is away, or the cluster cannot be read, that is said."""
+    world = settled(0)
+    there, asked = "no instance of owner prod in this cluster", r"\. Is --owner right\?$"
+    with pytest.raises(NothingThere, match=f"^{there}{asked}") as told:
+        look(world)
+    assert of_error(told.value) is ExitCode.NOTHING_THERE
+    one = stored(instance(9, ref=NOWHERE))
+    world.registry.put(replace(one, metadata={**one.metadata, OF_OWNER: "demo"}))
+    with pytest.raises(NothingThere, match=rf"^{there}; the owner of this cluster is: demo \(1\){asked}"):
+        look(world)
+    world.registry.away = ("http://two/eureka",)
+    assert look(world).code(detailed=False) is ExitCode.ORPHANS_UNKNOWN
+    world.registry.away = ()
+    world.cluster.uid = DENIED
+    with pytest.raises(ClusterDenied):
+        look(world)

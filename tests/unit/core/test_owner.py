@@ -799,12 +799,79 @@ def test_a_dry_run_of_a_release_says_what_becomes_of_them(keepalive: float | Non
     assert report.sentences[-1] == said
 
 
-@pytest.mark.parametrize("command", [release, rename])
-def test_where_nothing_is_of_the_cluster_the_others_are_named(command: Callable[..., OwnerReport]) -> None:
+def test_a_release_where_nothing_is_of_the_cluster_names_the_others() -> None:
     """The id may be mistaken."""
-    report = command(two_of_ours(), cluster="mistaken")
-    assert report.summary.startswith("nothing to ")
-    assert report.sentences == (f"owner {OWNER} has 2 of cluster {CLUSTER}, which were left",)
+    report = release(two_of_ours(), cluster="mistaken")
+    assert (report.code, report.sentences) == (ExitCode.OK, ())
+    assert report.summary.startswith("nothing to release: no instance of owner prod in ")
+    assert report.summary.endswith(f"; owner prod has 2 of cluster {CLUSTER}. Is --owner right?")
+
+
+# --- An owner that has nothing ----------------------------------------------------------------------------------
+
+
+def of_others(*owners: str) -> FakeWorld:
+    """The owner has nothing, and others have as many as they are named, while healthy syncers carry our finalizer."""
+    world = base()
+    world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], finalizers=(CLEANUP_FINALIZER,))
+    for number, owner in enumerate(owners, 1):
+        one = of_cluster(CLUSTER, number, owner)
+        world.registry.put(replace(one, key=InstanceKey(APP, f"{owner}:{number}")))
+    return world
+
+
+@pytest.mark.parametrize(
+    ("owners", "named"),
+    [
+        ((), ""),
+        (("demo", "demo"), "; the owner of this cluster is: demo (2)"),
+        (("demo", "other", "demo"), "; the owners of this cluster are: demo (2), other (1)"),
+    ],
+)
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_an_owner_that_has_nothing_is_asked_about(owners: tuple[str, ...], named: str, dry_run: bool) -> None:
+    """No command advises what to do, on the strength of a name that may be a typo."""
+    world = of_others(*owners)
+    sentence = f"no instance of owner prod in this cluster{named}. Is --owner right?"
+    report = purged(world, dry_run=dry_run)
+    assert (report.code, report.summary, report.sentences) == (ExitCode.OK, f"nothing to purge: {sentence}", ())
+    with pytest.raises(NothingThere) as told:
+        rename(world, dry_run=dry_run)
+    assert str(told.value) == sentence.replace("--owner", "prod")
+    assert world.wire.writes() == []
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_an_old_cluster_of_which_nothing_stands_is_asked_about(dry_run: bool) -> None:
+    """Unless it was adopted before; then other clusters' are left to tell of."""
+
+    def adopt_nothing(world: FakeWorld) -> OwnerReport:
+        where = owner_world(world)
+        return adopt_old_cluster(where, owner=OWNER, old="nosuch", scope=Scope(), observe=None, dry_run=dry_run)
+
+    with pytest.raises(NothingThere, match=r"^no instance of owner prod in cluster nosuch\. Is --cluster right\?$"):
+        adopt_nothing(base())
+    world = two_of_ours()
+    assert adopt_nothing(world).code is ExitCode.OK
+    world.registry.put(of_cluster("real", 7))
+    with pytest.raises(NothingThere, match=r"; owner prod has 1 of cluster real\. Is --cluster right\?$"):
+        adopt_nothing(world)
+
+
+def test_a_rename_under_a_name_that_was_right_is_found_done() -> None:
+    """Given again after it was done, and of a part that has nothing."""
+    assert rename(of_others("next")).summary.endswith("; owner next has 1")
+    assert rename(two_of_ours(), scope=Scope(namespaces=frozenset({"empty"}))).code is ExitCode.OK
+
+
+def test_what_was_deleted_lately_keeps_its_finalizer_from_an_owner_that_has_nothing() -> None:
+    """The other owner's `run` is about to let it go. Once Eureka's cached list is over, nobody has anything there."""
+    world = of_others()
+    world.registry.put(replace(of_cluster(CLUSTER, 9, "demo"), metadata={OWNER_MARK: "demo", CLUSTER_MARK: CLUSTER}))
+    world.cluster.delete(REF)
+    assert "our finalizer is left on 1 syncer being deleted" in purged(world).sentences[0]
+    world.later(46)
+    assert purged(world).sentences == ("our finalizer was taken off 1 syncer being deleted",)
 
 
 def test_a_released_instance_is_kept_alive_for_as_long_as_was_asked() -> None:
@@ -935,7 +1002,8 @@ def test_a_purge_takes_all_of_ours_and_nothing_else() -> None:
     report = purged(world, alone=True)
     assert (report.code, report.summary, report.sentences) == (ExitCode.OK, "2 cancelled", ())
     assert set(world.registry.held) == {foreign().key, elsewhere.key}
-    assert purged(world, alone=True).summary == f"nothing to purge: no instance is of owner prod and cluster {CLUSTER}"
+    left = f"no instance of owner prod in cluster {CLUSTER}; owner prod has 1 of cluster elsewhere. Is --owner right?"
+    assert purged(world, alone=True).summary == f"nothing to purge: {left}"
 
 
 @pytest.mark.parametrize("command", ["release", "rename", "adopt a cluster"])
@@ -968,7 +1036,11 @@ def test_a_purge_of_the_wrong_cluster_names_the_right_one() -> None:
     found = look_before_purge(owner_world(world), owner=OWNER, cluster="mistaken", scope=Scope())
     for dry_run in (True, False):
         report = purge(owner_world(world, alone=True), found, dry_run=dry_run)
-        assert report.sentences == (f"owner {OWNER} has 2 of cluster {CLUSTER}, which were left",)
+        assert (report.code, report.sentences) == (ExitCode.OK, ())
+        assert report.summary == (
+            f"nothing to purge: no instance of owner prod in cluster mistaken; owner prod has 2 of cluster {CLUSTER}. "
+            "Is --owner right?"
+        )
 
 
 def test_a_purge_of_a_scope_leaves_another_scopes_instances_and_finalizers() -> None:
