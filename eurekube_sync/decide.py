@@ -11,6 +11,7 @@ from eurekube_sync.approval import Approval, annotated
 from eurekube_sync.brake import Brake, Braked, apply_brake
 from eurekube_sync.confirmation import Sighted
 from eurekube_sync.desired import Desired, Serving
+from eurekube_sync.first_come import first_come
 from eurekube_sync.model import (
     Complete,
     InstanceKey,
@@ -52,19 +53,25 @@ def decide(
         yield from returning(admitted.desired, observed, cache_seconds)
         yield from witnesses(plan, observed, read)
 
-    admitted = admit(still_drained(desired, observed), observed)
+    admitted = _admitted(desired, observed)
     plan = planned(admitted, observed)
     read: set[InstanceKey] = set()
     # An uncached read may bring up another suspect.
     while unread := [key for key in rests_on(plan, admitted, observed) if key not in read]:
         observed = observed.refreshed(applier.read(unread))
         read.update(unread)
-        admitted = admit(still_drained(desired, observed), observed)
+        admitted = _admitted(desired, observed)
         plan = planned(admitted, observed)
     if not observed.unread.keys().isdisjoint(observed.ours):
         plan = telling_unread(plan, planned(admitted, replace(observed, unread={})), observed)
     plan = without_successor(plan, admitted.desired, observed)
     return apply_brake(plan, observed, brake), warned(admitted.desired, observed), Complete(data=observed)
+
+
+def _admitted(desired: Desired, observed: Observed) -> Admission:
+    first = first_come(desired, observed)
+    admission = admit(still_drained(first.desired, observed), observed)
+    return replace(admission, doubtful=(*first.doubtful, *admission.doubtful))
 
 
 def brake_of(settings: PassSettings, desired: Desired, approval: Approval | None, seen: Sighted, now: float) -> Brake:

@@ -7,7 +7,7 @@ could remove anything: `_serve` and `_delete` take `Complete`, and the type chec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
@@ -18,7 +18,6 @@ from eurekube_sync.instance import Builder, Incomplete, Kept, Leaving, Naming, U
 from eurekube_sync.model import (
     ClusterView,
     Complete,
-    Instance,
     InstanceKey,
     Listed,
     ObservedInstance,
@@ -31,6 +30,7 @@ from eurekube_sync.model import (
 from eurekube_sync.ownership import pod_uid_of
 from eurekube_sync.pod_mode import serve_pods
 from eurekube_sync.presentation import Presentation
+from eurekube_sync.rivals import Bid, Right, Rival, Socket, outdone, sockets_of
 from eurekube_sync.scope import Scope
 from eurekube_sync.service_mode import serve_services
 from eurekube_sync.syncer import Mode, Syncer, parse, selected_namespace
@@ -50,13 +50,13 @@ class Serving:
     """By pod UID, or bare address: why whatever stands of it stays."""
     incomplete: tuple[Incomplete, ...] = ()
     """Why what is not wanted stays none the less, unless it is leaving."""
-    lost: Mapping[InstanceKey, SyncerRef] = field(default_factory=dict)
-    """Keys that an older syncer holds ..."""
+    lost: Mapping[InstanceKey, Rival] = field(default_factory=dict)
+    """Keys that another syncer holds ..."""
     lost_pods: frozenset[str] = frozenset()
     """... and the UIDs of their pods."""
-    idle: Mapping[InstanceKey, SyncerRef] = field(default_factory=dict)
-    """Wanted keys that an older syncer holds and does not register now, for it is suspended, or knows too little of the
-    endpoint: what stands of them is served, and nothing is registered."""
+    idle: Mapping[InstanceKey, Rival] = field(default_factory=dict)
+    """Wanted keys that are another namespace's, or that another syncer holds and does not register now, for it is
+    suspended, or knows too little of the endpoint: what stands of them is served, and nothing is registered."""
     apps: tuple[str, ...] = ()
     vip_address: str = ""
     max_removal_percent: int | None = None
@@ -171,35 +171,15 @@ class Desired:
 
 
 def claim_all(view: ClusterView, naming: Naming, scope: Scope) -> Desired:
-    """One claim per syncer that was listed and is in scope. One that is broken freezes alone; of two that claim one
-    address and port for one app the older holds it (equal age: by name), also across namespaces: the younger registers
-    nothing there, and keeps what stands of it while the older one does not register it. A detached one holds nothing
-    that another wants: what stands of it changes hands, and is UP all the while."""
+    """One claim per syncer that was listed and is in scope. One that is broken freezes alone; what several claim one
+    of them holds."""
     catalogs = Catalogs(view)
-    claims = {
+    made = {
         syncer.ref: _claim(syncer, view, catalogs, naming, scope)
         for syncer in every(view.syncers)
         if scope.takes(syncer)
     }
-    wanted_by: dict[InstanceKey, SyncerRef] = {}
-    holders: dict[_Socket, _Holder] = {}
-    for claim in sorted((c for c in claims.values() if isinstance(c, Serving)), key=_precedence):
-        sockets = {key: sockets_of(wanted.instance) for key, wanted in claim.wanted.items()}
-        held = {key: holders[s] for key, taken in sockets.items() for s in reversed(taken) if s in holders}
-        idle = {key: one.syncer for key, one in held.items() if one.idle and key not in wanted_by}
-        lost = {key: one.syncer for key, one in held.items() if key not in idle}
-        if held and not claim.conduct.detached:  # its limit takes all of that out, and that is no conflict
-            kept = {key: wanted for key, wanted in claim.wanted.items() if key not in lost}
-            pods = _pods({key: claim.wanted[key] for key in held})
-            claims[claim.syncer.ref] = replace(claim, wanted=kept, lost=lost, lost_pods=pods, idle=idle)
-        for key, taken in sockets.items():
-            if key not in lost:
-                wanted_by[key] = claim.syncer.ref
-            if key not in held:
-                for socket in taken:
-                    holders[socket] = _Holder(claim.syncer.ref, idle=claim.conduct.suspend)
-        for key, unsure in claim.kept.items():
-            holders.setdefault((key.app, unsure.host, unsure.port), _Holder(claim.syncer.ref, idle=True))
+    claims, wanted_by = _shared_out(made)
     heeds_pods = any(not isinstance(c, Deleting) and c.heeds_pods for c in claims.values())
     return Desired(
         claims=claims,
@@ -208,6 +188,50 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope) -> Desired:
         pods_by_socket=pods_by_socket(view) if heeds_pods else {},
         crd_installed=view.crd_installed,
     )
+
+
+def _shared_out(
+    made: Mapping[SyncerRef, Claim],
+) -> tuple[Mapping[SyncerRef, Claim], Mapping[InstanceKey, SyncerRef]]:
+    """The claims, and who wants what.
+
+    Of two that select in one namespace, and claim one address and port for one app, one holds it: a syncer of that
+    namespace before one of another, then the older, then by name. The other registers nothing there, and keeps what
+    stands of it while the first does not register it. A detached one holds nothing that another wants: what stands of
+    it changes hands, and is UP all the while. Between namespaces nothing changes hands (see `rivals`)."""
+    claims = dict(made)
+    wanted_by: dict[InstanceKey, SyncerRef] = {}
+    holders: dict[_Place, _Holder] = {}
+    bids: list[Bid] = []
+    for claim in sorted((c for c in made.values() if isinstance(c, Serving)), key=_precedence):
+        ref, namespace = claim.syncer.ref, selected_namespace(claim.syncer)
+        sockets = {key: sockets_of(wanted.instance) for key, wanted in claim.wanted.items()}
+        places = {key: _places(key, namespace, taken) for key, taken in sockets.items()}
+        held = {key: holders[place] for key, taken in places.items() for place in reversed(taken) if place in holders}
+        idle = {key: one.against(claim) for key, one in held.items() if one.idle and key not in wanted_by}
+        lost = {key: one.against(claim) for key, one in held.items() if key not in idle}
+        if held and not claim.conduct.detached:  # its limit takes all of that out, and that is no conflict
+            kept = {key: wanted for key, wanted in claim.wanted.items() if key not in lost}
+            pods = _pods({key: claim.wanted[key] for key in held})
+            claims[ref] = replace(claim, wanted=kept, lost=lost, lost_pods=pods, idle=idle)
+        for key, taken in places.items():
+            if key not in lost:
+                wanted_by[key] = ref
+            if key not in held:
+                holders.update(dict.fromkeys(taken, _Holder(claim.syncer, idle=claim.conduct.suspend)))
+                if not claim.conduct.detached:
+                    bids.append(Bid(key, ref, namespace, sockets[key], allotted=claim.wanted[key].allotted))
+        for key, unsure in claim.kept.items():
+            for place in _places(key, namespace, ((key.app, unsure.host, unsure.port),)):
+                holders.setdefault(place, _Holder(claim.syncer, idle=True))
+    rivals: dict[SyncerRef, dict[InstanceKey, Rival]] = {}
+    for bid, rival in outdone(bids):
+        rivals.setdefault(bid.syncer, {})[bid.key] = rival
+    for ref, theirs in rivals.items():
+        outbid = claims[ref]
+        assert isinstance(outbid, Serving)  # no other bids
+        claims[ref] = replace(outbid, idle={**outbid.idle, **theirs})
+    return claims, wanted_by
 
 
 def every(syncers: Listed[SyncerObject]) -> Iterator[SyncerObject]:
@@ -225,23 +249,30 @@ def _proven(view: ClusterView) -> Listed[SyncerObject]:
     return view.syncers
 
 
-_Socket: TypeAlias = tuple[str, str, int]
+_Place: TypeAlias = tuple[str, Socket] | InstanceKey
+"""What one syncer holds: a socket among those that select in a namespace, and a key."""
+
+
+def _places(key: InstanceKey, namespace: str, sockets: Iterable[Socket]) -> tuple[_Place, ...]:
+    return (*((namespace, socket) for socket in sockets), key)
 
 
 class _Holder(NamedTuple):
-    """Who holds a socket."""
+    """Who holds a place."""
 
-    syncer: SyncerRef
+    syncer: SyncerObject
     idle: bool
     """It does not register there, so that nothing that stands goes for it."""
 
+    def against(self, claim: Serving) -> Rival:
+        """What the claim that comes later is told."""
+        at_home = _away(claim.syncer) and not _away(self.syncer)
+        return Rival(self.syncer.ref, Right.HOME if at_home else Right.AGE)
 
-def sockets_of(instance: Instance) -> tuple[_Socket, ...]:
-    """App, address and port, for each port that is on, the main one first: callers find them all under that app."""
-    main = (instance.key.app, instance.ip_addr, instance.main_port)
-    if instance.secure_port.enabled and instance.port.enabled:
-        return (main, (instance.key.app, instance.ip_addr, instance.secure_port.number))
-    return (main,)
+
+def _away(syncer: SyncerObject) -> bool:
+    """Whether it selects in another namespace than its own."""
+    return selected_namespace(syncer) != syncer.namespace
 
 
 def seniority(claim: Claim) -> tuple[float, SyncerRef]:
@@ -249,8 +280,8 @@ def seniority(claim: Claim) -> tuple[float, SyncerRef]:
     return (claim.syncer.created, claim.syncer.ref)
 
 
-def _precedence(claim: Serving) -> tuple[bool, tuple[float, SyncerRef]]:
-    return (claim.conduct.detached, seniority(claim))
+def _precedence(claim: Serving) -> tuple[bool, bool, tuple[float, SyncerRef]]:
+    return (claim.conduct.detached, _away(claim.syncer), seniority(claim))
 
 
 def _claim(syncer: SyncerObject, view: ClusterView, catalogs: Catalogs, naming: Naming, scope: Scope) -> Claim:

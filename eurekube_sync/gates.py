@@ -30,6 +30,7 @@ from eurekube_sync.ownership import Ownership, pod_uid_of
 from eurekube_sync.plan import Obstacle, Plan
 from eurekube_sync.ports import Cluster, Workers
 from eurekube_sync.status import REGISTRY_UNKNOWN
+from eurekube_sync.syncer import selected_namespace
 from eurekube_sync.wording import one_or_more
 
 _LONGEST_UNKNOWN = 300
@@ -52,17 +53,18 @@ def openings(
 ) -> tuple[Opening, ...]:
     """The gates that may open after a pass, each at most once; `now` in Unix seconds. A pod of several syncers waits
     for all that have something to wait for."""
-    shut = _shut(view)
+    shut_in = _shut(view)
     themselves = {blocked.key: blocked.why for blocked in plan.blocked if blocked.obstacle is Obstacle.DUPLICATE}
     found: dict[str, list[Opening | None]] = {}
-    for claim in desired.claims.values() if shut else ():
+    for claim in desired.claims.values() if shut_in else ():
+        shut = shut_in.get(selected_namespace(claim.syncer), {})  # nobody else opens a pod's gate, or keeps it shut
         if isinstance(claim, Deleting):
             for uid in claim.gated & shut.keys():
                 deleted = Opening(pod=shut[uid], reason="SyncerDeleted", message="its syncer is being deleted")
                 found.setdefault(uid, []).append(deleted)
         if isinstance(claim, Serving) and claim.conduct.readiness_gate:
             for uid in claim.lost_pods & shut.keys():
-                message = f"an older syncer holds its address, and {claim.syncer.ref} does not register it"
+                message = f"another syncer holds its address, and {claim.syncer.ref} does not register it"
                 found.setdefault(uid, []).append(Opening(pod=shut[uid], reason="Conflict", message=message))
             for key, wanted in (*claim.wanted.items(), *claim.over.items()):
                 if key not in claim.idle and (pod := shut.get(pod_uid_of(wanted.instance) or "")):
@@ -82,10 +84,14 @@ def _together(openings: Sequence[Opening | None]) -> Opening | None:
     return replace(agreed[0], message=message, confirm=keys)
 
 
-def _shut(view: ClusterView) -> Mapping[str, PodReadiness]:
-    sources = view.readiness.by_namespace.values() if view.readiness else ()
-    pods = [pod for source in sources if isinstance(source, Complete) for pod in source.data]
-    return {pod.uid: pod for pod in pods if not pod.registered}
+def _shut(view: ClusterView) -> Mapping[str, Mapping[str, PodReadiness]]:
+    """By namespace and UID."""
+    sources = view.readiness.by_namespace if view.readiness else {}
+    return {
+        namespace: {pod.uid: pod for pod in source.data if not pod.registered}
+        for namespace, source in sources.items()
+        if isinstance(source, Complete)
+    }
 
 
 def _opening(

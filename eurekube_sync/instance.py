@@ -48,6 +48,8 @@ class Wanted:
     """A person asked for it to be DOWN."""
     unsure: frozenset[Kind] = frozenset()
     """Whether one of these is drained could not be read."""
+    allotted: bool = False
+    """The cluster gave its address to the namespace (`Site.allotted`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +116,8 @@ class Site:
     pod_metadata: Pod | None = None
     label: str = ""
     """What a person calls it."""
+    allotted: bool = False
+    """The cluster gave the address to a pod or Service of the namespace: no person wrote it."""
 
     @property
     def main_port(self) -> int:
@@ -166,6 +170,7 @@ class Builder:
             why=drain.why or why,
             drained=bool(drain.by),
             unsure=drain.unsure,
+            allotted=site.allotted,
             instance=Instance(
                 key=key,
                 host_name=host_name,

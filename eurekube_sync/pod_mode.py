@@ -77,6 +77,7 @@ def serve_pods(
             zone=_zone(spec, backend, catalog),
             services=behind,
             label=backend.label,
+            allotted=backend.pod is not None,
         )
         key = builder.key(app, site)
         found = _found(spec, backend, site, key, catalog, builder, perhaps)

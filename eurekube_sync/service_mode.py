@@ -30,6 +30,10 @@ class _Behind:
         return place.node.ready and (self.nodes.get(place.node.name, False) if service.local else self.ready)
 
 
+_ALLOTTED = (ServiceAddress.CLUSTER_IP, ServiceAddress.NODE_PORT, ServiceAddress.LOAD_BALANCER)
+"""Addresses that the cluster gives, each to one Service; all others a person writes."""
+
+
 def serve_services(
     spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
 ) -> Iterator[tuple[InstanceKey, Found] | Incomplete]:
@@ -52,8 +56,9 @@ def serve_services(
             continue
         if kind is ServiceAddress.CLUSTER_IP:
             builder.warn("a ClusterIP is rarely reachable from outside the cluster")
+        allotted = kind in _ALLOTTED
         for place in found:
-            outcome = _found(spec, service, place, behind[service.name], app, builder, catalog.drains)
+            outcome = _found(spec, service, place, behind[service.name], app, builder, catalog.drains, allotted)
             if outcome is not None:
                 yield outcome
 
@@ -124,13 +129,27 @@ def _by_node(serving: Collection[tuple[str, bool]]) -> Mapping[str, bool]:
 
 
 def _found(
-    spec: Syncer, service: Service, place: Place, behind: _Behind, app: str, builder: Builder, drains: Drains
+    spec: Syncer,
+    service: Service,
+    place: Place,
+    behind: _Behind,
+    app: str,
+    builder: Builder,
+    drains: Drains,
+    allotted: bool,
 ) -> tuple[InstanceKey, Found] | None:
     """None for a node that has no endpoint of a Service whose nodes answer for their own only."""
     if place.node is not None and service.local and behind.nodes and place.node.name not in behind.nodes:
         return None
     label = f"Service {service.name}" + (f" on node {place.node.name}" if place.node else "")
-    site = Site(host=place.host, port=place.port, secure_port=place.secure_port, services=(service,), label=label)
+    site = Site(
+        host=place.host,
+        port=place.port,
+        secure_port=place.secure_port,
+        services=(service,),
+        label=label,
+        allotted=allotted,
+    )
     key = builder.key(app, site)
     up = behind.serves(service, place)
     if place.node is not None and not place.node.ready:

@@ -176,7 +176,7 @@ def _tallies(
     for claim in desired.claims.values():
         if isinstance(claim, Serving):
             theirs = {**claim.lost, **claim.idle}
-            lost = [f"{key}: syncer {holder} is older and holds it" for key, holder in sorted(theirs.items())]
+            lost = [f"{key}: {rival}" for key, rival in sorted(theirs.items())]
             of(claim.syncer.ref).conflicts.extend(lost)
     for tally in tallies.values():
         for cause, count in sorted(tally.unreached.items()):

@@ -75,8 +75,7 @@ def _for_left_over(instance: ObservedInstance, claim: Serving) -> Action:
     """What stands of a syncer that is served, and that it does not want."""
     key, proof = instance.key, claim.proof
     if key in claim.lost:
-        why = f"syncer {claim.lost[key]} is older and holds its address"
-        return _cancel(instance, why, Grounds.ABSENCE, proof)
+        return _cancel(instance, str(claim.lost[key]), Grounds.ABSENCE, proof)
     if key in claim.over:
         return _unless_put_out(instance, claim.over[key].why, Grounds.OVER_LIMIT, proof)
     if why_kept := claim.keeps(instance):

@@ -194,8 +194,7 @@ def _of_syncer(report: PassReport, ref: SyncerRef, claim: Claim, told: Collectio
             yield from (f"syncer {ref}: {one.reason}: {one.message}" for one in claim.incomplete)
             yield from (f"syncer {ref}: warning: {warning}" for warning in _untold(claim, told))
             yield from _grouped(
-                (older, f"syncer {ref}: {key} is held by the older {older}")
-                for key, older in [*claim.lost.items(), *claim.idle.items()]
+                (rival, f"syncer {ref}: {key}: {rival}") for key, rival in [*claim.lost.items(), *claim.idle.items()]
             )
         case Deleting():
             status = report.statuses.get(ref)

@@ -279,7 +279,7 @@ def _said(claim: Claim) -> Iterator[str]:
         yield from claim.warnings
         yield from claim.notes
         yield from (wanted.why for wanted in claim.wanted.values())
-        yield from (f"held by {holder.name}" for holder in claim.lost.values())
+        yield from (f"held by {rival.syncer.name}" for rival in claim.lost.values())
         yield from (leaving.why for leaving in claim.leaving.values())
 
 

@@ -83,7 +83,7 @@ def test_two_syncers_of_one_thing_share_it_peacefully(program: Program) -> None:
     ended = program.run()
     assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1, "PUT": 2}), ended.out
     assert "syncer rating/twin" in ended.sentence
-    assert "held by the older rating/rating" in ended.sentence
+    assert "syncer rating/rating is older and holds it" in ended.sentence
 
 
 def test_a_strangers_instance_under_our_id_stays(program: Program) -> None:

@@ -106,7 +106,8 @@ def test_the_younger_takes_over_without_a_gap(
         until(lambda: condition(world, where, YOUNGER, "Conflict")[0] == "True", "the younger one is told")
         value, reason, message = condition(world, where, YOUNGER, "Conflict")
         assert (value, reason) == ("True", "Conflict")
-        assert f"syncer {HOME}/{OLDER} is older and holds it" in message
+        right = "is of the Service's own namespace" if elsewhere else "is older"
+        assert f"syncer {HOME}/{OLDER} {right} and holds it" in message
         assert reader.holders() == {f"{HOME}/{OLDER}"}
         reading.start()
         if leaving == "deleted":

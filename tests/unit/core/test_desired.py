@@ -25,6 +25,7 @@ from eurekube_sync.model import (
     SyncerRef,
 )
 from eurekube_sync.plan import make_plan
+from eurekube_sync.rivals import Right, Rival
 from eurekube_sync.scope import Scope
 
 from .build import (
@@ -310,7 +311,7 @@ def test_of_two_syncers_that_claim_a_pod_the_older_holds_it() -> None:
         assert found.wanted_by == {key(): older.ref}
         losing = found.claims[younger.ref]
         assert isinstance(losing, Serving)
-        assert (losing.wanted, losing.lost) == ({}, {key(): older.ref})
+        assert (losing.wanted, losing.lost) == ({}, {key(): Rival(older.ref, Right.AGE)})
     twins = desired([syncer("b"), syncer("a")], [service()], [piece(endpoint(1))])
     assert twins.wanted_by == {key(): SyncerRef(NS, "a")}
 
@@ -399,8 +400,8 @@ def test_a_pod_that_its_slice_knows_and_the_list_of_pods_does_not_is_left_as_it_
     assert isinstance(young, Serving)
     assert (both.wanted_by, young.lost, young.idle) == (
         {key(1): REF, key(2): young.syncer.ref},
-        {key(1): REF},
-        {key(2): REF},
+        {key(1): Rival(REF, Right.AGE)},
+        {key(2): Rival(REF, Right.AGE)},
     )
 
 
@@ -518,7 +519,8 @@ def test_a_syncer_claims_each_port_that_is_on() -> None:
         found = desired(syncers, [service("rating", *ports)], slices)
         losing = found.claims[SyncerRef(NS, "a")]
         assert isinstance(losing, Serving)
-        assert (set(found.wanted_by.values()), set(losing.lost.values())) == ({syncers[0].ref}, {syncers[0].ref})
+        assert set(found.wanted_by.values()) == {syncers[0].ref}
+        assert set(losing.lost.values()) == {Rival(syncers[0].ref, Right.AGE)}
 
 
 def test_a_service_of_a_type_that_nobody_knows_is_left_alone() -> None:

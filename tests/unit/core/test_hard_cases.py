@@ -412,16 +412,17 @@ def test_one_of_several_services_behind_one_host_waits_for_a_second_look(spec: d
 def test_a_pod_keeps_its_instance_until_the_one_that_follows_is_registered(trouble: str, change: str) -> None:
     """Also where the app has others: a call that failed takes no pod that serves out of it."""
     world = FakeWorld()
-    world.scope = Scope(allowed=frozenset({("ops", NS)}))
+    world.scope = Scope(allowed=frozenset({("ops", "shop"), (NS, "shop")}))
+    across = {"app": "rating", "namespace": "shop"}
     three = [endpoint(number) for number in (1, 2, 3)]
-    world.cluster.apply(service(), piece(*three), syncer(created=2000))
+    world.cluster.apply(service(namespace="shop"), piece(*three, namespace="shop"))
+    world.cluster.apply(syncer(created=2000, selector=across))
     add_app(world, "other", 9)
     world.run()
     if change == "another name":
-        world.cluster.apply(syncer(appName="fresh"))
+        world.cluster.apply(syncer(appName="fresh", selector=across))
         following = [key(number, app="fresh") for number in (1, 2, 3)]
     else:
-        across = {"app": "rating", "namespace": NS}
         world.cluster.apply(syncer("older", namespace="ops", created=1000, selector=across))
         following = [key(number, namespace="ops") for number in (1, 2, 3)]
     refused = getattr(world.registry, trouble)

@@ -11,13 +11,17 @@ from eurekube_sync.desired import Serving
 from eurekube_sync.model import Cause, EndpointSlice, InstanceKey, PodReadiness, ServicePort, SyncerRef, Unknown
 from eurekube_sync.ownership import SYNCER
 from eurekube_sync.plan import plan_blind
+from eurekube_sync.rivals import Right, Rival
 from eurekube_sync.scope import Scope
 
 from .build import DOWN, NS, UP, desired, endpoint, instance, key, piece, service, stored, syncer
 from .fakes import FakeWorld
 from .test_reconcile import add_app
 
-OPS = "ops"
+OPS, SHOP = "ops", "shop"
+ALLOWED = Scope(allowed=frozenset({(OPS, SHOP), (NS, SHOP)}))
+ACROSS = {"app": "rating", "namespace": SHOP}
+"""Neither is of the pods' own namespace: its syncers would come first, whatever their age."""
 OLDER, YOUNGER = SyncerRef(OPS, "older"), SyncerRef(NS, "younger")
 BLUE = {"app": "rating", "color": "blue"}
 PODS = (1, 2)
@@ -26,24 +30,23 @@ PODS = (1, 2)
 def setting(*, among_others: bool = True, **spec: Any) -> FakeWorld:
     """The younger one serves two pods; other apps stand beside it, so that its own may go to nothing unhindered."""
     world = FakeWorld()
-    world.scope = Scope(allowed=frozenset({(OPS, NS)}))
+    world.scope = ALLOWED
     for number, name in enumerate(("x", "y") if among_others else (), 50):
         add_app(world, name, number)
-    world.cluster.apply(service(), pods(*PODS), syncer("younger", created=2000, **spec))
+    world.cluster.apply(service(namespace=SHOP), pods(*PODS))
+    world.cluster.apply(syncer("younger", created=2000, selector=ACROSS, **spec))
     settled(world)
     return world
 
 
 def pods(*numbers: int, unready: Collection[int] = ()) -> EndpointSlice:
     """The slice of Service `rating`."""
-    return piece(*(endpoint(number, ready=number not in unready) for number in numbers))
+    return piece(*(endpoint(number, ready=number not in unready) for number in numbers), namespace=SHOP)
 
 
 def older(world: FakeWorld, **spec: Any) -> None:
     """One of another namespace, that was created before, selects the same pods."""
-    world.cluster.apply(
-        syncer("older", namespace=OPS, created=1000, selector={"app": "rating", "namespace": NS}, **spec)
-    )
+    world.cluster.apply(syncer("older", namespace=OPS, created=1000, selector=ACROSS, **spec))
 
 
 def settled(world: FakeWorld) -> None:
@@ -100,7 +103,7 @@ def test_what_stands_beside_it_follows_its_pod() -> None:
 def test_what_stands_under_its_own_id_is_left_as_it_stands_until_its_pod_is_gone() -> None:
     """Both are of one namespace: what is suspended changes nothing, and keeps nothing of a pod that is no more."""
     world = setting()
-    world.cluster.apply(syncer("older", created=1000, selector={"app": "rating"}, suspend=True))
+    world.cluster.apply(syncer("older", created=1000, selector=ACROSS, suspend=True))
     settled(world)
     world.cluster.apply(pods(*PODS, unready=[2]))
     settled(world)
@@ -138,13 +141,14 @@ def test_when_the_older_one_goes_on_it_takes_over_without_a_gap() -> None:
 def test_a_limit_gives_no_place_to_what_may_not_come_in() -> None:
     """Of three pods the older one holds two, and the third is the one that is let in."""
     world = FakeWorld()
-    world.scope = Scope(allowed=frozenset({(OPS, NS)}))
-    world.cluster.apply(service("blue", labels=BLUE), piece(endpoint(1), endpoint(2), service="blue"))
-    world.cluster.apply(service("green"), piece(endpoint(3), service="green"))
-    selector = {"matchLabels": {"color": "blue"}, "namespace": NS}
+    world.scope = ALLOWED
+    world.cluster.apply(service("blue", labels=BLUE, namespace=SHOP), service("green", namespace=SHOP))
+    world.cluster.apply(piece(endpoint(1), endpoint(2), service="blue", namespace=SHOP))
+    world.cluster.apply(piece(endpoint(3), service="green", namespace=SHOP))
+    selector = {"matchLabels": {"color": "blue"}, "namespace": SHOP}
     world.cluster.apply(
         syncer("older", namespace=OPS, created=1000, selector=selector, appName="rating", suspend=True),
-        syncer("younger", created=2000, appName="rating", limit=1),
+        syncer("younger", created=2000, selector=ACROSS, appName="rating", limit=1),
     )
     settled(world)
     assert up(world) == {key(3)}
@@ -154,7 +158,7 @@ def test_a_readiness_gate_does_not_wait_for_what_is_not_registered() -> None:
     """As where the older one registers it."""
     world = setting(among_others=False, readinessGate=True)
     older(world, suspend=True)
-    gated = PodReadiness(namespace=NS, name="rating-3", uid="uid-of-rating-3", ready=True, registered=False)
+    gated = PodReadiness(namespace=SHOP, name="rating-3", uid="uid-of-rating-3", ready=True, registered=False)
     world.cluster.readiness[gated.uid] = gated
     world.cluster.apply(pods(*PODS, 3))
     world.run()
@@ -169,23 +173,20 @@ TWO_PORTS = (ServicePort(name="http", port=80), ServicePort(name="https", port=4
 def test_an_older_syncer_that_lacks_a_port_takes_nothing_out(namespace: str) -> None:
     """The pods of one Service have no secure port: the older one cannot register them, and says so."""
     world = FakeWorld()
-    world.scope = Scope(allowed=frozenset({(OPS, NS)}))
+    world.scope = ALLOWED
     add_app(world, "x", 50)
     world.cluster.apply(
-        service("blue", labels=BLUE),
-        piece(endpoint(1), endpoint(2), service="blue"),
-        service("green", *TWO_PORTS),
-        piece(endpoint(3), service="green"),
-        piece(endpoint(3), service="green", name="green-2", port=8443, port_name="https"),
-        syncer("younger", created=2000, appName="rating", port="http"),
+        service("blue", labels=BLUE, namespace=SHOP),
+        piece(endpoint(1), endpoint(2), service="blue", namespace=SHOP),
+        service("green", *TWO_PORTS, namespace=SHOP),
+        piece(endpoint(3), service="green", namespace=SHOP),
+        piece(endpoint(3), service="green", name="green-2", port=8443, port_name="https", namespace=SHOP),
+        syncer("younger", created=2000, selector=ACROSS, appName="rating", port="http"),
     )
     settled(world)
-    selector = {"app": "rating", "namespace": NS}
     ref = SyncerRef(namespace, "older")
     ports: dict[str, Any] = {"port": "http", "securePort": "https"}
-    world.cluster.apply(
-        syncer("older", namespace=namespace, created=1000, selector=selector, appName="rating", **ports)
-    )
+    world.cluster.apply(syncer("older", namespace=namespace, created=1000, selector=ACROSS, appName="rating", **ports))
     settled(world)
     assert up(world) == {key(1), key(2), key(3, namespace=namespace)}
     assert world.registry.held[key(1)].metadata[SYNCER] == str(YOUNGER)
@@ -215,16 +216,18 @@ def test_what_stands_of_the_older_one_itself_is_not_taken_over() -> None:
 
 def test_a_blind_pass_heals_only_what_this_process_knows_to_have_stood() -> None:
     """Whether the older one's own stands there nobody can see."""
-    across = {"app": "rating", "namespace": NS}
     claims = desired(
-        [syncer("older", created=1, suspend=True, namespace=OPS, selector=across), syncer("younger", created=2)],
-        [service()],
-        [piece(endpoint(1))],
-        scope=Scope(allowed=frozenset({(OPS, NS)})),
+        [
+            syncer("older", created=1, suspend=True, namespace=OPS, selector=ACROSS),
+            syncer("younger", created=2, selector=ACROSS),
+        ],
+        [service(namespace=SHOP)],
+        [piece(endpoint(1), namespace=SHOP)],
+        scope=ALLOWED,
     )
     claim = claims.claims[YOUNGER]
     assert isinstance(claim, Serving)
-    assert (claim.idle, claim.lost) == ({key(1): OLDER}, {})
+    assert (claim.idle, claim.lost) == ({key(1): Rival(OLDER, Right.AGE)}, {})
     renewals = {action.key: action for action in plan_blind(claims).actions}
     assert renewals[key(1)].heal is None  # type: ignore[union-attr]
     again = {action.key: action for action in plan_blind(claims, [key(1)]).actions}

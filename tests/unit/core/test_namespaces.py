@@ -113,31 +113,40 @@ def test_a_syncer_that_moves_its_eyes_home_keeps_pods_that_live_elsewhere(world:
     assert world.statuses() == {"RATING 10.0.0.1:8080": "UP", "RATING 10.0.0.2:8080": "UP"}
 
 
-def test_two_namespaces_that_claim_one_address_do_not_both_register_it(world: FakeWorld) -> None:
-    """Their ids differ, and callers would call the pod twice as often: the older syncer keeps it, the other says so."""
+def test_two_namespaces_that_claim_one_pod_do_not_both_register_it(world: FakeWorld) -> None:
+    """Their ids differ, and callers would call the pod twice as often. A syncer of the pod's own namespace has it,
+    though it is younger, and the other says so."""
     own = SyncerRef(SHOP, "rating")
     world.cluster.apply(syncer(namespace=SHOP, created=2000))
     world.run()
-    assert {key.id.split(":")[1] for key in world.registry.held} == {NS}
-    status = world.cluster.syncers[own].status
+    assert {key.id.split(":")[1] for key in world.registry.held} == {SHOP}
+    status = world.cluster.syncers[REF].status
     conflict = status.condition("Conflict") if status else None
     assert conflict is not None
-    assert f"syncer {REF} is older" in conflict.message
-    world.cluster.delete(REF)
+    assert f"syncer {own} is of the Service's own namespace and holds it" in conflict.message
+    world.cluster.delete(own)
     world.run()
-    assert {key.id.split(":")[1] for key in world.registry.held} == {SHOP}
+    assert {key.id.split(":")[1] for key in world.registry.held} == {NS}
 
 
-def test_an_address_that_an_older_syncer_comes_to_claim_is_handed_over(world: FakeWorld) -> None:
-    """The operator allows it later: the new registration first, then the old one goes, and says for whom."""
+def test_a_pod_is_handed_over_to_its_own_namespace(world: FakeWorld) -> None:
+    """Its team makes a syncer later: the new registration first, then the old one goes, and says for whom."""
+    world.run()
     world.cluster.apply(syncer(namespace=SHOP, created=2000))
-    world.scope = Scope()
-    world.run()
-    world.scope = ALLOWED
     report = world.run()
     writes = [call.split()[0] for call in world.wire.writes() if call.split()[0] in ("register", "cancel")]
     assert writes == ["register", "register", "cancel", "cancel"]
-    assert {action.why for action in report.plan.withdrawals} == {f"syncer {REF} is older and holds its address"}
+    why = f"syncer {SHOP}/rating is of the Service's own namespace and holds it"
+    assert {action.why for action in report.plan.withdrawals} == {why}
+
+
+def test_of_two_syncers_of_other_namespaces_the_older_has_the_pod(world: FakeWorld) -> None:
+    """The operator allows a second one, which was made before."""
+    world.run()
+    world.scope = Scope(allowed=frozenset({(NS, SHOP), ("ops", SHOP)}))
+    world.cluster.apply(replace(ACROSS, namespace="ops", created=500))
+    world.run()
+    assert {key.id.split(":")[1] for key in world.registry.held} == {"ops"}
 
 
 def test_a_deletion_that_may_not_look_any_more_cleans_up_by_the_marks() -> None:

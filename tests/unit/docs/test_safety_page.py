@@ -91,6 +91,8 @@ PROMISES = {
         "Orphans",
         "Of two syncers",
         "registers nothing in its place",
+        "Between namespaces",
+        "slice proves nothing",
         "leaves a scope",
     ),
     "The finalizer": (
