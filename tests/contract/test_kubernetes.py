@@ -744,6 +744,138 @@ class TestServices:
         assert answer.json()["details"]["causes"][0]["field"] == "spec.ports[1].name"
 
 
+NOT_AN_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+LOOPBACK = "may not be in the loopback range (127.0.0.0/8, ::1/128)"
+LINK_LOCAL = "may not be in the link-local range (169.254.0.0/16, fe80::/10)"
+MULTICAST = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
+MAPPED = "must not be an IPv4-mapped IPv6 address"
+REFUSED = {
+    "169.254.169.254": LINK_LOCAL,
+    "127.0.0.1": LOOPBACK,
+    "0.0.0.0": "may not be unspecified (0.0.0.0)",
+    "224.0.0.1": MULTICAST,
+    "not-an-ip": NOT_AN_IP,
+    "1.2.3": NOT_AN_IP,
+    "": NOT_AN_IP,
+    "10.0.0.1%eth0": NOT_AN_IP,
+    "010.0.0.1": "must not have leading 0s",
+    "fe80::1": LINK_LOCAL,
+    "::1": LOOPBACK,
+    "::": "may not be unspecified (::)",
+    "ff02::1": MULTICAST,
+    "fe80::1%eth0": NOT_AN_IP,
+    "::ffff:10.0.0.1": MAPPED,
+}
+"""Addresses that no endpoint may have, and why."""
+SPECIAL = ("10.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255", "2001:db8::1", "ff05::2")
+"""Addresses that are taken, odd as some of them are."""
+
+
+def hand_made(*addresses: str, family: str = "") -> Json:
+    """A slice of one endpoint, of the first address's family."""
+    return {
+        "metadata": {"name": "by-hand", "labels": {"kubernetes.io/service-name": "rating"}},
+        "addressType": family or ("IPv6" if ":" in addresses[0] else "IPv4"),
+        "ports": [{"name": "http", "port": 80}],
+        "endpoints": [{"addresses": list(addresses)}],
+    }
+
+
+def refusal(answer: requests.Response) -> list[tuple[str, str]]:
+    """Field and text of each cause of a 422."""
+    assert answer.status_code == 422, answer.text
+    return [(cause["field"], cause["message"]) for cause in answer.json()["details"]["causes"]]
+
+
+class TestAddresses:
+    @pytest.mark.parametrize("address", REFUSED)
+    def test_an_endpoint_has_no_special_address(self, server: KubernetesSubject, namespace: str, address: str) -> None:
+        """Loopback, link-local and unspecified ones are 422, and whatever is no canonical IP address."""
+        text = f'Invalid value: "{address}": {REFUSED[address]}'
+        answer = server.call("POST", slices(namespace), hand_made(address))
+        assert refusal(answer) == [("endpoints[0].addresses[0]", text)]
+        said = f'EndpointSlice.discovery.k8s.io "by-hand" is invalid: endpoints[0].addresses[0]: {text}'
+        assert answer.json()["message"] == said
+        twice = [f'Invalid value: "{address}": must be a valid IP address'] if REFUSED[address] == NOT_AN_IP else []
+        subsets = [{"addresses": [{"ip": address}], "ports": [{"port": 80}]}]
+        old = {"metadata": {"name": "by-hand"}, "subsets": subsets}
+        if address:
+            answer = server.call("POST", f"{CORE}/namespaces/{namespace}/endpoints", old)
+            assert refusal(answer) == [("subsets[0].addresses[0].ip", each) for each in (text, *twice)]
+            answer = server.call("POST", services(namespace), service(externalIPs=[address]))
+            assert refusal(answer) == [("spec.externalIPs[0]", text)]
+
+    def test_only_slices_ask_for_the_canonical_form(self, server: KubernetesSubject, namespace: str) -> None:
+        """Endpoints and external IPs may be written in capitals, and with zeros."""
+        answer = server.call("POST", slices(namespace), hand_made("2001:DB8:0::1"))
+        text = 'Invalid value: "2001:DB8:0::1": must be in canonical form ("2001:db8::1")'
+        assert refusal(answer) == [("endpoints[0].addresses[0]", text)]
+        subsets = [{"addresses": [{"ip": "2001:DB8:0::1"}], "ports": [{"port": 80}]}]
+        body = {"metadata": {"name": "by-hand"}, "subsets": subsets}
+        server.post(f"{CORE}/namespaces/{namespace}/endpoints", body)
+        server.post(services(namespace), service(externalIPs=["2001:DB8:0::1"]))
+
+    @pytest.mark.parametrize("address", SPECIAL)
+    def test_other_addresses_are_taken(self, server: KubernetesSubject, namespace: str, address: str) -> None:
+        """Also those of a whole network, and of multicast beyond the link."""
+        server.post(slices(namespace), hand_made(address))
+
+    @pytest.mark.parametrize(
+        ("family", "address", "more"),
+        [
+            ("IPv4", "2001:db8::1", []),
+            ("IPv4", "fe80::1", [LINK_LOCAL]),
+            ("IPv4", "::1", [LOOPBACK]),
+            ("IPv6", "10.0.0.1", []),
+        ],
+    )
+    def test_an_address_is_of_the_slices_family(
+        self, server: KubernetesSubject, namespace: str, family: str, address: str, more: list[str]
+    ) -> None:
+        """It is told of the field as a whole, and then what else is wrong with the address."""
+        answer = server.call("POST", slices(namespace), hand_made(address, family=family))
+        value = f'Invalid value: "{address}": '
+        assert refusal(answer) == [
+            ("endpoints[0].addresses", f"{value}must be an {family} address"),
+            *(("endpoints[0].addresses[0]", f"{value}{text}") for text in more),
+        ]
+
+    def test_every_address_of_an_endpoint_is_checked(self, server: KubernetesSubject, namespace: str) -> None:
+        """Not the first alone; and an endpoint has at least one."""
+        answer = server.call("POST", slices(namespace), hand_made("10.0.0.1", "127.0.0.1"))
+        assert refusal(answer) == [("endpoints[0].addresses[1]", f'Invalid value: "127.0.0.1": {LOOPBACK}')]
+        body = {**hand_made("10.0.0.1"), "endpoints": [{"addresses": []}]}
+        answer = server.call("POST", slices(namespace), body)
+        assert refusal(answer) == [("endpoints[0].addresses", "Required value: must contain at least 1 address")]
+
+    def test_a_patch_is_checked_as_well(self, server: KubernetesSubject, namespace: str) -> None:
+        """The address, and the type, which never changes."""
+        server.post(slices(namespace), hand_made("10.0.0.1"))
+        path = f"{slices(namespace)}/by-hand"
+        answer = server.call("PATCH", path, {"endpoints": [{"addresses": ["127.0.0.1"]}]}, content=MERGE)
+        assert refusal(answer) == [("endpoints[0].addresses[0]", f'Invalid value: "127.0.0.1": {LOOPBACK}')]
+        answer = server.call("PATCH", path, {"addressType": "IPv6", "endpoints": []}, content=MERGE)
+        assert refusal(answer) == [("addressType", 'Invalid value: "IPv6": field is immutable')]
+
+    @pytest.mark.parametrize(
+        ("family", "text"),
+        [
+            ("", "Required value"),
+            ("IPv5", 'Unsupported value: "IPv5": supported values: "FQDN", "IPv4", "IPv6"'),
+        ],
+    )
+    def test_a_slice_has_one_of_three_types(
+        self, server: KubernetesSubject, namespace: str, family: str, text: str
+    ) -> None:
+        """And must say which."""
+        body = {**hand_made("10.0.0.1"), "addressType": family}
+        assert refusal(server.call("POST", slices(namespace), body)) == [("addressType", text)]
+
+    def test_a_slice_of_names_is_taken(self, server: KubernetesSubject, namespace: str) -> None:
+        """Type FQDN."""
+        server.post(slices(namespace), hand_made("a.example.com", family="FQDN"))
+
+
 class TestPodsAndSlices:
     def test_a_service_without_pods_has_an_empty_slice(self, server: KubernetesSubject, namespace: str) -> None:
         """The slice of a Service that no pod matches has `endpoints: null` and `ports: null`."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from eurekube_sync.embedded.kubernetes import checks, defaults, endpoints, errors, resources, schema, slices
+from eurekube_sync.embedded.kubernetes import addresses, checks, defaults, endpoints, errors, resources, schema, slices
 from eurekube_sync.embedded.kubernetes.checks import DeleteOptions, WriteOptions
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.store import Store, Stored
@@ -257,12 +257,16 @@ class Objects:
         match resource:
             case resources.SERVICES:
                 defaults.complete_service(obj, old, self._addresses)
+                addresses.check_external(obj)
             case resources.PODS:
                 defaults.complete_pod(obj)
             case resources.NAMESPACES:
                 defaults.complete_namespace(obj)
             case resources.SLICES:
+                addresses.check_slice(obj, old)
                 defaults.complete_slice(obj)
+            case resources.ENDPOINTS:
+                addresses.check_endpoints(obj)
             case resources.EVENTS:
                 checks.check_event(obj)
             case resources.DEFINITIONS:
