@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from eurekube_sync.conduct import is_gone
-from eurekube_sync.desired import Desired, sockets_of
+from eurekube_sync.desired import Desired
 from eurekube_sync.model import InstanceKey, ObservedInstance, SyncerRef
 from eurekube_sync.observed import Observed
 from eurekube_sync.ownership import CLASS, CLUSTER, OWNER, Ownership, syncer_of
+from eurekube_sync.rivals import sockets_of
 from eurekube_sync.wording import counted, one_or_more
 
 _LATELY = 90.0
