@@ -1,4 +1,4 @@
-"""How many of something, in the words of a sentence. Knows no Eureka and no Kubernetes."""
+"""Numbers, times and lists, in the words of a sentence. Knows no Eureka and no Kubernetes."""
 
 from __future__ import annotations
 
@@ -18,3 +18,12 @@ def one_or_more(number: float, one: str, more: str) -> str:
 def listed(words: Sequence[str], last: str) -> str:
     """`a`, `a or b`, `a, b or c`; `last` is the word before the last one."""
     return f" {last} ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def duration(seconds: float) -> str:
+    """`30s`, `20m`, `1h30m`, as an option takes it; parts of a second stay as they are."""
+    if seconds < 60 or seconds != int(seconds):
+        return f"{seconds:g}s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return "".join(f"{number}{unit}" for number, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if number)

@@ -13,16 +13,18 @@ from eurekube_sync.owner.moves import Address
 from eurekube_sync.ownership import OWNER_PATTERN
 from eurekube_sync.scope import ANY, Shard, parse_selector
 from eurekube_sync.syncer import Expression
+from eurekube_sync.wording import duration
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
+_PART = r"(\d+(?:\.\d+)?)(ms|s|m|h)"
+_DURATION = re.compile(rf"(?:{_PART})+|\d+(?:\.\d+)?")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TEN_YEARS = 87_600 * 3600.0
 """Seconds: what is longer is a slip of the finger, and too much for some clocks."""
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class Duration(click.ParamType[float]):
-    """`30s`, `2m`, `1h`, or a number of seconds; becomes seconds, from `least` to `most`, whole hours."""
+    """`30s`, `2m`, `1h30m`, or a number of seconds; becomes seconds, from `least` to `most`, whole hours."""
 
     name = "duration"
 
@@ -32,14 +34,14 @@ class Duration(click.ParamType[float]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, int | float):
             return float(value)
-        found = _DURATION.fullmatch(value.strip())
-        if not found:
-            self.fail(f"{value!r} is no duration; write 30s, 2m or 1h", param, ctx)
-        seconds = float(found[1]) * _UNITS[found[2]]
+        if not _DURATION.fullmatch(value.strip()):
+            self.fail(f"{value!r} is no duration; write 30s, 2m or 1h30m", param, ctx)
+        parts = re.findall(_PART, value)
+        seconds = sum(float(number) * _UNITS[unit] for number, unit in parts) if parts else float(value)
         if seconds < self._least:
-            self.fail(f"{value!r} is too short; at least {self._least:g}s", param, ctx)
+            self.fail(f"{value!r} is too short; at least {duration(self._least)}", param, ctx)
         if seconds > self._most:
-            self.fail(f"{value!r} is too long; at most {self._most / 3600:g}h", param, ctx)
+            self.fail(f"{value!r} is too long; at most {duration(self._most)}", param, ctx)
         return seconds
 
 

@@ -110,6 +110,8 @@ REFUSED = {
     "no pass": (["run", "--passes", "0"], "x>=1"),
     "bad duration": (["run", "--interval", "soon"], "write 30s, 2m or 1h"),
     "hot loop": (["run", "--interval", "0"], "too short; at least 1s"),
+    "no unit": (["run", "--interval", "1h30"], "is no duration; write 30s, 2m or 1h30m"),
+    "a long unit": (["run", "--interval", "1d"], "is no duration; write 30s, 2m or 1h30m"),
     "no end": (["run", "--lease-duration", "9" * 400], "too long; at most 576h"),
     "leases that Eureka cannot count": (["run", "--lease-duration", "2147484s"], "too long; at most 576h"),
     "kept leases": (["keepalive", "--lease-duration", "600h"], "too long; at most 576h"),

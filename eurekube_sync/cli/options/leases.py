@@ -12,6 +12,7 @@ from eurekube_sync.cli.options.declare import group, option
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.values import Duration
 from eurekube_sync.model import LeaseTimes
+from eurekube_sync.wording import duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +33,8 @@ class Leases:
         """Raises click.UsageError for passes that come too late for them."""
         if passes.many and passes.interval > self.duration / 2:
             raise click.UsageError(
-                f"--interval {passes.interval:g}s is more than half of --lease-duration {self.duration:g}s: "
-                "one failed pass would let leases lapse"
+                f"--interval {duration(passes.interval)} is more than half of --lease-duration "
+                f"{duration(self.duration)}: one failed pass would let leases lapse"
             )
 
 
@@ -46,7 +47,8 @@ def _parse_kept(lease_duration: float, renewal_interval: float) -> Leases:
         raise click.UsageError("--renewal-interval and --lease-duration are whole seconds, at least 1")
     if lease_duration < 3 * renewal_interval:
         raise click.UsageError(
-            f"--lease-duration {lease_duration:g}s is less than three times --renewal-interval {renewal_interval:g}s: "
+            f"--lease-duration {duration(lease_duration)} is less than three times --renewal-interval "
+            f"{duration(renewal_interval)}: "
             "one slow pass would let leases lapse"
         )
     return Leases(duration=lease_duration, renewal_interval=renewal_interval)
