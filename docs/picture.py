@@ -21,7 +21,7 @@ from eurekube_sync.clock import SystemClock
 from eurekube_sync.demo import story
 from eurekube_sync.demo.manifests import LABELS, NAMESPACE, SYNCER
 from eurekube_sync.embedded.playground import Playground
-from eurekube_sync.manifests import load_crd
+from eurekube_sync.manifests import load_crd, refusal
 from eurekube_sync.one_pass import PassSettings, World
 from eurekube_sync.reconcile import reconcile
 from eurekube_sync.report.table import pass_table
@@ -47,7 +47,7 @@ def draw() -> Console:
         _environ={},
     )
     clock = SystemClock()
-    with Playground(load_crd(), cache_seconds=_NO_CACHE) as playground:
+    with Playground(load_crd(), validate=refusal, cache_seconds=_NO_CACHE) as playground:
         story.prepare(playground)
         playground.create(SYNCER)
         connection = Connection(

@@ -18,7 +18,7 @@ from eurekube_sync.demo import story
 from eurekube_sync.demo.manifests import SYNCER
 from eurekube_sync.embedded.playground import Playground
 from eurekube_sync.errors import ConfigurationError, Stopped
-from eurekube_sync.manifests import load_crd
+from eurekube_sync.manifests import load_crd, refusal
 from eurekube_sync.report.stage import Stage
 from eurekube_sync.report.table import console_for
 
@@ -36,6 +36,7 @@ def command(serve: bool, kubernetes_port: int, eureka_port: int) -> None:
             playground = stack.enter_context(
                 Playground(
                     load_crd(),
+                    validate=refusal,
                     cache_seconds=story.CACHE_SECONDS,
                     kubernetes_port=kubernetes_port,
                     eureka_port=eureka_port,

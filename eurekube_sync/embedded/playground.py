@@ -19,6 +19,7 @@ import yaml
 from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import Handler, LoopbackServer, Request
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
+from eurekube_sync.embedded.kubernetes.objects import Validate
 
 _PLURALS = {
     "Namespace": "api/v1/namespaces",
@@ -33,17 +34,19 @@ _LEASE_SECONDS = 86_400
 
 
 class Playground:
-    """A context manager. `definition` is the CRD; `cache_seconds` how old Eureka's lists may be."""
+    """A context manager. `definition` is the CRD, and `validate` judges syncers by it as the real API server does;
+    `cache_seconds` is how old Eureka's lists may be."""
 
     def __init__(
         self,
         definition: Mapping[str, Any],
         *,
+        validate: Validate,
         cache_seconds: float = 30.0,
         kubernetes_port: int = 0,
         eureka_port: int = 0,
     ) -> None:
-        self.kubernetes = EmbeddedKubernetes(time.time, definitions=[definition])
+        self.kubernetes = EmbeddedKubernetes(time.time, definitions=[definition], validate=validate)
         self.eureka = EmbeddedEureka(time.time, response_cache_seconds=cache_seconds)
         self.kubernetes.call("POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}})  # pods without one are skipped
         self._ports = (kubernetes_port, eureka_port)

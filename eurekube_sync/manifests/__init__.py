@@ -3,6 +3,7 @@
 Pure but for `crd` (reads the CRD that is shipped) and `files` (reads manifests). Knows neither cluster nor registry.
 """
 
+from eurekube_sync.manifests.api_server import refusal
 from eurekube_sync.manifests.crd import crd_text, load_crd
 from eurekube_sync.manifests.documents import Document, read_documents
 from eurekube_sync.manifests.files import Report, validate_paths
@@ -17,6 +18,7 @@ __all__ = [
     "crd_text",
     "load_crd",
     "read_documents",
+    "refusal",
     "validate_object",
     "validate_paths",
     "validate_text",

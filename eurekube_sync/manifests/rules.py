@@ -30,17 +30,37 @@ def rules_of(schema: Mapping[str, Any], path: Path = ()) -> Iterator[Rule]:
             yield from rules_of(schema[keyword], (*path, "*"))
 
 
-def broken_rules(
-    value: Any, schema: Mapping[str, Any], faulty: frozenset[Path], path: Path = ()
-) -> Iterator[tuple[Path, str]]:
-    """Path and message of each rule that does not hold. As on the API server, a rule does not run on a value that its
-    schema already refuses: `faulty` holds the paths of those and of all above them."""
+class Breach(NamedTuple):
+    """A rule that does not hold."""
+
+    at: Path
+    """The value that the rule is about."""
+    value: Any
+    place: Path
+    """The field that the API server names."""
+    below: tuple[Path, ...]
+    """What breaks the rule below that field; `()` for all of it."""
+    message: str
+
+
+def broken_rules(value: Any, schema: Mapping[str, Any], faulty: frozenset[Path]) -> Iterator[tuple[Path, str]]:
+    """Path and message of each rule that does not hold, as exactly as the twin can say it."""
+    for breach in breaches(value, schema, faulty):
+        for below in breach.below:
+            yield (*breach.place, *below), breach.message
+
+
+def breaches(value: Any, schema: Mapping[str, Any], faulty: frozenset[Path], path: Path = ()) -> Iterator[Breach]:
+    """Each rule that does not hold. As on the API server, a rule does not run on a value that its schema already
+    refuses: `faulty` holds the paths of those and of all above them."""
     if path not in faulty:
         for rule in schema.get(RULES, ()):
-            for below in TWINS[rule["rule"]](value):
-                yield _place(path, rule, below), _message(rule, value)
+            below = tuple(TWINS[rule["rule"]](value))
+            if below:
+                field = tuple(rule.get("fieldPath", "").split(".")[1:])
+                yield Breach(at=path, value=value, place=(*path, *field), below=below, message=_message(rule, value))
     for key, item, sub in _parts(value, schema):
-        yield from broken_rules(item, sub, faulty, (*path, key))
+        yield from breaches(item, sub, faulty, (*path, key))
 
 
 def with_parents(paths: frozenset[Path]) -> frozenset[Path]:
@@ -51,12 +71,6 @@ def with_parents(paths: frozenset[Path]) -> frozenset[Path]:
 def _message(rule: Mapping[str, Any], value: Any) -> str:
     expression = rule.get("messageExpression")
     return MESSAGES[expression](value) if expression else str(rule["message"])
-
-
-def _place(path: Path, rule: Mapping[str, Any], below: Path) -> Path:
-    """`fieldPath` says which field a rule on a mapping is about; a twin may say it more exactly."""
-    field = tuple(rule.get("fieldPath", "").split(".")[1:])
-    return (*path, *field, *below)
 
 
 def _parts(value: Any, schema: Mapping[str, Any]) -> Iterator[tuple[str | int, Any, Mapping[str, Any]]]:

@@ -19,7 +19,7 @@ from eurekube_sync.demo import story
 from eurekube_sync.demo.manifests import SYNCER
 from eurekube_sync.embedded.http import Handler, LoopbackServer, Request, Response
 from eurekube_sync.embedded.playground import Playground
-from eurekube_sync.manifests import load_crd
+from eurekube_sync.manifests import load_crd, refusal
 
 BINARY = Path(sys.executable).with_name("eurekube-sync")
 IDS = ("demo:rating:rating:10.0.0.1:8080", "demo:rating:rating:10.0.0.2:8080")
@@ -194,7 +194,7 @@ def lists_answered(answer: Response) -> Callable[[Request, Handler], Response]:
 @contextmanager
 def rating(folder: Path, *, pods: int = 2) -> Iterator[Program]:
     """The demo's world: a foreign instance, and `rating` with its syncer and so many pods."""
-    with Playground(load_crd(), cache_seconds=0.05) as playground:
+    with Playground(load_crd(), validate=refusal, cache_seconds=0.05) as playground:
         story.prepare(playground)
         playground.create(SYNCER)
         for number in range(2, pods):

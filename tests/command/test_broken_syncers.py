@@ -28,8 +28,9 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
 
 def test_broken_syncers_block_no_other(program: Program) -> None:
     """Beside ten broken syncers the good one registers; each of the ten has its reason, an event and a sentence."""
-    for name, (spec, _) in BROKEN.items():
-        program.playground.create(syncer(name, spec))
+    with program.playground.kubernetes.older_definition():
+        for name, (spec, _) in BROKEN.items():
+            program.playground.create(syncer(name, spec))
     ended = program.run()
     assert ended.code == ExitCode.OK, ended.out
     assert [program.status(id_) for id_ in IDS] == ["UP", "UP"]
@@ -51,13 +52,15 @@ def test_what_stands_for_a_syncer_that_breaks_stays(settled: Program, name: str)
     """A syncer that was in order and is edited into a broken one keeps its instances, renewed."""
     spec, reason = BROKEN[name]
     patch = {"spec": {"port": None, "policy": None, "appName": None, **spec}}
-    settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", patch)
+    with settled.playground.kubernetes.older_definition():
+        settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", patch)
     ended = settled.run()
     assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1, "PUT": 2}), ended.out
     assert reason in ended.sentence
     assert settled.conditions("rating")["Ready"] == ("False", reason)
     back = {"spec": {"selector": None, "port": None, "appName": None, "policy": None}}
-    settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", back)
+    with settled.playground.kubernetes.older_definition():
+        settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", back)
     settled.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", {"spec": PLAIN})
     assert settled.run().code == ExitCode.OK
 

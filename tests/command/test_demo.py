@@ -24,7 +24,7 @@ from eurekube_sync.demo import story
 from eurekube_sync.embedded.playground import Playground
 from eurekube_sync.errors import Stopped
 from eurekube_sync.exit_codes import ExitCode
-from eurekube_sync.manifests import load_crd
+from eurekube_sync.manifests import load_crd, refusal
 from eurekube_sync.report.stage import Stage
 from tests.command.program import IDS, Program
 
@@ -94,7 +94,7 @@ def test_no_pass_of_the_demo_that_a_signal_cuts_is_told_as_a_fault(
     """What the story expects of a pass says nothing of one that was stopped."""
     monkeypatch.setattr(story, "CACHE_SECONDS", 0.05)
     clock = SystemClock()
-    with Playground(load_crd(), cache_seconds=story.CACHE_SECONDS) as playground:
+    with Playground(load_crd(), validate=refusal, cache_seconds=story.CACHE_SECONDS) as playground:
         connection = Connection(
             eureka=EurekaAccess(eureka_url=playground.eureka_url),
             kubernetes=KubernetesAccess(kubeconfig=str(playground.kubeconfig)),

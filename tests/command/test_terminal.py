@@ -179,9 +179,10 @@ def test_a_bug_is_a_sentence_and_a_traceback_on_demand(world: Program) -> None:
 def test_a_narrow_character_set_is_no_error(tmp_path: Path) -> None:
     """Text that the terminal's character set lacks is escaped."""
     with rating(tmp_path) as program:
-        program.playground.create(
-            syncer("bad", {"selector": {"app": "rating"}, "port": "http", "metadata": {"ключ": "1"}})
-        )
+        with program.playground.kubernetes.older_definition():
+            program.playground.create(
+                syncer("bad", {"selector": {"app": "rating"}, "port": "http", "metadata": {"ключ": "1"}})
+            )
         ended = program.run(PYTHONIOENCODING="ascii")
     assert ended.code == ExitCode.OK, ended.err
     assert "InvalidMetadata" in ended.sentence

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,9 @@ import requests
 import yaml
 from hypothesis import HealthCheck, given, settings
 
-from eurekube_sync.manifests import Severity, crd_text, load_crd, read_documents, validate_object
+from eurekube_sync.embedded.http import Request
+from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
+from eurekube_sync.manifests import Severity, crd_text, load_crd, read_documents, refusal, validate_object
 from tests.cases import Case, manifest_of, syncer_cases
 from tests.cases.specs import specs
 from tests.servers.kube import KubernetesServers
@@ -75,6 +79,14 @@ def api(kubernetes_servers: KubernetesServers) -> Iterator[Api]:
         yield api
 
 
+@pytest.fixture(scope="module")
+def embedded() -> EmbeddedKubernetes:
+    """The embedded API server, as `demo --serve` starts it."""
+    server = EmbeddedKubernetes(time.time, definitions=[load_crd()], validate=refusal)
+    server.call("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    return server
+
+
 def conditions(api: Api) -> dict[str, str]:
     """The conditions of the CRD."""
     status = api.call("GET", f"{DEFINITIONS}/{NAME}").json().get("status", {})
@@ -108,6 +120,32 @@ def test_case(api: Api, case: Case) -> None:
         named,
         paths,
     )
+
+
+ANSWERED_ALIKE = [case for case in syncer_cases() if case.name not in ("another version", "port beyond 64 bits")]
+"""Both refuse the two others: with one warning more, and with a number that Go writes in another way."""
+
+
+@pytest.mark.parametrize("case", ANSWERED_ALIKE, ids=lambda case: case.name)
+def test_the_embedded_server_answers_as_the_real_one(api: Api, embedded: EmbeddedKubernetes, case: Case) -> None:
+    """Status code and warnings; of a refusal each field, reason and text; of what is taken, the spec."""
+    real = api.call("POST", SYNCERS, case.manifest, dryRun="All")
+    request = Request(
+        method="POST",
+        path=SYNCERS,
+        query={"dryRun": "All"},
+        headers={"content-type": "application/json"},
+        body=json.dumps(case.manifest).encode(),
+    )
+    answer = embedded.handle(request)
+    ours, theirs = json.loads(answer.body), real.json()
+    assert (answer.status, answer.headers.get("Warning")) == (real.status_code, real.headers.get("Warning"))
+    assert ours.get("spec") == theirs.get("spec")
+    named = {(cause["field"], cause["reason"]) for cause in theirs.get("details", {}).get("causes", ())}
+    assert {(cause["field"], cause["reason"]) for cause in ours.get("details", {}).get("causes", ())} == named
+    if all(field.startswith("spec") for field, _ in named):
+        texts = {cause["message"] for cause in theirs.get("details", {}).get("causes", ())}
+        assert {cause["message"] for cause in ours.get("details", {}).get("causes", ())} == texts
 
 
 def test_a_full_status_is_stored_and_printed(api: Api) -> None:

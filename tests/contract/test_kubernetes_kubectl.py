@@ -11,13 +11,15 @@ import pytest
 
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
+from eurekube_sync.manifests import refusal
 from tests.servers.kube import KubernetesServers
 from tests.servers.world import KubernetesWorld, write_kubeconfig
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.servers
 
-DEFINITION = Path(__file__).parents[2] / "crds" / "eurekasyncer.yaml"
+ROOT = Path(__file__).parents[2]
+DEFINITION = ROOT / "crds" / "eurekasyncer.yaml"
 SYNCER = """
 apiVersion: eurekube.io/v1
 kind: EurekaSyncer
@@ -49,7 +51,7 @@ def kubectl(
     """A server with our CRD, applied by kubectl, and a namespace `shop`."""
     if request.param == "embedded":
         # No tokens: kubectl sends none over plain HTTP.
-        with LoopbackServer(EmbeddedKubernetes(time.time).handle) as loopback:
+        with LoopbackServer(EmbeddedKubernetes(time.time, validate=refusal).handle) as loopback:
             path = tmp_path_factory.mktemp("kubectl") / "kubeconfig"
             yield _prepared(
                 Kubectl(kubernetes_servers, write_kubeconfig(path, url=loopback.url, token="none")),
@@ -115,6 +117,62 @@ spec:
     spec = kubectl("get", "svc", "rating", "-n", "shop", "-o", "jsonpath={.spec.clusterIP} {.spec.ports[*].targetPort}")
     assert spec == f"{before} web 9100"
     assert kubectl("delete", "svc", "rating", "-n", "shop").startswith('service "rating" deleted')
+
+
+def test_the_first_commands_of_anybody(kubectl: Kubectl) -> None:
+    """Commands that create Namespaces, Services and ServiceAccounts send protobuf; one may also ask what one may."""
+    assert kubectl("create", "namespace", "first") == "namespace/first created\n"
+    assert kubectl("create", "service", "clusterip", "x", "--tcp=80", "-n", "first") == "service/x created\n"
+    assert kubectl("create", "service", "nodeport", "y", "--tcp=80:http", "-n", "first") == "service/y created\n"
+    external = ("create", "service", "externalname", "z", "--external-name=example.com", "-n", "first")
+    assert kubectl(*external) == "service/z created\n"
+    assert kubectl("create", "serviceaccount", "reader", "-n", "first") == "serviceaccount/reader created\n"
+    assert kubectl("auth", "can-i", "list", "pods", "-n", "first") == "yes\n"
+    ports = kubectl("get", "svc", "x", "y", "-n", "first", "-o", "jsonpath={.items[*].spec.ports[*].targetPort}")
+    assert ports == "80 http"
+    assert kubectl("get", "ns", "first", "-o", "name") == "namespace/first\n"
+    again = kubectl.run("create", "namespace", "first")
+    assert 'namespaces "first" already exists' in again.stderr
+    assert kubectl("delete", "service", "x", "-n", "first").startswith('service "x" deleted')
+    assert kubectl("delete", "namespace", "first", "--timeout=300s").startswith('namespace "first" deleted')
+    assert kubectl.run("get", "ns", "first").returncode == 1
+
+
+def test_the_cronjob_is_applied_and_deleted(kubectl: Kubectl) -> None:
+    """Roles, bindings and the CronJob are stored, and a second time nothing changes."""
+    kubectl.run("create", "namespace", "eurekube-sync")
+    roles = ("clusterrole.rbac.authorization.k8s.io", "clusterrolebinding.rbac.authorization.k8s.io")
+    kinds = ("serviceaccount", *roles, "cronjob.batch")
+    for outcome in ("created", "unchanged"):
+        told = kubectl("apply", "-f", str(ROOT / "cronjob")).splitlines()
+        assert told == [f"{kind}/eurekube-sync {outcome}" for kind in kinds]
+    kubectl("delete", "-f", str(ROOT / "cronjob"))
+    assert kubectl.run("get", "cronjob", "eurekube-sync", "-n", "eurekube-sync").returncode == 1
+
+
+WRONG = [
+    ("mode: pods", 'spec.mode: Unsupported value: "pods": supported values: "pod", "service"'),
+    ("port: 99999", "spec.port: Invalid value: 99999: spec.port in body should be less than or equal to 65535"),
+    ("limit: -3", "spec.limit: Invalid value: -3: spec.limit in body should be greater than or equal to 0"),
+    ("hostName: foo", 'spec.hostName: Invalid value: "foo": spec.hostName in body should match '),
+    ("port: a, securePort: a", "spec.securePort: Invalid value: securePort must differ from port (both are a)"),
+]
+
+
+@pytest.mark.parametrize(("field", "words"), WRONG)
+def test_a_wrong_syncer_is_refused(kubectl: Kubectl, field: str, words: str) -> None:
+    """The words are the API server's own, and nothing is stored."""
+    refused = kubectl.run("apply", "-f", "-", stdin=SYNCER.replace("{app: rating}", f"{{app: rating}}, {field}"))
+    assert refused.returncode == 1
+    assert 'The EurekaSyncer "rating" is invalid: ' in refused.stderr
+    assert words in refused.stderr
+    assert kubectl.run("get", "esync", "rating", "-n", "shop").returncode == 1
+
+
+@pytest.mark.parametrize("selector", ["{}", "rating"])
+def test_a_selector_that_means_nothing_is_refused(kubectl: Kubectl, selector: str) -> None:
+    """An empty one, and a word in its place."""
+    assert kubectl.run("apply", "-f", "-", stdin=SYNCER.replace("{app: rating}", selector)).returncode == 1
 
 
 def test_the_schema_is_explained(kubectl: Kubectl) -> None:

@@ -21,6 +21,12 @@ _SUBDOMAIN_TEXT = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
     f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
 )
+_UNCHECKED = (
+    "<nil>",
+    "FieldValueInvalid",
+    "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing "
+    "errors to complete validation",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,17 +67,24 @@ def typed(resource: Resource, body: Any) -> Object:
     if not isinstance(metadata, dict):
         why = "json: cannot unmarshal string into Go value of type v1.ObjectMeta"
         raise errors.unreadable(resource.kind, resource.version, why)
+    metadata = {**metadata}
     for field in ("labels", "annotations"):
         values = metadata.get(field) or {}
-        if not isinstance(values, dict) or any(not isinstance(value, str) for value in values.values()):
+        if not isinstance(values, dict) or any(not isinstance(value, str | None) for value in values.values()):
             why = f"json: cannot unmarshal into Go struct field ObjectMeta.{field} of type string"
+            raise errors.unreadable(resource.kind, resource.version, why)
+        if None in values.values():
+            metadata[field] = {key: value or "" for key, value in values.items()}  # as Go reads it
+    for field in ("name", "generateName", "namespace"):
+        if not isinstance(metadata.get(field), str | None):
+            why = f"json: cannot unmarshal number into Go struct field ObjectMeta.{field} of type string"
             raise errors.unreadable(resource.kind, resource.version, why)
     if kind != resource.kind and resource.custom:
         fault = ("kind", "FieldValueInvalid", f'Invalid value: "{kind}": must be {resource.kind}')
         raise errors.invalid(kind, resource.group, metadata.get("name", ""), [fault])
     if kind != resource.kind:
         raise errors.unreadable(resource.kind, resource.version, f"converting ({kind}): unknown conversion")
-    return {**body, "kind": kind, "apiVersion": version}
+    return {**body, "kind": kind, "apiVersion": version, **({"metadata": metadata} if "metadata" in body else {})}
 
 
 def check_event(event: Object) -> None:
@@ -164,11 +177,16 @@ def grace_seconds(resource: Resource, obj: Mapping[str, Any], options: DeleteOpt
 
 def check_name(resource: Resource, metadata: Mapping[str, Any]) -> None:
     """A name is given, and a DNS subdomain."""
-    if not metadata.get("name"):
-        fault = ("metadata.name", "FieldValueRequired", "Required value: name or generateName is required")
-        raise errors.invalid(resource.kind, resource.group, "", [fault])
-    name = metadata["name"]
-    if not re.fullmatch(_SUBDOMAIN, name) or len(name) > 253:
-        text = f'Invalid value: "{name}": {_SUBDOMAIN_TEXT}'
-        fault = ("metadata.name", "FieldValueInvalid", text)
-        raise errors.invalid(resource.kind, resource.group, name, [fault])
+    name, prefix = metadata.get("name") or "", metadata.get("generateName") or ""
+    if not name:
+        faults = [("metadata.name", "FieldValueRequired", "Required value: name or generateName is required")]
+        faults += [_UNCHECKED] if resource.custom else []
+        raise errors.invalid(resource.kind, resource.group, "", faults)
+    whole = f"{prefix[:-2]}a" if prefix[1:].endswith("-") else prefix
+    faults = [
+        (f"metadata.{field}", "FieldValueInvalid", f'Invalid value: "{given}": {_SUBDOMAIN_TEXT}')
+        for field, given, judged in (("generateName", prefix, whole), ("name", name, name))
+        if given and (not re.fullmatch(_SUBDOMAIN, judged) or len(judged) > 253)
+    ]
+    if faults:
+        raise errors.invalid(resource.kind, resource.group, name, faults)

@@ -16,8 +16,8 @@ from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.store import Store, Stored
 
 Object = dict[str, Any]
-Validate = Callable[[Mapping[str, Any], Mapping[str, Any] | None], Sequence[str]]
-"""(new object, old object or None) -> one `field: text` for each fault."""
+Validate = Callable[[Mapping[str, Any], Mapping[str, Any] | None], Sequence[tuple[str, str, str]]]
+"""(new object, old object or None) -> field, reason and text of each fault."""
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _KEPT_NAMESPACES = ("default", "kube-public", "kube-system")
@@ -52,7 +52,7 @@ class Objects:
         self._derive_slices = derive_slices
         self._derive_endpoints = derive_endpoints
         self._derived: dict[str, frozenset[str]] = {}
-        self._validate = validate
+        self.validate = validate
         self._resources: dict[tuple[str, str, str], Resource] = {
             (resource.group, resource.version, resource.plural): resource for resource in resources.BUILT_IN
         }
@@ -78,7 +78,7 @@ class Objects:
 
     def create(self, resource: Resource, namespace: str, body: Any, options: WriteOptions) -> Object:
         """Store a new object and give it back as it is stored."""
-        obj = checks.typed(resource, body)
+        obj = self._read(resource, body, options)
         metadata = self._new_metadata(resource, namespace, obj)
         obj["metadata"] = metadata
         name = metadata["name"]
@@ -89,7 +89,7 @@ class Objects:
             raise errors.without_reason("resourceVersion should not be set on objects to be created")
         if resource.has_status and resource.kind != "Node":
             obj.pop("status", None)
-        obj = self._complete(resource, obj, None, options)
+        obj = self._complete(resource, obj, None)
         if options.dry_run:
             if resource == resources.SERVICES:
                 self._addresses.release(obj)
@@ -102,7 +102,7 @@ class Objects:
         self, resource: Resource, stored: Stored, body: Any, options: WriteOptions, *, status: bool = False
     ) -> Object:
         """Store a changed object, of which only the status counts when `status`; a no-op keeps the resourceVersion."""
-        obj = checks.typed(resource, body)
+        obj = self._read(resource, body, options)
         old = stored.obj
         metadata = {**(obj.get("metadata") or {})}
         checks.check_identity(resource, stored, metadata, options)
@@ -120,7 +120,7 @@ class Objects:
         _drop_empty(metadata)
         obj["metadata"] = metadata
         checks.check_finalizers(resource, old["metadata"], metadata)
-        obj = self._complete(resource, obj, old, options)
+        obj = self._complete(resource, obj, old)
         if obj == old:
             return old
         if resource.generation and _spec(obj) != _spec(old):
@@ -250,9 +250,20 @@ class Objects:
                 why = "create not allowed while custom resource definition is terminating"
                 raise errors.forbidden(resource.plural, resource.group, name, why)
 
-    def _complete(
-        self, resource: Resource, obj: Object, old: Mapping[str, Any] | None, options: WriteOptions
-    ) -> Object:
+    def _read(self, resource: Resource, body: Any, options: WriteOptions) -> Object:
+        """The body as an object of its kind, a custom one without what its schema does not name."""
+        obj = checks.typed(resource, body)
+        if not resource.custom:
+            return obj
+        pruned, unknown = schema.prune(obj, resource.schema)
+        texts = [f'unknown field "{field}"' for field in unknown]
+        if texts and options.strict:
+            why = f"strict decoding error: {', '.join(texts)}"
+            raise errors.unreadable(resource.kind, resource.version, why)
+        self.warnings.extend(texts)
+        return pruned
+
+    def _complete(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> Object:
         """Defaults and checks by kind; `obj` is a private copy down to its metadata."""
         match resource:
             case resources.SERVICES:
@@ -272,28 +283,14 @@ class Objects:
             case resources.DEFINITIONS:
                 defaults.complete_definition(obj, self.time(), new=old is None)
             case _ if resource.custom:
-                return self._complete_custom(resource, obj, old, options)
+                return self._complete_custom(resource, obj, old)
         return obj
 
-    def _complete_custom(
-        self, resource: Resource, obj: Object, old: Mapping[str, Any] | None, options: WriteOptions
-    ) -> Object:
-        pruned, unknown = schema.prune(obj, resource.schema)
-        texts = [f'unknown field "{field}"' for field in unknown]
-        if texts and options.strict:
-            raise errors.bad_request(
-                f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
-                f"strict decoding error: {', '.join(texts)}"
-            )
-        self.warnings.extend(texts)
-        full: Object = schema.with_defaults(pruned, resource.schema)
+    def _complete_custom(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> Object:
+        full: Object = schema.with_defaults(obj, resource.schema)
         full["metadata"] = obj["metadata"]
-        faults = self._validate(full, old) if self._validate else ()
-        if faults:
-            causes = []
-            for fault in faults:
-                field, _, text = fault.partition(": ")
-                causes.append((field, "FieldValueInvalid", text))
+        causes = self.validate(full, old) if self.validate else ()
+        if causes:
             raise errors.invalid(resource.kind, resource.group, obj["metadata"]["name"], causes)
         return full
 

@@ -95,6 +95,32 @@ EVENTS = Resource(group="", version="v1", plural="events", kind="Event", short_n
 SERVICE_ACCOUNTS = Resource(
     group="", version="v1", plural="serviceaccounts", kind="ServiceAccount", short_names=("sa",)
 )
+ROLES = (
+    Resource(group="rbac.authorization.k8s.io", version="v1", plural="roles", kind="Role"),
+    Resource(group="rbac.authorization.k8s.io", version="v1", plural="rolebindings", kind="RoleBinding"),
+    Resource(
+        group="rbac.authorization.k8s.io", version="v1", plural="clusterroles", kind="ClusterRole", namespaced=False
+    ),
+    Resource(
+        group="rbac.authorization.k8s.io",
+        version="v1",
+        plural="clusterrolebindings",
+        kind="ClusterRoleBinding",
+        namespaced=False,
+    ),
+)
+"""They are stored, and grant nothing: everything is allowed."""
+CRON_JOBS = Resource(
+    group="batch",
+    version="v1",
+    plural="cronjobs",
+    kind="CronJob",
+    short_names=("cj",),
+    categories=("all",),
+    has_status=True,
+    generation=True,
+)
+"""They are stored, and nobody runs them."""
 SLICES = Resource(
     group="discovery.k8s.io", version="v1", plural="endpointslices", kind="EndpointSlice", generation=True
 )
@@ -110,7 +136,19 @@ DEFINITIONS = Resource(
     generation=True,
 )
 
-BUILT_IN = (NAMESPACES, SERVICES, PODS, NODES, ENDPOINTS, EVENTS, SERVICE_ACCOUNTS, SLICES, DEFINITIONS)
+BUILT_IN = (
+    NAMESPACES,
+    SERVICES,
+    PODS,
+    NODES,
+    ENDPOINTS,
+    EVENTS,
+    SERVICE_ACCOUNTS,
+    *ROLES,
+    CRON_JOBS,
+    SLICES,
+    DEFINITIONS,
+)
 
 
 def from_definition(definition: Mapping[str, Any]) -> tuple[Resource, ...]:

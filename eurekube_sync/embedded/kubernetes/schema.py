@@ -10,6 +10,25 @@ from collections.abc import Mapping
 from typing import Any
 
 _ROOT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
+_METADATA_FIELDS = frozenset(
+    {
+        "annotations",
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "finalizers",
+        "generateName",
+        "generation",
+        "labels",
+        "managedFields",
+        "name",
+        "namespace",
+        "ownerReferences",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    }
+)
 
 
 def prune(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -18,8 +37,11 @@ def prune(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[dict[str, 
     if not schema:
         return dict(obj), unknown
     known = {name: value for name, value in obj.items() if name not in _ROOT_FIELDS}
-    pruned = _prune(known, schema, "", unknown)
-    return {**{name: obj[name] for name in obj if name in _ROOT_FIELDS}, **pruned}, sorted(unknown)
+    pruned = {**{name: obj[name] for name in obj if name in _ROOT_FIELDS}, **_prune(known, schema, "", unknown)}
+    metadata = obj.get("metadata") or {}
+    pruned["metadata"] = {name: value for name, value in metadata.items() if name in _METADATA_FIELDS}
+    of_metadata = sorted(f"metadata.{name}" for name in metadata if name not in _METADATA_FIELDS)
+    return pruned, [*sorted(unknown), *of_metadata]
 
 
 def _prune(value: Any, schema: Mapping[str, Any], path: str, unknown: list[str]) -> Any:
@@ -46,7 +68,7 @@ def _prune(value: Any, schema: Mapping[str, Any], path: str, unknown: list[str])
 
 
 def with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
-    """The value with the schema's defaults where a field is absent, or null and not nullable."""
+    """The value with the schema's defaults where a field is absent, and without nulls where none are allowed."""
     if isinstance(value, list):
         items = schema.get("items") or {}
         return [with_defaults(item, items) for item in value]
@@ -54,10 +76,14 @@ def with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
         return value
     properties: Mapping[str, Any] = schema.get("properties") or {}
     additional = schema.get("additionalProperties")
-    result = dict(value)
+    others = additional if isinstance(additional, dict) else {"nullable": True}
+    result = {
+        name: item
+        for name, item in value.items()
+        if item is not None or properties.get(name, others).get("nullable") or name in _ROOT_FIELDS
+    }
     for name, inner in properties.items():
-        absent = name not in result or (result[name] is None and not inner.get("nullable"))
-        if absent and "default" in inner:
+        if name not in result and "default" in inner:
             result[name] = copy.deepcopy(inner["default"])
     for name in result:
         if name in properties:

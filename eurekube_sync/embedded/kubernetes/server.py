@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import gzip
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from eurekube_sync.embedded.http import Request, Response
-from eurekube_sync.embedded.kubernetes import errors, lists, openapi, patches, resources, tables
+from eurekube_sync.embedded.kubernetes import errors, lists, openapi, patches, protobuf, resources, tables
 from eurekube_sync.embedded.kubernetes.access import Access, Denial
 from eurekube_sync.embedded.kubernetes.checks import DeleteOptions, WriteOptions
 from eurekube_sync.embedded.kubernetes.objects import Objects, Validate
@@ -91,6 +92,15 @@ class EmbeddedKubernetes:
         """Take away a permission, e.g. `deny("services", "list")`; undone by `access.denials.clear()`."""
         self.access.denials.add(Denial(resource=resource, verb=verb, namespace=namespace))
 
+    @contextmanager
+    def older_definition(self) -> Iterator[None]:
+        """While it is open, no custom resource is judged, as under an older definition with fewer rules."""
+        validate, self._objects.validate = self._objects.validate, None
+        try:
+            yield
+        finally:
+            self._objects.validate = validate
+
     def expire_continue_tokens(self) -> None:
         """Make every open `continue` token answer 410, as compaction does after five minutes."""
         with self._changed:
@@ -125,7 +135,7 @@ class EmbeddedKubernetes:
                 return _text(404, "404 page not found\n")
             except errors.ApiError as error:
                 headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
-                return _json(error.code, error.body, headers=headers)
+                return _json(error.code, error.body, headers=headers | self._warnings())
             if self.revision != before:
                 self._changed.notify_all()
         accepted = request.headers.get("accept-encoding", "")
@@ -300,12 +310,20 @@ class EmbeddedKubernetes:
         return _json(200, {**head, "metadata": found.metadata, "items": [stored.obj for stored in found.items]})
 
     def _object(self, status: int, obj: Mapping[str, Any]) -> Response:
+        return _json(status, obj, headers=self._warnings())
+
+    def _warnings(self) -> dict[str, str]:
         warnings = ", ".join('299 - "' + text.replace('"', '\\"') + '"' for text in self._objects.warnings)
-        return _json(status, obj, headers={"Warning": warnings} if warnings else {})
+        return {"Warning": warnings} if warnings else {}
 
 
 def _body(request: Request) -> Any:
     content = request.headers.get("content-type", "").partition(";")[0].strip()
+    if content == protobuf.MEDIA_TYPE:
+        try:
+            return protobuf.decode(request.body)
+        except protobuf.ProtobufError:
+            raise errors.unsupported_media_type(("application/json",)) from None
     if content not in ("", "application/json"):
         raise errors.unsupported_media_type(("application/json",))
     return _decoded(request.body)

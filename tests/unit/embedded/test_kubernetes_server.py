@@ -114,14 +114,16 @@ def test_tokens_can_be_taken_away() -> None:
 
 
 def test_a_validator_can_be_given() -> None:
-    """Its sentences become the causes of a 422, on create and on update."""
+    """What it finds becomes the causes of a 422, on create and on update."""
 
-    def validate(new: Any, old: Any) -> list[str]:
-        return ["spec.mode: Unsupported value"] if new["spec"]["mode"] == "none" else []
+    def validate(new: Any, old: Any) -> list[tuple[str, str, str]]:
+        unsupported = ("spec.mode", "FieldValueNotSupported", "Unsupported value")
+        return [unsupported] if new["spec"]["mode"] == "none" else []
 
     server = start(validate=validate)
     status, body = make_syncer(server, mode="none")
-    assert (status, body["details"]["causes"][0]["field"]) == (422, "spec.mode")
+    cause = {"field": "spec.mode", "reason": "FieldValueNotSupported", "message": "Unsupported value"}
+    assert (status, body["details"]["causes"]) == (422, [cause])
     ok(make_syncer(server))
     assert server.call("PATCH", f"{SYNCERS}/rating", {"spec": {"mode": "none"}})[0] == 422
 

@@ -1,0 +1,129 @@
+"""The API server's own words for a refusal, as the embedded one says them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
+from eurekube_sync.manifests import Severity, load_crd, refusal, validate_object
+from tests.cases import Case, manifest_of, syncer_cases
+from tests.cases.specs import specs
+
+SYNCERS = "/apis/eurekube.io/v1/namespaces/default/eurekasyncers"
+APP = {"app": "x"}
+UNCHECKED = (
+    "<nil>",
+    "FieldValueInvalid",
+    "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing "
+    "errors to complete validation",
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "cause", "blocks"),
+    [
+        (
+            {"selector": APP, "mode": "pods"},
+            ("spec.mode", "FieldValueNotSupported", 'Unsupported value: "pods": supported values: "pod", "service"'),
+            True,
+        ),
+        (
+            {"selector": {"app": 5}},
+            (
+                "spec.selector.app",
+                "FieldValueTypeInvalid",
+                'Invalid value: "integer": spec.selector.app in body must be of type string: "integer"',
+            ),
+            True,
+        ),
+        ({}, ("spec.selector", "FieldValueRequired", "Required value"), True),
+        (
+            {"selector": {"app": "a" * 64}},
+            ("spec.selector.app", "FieldValueTooLong", "Too long: may not be more than 63 bytes"),
+            True,
+        ),
+        (
+            {"selector": APP, "port": 99999},
+            (
+                "spec.port",
+                "FieldValueInvalid",
+                "Invalid value: 99999: spec.port in body should be less than or equal to 65535",
+            ),
+            False,
+        ),
+        (
+            {"selector": {}},
+            (
+                "spec.selector",
+                "FieldValueInvalid",
+                "Invalid value: at least one of app, matchLabels, matchExpressions and service is needed",
+            ),
+            False,
+        ),
+        (
+            {"selector": APP, "port": "http", "securePort": "http"},
+            (
+                "spec.securePort",
+                "FieldValueInvalid",
+                "Invalid value: securePort must differ from port (both are http)",
+            ),
+            False,
+        ),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_a_refusal_has_the_api_servers_words(spec: dict[str, Any], cause: tuple[str, str, str], blocks: bool) -> None:
+    """Field, reason and text; where a type, a word or a field is wrong, it adds that no rule was run."""
+    assert refusal(manifest_of(spec)) == (cause, *([UNCHECKED] if blocks else []))
+
+
+@pytest.mark.parametrize("case", syncer_cases(), ids=lambda case: case.name)
+def test_the_embedded_server_takes_what_validate_takes(case: Case) -> None:
+    """Under strict field validation it gives each case of the table the table's verdict."""
+    server = EmbeddedKubernetes(lambda: 1_767_323_045.0, definitions=[load_crd()], validate=refusal)
+    status, body = server.call("POST", SYNCERS, case.manifest, fieldValidation="Strict")
+    assert (status == 201) is case.accepted, body
+
+
+@settings(max_examples=150, deadline=None)
+@given(spec=specs())
+def test_a_random_spec_is_refused_where_validate_finds_an_error(spec: Any) -> None:
+    """Both go by one schema and the same twins; unknown fields are dropped before."""
+    faults = [one for one in validate_object(manifest_of(spec)) if one.severity is Severity.ERROR]
+    judged = any("unknown field" not in one.reason for one in faults)
+    if judged or not faults:
+        assert bool(refusal(manifest_of(spec))) is judged
+
+
+def test_an_update_is_judged_by_what_it_changes() -> None:
+    """An object that an older CRD let through takes a finalizer, a label and a status, but no new fault."""
+    server = EmbeddedKubernetes(lambda: 1_767_323_045.0, definitions=[load_crd()], validate=refusal)
+    path = f"{SYNCERS}/case"
+    manifest = manifest_of({"selector": APP, "mode": "pods", "port": 0})
+    assert server.call("POST", SYNCERS, manifest)[0] == 422
+    with server.older_definition():
+        assert server.call("POST", SYNCERS, manifest)[0] == 201
+    finalizers = {"metadata": {"finalizers": ["eurekube.io/cleanup"], "labels": {"a": "b"}}}
+    assert server.call("PATCH", path, finalizers)[0] == 200
+    assert server.call("PATCH", f"{path}/status", {"status": {"up": 1}})[0] == 200
+    assert server.call("PATCH", path, {"spec": {"appName": "a"}})[0] == 200
+    assert server.call("PATCH", path, {"spec": {"port": -1}})[0] == 422
+    assert server.call("PATCH", path, {"metadata": {"labels": {"a": "b c"}}})[0] == 422
+    assert server.call("PATCH", f"{path}/status", {"status": {"up": "many"}})[0] == 422
+    assert server.call("PATCH", path, {"spec": {"mode": "pod", "port": 80}})[0] == 200
+
+
+def test_unknown_fields_are_a_warning_or_under_strict_validation_a_refusal() -> None:
+    """Of the spec, of the metadata and beside them, as on the real server."""
+    server = EmbeddedKubernetes(lambda: 1_767_323_045.0, definitions=[load_crd()], validate=refusal)
+    manifest = {**manifest_of({"selector": APP, "prot": 1}), "sepc": {}}
+    manifest["metadata"]["lables"] = {}
+    status, body = server.call("POST", SYNCERS, manifest, fieldValidation="Strict", dryRun="All")
+    unknown = 'unknown field "sepc", unknown field "spec.prot", unknown field "metadata.lables"'
+    assert (status, body["message"].partition("strict decoding error: ")[2]) == (400, unknown)
+    status, body = server.call("POST", SYNCERS, manifest)
+    assert (status, body["spec"]) == (201, {"mode": "pod", "selector": APP})
+    assert "lables" not in body["metadata"]
