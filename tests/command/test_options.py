@@ -135,7 +135,7 @@ REFUSED = {
     "both": (["run", "--daemon", "--passes", "2"], "give one of them"),
     "rare renewals": (["run", "--renewal-interval", "101s"], "would let leases lapse"),
     "rare passes": (["run", "--daemon", "--interval", "151s"], "more than half of --lease-duration"),
-    "rare keepalive": (["keepalive", "--daemon", "--interval", "151s"], "more than half of --lease-duration 300s"),
+    "rare keepalive": (["keepalive", "--daemon", "--interval", "151s"], "more than half of --lease-duration 5m"),
     "short leases": (["keepalive", "--lease-duration", "60s"], "less than three times --renewal-interval 30s"),
     "hot keepalive": (["keepalive", "--renewal-interval", "500ms"], "whole seconds, at least 1"),
     "half seconds": (["run", "--renewal-interval", "500ms"], "whole seconds"),

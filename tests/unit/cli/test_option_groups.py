@@ -57,5 +57,5 @@ def test_groups_may_refuse_each_other() -> None:
         leases.check(passes)
 
     both.main(["--interval", "200s"], standalone_mode=False)
-    with pytest.raises(click.UsageError, match="more than half of --lease-duration 300s"):
+    with pytest.raises(click.UsageError, match="more than half of --lease-duration 5m"):
         both.main(["--interval", "200s", "--daemon"], standalone_mode=False)
