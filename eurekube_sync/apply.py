@@ -14,7 +14,7 @@ from typing import TypeVar, assert_never
 from eurekube_sync.actions import Action, Cancel, Register, Renew, Update
 from eurekube_sync.deadline import FAILURES_IN_A_ROW, Deadline, Streak
 from eurekube_sync.errors import RegistryError, RegistryRejected, RegistryUnavailable
-from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
+from eurekube_sync.model import Cause, Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
 from eurekube_sync.observed import Unread
 from eurekube_sync.outcome import Outcome, Result, cause_of
 from eurekube_sync.ports import Batched, Batches, Clock, Dated, Registry, Workers
@@ -53,7 +53,7 @@ class Applier:
 
         def read(key: InstanceKey) -> ObservedInstance | Unread | None:
             if why := self._give_up(self._reads):
-                return Unread(why=why)
+                return Unread(why=why, late=self._deadline.passed)
             try:
                 reading = self._registry.read_instance(key)
             except RegistryError as error:
@@ -244,7 +244,8 @@ class Applier:
         self, action: A, call: Callable[[A], Outcome], standing: InstanceStatus | None, streak: Streak | None
     ) -> Outcome:
         if why := self._give_up(streak):
-            return Outcome(action=action, result=Result.NOT_TRIED, detail=why, status=standing)
+            cause = None if self._deadline.passed else Cause.UNAVAILABLE
+            return Outcome(action=action, result=Result.NOT_TRIED, detail=why, status=standing, cause=cause)
         try:
             outcome = call(action)
         except RegistryError as error:

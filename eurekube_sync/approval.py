@@ -7,7 +7,8 @@ written wrong) releases nothing, and says so. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, assert_never
@@ -68,6 +69,11 @@ class Release:
     """A sentence without its end, such as `it expired at ...`."""
 
 
+def approve_command(plan_id: str, options: Sequence[str]) -> str:
+    """The command that releases a plan, to be pasted: in another scope the plan is another one."""
+    return shlex.join(["eurekube-sync", "run", *options, "--approve", plan_id])
+
+
 def is_plan_id(text: str) -> bool:
     """Whether it has the form of a plan id; anything else that is given to `--approve` is a file."""
     return _PLAN_ID.fullmatch(text) is not None
@@ -77,8 +83,7 @@ def from_dry_run(data: Any, name: str) -> SavedDryRun:
     """A saved `run --dry-run -o json` or `-o yaml`. Raises ConfigurationError: the end of a sentence about the file."""
     if not isinstance(data, Mapping) or data.get("dryRun") is not True:
         raise ConfigurationError("is no dry run: save one with run --dry-run -o json")
-    held = data.get("held")
-    shown = [*_list(data.get("actions")), *_list(held.get("withdrawals") if isinstance(held, Mapping) else held)]
+    shown = [*_list(data.get("actions")), *_list(data.get("held"))]
     try:
         removals = frozenset(
             (str(one["action"]), InstanceKey(str(one["app"]), str(one["id"]))) for one in shown if one["withdrawal"]

@@ -381,11 +381,11 @@ def _mark(withdrawals: Iterable[Withdrawal]) -> str:
     return hashlib.sha256("\n".join(sorted(str(one.key) for one in withdrawals)).encode()).hexdigest()[:12]
 
 
-def condition_message(hold: Hold, count: int, plan_id: str) -> str:
-    """What `RemovalHeld` says to a syncer of which a hold has this many withdrawals."""
+def condition_message(hold: Hold, count: int, command: str) -> str:
+    """What `RemovalHeld` says to a syncer of which a hold has this many withdrawals; `command` releases them."""
     mark = f"removal {hold.mark}: " if hold.mark else ""
     held = one_or_more(count, "is held, it stays and is renewed", "are held, they stay and are renewed")
-    return f"{mark}{count} of its removals {held}: {hold.why}; to release them: eurekube-sync run --approve {plan_id}"
+    return f"{mark}{count} of its removals {held}: {hold.why}; to release them: {command}"
 
 
 def awaited_mark(condition: Condition | None) -> str | None:

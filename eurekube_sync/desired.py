@@ -19,6 +19,7 @@ from eurekube_sync.model import (
     ClusterView,
     Complete,
     InstanceKey,
+    InstanceStatus,
     Listed,
     ObservedInstance,
     Proof,
@@ -57,6 +58,8 @@ class Serving:
     idle: Mapping[InstanceKey, Rival] = field(default_factory=dict)
     """Wanted keys that are another namespace's, or that another syncer holds and does not register now, for it is
     suspended, or knows too little of the endpoint: what stands of them is served, and nothing is registered."""
+    services: tuple[str, ...] = ()
+    """That it selects, by name."""
     apps: tuple[str, ...] = ()
     vip_address: str = ""
     max_removal_percent: int | None = None
@@ -67,6 +70,21 @@ class Serving:
     """What its limit keeps out, with the reason."""
     notes: tuple[str, ...] = ()
     """What its limit comes to."""
+
+    @property
+    def unready(self) -> Mapping[InstanceKey, str]:
+        """Why each endpoint that nobody drains or ends is not ready."""
+        down = {
+            key: wanted.why
+            for key, wanted in self.wanted.items()
+            if wanted.instance.status is not InstanceStatus.UP and not wanted.drained
+        }
+        return down | {key: leaving.why for key, leaving in self.leaving.items() if not leaving.terminating}
+
+    @property
+    def endpoints(self) -> int:
+        """How many there are, ready or not, but for those that end."""
+        return len(self.wanted.keys() | self.over.keys() | self.unready.keys())
 
     @property
     def doubts(self) -> bool:
@@ -378,6 +396,7 @@ def _serve(syncer: SyncerObject, spec: Syncer, catalog: Complete[Catalog], namin
         kept={key: found for key, found in kept.items() if key not in wanted},
         unplaced=unplaced,
         incomplete=tuple(incomplete),
+        services=tuple(sorted(service.name for service in services)),
         apps=builder.apps,
         vip_address=builder.vip_address,
         max_removal_percent=spec.max_removal_percent,

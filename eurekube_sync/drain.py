@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from eurekube_sync.model import Cause, ClusterView, Complete, Drainable, PodRef, Service, Source, Unknown
-from eurekube_sync.syncer import DRAIN_ANNOTATION
+from eurekube_sync.syncer import DRAIN_ANNOTATION, ignored_value
 
 DRAINED = "eurekube.drained"
 """What drains the instance: kinds, with commas between."""
@@ -20,6 +20,16 @@ DRAINED = "eurekube.drained"
 def is_drained(annotations: Mapping[str, str]) -> bool:
     """Whether these say so; nothing but "true" does."""
     return annotations.get(DRAIN_ANNOTATION) == "true"
+
+
+def ignored_drain(annotations: Mapping[str, str]) -> str:
+    """What is wrong with an annotation that says neither; empty for none."""
+    return ignored_value(annotations, DRAIN_ANNOTATION)
+
+
+def drainable(id_: str, annotations: Mapping[str, str]) -> Drainable:
+    """What a Pod's or a Node's annotations say."""
+    return Drainable(id=id_, drained=is_drained(annotations), ignored=ignored_drain(annotations))
 
 
 class Kind(StrEnum):
@@ -43,13 +53,13 @@ class Drain:
 
 NO_DRAIN = Drain()
 
-Known: TypeAlias = Mapping[str, bool] | Unknown | None
-"""Whether each is drained, by its id; None when nobody asked."""
+Known: TypeAlias = Mapping[str, Drainable] | Unknown | None
+"""By its id; None when nobody asked."""
 
 
 def known(source: Source[tuple[Drainable, ...]] | None) -> Known:
     """The list by id."""
-    return {one.id: one.drained for one in source.data} if isinstance(source, Complete) else source
+    return {one.id: one for one in source.data} if isinstance(source, Complete) else source
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +83,14 @@ class Drains:
             unsure=frozenset(kind for kind, _, drained in found if drained is None),
         )
 
+    def ignored(self, services: Sequence[Service], pod: PodRef | None, node: str) -> Iterator[str]:
+        """What is wrong with annotations that say neither, for an instance behind these Services, of this pod on this
+        node."""
+        found = [(f"Service {one.name}", ignored_drain(one.annotations)) for one in services if one.annotations]
+        found += [(f"pod {pod.name}", _ignored(self.pods, pod.uid))] if pod else []
+        found += [(f"node {node}", _ignored(self.nodes, node))] if node else []
+        yield from (f"{what}: {why}" for what, why in found if why)
+
     def denied(self) -> Iterator[str]:
         """Why Pods or Nodes will not be looked at until somebody grants a right, or asks for less."""
         for what, source in (("Pods", self.pods), ("Nodes", self.nodes)):
@@ -93,9 +111,15 @@ class Drains:
             yield Kind.NODE, f"node {node}", drained
 
 
-def _state(those: Mapping[str, bool] | Unknown, id_: str) -> bool | None:
+def _state(those: Mapping[str, Drainable] | Unknown, id_: str) -> bool | None:
     """None also for one that is not in the list: it went between two of them, and is no reason to bring anything up."""
-    return None if isinstance(those, Unknown) else those.get(id_)
+    found = None if isinstance(those, Unknown) else those.get(id_)
+    return found.drained if found else None
+
+
+def _ignored(those: Known, id_: str) -> str:
+    found = those.get(id_) if isinstance(those, Mapping) else None
+    return found.ignored if found else ""
 
 
 def unknown_drains(view: ClusterView) -> Iterator[tuple[str, Unknown]]:

@@ -130,8 +130,7 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool) -> Exit
 
 def _unreleased(report: PassReport) -> bool:
     """Whether a person released removals that were not made: the brake holds others, or they are not planned now."""
-    released = report.approved is not None and not report.dry_run
-    return released and (report.held is not None or not report.released)
+    return report.approved is not None and (report.held is not None or not report.released)
 
 
 def of_error(error: EurekubeError) -> ExitCode:

@@ -67,6 +67,9 @@ def keepalive(world: RegistryWorld, settings: KeepaliveSettings) -> PassReport:
         applier = Applier(world.registry, world.clock, world.workers, world.renewals, ours, deadline)
         outcomes = Outcomes.of(applier.renew(plan.of(Renew), bearing))
     return PassReport(
+        owner=settings.owner,
+        cluster=ownership.cluster or None,
+        scope=settings.scope,
         dry_run=settings.dry_run,
         at=world.clock.now(),
         plan=plan,

@@ -261,6 +261,8 @@ class Node:
     """Label `topology.kubernetes.io/zone`."""
     drained: bool = False
     """Annotation `eurekube.io/drain`."""
+    ignored: str = ""
+    """What is wrong with one that says neither."""
     excluded: bool = False
     """Label `node.kubernetes.io/exclude-from-external-load-balancers`: no traffic from outside is wanted there."""
 
@@ -272,6 +274,8 @@ class Drainable:
     id: str
     """UID of a Pod, name of a Node."""
     drained: bool
+    ignored: str = ""
+    """What is wrong with an annotation that says neither."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,8 @@ class Unread:
     """An uncached read that failed: the instance may be there or not."""
 
     why: str
+    late: bool = False
+    """The pass ended before it was tried."""
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: it keeps its index

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eurekube_sync.actions import Cancel
@@ -60,10 +61,17 @@ class PassSettings:
     approved: Approval | None = None
     drains: frozenset[Kind] = frozenset()
     """Kinds beside Services whose drain annotations are looked for: each is a list of its own in every pass."""
+    named: tuple[str, ...] = ()
+    """Options of the command line beside the scope without which a command to paste would be another one."""
     dry_run: bool = False
     deadline: float = 120
     registry_cache: float = 45
     """How long Eureka's lists may hide what was written: 30 s in the server, and some."""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What a command to paste has to say of whose instances it is about."""
+        return (*self.named, *self.scope.options)
 
     @property
     def confirm_within(self) -> float:
@@ -75,6 +83,12 @@ class PassSettings:
 class PassReport:
     """All that a pass found and did, for the table, the summary line and the exit code."""
 
+    owner: str
+    cluster: str | None
+    """UID; None while it is not known, and for `keepalive` of every cluster."""
+    scope: Scope
+    options: tuple[str, ...] = ()
+    """What a command to paste has to say of whose instances it is about."""
     dry_run: bool
     at: float
     """When it began, in Unix seconds."""
@@ -87,9 +101,14 @@ class PassReport:
     clashes: tuple[str, ...] = ()
     other_owners: tuple[OtherOwner, ...] = ()
     """Those that serve our syncers in this cluster."""
+    absent: tuple[str, ...] = ()
+    """Namespaces of the scope that do not exist."""
     held: Held | None = None
     outcomes: Outcomes = Outcomes(by_key={})  # noqa: RUF009 - immutable
-    statuses: dict[SyncerRef, SyncerStatus] = field(default_factory=dict)
+    standings: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)
+    """How each syncer stands after the pass, of a dry run now; a deletion that may end is not among them."""
+    statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)
+    """Those of them that were written."""
     cluster_errors: tuple[ClusterError, ...] = ()
     approved: Approval | None = None
     """What a person released ..."""

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import NoReturn
 
 from eurekube_sync.actions import Action, Cancel, Renew, Update
+from eurekube_sync.approval import approve_command
 from eurekube_sync.errors import NothingThere, OwnerClash, Stopped
 from eurekube_sync.exit_codes import ExitCode, cluster_error, registry_error
 from eurekube_sync.model import (
@@ -207,7 +208,10 @@ def find_orphans(
         if others:
             fate, what = Fate.RENEW, "`run` does nothing but renew while another cluster uses this owner"
         elif report.held and key in held:
-            fate, what = Fate.HOLD, f"held by the brake: {held[key]}; run --approve {report.held.plan_id}"
+            fate, what = (
+                Fate.HOLD,
+                f"held by the brake: {held[key]}; {approve_command(report.held.plan_id, report.options)}",
+            )
         else:
             fate, what = _fate(actions[key])
         found.append(Orphan(instance=one, kind=kind, fate=fate, why=f"{why}; {what}"))

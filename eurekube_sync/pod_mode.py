@@ -172,6 +172,8 @@ def _found(
         return Leaving(why=f"{backend.label} terminates", terminating=True)
     up = backend.ready or (backend.terminating and kept)
     drain = catalog.drains.of(site.services, backend.pod, backend.node, perhaps=perhaps)
+    for ignored in catalog.drains.ignored(site.services, backend.pod, backend.node):
+        builder.warn(ignored)
     if not up and spec.cancel_not_ready and not drain.by:  # a cancel would forget the drain
         uid = backend.pod.uid if backend.pod else None
         return Leaving(why=f"{backend.label} is not ready", terminating=False, unsure=drain.unsure, pod_uid=uid)

@@ -209,7 +209,7 @@ class Cluster(Protocol):
         """
 
     def namespace_exists(self, name: str) -> Source[bool]:
-        """Whether there is such a namespace; asked for only to say more of an orphan than that its syncer is gone."""
+        """Whether there is such a namespace; asked for only to say more of what is not there than that."""
 
     def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
         """Put `eurekube.io/cleanup` on, keeping others'; returns the object as it is now. Raises ClusterConflict

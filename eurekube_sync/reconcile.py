@@ -52,8 +52,16 @@ from eurekube_sync.ownership import Ownership
 from eurekube_sync.plan import Plan
 from eurekube_sync.renew_only import refuse, renew_beside, renew_doubted, renew_unidentified
 from eurekube_sync.scope import Scope
-from eurekube_sync.settle import settle, unsettled, without_finalizer
-from eurekube_sync.view import SameCluster, living_pods, read_cluster, read_pods, read_syncers, unread_cluster
+from eurekube_sync.settle import Unsettled, settle, unsettled, without_finalizer
+from eurekube_sync.view import (
+    SameCluster,
+    absent_namespaces,
+    living_pods,
+    read_cluster,
+    read_pods,
+    read_syncers,
+    unread_cluster,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +97,8 @@ class _Found:
     desired: Desired
     unseen: tuple[str, ...] | None = None
     """The other Eureka servers that did not show what they hold, None when none was asked."""
+    absent: tuple[str, ...] = ()
+    """Namespaces of the scope that do not exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,12 +150,12 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     if doubt := _doubt(given, standing, found, decided.braked):
         return renew_doubted(
             world, settings, deadline, found.applier, found.registry, decided.braked.plan,
-            standing.renewed, standing.cancelled, doubt,
+            standing.renewed, standing.cancelled, doubt, identity.data,
         )  # fmt: skip
     deadline.stage(APPLYING)
     report = replace(_report(given, found, decided), other_owners=others)
     if settings.dry_run:
-        return report
+        return replace(report, standings=_unsettled(given, found, report).standings)
     report = _carry_out(given, standing, found, decided, report)
     return _settle(given, found, report)
 
@@ -208,7 +218,8 @@ def _claim(given: _Given, scope: Scope, syncers: Listed[SyncerObject] | None, st
         view = read_pods(world.cluster, view, desired, registry.data, scope)
         desired = replace(desired, living_pods=living_pods(view))
     applier = applier_of(world, given.ownership, scope, given.deadline)
-    return _Found(applier=applier, registry=registry, view=view, desired=desired)
+    absent = absent_namespaces(world.cluster, view, scope)
+    return _Found(applier=applier, registry=registry, view=view, desired=desired, absent=absent)
 
 
 def _other_owners(given: _Given, found: _Found) -> tuple[OtherOwner, ...]:
@@ -273,12 +284,17 @@ def _writes_more(
 def _report(given: _Given, found: _Found, decided: _Decided) -> PassReport:
     """What a pass is to do; of a dry run all."""
     return PassReport(
+        owner=given.settings.owner,
+        cluster=given.ownership.cluster,
+        scope=given.settings.scope,
+        options=given.settings.options,
         dry_run=given.settings.dry_run,
         at=decided.at,
         plan=decided.braked.plan,
         registry=found.registry,
         view=found.view,
         desired=found.desired,
+        absent=found.absent,
         held=decided.braked.held,
         approved=given.settings.approved,
         batching=given.world.registry.batching(),
@@ -304,29 +320,42 @@ def _carry_out(given: _Given, standing: _Standing, found: _Found, decided: _Deci
 def _settle(given: _Given, found: _Found, report: PassReport) -> PassReport:
     """Writes to Kubernetes, last of all: finalizers off, statuses and gates tell what became of it. Nothing of that
     where another cluster may answer by now."""
-    world, settings, deadline = given.world, given.settings, given.deadline
+    world, deadline = given.world, given.deadline
     desired, registry, plan, outcomes = found.desired, found.registry, report.plan, report.outcomes
-    lapse_seconds = 2 * settings.lease.duration
     deadline.stage(SETTLING)
-    now = world.clock.now()
-    due = unsettled(
-        desired, registry, plan, report.held, outcomes, found.unseen,
-        now=now, cache_seconds=settings.registry_cache, lapse_seconds=lapse_seconds,
-    )  # fmt: skip
-    wished = openings(desired, found.view, registry, plan, now=now)
+    due = _unsettled(given, found, report)
+    wished = openings(desired, found.view, registry, plan, now=world.clock.now())
     doubt = given.same.doubt("no status is written") if (due or wished) and not world.clock.stopping() else None
     if doubt is not None:
         return replace(report, view=replace(found.view, identity=doubt), cut_short=deadline.cut_short)
     written, errors = settle(
         world.cluster, world.clock, world.workers, deadline, desired, registry, outcomes, due,
-        lapse_seconds=lapse_seconds,
+        lapse_seconds=2 * given.settings.lease.duration,
     )  # fmt: skip
     gates = open_gates(
         world.cluster, found.applier, world.workers, deadline, given.ownership, wished, now=world.clock.now()
     )
     return replace(
         report,
+        standings=due.standings,
         statuses=written,
         cluster_errors=(*report.cluster_errors, *errors, *gates),
         cut_short=deadline.cut_short,
+    )
+
+
+def _unsettled(given: _Given, found: _Found, report: PassReport) -> Unsettled:
+    """How each syncer stands, and what of that the cluster is to be told."""
+    settings = given.settings
+    return unsettled(
+        found.desired,
+        found.registry,
+        report.plan,
+        report.held,
+        report.outcomes,
+        found.unseen,
+        options=settings.options,
+        now=given.world.clock.now(),
+        cache_seconds=settings.registry_cache,
+        lapse_seconds=2 * settings.lease.duration,
     )

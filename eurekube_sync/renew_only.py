@@ -34,14 +34,25 @@ def renew_unidentified(
     if isinstance(listed, Unknown):
         blindly = Outcomes.of([] if settings.dry_run else renew_ours(world, applier, listed, frozenset()))
         return PassReport(
-            dry_run=settings.dry_run, at=now, plan=Plan(), registry=listed, view=view, outcomes=blindly,
+            owner=settings.owner,
+            cluster=None,
+            scope=settings.scope,
+            dry_run=settings.dry_run,
+            at=now,
+            plan=Plan(),
+            registry=listed,
+            view=view,
+            outcomes=blindly,
             cut_short=deadline.cut_short,
-        )  # fmt: skip
+        )
     ours = held_by_owner(listed, settings.owner, settings.scope)
     plan = plan_renewals(ours, f"the cluster could not be read: {identity.cause}", now=world.clock.now())
     outcomes = Outcomes.of([] if settings.dry_run else applier.renew(plan.of(Renew), ours))
     observed = observe(listed, Ownership(owner=settings.owner, cluster=""), settings.scope, asked=now)
     return PassReport(
+        owner=settings.owner,
+        cluster=None,
+        scope=settings.scope,
         dry_run=settings.dry_run,
         at=now,
         plan=plan,
@@ -63,9 +74,10 @@ def renew_doubted(
     renewed: list[Outcome],
     cancelled: frozenset[InstanceKey],
     doubt: Unknown,
+    cluster: str,
 ) -> PassReport:
-    """What was listed may be another cluster's: renew what is ours in this scope, and was not renewed in this pass. In
-    place of what cannot be read of Eureka, what the plan renews; nothing comes back on a 404."""
+    """What was listed may be another cluster's than `cluster`: renew what is ours in this scope, and was not renewed in
+    this pass. In place of what cannot be read of Eureka, what the plan renews; nothing comes back on a 404."""
     deadline.stage(SETTLING)
     world.sightings.nothing_seen()
     now = world.clock.now()
@@ -77,6 +89,9 @@ def renew_doubted(
     early = {outcome.action.key for outcome in renewed}
     rest = [] if settings.dry_run else [action for action in plan.of(Renew) if action.key not in early]
     return PassReport(
+        owner=settings.owner,
+        cluster=cluster,
+        scope=settings.scope,
         dry_run=settings.dry_run,
         at=now,
         plan=plan,
@@ -98,6 +113,9 @@ def refuse(
 ) -> PassReport:
     """Another cluster uses our owner's name: what is surely ours is renewed, so that refusing to work is no outage."""
     return PassReport(
+        owner=settings.owner,
+        cluster=registry.data.ownership.cluster,
+        scope=settings.scope,
         dry_run=settings.dry_run,
         at=now,
         plan=plan_renewals(registry.data.ours.values(), "another cluster uses our owner name", now=now),
@@ -131,6 +149,9 @@ def renew_beside(
     early = {outcome.action.key for outcome in renewed}
     rest = [] if settings.dry_run else [action for action in plan.of(Renew) if action.key not in early]
     return PassReport(
+        owner=settings.owner,
+        cluster=registry.data.ownership.cluster,
+        scope=settings.scope,
         dry_run=settings.dry_run,
         at=now,
         plan=plan,

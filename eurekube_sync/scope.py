@@ -51,6 +51,16 @@ class Scope:
         """Which part of an installation it is: a shard's absolute limits are this share of the whole."""
         return 1 / self.shard.count if self.shard else 1.0
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What gives another command line the same scope."""
+        found = [("-n", name) for name in sorted(self.namespaces or ())]
+        found += [("--shard", str(self.shard))] if self.shard else []
+        found += [("--selector", ",".join(str(one) for one in self.selector))] if self.selector else []
+        found += [("--syncer-class", self.syncer_class)] if self.syncer_class else []
+        found += [("--allow-namespace", f"{source}:{target}") for source, target in sorted(self.allowed)]
+        return tuple(word for option in found for word in option)
+
     def covers(self, syncer: SyncerRef) -> bool:
         """Whether the syncer of this name is ours, as far as is known: one that is gone is, too."""
         return (

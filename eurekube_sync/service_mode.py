@@ -158,7 +158,10 @@ def _found(
         why = f"{label} is a name elsewhere"
     else:
         why = f"{label} has {'a' if up else 'no'} ready endpoint"
-    drain = drains.of((service,), None, place.node.name if place.node else "")
+    node = place.node.name if place.node else ""
+    drain = drains.of((service,), None, node)
+    for ignored in drains.ignored((service,), None, node):
+        builder.warn(ignored)
     if not up and spec.cancel_not_ready and not drain.by:  # a cancel would forget the drain
         return key, Leaving(why=why, terminating=False)
     return key, builder.wanted(key, site, up=up, why=why, drain=drain)

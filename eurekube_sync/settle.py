@@ -78,6 +78,8 @@ class Unsettled:
     finished: tuple[SyncerRef, ...]
     """Deletions that may end."""
     changed: tuple[tuple[Claim, SyncerStatus], ...]
+    standings: Mapping[SyncerRef, SyncerStatus]
+    """Of all others, changed or not."""
 
     def __bool__(self) -> bool:
         return bool(self.finished or self.changed)
@@ -91,13 +93,14 @@ def unsettled(
     outcomes: Outcomes,
     unseen: Sequence[str] | None,
     *,
+    options: Sequence[str] = (),
     now: float,
     cache_seconds: float,
     lapse_seconds: float,
 ) -> Unsettled:
     """What a pass has to tell the cluster. `unseen` are the other Eureka servers that did not show what they hold, None
-    when they were not asked; `now` in Unix seconds, `lapse_seconds` is how long an instance lives after its last
-    renewal."""
+    when they were not asked; `options` are what a command to paste has to say of its scope; `now` in Unix seconds,
+    `lapse_seconds` is how long an instance lives after its last renewal."""
 
     def waits(claim: Deleting, marked: frozenset[InstanceKey]) -> str | None:
         return waits_for(
@@ -106,13 +109,13 @@ def unsettled(
         )  # fmt: skip
 
     finished, waiting = _deletions(desired, registry, waits)
-    due = statuses(desired, registry, plan, held, outcomes, waiting, now=now, cache_seconds=cache_seconds)
-    changed = [
-        (claim, due[ref])
-        for ref, claim in sorted(desired.claims.items())
-        if ref not in finished and due[ref] != claim.syncer.status
-    ]
-    return Unsettled(finished=tuple(finished), changed=tuple(changed))
+    due = statuses(
+        desired, registry, plan, held, outcomes, waiting, options=options, now=now, cache_seconds=cache_seconds
+    )
+    left = {ref: status for ref, status in sorted(due.items()) if ref not in finished}
+    claims = desired.claims
+    changed = [(claims[ref], status) for ref, status in left.items() if status != claims[ref].syncer.status]
+    return Unsettled(finished=tuple(finished), changed=tuple(changed), standings=left)
 
 
 def settle(

@@ -11,8 +11,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from eurekube_sync.approval import APPROVE_ANNOTATION, annotated
+from eurekube_sync.actions import Cancel, Withdrawal
+from eurekube_sync.approval import APPROVE_ANNOTATION, annotated, approve_command
 from eurekube_sync.brake import Held, Hold, awaited_mark, condition_message
+from eurekube_sync.conduct import Policy
 from eurekube_sync.desired import Claim, Deleting, Desired, Frozen, Serving
 from eurekube_sync.model import (
     Cause,
@@ -32,12 +34,18 @@ from eurekube_sync.outcome import Outcomes, Result
 from eurekube_sync.ownership import syncer_of
 from eurekube_sync.plan import Obstacle, Plan
 from eurekube_sync.suspension import is_suspended, shown_up, shows_all, since, to_come_back
-from eurekube_sync.syncer import ABANDON_ANNOTATION
+from eurekube_sync.syncer import ABANDON_ANNOTATION, ignored_value
 from eurekube_sync.wording import counted, one_or_more
 
 REGISTRY_UNKNOWN = "RegistryUnknown"
 """The reason of Synced while Eureka cannot be read."""
 _SUSPENDED = "Suspended"
+_UNCLEAR = "EndpointUnclear"
+"""Too little is known of an endpoint to say what should stand."""
+_DIFFERS = "Differs"
+"""Eureka and the cluster are not equal, and nobody has to do anything: a policy, or a person's override."""
+_BESIDE_READY = frozenset({_SUSPENDED, _UNCLEAR, _DIFFERS})
+"""Reasons of Synced that do not keep a syncer from being Ready."""
 _MOST_APPS = 10
 _MOST_ERRORS = 5
 _LONGEST_MESSAGE = 500
@@ -54,7 +62,7 @@ class _Tally:
     unreached: Counter[Cause] = field(default_factory=Counter)
     """Calls that failed with the whole server: counted, for their texts and their number differ from pass to pass."""
     unread: int = 0
-    held: int = 0
+    held: list[Withdrawal] = field(default_factory=list)
     hold: Hold | None = None
     """The first that has some of its removals."""
 
@@ -70,16 +78,19 @@ def statuses(
     outcomes: Outcomes,
     waiting: Mapping[SyncerRef, str],
     *,
+    options: Sequence[str] = (),
     now: float,
     cache_seconds: float,
 ) -> dict[SyncerRef, SyncerStatus]:
-    """The status of every syncer after the pass. `waiting` says why a deletion has to wait; `now` in Unix seconds,
+    """The status of every syncer after the pass. `waiting` says why a deletion has to wait, `options` what a
+    command to paste has to say of its scope; `now` in Unix seconds,
     `cache_seconds` is how long a list may hide what was written."""
     tallies = _tallies(desired, registry, plan, held, outcomes)
+    release = approve_command(held.plan_id, options) if held else ""
 
     def status(ref: SyncerRef, claim: Claim) -> SyncerStatus:
         tally, why = tallies.get(ref, _Tally()), waiting.get(ref, "")
-        found = _status(claim, tally, registry, held, why, int(now), cache_seconds)
+        found = _status(claim, tally, registry, release, why, int(now), cache_seconds)
         if not is_suspended(claim):
             return found
         shown = shown_up(ref, registry.data) if isinstance(registry, Complete) else 0
@@ -171,7 +182,7 @@ def _tallies(
     for hold in held.holds if held else ():
         for withdrawal in hold.withdrawals:
             tally = of(withdrawal.syncer)
-            tally.held += 1
+            tally.held.append(withdrawal)
             tally.hold = tally.hold or hold
     for claim in desired.claims.values():
         if isinstance(claim, Serving):
@@ -191,7 +202,7 @@ def _status(
     claim: Claim,
     tally: _Tally,
     registry: Complete[Observed] | Unknown,
-    held: Held | None,
+    release: str,
     waiting: str,
     now: int,
     cache_seconds: float,
@@ -214,7 +225,7 @@ def _status(
     serving = isinstance(claim, Serving)
     apps = claim.apps if isinstance(claim, Serving) else before.apps
     trouble = (*tally.conflicts, *tally.duplicates, *tally.failures)
-    removal_held = _removal_held(claim, tally, held, now)
+    removal_held = _removal_held(claim, tally, release, now)
     judged = _conditions(claim, tally, registry, removal_held, waiting, desired, ready_up if serving else up)
     return SyncerStatus(
         observed_generation=claim.syncer.generation,
@@ -268,7 +279,7 @@ def _conditions(
     desired: int,
     up: int,
 ) -> Sequence[_Verdict]:
-    synced = _synced(claim, tally, registry, waiting)
+    synced = _telling(_synced(claim, tally, registry, waiting), claim.syncer)
     if tally.conflicts:
         conflict = _Verdict("Conflict", True, "Conflict", _sample(tally.conflicts))
     elif tally.duplicates:
@@ -276,15 +287,24 @@ def _conditions(
     else:
         conflict = _Verdict("Conflict", False, "NoConflict", "")
     ready = _ready(claim, tally, (synced, conflict, removal_held), desired=desired, up=up)
-    return (ready, synced, conflict, removal_held)
+    return (_telling(ready, claim.syncer), synced, conflict, removal_held)
 
 
-def _removal_held(claim: Claim, tally: _Tally, held: Held | None, now: float) -> _Verdict:
-    release = annotated(claim.syncer, now)
-    refused = f"annotation {APPROVE_ANNOTATION}: {release.why}" if release and not release.released else ""
-    if held is None or tally.hold is None:
+def _telling(verdict: _Verdict, syncer: SyncerObject) -> _Verdict:
+    """The same, with what is wrong with an annotation of the syncer's own."""
+    ignored = ignored_value(syncer.annotations, ABANDON_ANNOTATION)
+    if not ignored or ignored in verdict.message:
+        return verdict
+    return replace(verdict, message=f"{verdict.message}; {ignored}")
+
+
+def _removal_held(claim: Claim, tally: _Tally, release: str, now: float) -> _Verdict:
+    """`release` is the command that releases all that is held."""
+    freed = annotated(claim.syncer, now)
+    refused = f"annotation {APPROVE_ANNOTATION}: {freed.why}" if freed and not freed.released else ""
+    if tally.hold is None:
         return _Verdict("RemovalHeld", False, "NothingHeld", refused)
-    message = condition_message(tally.hold, tally.held, held.plan_id)
+    message = condition_message(tally.hold, len(tally.held), release)
     message = f"{message}; {refused}" if refused else message
     return _Verdict("RemovalHeld", True, tally.hold.reason.value, message, begins=tally.hold.first)
 
@@ -292,23 +312,69 @@ def _removal_held(claim: Claim, tally: _Tally, held: Held | None, now: float) ->
 def _synced(claim: Claim, tally: _Tally, registry: Complete[Observed] | Unknown, waiting: str) -> _Verdict:
     match claim:
         case Deleting():
-            return _Verdict("Synced", False, "Deleting", waiting or "its instances are gone")
+            return _Verdict("Synced", False, "Deleting", waiting or _left_over(tally, registry))
         case Frozen():
             return _Verdict("Synced", None if claim.unknown else False, claim.reason, claim.message)
         case Serving() if isinstance(registry, Unknown):
             return _Verdict("Synced", None, REGISTRY_UNKNOWN, registry.message)
         case Serving() if tally.failures:
             return _Verdict("Synced", False, "PartlyFailed", _sample(tally.failures))
+        case Serving() if tally.held:
+            return _Verdict("Synced", False, "RemovalsHeld", _still_held(tally.held))
         case Serving() if claim.conduct.suspend:
             return _Verdict("Synced", False, _SUSPENDED, "what exists is renewed, and nothing else is changed")
         case Serving() if claim.incomplete:
             first = claim.incomplete[0]
             message = f"{_sample([one.message for one in claim.incomplete])}; what stands is renewed"
             return _Verdict("Synced", None if first.unknown else False, first.reason, message)
+        case Serving() if tally.conflicts:
+            return _Verdict("Synced", False, "Conflict", _sample(tally.conflicts))
+        case Serving() if tally.duplicates:
+            return _Verdict("Synced", False, "DuplicateRegistration", _sample(tally.duplicates))
+        case Serving() if claim.kept or claim.unplaced:
+            unclear = [*(kept.why for kept in claim.kept.values()), *claim.unplaced.values()]
+            return _Verdict("Synced", False, _UNCLEAR, f"{_sample(sorted(unclear))}; what stands is renewed")
+        case Serving() if differences := _differences(claim, tally):
+            return _Verdict("Synced", False, _DIFFERS, "; ".join(differences))
         case Serving():
             return _Verdict("Synced", True, "InSync", "Eureka holds what the cluster says")
         case _:  # pragma: no cover
             assert_never(claim)
+
+
+def _left_over(tally: _Tally, registry: Complete[Observed] | Unknown) -> str:
+    """What a deletion that waits for nothing of ours leaves behind."""
+    if isinstance(registry, Unknown):
+        return f"it is not known whether its instances are gone: {registry.message}"
+    standing = len(tally.standing)
+    return f"Eureka still holds {counted(standing, 'instance')} of it" if standing else "its instances are gone"
+
+
+def _still_held(withdrawals: Collection[Withdrawal]) -> str:
+    gone = sum(isinstance(one, Cancel) for one in withdrawals)
+    down = len(withdrawals) - gone
+    parts = [f"holds {counted(gone, 'instance')} that the cluster no longer has"] if gone else []
+    parts += [f"shows {counted(down, 'instance')} UP that should be DOWN"] if down else []
+    return f"Eureka still {' and '.join(parts)}"
+
+
+def _differences(claim: Serving, tally: _Tally) -> list[str]:
+    """What sets Eureka apart from the cluster, a phrase each; empty where they are equal. An instance that was never
+    ready is not registered, and nobody misses it."""
+    standing, wanted = tally.standing, {key: one.instance.status for key, one in claim.wanted.items()}
+    put_out = sum(standing.get(key) is InstanceStatus.OUT_OF_SERVICE for key in wanted)
+    lacking = sum(status is InstanceStatus.UP and key not in standing for key, status in wanted.items())
+    others = (InstanceStatus.OUT_OF_SERVICE, None)
+    wrong = sum(standing.get(key) not in (status, *others) for key, status in wanted.items())
+    beyond = sum(key not in wanted for key in standing)
+    policy = "" if claim.conduct.policy is Policy.SYNC else f" (policy {claim.conduct.policy})"
+    found = [
+        (lacking, "not registered"),
+        (wrong, "of another status than the cluster says"),
+        (put_out, "set OUT_OF_SERVICE by hand"),
+        (beyond, f"that the cluster no longer has{policy}"),
+    ]
+    return [f"{counted(number, 'instance')} {what}" for number, what in found if number]
 
 
 def _ready(
@@ -320,20 +386,33 @@ def _ready(
     for trouble in (conflict, removal_held):
         if trouble.value:
             return _Verdict("Ready", False, trouble.reason, trouble.message)
-    if synced.value is not True and synced.reason != _SUSPENDED:
+    if synced.value is not True and synced.reason not in _BESIDE_READY:
         return _Verdict("Ready", synced.value, synced.reason, synced.message)
     if not desired and claim.over:
         return _Verdict("Ready", False, "Detached", "; ".join(claim.notes))
     if not desired:
-        return _Verdict("Ready", False, "NoEndpoints", "its Services have no endpoints")
+        return _Verdict("Ready", False, *nothing_wanted(claim))
     names = ", ".join(claim.apps[:3])
     out = tally.count(InstanceStatus.OUT_OF_SERVICE)
     drained = sum(wanted.drained for wanted in claim.wanted.values())
-    notes = [f"{drained} drained"] if drained else []
+    notes = [f"{len(claim.unready)} not ready: {_sample(sorted(claim.unready.values()))}"] if claim.unready else []
+    notes += [f"{drained} drained"] if drained else []
     notes += [f"{out} set OUT_OF_SERVICE by hand"] if out else []
     message = "; ".join([f"{up} of {desired} UP as {names}", *claim.notes, *notes, *claim.warnings])
     reason = synced.reason if up or synced.reason == _SUSPENDED else "NoneUp"
     return _Verdict("Ready", bool(up), reason, message)
+
+
+def nothing_wanted(claim: Serving) -> tuple[str, str]:
+    """Why there is nothing to register, as a machine word and in words."""
+    names = f"{one_or_more(len(claim.services), 'Service', 'Services')} {', '.join(claim.services[:3])}"
+    names += f" and {len(claim.services) - 3} more" if len(claim.services) > 3 else ""
+    if claim.unready:
+        why = _sample(sorted(claim.unready.values()))
+        return "NotReady", f"{len(claim.unready)} of {counted(claim.endpoints, 'endpoint')} not ready: {why}"
+    if claim.leaving:
+        return "NoEndpoints", f"all endpoints of {names} terminate"
+    return "NoEndpoints", f"{names} {one_or_more(len(claim.services), 'has', 'have')} no endpoints"
 
 
 def _condition(claim: Claim, verdict: _Verdict, before: SyncerStatus, now: int) -> Condition:

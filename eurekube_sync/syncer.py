@@ -24,6 +24,7 @@ from eurekube_sync.value_faults import same_port, shown, wrong_type
 CLEANUP_FINALIZER = "eurekube.io/cleanup"
 ABANDON_ANNOTATION = "eurekube.io/abandon"
 DRAIN_ANNOTATION = "eurekube.io/drain"
+_LONGEST_SHOWN = 40
 
 _APP_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -81,7 +82,19 @@ class Expression:
                 assert_never(self.operator)
 
     def __str__(self) -> str:
-        return f"{self.key} {self.operator} {sorted(self.values)}" if self.values else f"{self.key} {self.operator}"
+        """As `kubectl get --selector` takes it."""
+        values = ", ".join(sorted(self.values))
+        match self.operator:
+            case "In":
+                return f"{self.key}={values}" if len(self.values) == 1 else f"{self.key} in ({values})"
+            case "NotIn":
+                return f"{self.key}!={values}" if len(self.values) == 1 else f"{self.key} notin ({values})"
+            case "Exists":
+                return self.key
+            case "DoesNotExist":
+                return f"!{self.key}"
+            case _:  # pragma: no cover
+                assert_never(self.operator)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +249,15 @@ def class_of(syncer: SyncerObject) -> str | None:
     """The class that its spec names, whether the rest of it can be served or not."""
     named = syncer.spec.get("syncerClass")
     return named if isinstance(named, str) and named else None
+
+
+def ignored_value(annotations: Mapping[str, str], name: str) -> str:
+    """What is wrong with a switch that is neither "true" nor "false"; empty for one that is right, or not there."""
+    value = annotations.get(name, "false")
+    if value in ("true", "false"):
+        return ""
+    shown = value if len(value) <= _LONGEST_SHOWN else f"{value[:_LONGEST_SHOWN]}..."
+    return f'annotation {name}: {shown!r} is ignored: write "true"'
 
 
 def abandoned(syncer: SyncerObject) -> bool:

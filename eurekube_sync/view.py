@@ -8,7 +8,7 @@ from math import inf
 from typing import Any
 
 from eurekube_sync.desired import Desired, Frozen, Serving
-from eurekube_sync.drain import Kind, is_drained, unknown_drains
+from eurekube_sync.drain import Kind, drainable, unknown_drains
 from eurekube_sync.model import (
     Cause,
     ClusterView,
@@ -79,6 +79,12 @@ def read_syncers(cluster: Cluster, scope: Scope) -> Listed[SyncerObject]:
     """All syncers of the scope's namespaces, those of other labels and classes as well: one that is not in it is gone,
     and not merely somebody else's."""
     return cluster.list_syncers(None if scope.namespaces is None else sorted(scope.namespaces))
+
+
+def absent_namespaces(cluster: Cluster, view: ClusterView, scope: Scope) -> tuple[str, ...]:
+    """Namespaces that the scope names and that do not exist: asked for only where no syncer was listed."""
+    empty = [name for name in sorted(scope.namespaces or ()) if view.syncers.of(name) == Complete(data=())]
+    return tuple(name for name in empty if cluster.namespace_exists(name) == Complete(data=False))
 
 
 def read_cluster(
@@ -186,13 +192,15 @@ def _with_drains(cluster: Cluster, view: ClusterView, scope: Scope, wanted: Coll
 def _drained_pods(source: Source[tuple[Pod, ...]]) -> Source[tuple[Drainable, ...]]:
     if isinstance(source, Unknown):
         return source
-    return Complete(data=tuple(Drainable(id=pod.uid, drained=is_drained(pod.annotations)) for pod in source.data))
+    return Complete(data=tuple(drainable(pod.uid, pod.annotations) for pod in source.data))
 
 
 def _drained_nodes(source: Source[tuple[Node, ...]]) -> Source[tuple[Drainable, ...]]:
     if isinstance(source, Unknown):
         return source
-    return Complete(data=tuple(Drainable(id=node.name, drained=node.drained) for node in source.data))
+    return Complete(
+        data=tuple(Drainable(id=node.name, drained=node.drained, ignored=node.ignored) for node in source.data)
+    )
 
 
 def _hinting(source: Source[tuple[Drainable, ...]], instead: str) -> Source[tuple[Drainable, ...]]:

@@ -11,7 +11,7 @@ from eurekube_sync.cli.options.calls import Calls, call_options
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
-from eurekube_sync.cli.options.owner import owner_option
+from eurekube_sync.cli.options.owner import named_owner, owner_option
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import scope_options
 from eurekube_sync.cli.signals import stopped_by_signals
@@ -48,7 +48,7 @@ def command(
     Writes nothing. While part of the cluster cannot be read it says what is unknown, and never that there are none.
     """
     form.set_up_logs()
-    settings = PassSettings(owner=owner, scope=scope, brake=brake, dry_run=True)
+    settings = PassSettings(owner=owner, scope=scope, brake=brake, named=named_owner(owner), dry_run=True)
     connection = Connection(
         eureka=eureka,
         kubernetes=kubernetes,

@@ -38,7 +38,10 @@ def teller(
 
     def tell(report: PassReport, code: ExitCode) -> None:
         found = room(report)
-        form.write(lambda: pass_table(report, notices), lambda: as_data(report, code, notices, found))
+        form.write(
+            lambda: pass_table(report, notices, at_terminal=form.at_terminal),
+            lambda: as_data(report, code, notices, found),
+        )
 
     return tell
 

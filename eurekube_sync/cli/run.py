@@ -19,7 +19,7 @@ from eurekube_sync.cli.options.drain import drain_option
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
 from eurekube_sync.cli.options.leases import Leases, lease_options
-from eurekube_sync.cli.options.owner import owner_option
+from eurekube_sync.cli.options.owner import named_owner, owner_option
 from eurekube_sync.cli.options.passes import Passes, pass_options
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import scope_options
@@ -88,6 +88,7 @@ def command(
         brake=brake,
         approved=read_approval(approve, now=clock.now()) if approve else None,
         drains=drains,
+        named=named_owner(owner),
         dry_run=passes.dry_run,
         deadline=passes.timeout,
         registry_cache=leases.registry_cache,

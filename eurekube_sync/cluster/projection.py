@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from eurekube_sync.cluster import wire
-from eurekube_sync.drain import is_drained
+from eurekube_sync.drain import drainable, ignored_drain, is_drained
 from eurekube_sync.model import (
     Condition,
     ConditionStatus,
@@ -258,12 +258,12 @@ def pod_drain(item: wire.DrainItem) -> Drainable:
     """Whether a Pod is drained; ValueError when the UID is empty."""
     if not item.metadata.uid:
         raise ValueError("a Pod without a UID")
-    return Drainable(id=item.metadata.uid, drained=is_drained(item.metadata.annotations or {}))
+    return drainable(item.metadata.uid, item.metadata.annotations or {})
 
 
 def node_drain(item: wire.DrainItem) -> Drainable:
     """Whether a Node is drained."""
-    return Drainable(id=item.metadata.name, drained=is_drained(item.metadata.annotations or {}))
+    return drainable(item.metadata.name, item.metadata.annotations or {})
 
 
 def readiness(item: wire.WholePodItem) -> PodReadiness:
@@ -294,6 +294,7 @@ def node(item: wire.NodeItem) -> Node:
         external=tuple(entry.address for entry in addresses if entry.type == "ExternalIP"),
         zone=labels.get("topology.kubernetes.io/zone", ""),
         drained=is_drained(item.metadata.annotations or {}),
+        ignored=ignored_drain(item.metadata.annotations or {}),
         excluded="node.kubernetes.io/exclude-from-external-load-balancers" in labels,
     )
 

@@ -258,9 +258,9 @@ class BatchingRegistry:
         return Batching(on=True, why=f"Renewals go {where} in batches of {SIZE}: {because}.")
 
     def _tell(self, found: Batching) -> None:
-        if self._told != found and not self._dry_run:  # the report of a dry run says it
-            level = logging.WARNING if self._required and not found.on else logging.INFO
-            _log.log(level, "%s", found.why)
+        if self._told != found:
+            without = logging.WARNING if self._required else logging.INFO
+            _log.log(logging.DEBUG if found.on else without, "%s", found.why)  # that all is well is no news
         self._told = found
 
 

@@ -29,12 +29,18 @@ def make_plan(desired: Desired, observed: Observed) -> Plan:
     )
 
 
+def _unread_again(key: InstanceKey, syncer: SyncerRef, observed: Observed) -> Blocked:
+    """That an uncached read failed, or was not tried."""
+    unread = observed.unread[key]
+    return Blocked(key=key, syncer=syncer, why=unread.why, obstacle=Obstacle.UNREAD, late=unread.late)
+
+
 def telling_unread(plan: Plan, otherwise: Plan, observed: Observed) -> Plan:
     """The plan, and beside it what it would change of ours and leaves, for an uncached read failed; `otherwise` is the
     plan by the list alone."""
     told = {one.key for one in plan.blocked}
     left = [
-        Blocked(key=action.key, syncer=action.syncer, why=observed.unread[action.key].why, obstacle=Obstacle.UNREAD)
+        _unread_again(action.key, action.syncer, observed)
         for action in otherwise.actions
         if not isinstance(action, Renew) and action.key in observed.ours and action.key in observed.unread
     ]
@@ -105,8 +111,7 @@ def _of_what_is_missing(
         if claim is None or wanted is None or key in observed.ours:
             continue
         if key in observed.unread:
-            why = observed.unread[key].why
-            yield Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.UNREAD)
+            yield _unread_again(key, syncer, observed)
         elif key in observed.others:
             why = f"{_holder(observed.others[key])} stands under our id"
             yield Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key)

@@ -35,6 +35,8 @@ class Blocked:
     obstacle: Obstacle
     other: InstanceKey | None = None
     """Another's instance that is in the way, under whatever key."""
+    late: bool = False
+    """Of an uncached read: the pass ended before it was tried."""
 
     @property
     def conflict(self) -> bool:

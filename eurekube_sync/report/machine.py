@@ -7,12 +7,13 @@ from typing import Any
 
 from eurekube_sync.actions import Action, Cancel, Register, Renew, Update, withdraws
 from eurekube_sync.approval import rfc_3339
-from eurekube_sync.desired import Claim, Frozen, Serving
 from eurekube_sync.exit_codes import ExitCode
-from eurekube_sync.model import Complete, Unknown
+from eurekube_sync.model import Unknown
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.plan import withdrawal_id
-from eurekube_sync.report.words import sentences, summary
+from eurekube_sync.report.summary import summary
+from eurekube_sync.report.syncers import syncers_data
+from eurekube_sync.report.words import sentences
 from eurekube_sync.self_preservation import Headroom
 from eurekube_sync.view import unread
 
@@ -21,11 +22,10 @@ def as_data(
     report: PassReport, code: ExitCode, notices: Sequence[str] = (), headroom: Headroom | None = None
 ) -> dict[str, Any]:
     """The pass as dictionaries, lists, texts and numbers; keys are camelCase, as Kubernetes and Eureka write them."""
-    whose = report.registry.data.ownership if isinstance(report.registry, Complete) else None
     return {
         "dryRun": report.dry_run,
-        "owner": whose.owner if whose else None,
-        "cluster": whose.cluster if whose else None,
+        "owner": report.owner,
+        "cluster": report.cluster,
         "at": rfc_3339(report.at),
         "exitCode": int(code),
         "summary": summary(report),
@@ -35,23 +35,17 @@ def as_data(
             {"app": b.key.app, "id": b.key.id, "syncer": str(b.syncer), "why": b.why, "conflict": b.conflict}
             for b in report.plan.blocked
         ],
-        "held": {
-            "planId": report.held.plan_id,
-            "reason": report.held.reason,
-            "holds": [
-                {"reason": hold.reason.value, "why": hold.why, "count": len(hold.withdrawals)}
-                for hold in report.held.holds
-            ],
-            "withdrawals": [_action(action, report) for action in report.held.withdrawals],
-        }
-        if report.held
-        else None,
-        "syncers": [_claim(claim) for _, claim in sorted(report.desired.claims.items())] if report.desired else [],
+        "holds": [
+            {"reason": hold.reason.value, "why": hold.why, "count": len(hold.withdrawals)}
+            for hold in (report.held.holds if report.held else ())
+        ],
+        "held": [_action(action, report) for action in (report.held.withdrawals if report.held else ())],
+        "syncers": syncers_data(report),
         "unknown": [
             {"source": name, "cause": source.cause.value, "message": source.message}
             for name, source in _unknown(report)
         ],
-        "eurekaBatch": {"on": report.batching.on, "why": report.batching.why} if report.batching else None,
+        "eurekaBatch": {"enabled": report.batching.on, "why": report.batching.why} if report.batching else None,
         "selfPreservation": _headroom(headroom) if headroom else None,
         "messages": [*notices, *sentences(report)],
     }
@@ -108,13 +102,4 @@ def _action(action: Action, report: PassReport) -> dict[str, Any]:
     if outcome is not None:
         data["result"] = outcome.result.value
         data["detail"] = outcome.detail
-    return data
-
-
-def _claim(claim: Claim) -> dict[str, Any]:
-    data: dict[str, Any] = {"syncer": str(claim.syncer.ref), "state": type(claim).__name__.lower()}
-    if isinstance(claim, Frozen):
-        data |= {"reason": claim.reason, "message": claim.message}
-    if isinstance(claim, Serving) and claim.notes:
-        data["notes"] = list(claim.notes)
     return data

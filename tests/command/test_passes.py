@@ -240,7 +240,7 @@ def test_a_saved_dry_run_of_another_cluster_is_refused(outage: Program) -> None:
 def test_only_the_right_approval_releases(outage: Program) -> None:
     """A wrong plan id releases nothing; the id of the report does, and a dry run with it shows what it would do."""
     plan = json.loads(outage.run("--dry-run", "-o", "json").out)
-    assert plan["planId"] == plan["held"]["planId"]
+    assert [hold["count"] for hold in plan["holds"]] == [len(plan["held"])] == [12]
     assert plan["planId"] in plan["messages"][0]
     wrong = outage.run("--approve", "0123456789ab")
     assert (wrong.code, wrong.eureka["POST"]) == (ExitCode.REMOVALS_HELD, 0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import click
+from click.core import ParameterSource
+
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.values import Owner
 
@@ -11,3 +14,9 @@ owner_option = option(
     required=True,
     help="Name of this installation, part of each instance id; another one for each cluster.",
 )
+
+
+def named_owner(owner: str) -> tuple[str, ...]:
+    """The option as it was given on this command line; whoever has it in a variable has it in the next shell, too."""
+    given = click.get_current_context().get_parameter_source("owner") is ParameterSource.COMMANDLINE
+    return ("--owner", owner) if given else ()

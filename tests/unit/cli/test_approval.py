@@ -20,7 +20,7 @@ DRY_RUN = {
     "cluster": "c",
     "at": "2027-01-15T08:00:00Z",
     "actions": [{"action": "cancel", "app": "RATING", "id": "prod:rating:rating:10.0.0.1:8080", "withdrawal": True}],
-    "held": None,
+    "held": [],
 }
 
 

@@ -15,7 +15,7 @@ from eurekube_sync.approval import Approval, PlanId
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.confirmation import Sightings
 from eurekube_sync.deadline import TimeLimit
-from eurekube_sync.drain import Kind, is_drained
+from eurekube_sync.drain import Kind, drainable
 from eurekube_sync.errors import ClusterConflict, ClusterUnavailable, RegistryError, RegistryUnavailable
 from eurekube_sync.last_seen import LastSeen
 from eurekube_sync.model import (
@@ -436,7 +436,7 @@ class Cluster:
         def drains(source: Source[tuple[Pod, ...]]) -> Source[tuple[Drainable, ...]]:
             if isinstance(source, Unknown):
                 return source
-            return Complete(data=tuple(Drainable(id=p.uid, drained=is_drained(p.annotations)) for p in source.data))
+            return Complete(data=tuple(drainable(p.uid, p.annotations) for p in source.data))
 
         return Listed(
             by_namespace={name: drains(source) for name, source in listed.by_namespace.items()},
@@ -447,7 +447,9 @@ class Cluster:
         nodes = self.wire.send("list_node_drains", lambda: self.nodes, lambda: _FAILED)
         if isinstance(nodes, Unknown):
             return nodes
-        return Complete(data=tuple(Drainable(id=node.name, drained=node.drained) for node in nodes.data))
+        return Complete(
+            data=tuple(Drainable(id=node.name, drained=node.drained, ignored=node.ignored) for node in nodes.data)
+        )
 
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[PodReadiness]:
         def walk() -> Listed[PodReadiness]:

@@ -46,7 +46,7 @@ def dry_run(**rest: Any) -> dict[str, Any]:
     ]
     held = [{"action": "update", "app": key(2).app, "id": key(2).id, "withdrawal": True}]
     whole = {"dryRun": True, "owner": OWNER, "cluster": CLUSTER, "at": rfc_3339(NOW), "actions": shown}
-    return {**whole, "held": {"withdrawals": held}, **rest}
+    return {**whole, "held": held, **rest}
 
 
 def saved(**rest: Any) -> SavedDryRun:

@@ -19,7 +19,7 @@ from eurekube_sync.model import InstanceKey
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Result
 from eurekube_sync.renewals import RenewalLedger
-from eurekube_sync.report.words import summary
+from eurekube_sync.report.summary import summary
 from eurekube_sync.workers import InTurn
 
 from .build import OWNER, endpoint

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, assert_never
 
 import pytest
 
 from eurekube_sync.actions import Grounds, Update
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.desired import Serving
-from eurekube_sync.drain import DRAINED, Kind
+from eurekube_sync.drain import DRAINED, Kind, ignored_drain
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.model import (
     Cause,
@@ -509,3 +509,38 @@ def test_while_no_syncer_serves_nothing_is_listed_for_drains() -> None:
     world.cluster.delete(REF)
     world.run()
     assert not {"list_pod_drains", "list_node_drains"} & set(world.wire.verbs())
+
+
+def say(world: FakeWorld, kind: Kind, value: str) -> None:
+    """The annotation on the Service, the first pod, or its node."""
+    annotations = {DRAIN_ANNOTATION: value}
+    match kind:
+        case Kind.SERVICE:
+            world.cluster.apply(replace(service(), annotations=annotations))
+        case Kind.POD:
+            ref = endpoint(1).pod
+            assert ref is not None
+            world.cluster.pods[NS] = (Pod(name=ref.name, uid=ref.uid, annotations=annotations),)
+        case Kind.NODE:
+            first = Node(name="node-a", ignored=ignored_drain(annotations))
+            world.cluster.nodes = Complete(data=(first, Node(name="node-b")))
+        case _:
+            assert_never(kind)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_value_that_says_neither_is_told(kind: Kind) -> None:
+    """With what it is on and what to write, in the condition and the report; it drains nothing."""
+    world = on_two_nodes()
+    say(world, kind, "yes")
+    report = world.run()
+    assert up_and_down(world) == ("UP", "UP")
+    where = {Kind.SERVICE: "Service rating", Kind.POD: "pod rating-1", Kind.NODE: "node node-a"}[kind]
+    told = f"{where}: annotation eurekube.io/drain: 'yes' is ignored: write \"true\""
+    assert f"syncer {REF}: warning: {told}" in sentences(report)
+    status = world.cluster.syncers[REF].status
+    ready = status.condition("Ready") if status else None
+    assert ready is not None
+    assert told in ready.message
+    say(world, kind, "false")
+    assert not any("ignored" in sentence for sentence in sentences(world.run()))

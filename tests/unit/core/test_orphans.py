@@ -116,7 +116,7 @@ def test_what_the_brake_holds_is_said_with_its_plan() -> None:
     assert told(found) == [("10.0.0.8", Kind.NO_SYNCER, Fate.HOLD)]
     held = world.run().held
     assert held is not None
-    assert f"held by the brake: {held.reason}; run --approve {held.plan_id}" in found.found[0].why
+    assert f"held by the brake: {held.reason}; eurekube-sync run --approve {held.plan_id}" in found.found[0].why
     assert found.summary == "1 orphan: 1 held"
 
 

@@ -101,10 +101,20 @@ def test_only_complete_lists_tell_what_is_somebody_elses() -> None:
     assert Scope().knowing(replace(listed([]), by_namespace={NS: DENIED})).covers(REF)
 
 
+@pytest.mark.parametrize(
+    "text", ["team=a", "team!=a", "team in (a, b)", "team notin (a, b)", "team", "!team", "team=", "a=b,!c,d in (e, f)"]
+)
+def test_a_selector_is_written_as_it_is_read(text: str) -> None:
+    """So that a command to paste has the same scope."""
+    found = parse_selector(text)
+    assert parse_selector(",".join(str(one) for one in found)) == found
+    assert Scope(selector=found).options == ("--selector", ",".join(str(one) for one in found))
+
+
 def test_a_scope_says_in_words_what_part_it_is() -> None:
     """Two installations are told apart by it."""
     scope = Scope(shard=Shard(index=1, count=3), selector=parse_selector("team=a,!canary"), syncer_class="edge")
-    assert str(scope) == "shard 1/3; selector team In ['a'], canary DoesNotExist; class edge"
+    assert str(scope) == "shard 1/3; selector team=a, !canary; class edge"
     assert str(Scope()) == ""
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.actions import Cancel, Grounds, Register, Renew
+from eurekube_sync.actions import Cancel, Grounds, Register, Renew, Update
 from eurekube_sync.brake import Held, Hold, HoldReason
 from eurekube_sync.desired import Desired, Serving
 from eurekube_sync.instance import Incomplete, Kept
@@ -16,6 +16,7 @@ from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.plan import Blocked, Obstacle, Plan
 from eurekube_sync.status import flips, statuses
+from eurekube_sync.syncer import ABANDON_ANNOTATION
 
 from .build import (
     DENIED,
@@ -106,7 +107,7 @@ def test_a_syncer_in_order_is_ready() -> None:
 @pytest.mark.parametrize(
     ("stands", "ready", "expected"),
     [
-        ((UP, DOWN), "1/2", ("True", "InSync")),
+        ((UP, DOWN), "1/2", ("True", "Differs")),
         ((DOWN, DOWN), "0/2", ("False", "NoneUp")),
         ((), "0/2", ("False", "NoneUp")),
     ],
@@ -236,13 +237,103 @@ def test_while_eureka_cannot_be_read_what_stood_is_the_best_that_is_known() -> N
     assert (fresh.ready, fresh.registered) == ("0/2", 0)
 
 
-@pytest.mark.parametrize(("waiting", "expected"), [("Eureka is away", "Eureka is away"), (None, "are gone")])
+@pytest.mark.parametrize(
+    ("waiting", "expected"), [("Eureka is away", "Eureka is away"), (None, "Eureka still holds 2 instances of it")]
+)
 def test_a_deletion_says_what_it_waits_for(waiting: str | None, expected: str) -> None:
     """Nothing is desired any more."""
     found = status(claims(deleted=1.0), *BOTH, waiting=waiting)
     assert conditions(found)["Ready"] == conditions(found)["Synced"] == ("False", "Deleting")
     assert message(found).endswith(expected)
     assert (found.ready, found.desired) == ("2/0", 0)
+
+
+def test_a_deletion_that_waits_for_somebody_else_says_what_was_seen() -> None:
+    """That the instances are gone is said when a list shows it."""
+    assert message(status(claims(deleted=1.0))) == "its instances are gone"
+    assert message(status(claims(deleted=1.0), registry=DENIED)).startswith("it is not known whether its instances")
+
+
+def held_removals(*withdrawals: Cancel | Update) -> Held:
+    """Of one pass that would take away too much."""
+    hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="11 of 20 would go", withdrawals=withdrawals)
+    return Held(plan_id="abc", holds=(hold,))
+
+
+def test_held_removals_are_not_in_sync() -> None:
+    """Eureka holds what the cluster no longer has, and Synced says how much of it."""
+    gone = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
+    down = Update(
+        instance=instance(2, status=DOWN), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF
+    )
+    found = status(claims(), *BOTH, stored(instance(3)), held=held_removals(gone))
+    assert conditions(found)["Synced"] == ("False", "RemovalsHeld")
+    assert message(found, "Synced") == "Eureka still holds 1 instance that the cluster no longer has"
+    found = status(claims(), *BOTH, stored(instance(3)), held=held_removals(gone, down))
+    assert message(found, "Synced") == (
+        "Eureka still holds 1 instance that the cluster no longer has and shows 1 instance UP that should be DOWN"
+    )
+    assert conditions(found)["Ready"] == ("False", "TooManyRemovals")
+
+
+@pytest.mark.parametrize(
+    ("stands", "spec", "expected"),
+    [
+        (BOTH[:1], {}, "1 instance not registered"),
+        ((BOTH[0], stored(instance(2), status=DOWN)), {}, "1 instance of another status than the cluster says"),
+        ((BOTH[0], stored(instance(2), status=OUT)), {}, "1 instance set OUT_OF_SERVICE by hand"),
+        ((*BOTH, stored(instance(3))), {}, "1 instance that the cluster no longer has"),
+        (
+            (*BOTH, stored(instance(3))),
+            {"policy": "UpsertOnly"},
+            "1 instance that the cluster no longer has (policy UpsertOnly)",
+        ),
+    ],
+)
+def test_in_sync_is_said_of_what_is_equal_alone(
+    stands: tuple[ObservedInstance, ...], spec: dict[str, Any], expected: str
+) -> None:
+    """Whatever the reason; it is still Ready where callers reach something."""
+    found = status(claims(**spec), *stands)
+    assert (conditions(found)["Synced"], message(found, "Synced")) == (("False", "Differs"), expected)
+    assert conditions(found)["Ready"] == ("True", "Differs")
+
+
+def test_an_instance_that_was_never_ready_is_missed_by_nobody() -> None:
+    """It is not registered before it was ready once, and that is what the cluster says."""
+    found = status(claims(slices=(piece(endpoint(1), endpoint(2, ready=False)),)), BOTH[0])
+    assert conditions(found)["Synced"] == ("True", "InSync")
+
+
+def test_a_conflict_is_not_in_sync() -> None:
+    """Another's instance stands in place of ours."""
+    for obstacle, reason in ((Obstacle.TAKEN, "Conflict"), (Obstacle.DUPLICATE, "DuplicateRegistration")):
+        blocked = Blocked(key=key(1), syncer=REF, why="another's", obstacle=obstacle)
+        found = status(claims(), BOTH[1], plan=Plan(blocked=(blocked,)))
+        assert conditions(found)["Synced"] == conditions(found)["Ready"] == ("False", reason)
+
+
+def test_an_endpoint_that_is_not_understood_is_not_in_sync() -> None:
+    """What stands of it is renewed, and the syncer is Ready all the same."""
+    of = claims(slices=(piece(endpoint(1)),))
+    claim = of.claims[REF]
+    assert isinstance(claim, Serving)
+    kept = {key(2): Kept(why="its labels are not known", host="10.0.0.2", port=8080)}
+    found = status(replace(of, claims={REF: replace(claim, kept=kept)}), *BOTH)
+    assert conditions(found)["Synced"] == ("False", "EndpointUnclear")
+    assert message(found, "Synced") == "its labels are not known; what stands is renewed"
+    assert conditions(found)["Ready"] == ("True", "EndpointUnclear")
+
+
+def test_an_annotation_of_the_syncers_own_that_says_nothing_is_told() -> None:
+    """Whether the syncer is being deleted or not; one that is right is not spoken of."""
+    typed = claims(deleted=1.0, annotations={ABANDON_ANNOTATION: "yes" * 20})
+    told = f'annotation {ABANDON_ANNOTATION}: {("yes" * 20)[:40] + "..."!r} is ignored: write "true"'
+    assert message(status(typed), "Synced") == f"its instances are gone; {told}"
+    assert message(status(typed)) == message(status(typed), "Synced")
+    alive = claims(annotations={ABANDON_ANNOTATION: "True"})
+    assert message(status(alive, *BOTH)).endswith("'True' is ignored: write \"true\"")
+    assert message(status(claims(annotations={ABANDON_ANNOTATION: "false"}), *BOTH)) == "2 of 2 UP as RATING"
 
 
 def test_only_the_first_ten_apps_are_listed() -> None:

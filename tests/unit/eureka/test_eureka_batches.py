@@ -172,7 +172,7 @@ class TestTheQuestion:
     @pytest.mark.parametrize("number", [1, 2, 3])
     def test_batches_are_on_when_all_replicas_are_ours(self, number: int, caplog: pytest.LogCaptureFixture) -> None:
         """Said once, with where they go."""
-        caplog.set_level(logging.INFO)
+        caplog.set_level(logging.DEBUG)
         site = Site(number).listed().listed()
         assert site.registry.batches() is not None
         assert site.registry.batching().on
@@ -251,7 +251,7 @@ class TestTheQuestion:
         assert "/eureka/peerreplication/**" in site.why()
 
     def test_a_dry_run_asks_and_writes_nothing(self, caplog: pytest.LogCaptureFixture) -> None:
-        """Not even a heartbeat for what does not exist; its report says which way it is, and so the log does not."""
+        """Not even a heartbeat for what does not exist; that batches are on is no news."""
         caplog.set_level(logging.INFO)
         site = Site(2, dry_run=True).listed()
         assert site.registry.batching().on
@@ -261,7 +261,7 @@ class TestTheQuestion:
 
     def test_it_is_asked_again_and_the_answer_may_change(self, caplog: pytest.LogCaptureFixture) -> None:
         """Somebody adds a replica."""
-        caplog.set_level(logging.INFO)
+        caplog.set_level(logging.DEBUG)
         site = Site(2).listed()
         site.servers[0].eureka.replicas += ("http://three:8761/eureka",)
         assert site.listed().registry.batches() is not None
