@@ -41,9 +41,22 @@ def lacks(other: ObservedInstance, wanted: Instance, ours: ObservedInstance | No
     pairs = ((wanted.port, other.port), (wanted.secure_port, other.secure_port))
     if any(mine.enabled and mine != its for mine, its in pairs):
         return "it has other ports"
+    if not _reached_alike(other, wanted):
+        return f"callers outside may not resolve the host name {other.host_name}"
     if ours is not None and not _lives(other, ours):
         return "nobody renews it"
     return None
+
+
+def _reached_alike(other: ObservedInstance, wanted: Instance) -> bool:
+    """Whether callers, who go by the host name, reach the pod by the other as by ours. Spring registers a pod under its
+    own name by default, which nobody outside of the cluster resolves."""
+    host = _host(other.host_name)
+    return host == _host(wanted.host_name) or host == _host(wanted.ip_addr)
+
+
+def _host(name: str) -> str:
+    return name.strip("[]").casefold()
 
 
 def _names(vip: str) -> frozenset[str]:

@@ -172,9 +172,13 @@ class StrangerRegisters(Event):
     another owner in this cluster; `cluster`: our owner in another cluster; `id`: under exactly our id."""
     app: str
     ip: str
+    by_name: bool = False
+    """Its host name is a pod's, as it is by Spring's default: nobody outside of the cluster resolves it."""
 
     def happen(self, stage: Stage) -> str:
         stranger = stage.stranger(self.who, self.app, self.ip)
+        if self.by_name:
+            stranger = replace(stranger, host=f"{self.app}-of-{self.ip.replace('.', '-')}")
         if stage.is_ours(stranger.key):
             return ""  # a register over a living lease would be that of a broken client
         stage.world.register(stranger)
@@ -206,10 +210,11 @@ class ClientTurns(Event):
 
     def happen(self, stage: Stage) -> str:
         stranger = stage.stranger("itself", self.app, self.ip)
-        if stranger.key not in stage.world.standing(0):
+        stands = stage.world.standing(0).get(stranger.key)
+        if stands is None:
             return ""
         status = "UP" if self.up else "DOWN"
-        stage.world.register(replace(stranger, status=status))
+        stage.world.register(replace(stranger, status=status, host=stands[0].host_name or ""))
         return f"the pod's own client says that {stranger.key} is {status}"
 
 

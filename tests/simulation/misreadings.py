@@ -14,6 +14,7 @@ from eurekube_sync import (
     brake,
     decide,
     desired,
+    duplicates,
     gates,
     reconcile,
     removals,
@@ -227,6 +228,11 @@ def misreadings() -> tuple[Defect, ...]:
             name="ours goes whatever the pod's own says",
             about="duplicates",
             patches=((giving_way, "lacks", lambda other, wanted, ours=None: None),),
+        ),
+        Defect(
+            name="ours goes for a host name that nobody resolves",
+            about="duplicates",
+            patches=((duplicates, "_reached_alike", lambda other, wanted: True),),
         ),
         Defect(
             name="a cached list is believed of a pod's own",

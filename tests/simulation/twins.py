@@ -1,15 +1,18 @@
-"""The promise about what a pod registers of itself beside ours.
+"""The promises about what a pod registers of itself beside ours.
 
-twin        at rest none of ours is UP beside what its pod registered itself, and that is UP, unless its syncer asks for
-            both, or is suspended and says so
+twin        at rest none of ours is UP beside what its pod registered itself, and that is UP under its address, unless
+            its syncer asks for both, or is suspended and says so
+resolved    none of ours gives way to a host name that callers outside do not resolve; at rest the condition says why
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from eurekube_sync.embedded.eureka.instance import Listed
 
+from .truth import SyncerTruth
 from .view import PassView, State, Violation, is_up, named
 from .world import Key
 
@@ -27,7 +30,7 @@ class Twins:
 
     def saw(self, view: PassView, key: Key, listed: Listed) -> None:
         """A pass read this uncached."""
-        if _MARK not in listed[0].metadata and is_up(listed):
+        if _MARK not in listed[0].metadata and is_up(listed) and _resolved(listed):
             view.serve_themselves.add((key.app, listed[0].ip_addr or ""))
 
     def gives_way(self, view: PassView, key: Key) -> bool:
@@ -45,29 +48,49 @@ class Twins:
         return True
 
     def stands_beside(self, key: Key, state: State) -> Key | None:
-        """What its pod has registered itself, when that is UP."""
+        """What its pod has registered itself, when that is UP and callers resolve its host name."""
+        return next((other for other, listed in self._of_its_own(key, state) if _resolved(listed)), None)
+
+    def _of_its_own(self, key: Key, state: State) -> Iterator[tuple[Key, Listed]]:
         ip = _address(key)
         for other, listed in state.items():
             own = other.app == key.app and listed[0].ip_addr == ip and _MARK not in listed[0].metadata
             if own and other != key and is_up(listed):
-                return other
-        return None
+                yield other, listed
 
     def judge_rest(self) -> None:
         """At the end of a story."""
         truth = self._judge.truth
         for state in self._judge.known:
             for key in sorted(key for key in self._judge.ours_of(state) if is_up(state[key])):
-                other = self.stands_beside(key, state) if key in truth.eligible else None
-                if other is None:
+                if key not in truth.eligible:
                     continue
                 syncer = truth.syncers[truth.eligible[key].holder]
+                other = self.stands_beside(key, state)
+                if other is None:
+                    self._judge_unresolved(key, state, syncer)
+                    continue
                 self._judge.reached["ours beside its pod's own at rest"] += 1
                 if syncer.asked.on_duplicate == "Warn":
                     continue
                 told = syncer.conditions.get("Conflict", ("", ""))[0] == "True"
                 if not (syncer.asked.suspend and told):
                     raise Violation("twin", f"{key} of {named(syncer.ref)} is UP beside {other}, its pod's own")
+
+    def _judge_unresolved(self, key: Key, state: State, syncer: SyncerTruth) -> None:
+        """Ours stands beside a host name that nobody resolves, and a person is told."""
+        other = next((other for other, _ in self._of_its_own(key, state)), None)
+        if other is None or syncer.asked.on_duplicate == "Warn" or syncer.asked.suspend:
+            return
+        self._judge.reached["ours beside a host name that nobody resolves"] += 1
+        status, _ = syncer.conditions.get("Conflict", ("", ""))
+        if status != "True":
+            raise Violation("resolved", f"{key} of {named(syncer.ref)} is UP beside {other}, and nothing says so")
+
+
+def _resolved(listed: Listed) -> bool:
+    """Whether callers outside reach it: under its address, and not under the name of a pod."""
+    return listed[0].host_name == listed[0].ip_addr
 
 
 def _address(key: Key) -> str:

@@ -207,9 +207,10 @@ def _duplicates(here: Stretch) -> list[e.Event]:
     app, ip = here.app(), here.ip()
     warns = Asked(on_duplicate=here.chance.choice(("Warn", "Warn", "Skip")))
     at = here.time(before=20)
+    dice = random.Random(f"its host {app} {ip} {at}")
     found: list[e.Event] = [
         e.SyncerApplied(at=0.0, name=app, app=app, asked=warns),
-        e.StrangerRegisters(at=at, who="itself", app=app, ip=ip),
+        e.StrangerRegisters(at=at, who="itself", app=app, ip=ip, by_name=dice.random() < 0.4),
         e.PodStarted(at=here.time(), app=app, number=2, ip=ip),
     ]
     dice = random.Random(f"its client {app} {ip} {at}")  # of their own: what follows is what it was without them

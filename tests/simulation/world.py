@@ -55,6 +55,8 @@ class Stranger:
 
     key: Key
     ip: str
+    host: str = ""
+    """Its host name, where that is not the address."""
     metadata: tuple[tuple[str, str], ...] = ()
     vip: str = ""
     status: str = "UP"
@@ -148,7 +150,7 @@ class World:
         """Somebody registers an instance, with a lease that outlives the story, and renews it each half minute."""
         document = {
             "instanceId": stranger.key.id,
-            "hostName": stranger.ip,
+            "hostName": stranger.host or stranger.ip,
             "ipAddr": stranger.ip,
             "app": stranger.key.app,
             "vipAddress": stranger.vip or stranger.key.app.lower(),

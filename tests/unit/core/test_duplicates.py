@@ -201,6 +201,14 @@ STAYS: dict[str, tuple[Callable[[FakeWorld], None], str]] = {
         stands(lambda one: replace(one, port=Port(80, True), secure_port=Port(8080, True))),
         "it has other ports",
     ),
+    "the pod's name": (
+        stands(lambda one: replace(one, host_name="rating-1")),
+        "callers outside may not resolve the host name rating-1",
+    ),
+    "another's address": (
+        stands(lambda one: replace(one, host_name="10.0.0.9")),
+        "callers outside may not resolve the host name 10.0.0.9",
+    ),
     "nobody renews it": (nobody_renews_it, "nobody renews it"),
     "nobody renews it at its own period": (
         stands(lambda one: replace(one, lease=LeaseTimes(1, 90), last_renewal=one.last_renewal - 3000)),
@@ -239,6 +247,20 @@ def test_a_vip_in_other_letters_is_the_same() -> None:
     stands(lambda one: replace(one, vip_address="old,Rating"))(world)
     world.run()
     assert key(1) not in world.registry.held
+
+
+@pytest.mark.parametrize(
+    ("host", "left"),
+    [("Rating-1.example.com", False), ("10.0.0.1", False), ("[10.0.0.1]", False), ("rating-1", True), ("", True)],
+)
+def test_ours_gives_way_to_the_same_host_name_or_the_address_in_its_place(host: str, left: bool) -> None:
+    """Callers call the host name. Whoever cannot resolve one loses nothing by an address."""
+    world = setting(hostName="podName.example.com")
+    assert world.registry.held[key(1)].host_name == "rating-1.example.com"
+    appears(world, 1)
+    stands(lambda one: replace(one, host_name=host))(world)
+    world.run()
+    assert (key(1) in world.registry.held) is left
 
 
 @pytest.mark.parametrize(("vip", "left"), [("rating", False), ("", True)])

@@ -643,7 +643,8 @@ def test_a_suspended_syncer_registers_nothing_while_the_registry_cannot_be_read(
 
 def itself(number: int) -> ObservedInstance:
     """What the pod's own Eureka client registered."""
-    return replace(foreign(f"rating-{number}:rating"), ip_addr=f"10.0.0.{number}", port=Port(8080, True))
+    ip = f"10.0.0.{number}"
+    return replace(foreign(f"rating-{number}:rating"), host_name=ip, ip_addr=ip, port=Port(8080, True))
 
 
 def test_with_warn_a_pod_that_registers_itself_is_registered_a_second_time() -> None:
