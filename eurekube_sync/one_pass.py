@@ -32,6 +32,7 @@ from eurekube_sync.plan import Plan
 from eurekube_sync.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.scope import Scope
+from eurekube_sync.unserved import Unserved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,8 @@ class World:
     """The one that the adapters keep."""
     sightings: Sightings = field(default_factory=Sightings)
     last_seen: LastSeen = field(default_factory=LastSeen)
+    told: dict[SyncerRef, float] = field(default_factory=dict)
+    """Syncers that nobody served, and when this process last told so, in monotonic seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +106,8 @@ class PassReport:
     """Those that serve our syncers in this cluster."""
     absent: tuple[str, ...] = ()
     """Namespaces of the scope that do not exist."""
+    unserved: tuple[Unserved, ...] = ()
+    """Syncers that left our scope and came into nobody's."""
     held: Held | None = None
     outcomes: Outcomes = Outcomes(by_key={})  # noqa: RUF009 - immutable
     standings: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)

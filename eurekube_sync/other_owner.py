@@ -115,6 +115,13 @@ def served_by_others(observed: Observed) -> frozenset[SyncerRef]:
     return frozenset(syncer for one in _of_others(observed) if (syncer := syncer_of(one)))
 
 
+def at_work_elsewhere(observed: Observed) -> frozenset[SyncerRef]:
+    """The same, of what somebody renews."""
+    return frozenset(
+        syncer for one in _of_others(observed) if (syncer := syncer_of(one)) and observed.silent(one) <= _LATELY
+    )
+
+
 def _judged(name: str, there: list[ObservedInstance], observed: Observed, desired: Desired) -> OtherOwner:
     taken = {s for one in there for s in _sockets(one)}
     mine = [_wanted(key, desired) for key in observed.ours if key in desired.wanted_by]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import inf
 
 from eurekube_sync.actions import Renew
 from eurekube_sync.apply import Applier
@@ -48,11 +49,12 @@ from eurekube_sync.one_pass import (
 )
 from eurekube_sync.other_owner import OtherOwner, other_owners
 from eurekube_sync.outcome import Outcome, Outcomes, Result
-from eurekube_sync.ownership import Ownership
-from eurekube_sync.plan import Plan
+from eurekube_sync.ownership import Ownership, pod_namespace_of
+from eurekube_sync.plan import Plan, plan_renewals
 from eurekube_sync.renew_only import refuse, renew_beside, renew_doubted, renew_unidentified
 from eurekube_sync.scope import Scope
-from eurekube_sync.settle import Unsettled, settle, unsettled, without_finalizer
+from eurekube_sync.settle import Unsettled, record, settle, unsettled, without_finalizer
+from eurekube_sync.unserved import AGAIN, Unserved, living, unserved
 from eurekube_sync.view import (
     SameCluster,
     absent_namespaces,
@@ -153,10 +155,11 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
             standing.renewed, standing.cancelled, doubt, identity.data,
         )  # fmt: skip
     deadline.stage(APPLYING)
-    report = replace(_report(given, found, decided), other_owners=others)
+    report = replace(_report(given, found, decided), other_owners=others, unserved=_unserved(given, found))
     if settings.dry_run:
         return replace(report, standings=_unsettled(given, found, report).standings)
     report = _carry_out(given, standing, found, decided, report)
+    report = _keep_unserved(given, standing, found, report)
     return _settle(given, found, report)
 
 
@@ -315,6 +318,35 @@ def _carry_out(given: _Given, standing: _Standing, found: _Found, decided: _Deci
     if isinstance(registry, Complete):
         world.last_seen.note(registry.data, outcomes, world.renewals.renewed_lately())
     return replace(report, plan=plan, held=held, outcomes=outcomes, cluster_errors=errors)
+
+
+def _unserved(given: _Given, found: _Found) -> tuple[Unserved, ...]:
+    """Syncers that left our scope and came into nobody's, with what stands of living pods."""
+    left = () if isinstance(found.registry, Unknown) else unserved(found.registry.data, found.view.syncers)
+    instances = [one for each in left for one in each.instances]
+    namespaces = {namespace for one in instances if (namespace := pod_namespace_of(one))}
+    pods = given.world.cluster.list_pods(sorted(namespaces)) if namespaces else None
+    return tuple(living(one, pods) for one in left) if pods else left
+
+
+def _keep_unserved(given: _Given, standing: _Standing, found: _Found, report: PassReport) -> PassReport:
+    """Renews what nobody renewed, and writes an event about each syncer, once."""
+    world = given.world
+    renewed = {outcome.action.key for outcome in standing.renewed}
+    silent = [one for each in report.unserved for one in each.instances if one.key not in renewed]
+    found.applier.renew(plan_renewals(silent, "nobody serves its syncer", now=world.clock.now()).of(Renew))
+    now = world.clock.monotonic()
+    fresh = [one for one in report.unserved if now - world.told.get(one.syncer.ref, -inf) > AGAIN]
+    world.told.update({one.syncer.ref: now for one in report.unserved if one not in fresh})
+    if not fresh or given.same.doubt("no event is written"):
+        return report
+    errors = []
+    for one in fresh:
+        if error := record(world.cluster, one.event, world.clock.now()):
+            errors.append(error)
+        else:
+            world.told[one.syncer.ref] = now
+    return replace(report, cluster_errors=(*report.cluster_errors, *errors))
 
 
 def _settle(given: _Given, found: _Found, report: PassReport) -> PassReport:

@@ -140,7 +140,7 @@ def settle(
         claim, unsaid = desired.claims[ref], None
         if abandoned(claim.syncer):
             left = _left(claim, registry, outcomes, desired)
-            unsaid = _record(cluster, let_go_event(claim.syncer, left, lapse_seconds), now)
+            unsaid = record(cluster, let_go_event(claim.syncer, left, lapse_seconds), now)
         try:
             cluster.remove_finalizer(claim.syncer)
         except ClusterError as error:
@@ -155,7 +155,7 @@ def settle(
         # written at all must not keep the status from being true.
         unsaid: ClusterError | None = None
         for event in flips(claim, status):
-            unsaid = _record(cluster, event, now) or unsaid
+            unsaid = record(cluster, event, now) or unsaid
             if isinstance(unsaid, ClusterUnavailable):
                 return unsaid
         try:
@@ -172,7 +172,8 @@ def settle(
     return written, tuple(error for error in (*errors, *told) if error)
 
 
-def _record(cluster: Cluster, event: EventRecord, now: float) -> ClusterError | None:
+def record(cluster: Cluster, event: EventRecord, now: float) -> ClusterError | None:
+    """Writes the event; the error that kept it from being written."""
     try:
         cluster.record_event(event, at=now)
     except ClusterError as error:

@@ -607,6 +607,8 @@ class FakeWorld:
         """The same."""
         self.last_seen: LastSeen | None = None
         """The same."""
+        self.told: dict[SyncerRef, float] | None = None
+        """The same."""
         self.time_limit = TimeLimit(self.clock)
 
     def run(
@@ -624,6 +626,7 @@ class FakeWorld:
             time_limit=self.time_limit,
             sightings=self.sightings or Sightings(),
             last_seen=self.last_seen or LastSeen(),
+            told={} if self.told is None else self.told,
         )
         settings = PassSettings(
             owner=self.owner,
