@@ -6,6 +6,7 @@ from collections.abc import Collection
 from enum import IntEnum
 from typing import assert_never
 
+from eurekube_sync.desired import Frozen
 from eurekube_sync.errors import (
     ClusterDenied,
     ClusterError,
@@ -83,7 +84,10 @@ _MEANINGS = {
     ExitCode.REGISTRY_UNAVAILABLE: "Eureka did not answer, or is still warming up; nothing withdrawn",
     ExitCode.REGISTRY_DENIED: "Eureka refused the login, or its CSRF protection the writes; nothing withdrawn",
     ExitCode.REGISTRY_UNUSABLE: "no Eureka answers there: HTML, an empty or cut body, a wrong URL; nothing withdrawn",
-    ExitCode.ACTIONS_FAILED: "some actions failed, the others were done; the next pass tries again",
+    ExitCode.ACTIONS_FAILED: (
+        "some actions failed, the others were done; the next pass tries again; with `--fail-on-broken`: "
+        "a syncer cannot be served"
+    ),
     ExitCode.REMOVALS_HELD: "the brake held the removals of this pass, or `--approve` named others; the rest was done",
     ExitCode.OWNER_CLASH: (
         "another cluster uses the same owner name, or another owner serves the same syncers (a typo in `--owner`); "
@@ -99,7 +103,7 @@ _MEANINGS = {
 }
 
 
-def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool) -> ExitCode:
+def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool, fail_on_broken: bool = False) -> ExitCode:
     """The exit code of one pass: what a person has to see to first, first."""
     if report.clashes or any(other.stops_us for other in report.other_owners):
         return ExitCode.OWNER_CLASH
@@ -123,9 +127,17 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool) -> Exit
         return ExitCode.ACTIONS_FAILED
     if _unreleased(report) or (report.held is not None and fail_on_held):
         return ExitCode.REMOVALS_HELD
+    if fail_on_broken and _broken(report):
+        return ExitCode.ACTIONS_FAILED
     if detailed and report.dry_run and report.plan.changes:
         return ExitCode.CHANGES_PENDING
     return ExitCode.OK
+
+
+def _broken(report: PassReport) -> bool:
+    """Whether a syncer cannot be served, and it is not for a list that failed."""
+    claims = report.desired.claims.values() if report.desired else ()
+    return any(isinstance(claim, Frozen) and not claim.unknown for claim in claims)
 
 
 def _unreleased(report: PassReport) -> bool:

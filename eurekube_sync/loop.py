@@ -24,6 +24,7 @@ class Schedule:
     interval: float = 30
     """Seconds from the start of a pass to the start of the next."""
     fail_on_held: bool = True
+    fail_on_broken: bool = False
     detailed_exitcode: bool = False
 
 
@@ -57,7 +58,12 @@ def run_passes(
                 raise
             log.exception("a bug ended this pass; the next one begins as if it had not been")
         else:
-            code = of_report(report, fail_on_held=schedule.fail_on_held, detailed=schedule.detailed_exitcode)
+            code = of_report(
+                report,
+                fail_on_held=schedule.fail_on_held,
+                detailed=schedule.detailed_exitcode,
+                fail_on_broken=schedule.fail_on_broken,
+            )
             tell(report, code)
             if last:
                 return code

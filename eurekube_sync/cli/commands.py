@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import click
 
+from eurekube_sync.cli.options.command import CONTEXT, Group
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX
 from eurekube_sync.cli.streams import discard_output, prepare_streams
 from eurekube_sync.errors import EurekubeError
@@ -26,7 +27,7 @@ _COMMANDS = {
 }
 
 
-class _LazyCommands(click.Group):
+class _LazyCommands(Group):
     """Imports a sub-command when it is called: `validate` in a pipeline should not wait for the Kubernetes client."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -41,7 +42,7 @@ class _LazyCommands(click.Group):
         return command
 
 
-@click.group(cls=_LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=_LazyCommands, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="eurekube-sync")
 def cli() -> None:
     """Makes services of a Kubernetes cluster appear in Netflix Eureka.

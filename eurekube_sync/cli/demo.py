@@ -9,6 +9,7 @@ import click
 
 from eurekube_sync.cli.connect import Connection, connect
 from eurekube_sync.cli.options.calls import Calls
+from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, option
 from eurekube_sync.cli.options.eureka import EurekaAccess
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
@@ -23,7 +24,7 @@ from eurekube_sync.report.stage import Stage
 from eurekube_sync.report.table import console_for
 
 
-@click.command(short_help="See it work, with neither a cluster nor a Eureka.")
+@click.command(cls=Command, short_help="See it work, with neither a cluster nor a Eureka.")
 @option("--serve", is_flag=True, help="Leave both servers running, and print how to point others at them.")
 @option("--kubernetes-port", type=click.IntRange(0, 65535), default=0, help="Port of the Kubernetes API; 0: any free.")
 @option("--eureka-port", type=click.IntRange(0, 65535), default=0, help="Port of Eureka; 0: any free.")

@@ -8,6 +8,7 @@ from eurekube_sync.between_passes import BetweenPasses
 from eurekube_sync.cli.connect import Connection, connect_registry
 from eurekube_sync.cli.garbage import look_rarely_for_cycles, looking_for_cycles
 from eurekube_sync.cli.options.calls import Calls, batch_option, call_options
+from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
 from eurekube_sync.cli.options.leases import Leases, kept_lease_options
@@ -25,7 +26,7 @@ from eurekube_sync.loop import Schedule, run_passes
 from eurekube_sync.scope import Scope
 
 
-@click.command(short_help="Renew what is ours, without a cluster.")
+@click.command(cls=Command, short_help="Renew what is ours, without a cluster.")
 @owner_option
 @eureka_options
 @option(

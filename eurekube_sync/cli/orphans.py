@@ -8,6 +8,7 @@ from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.connect import Connection, connect
 from eurekube_sync.cli.options.brake import brake_options
 from eurekube_sync.cli.options.calls import Calls, call_options
+from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
@@ -23,7 +24,7 @@ from eurekube_sync.report.ownership import orphans_data, orphans_table
 from eurekube_sync.scope import Scope
 
 
-@click.command(short_help="List instances whose syncer is gone.")
+@click.command(cls=Command, short_help="List instances whose syncer is gone.")
 @owner_option
 @eureka_options
 @kubernetes_options

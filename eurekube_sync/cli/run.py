@@ -14,6 +14,7 @@ from eurekube_sync.cli.connect import Connection, connect
 from eurekube_sync.cli.garbage import look_rarely_for_cycles, looking_for_cycles
 from eurekube_sync.cli.options.brake import approve_option, brake_options
 from eurekube_sync.cli.options.calls import Calls, batch_option, call_options
+from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.drain import drain_option
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
@@ -36,7 +37,7 @@ from eurekube_sync.scope import Scope
 from eurekube_sync.wording import counted
 
 
-@click.command(short_help="Make Eureka equal to what the cluster says.")
+@click.command(cls=Command, short_help="Make Eureka equal to what the cluster says.")
 @owner_option
 @eureka_options
 @kubernetes_options
@@ -51,6 +52,11 @@ from eurekube_sync.wording import counted
     default=None,
     help=f"Exit {ExitCode.REMOVALS_HELD} when the brake holds removals.  [default: for a single pass]",
     show_default=False,
+)
+@option(
+    "--fail-on-broken",
+    is_flag=True,
+    help=f"Exit {ExitCode.ACTIONS_FAILED} when a syncer cannot be served: an invalid spec, no such Service or port.",
 )
 @lease_options
 @brake_options
@@ -67,6 +73,7 @@ def command(
     drains: frozenset[Kind],
     detailed_exitcode: bool,
     fail_on_held: bool | None,
+    fail_on_broken: bool,
     leases: Leases,
     brake: BrakeLimits,
     approve: str | None,
@@ -79,6 +86,8 @@ def command(
     """
     form.set_up_logs()
     leases.check(passes)
+    if detailed_exitcode and not passes.dry_run:
+        raise click.UsageError("--detailed-exitcode tells what a dry run found: give --dry-run with it")
     look_rarely_for_cycles()
     clock = SystemClock()
     settings = PassSettings(
@@ -97,6 +106,7 @@ def command(
         passes=passes.number,
         interval=passes.interval,
         fail_on_held=not passes.many if fail_on_held is None else fail_on_held,
+        fail_on_broken=fail_on_broken,
         detailed_exitcode=detailed_exitcode,
     )
     connection = Connection(

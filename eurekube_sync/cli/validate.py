@@ -10,13 +10,14 @@ from pathlib import Path
 import click
 import yaml
 
+from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.manifests import Finding, Report, validate_paths
 from eurekube_sync.wording import counted
 
 
-@click.command(short_help="Check EurekaSyncers in files offline.")
+@click.command(cls=Command, short_help="Check EurekaSyncers in files offline.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @option("--output", "-o", type=click.Choice(["table", "json", "yaml"]), default="table", help="Form of the report.")
 @option("--allow-empty", is_flag=True, help="Pass also where there is no EurekaSyncer at all.")

@@ -21,7 +21,7 @@ _FATES = {
     Fate.HOLD: ("=", "bold yellow"),
     Fate.RENEW: ("=", "yellow"),
     Fate.UPDATE: ("~", "green"),
-    Fate.LEAVE: ("!", "magenta"),
+    Fate.LEAVE: ("x", "magenta"),
 }
 
 
@@ -29,7 +29,7 @@ def orphans_table(orphans: Orphans, notices: Sequence[str] = ()) -> RenderableTy
     """Each with what becomes of it; then what could not be read; then the summary."""
     rows = []
     for one in orphans.found:
-        sign, style = ("?", "bold yellow") if one.kind is Kind.UNKNOWN else _FATES[one.fate]
+        sign, style = ("?", "red") if one.kind is Kind.UNKNOWN else _FATES[one.fate]
         rows.append(_row(one.instance, sign, style, one.instance.status.value, one.why, syncer_of(one.instance)))
     return rows_table(rows, (*notices, *orphans.unknown), orphans.summary)
 

@@ -57,7 +57,8 @@ def test_the_detailed_exit_code_tells_changes_from_none(program: Program) -> Non
     """5 while there is something to do, 0 when all is in sync; without the option a dry run is 0 either way."""
     assert program.run("--dry-run", "--detailed-exitcode").code == ExitCode.CHANGES_PENDING
     assert program.run("--dry-run").code == ExitCode.OK
-    assert program.run("--detailed-exitcode").code == ExitCode.OK, "it speaks of dry runs only"
+    assert program.run("--detailed-exitcode").code == ExitCode.USAGE, "it speaks of dry runs only"
+    assert program.run().code == ExitCode.OK
     assert program.run("--dry-run", "--detailed-exitcode").code == ExitCode.OK
 
 
@@ -249,6 +250,26 @@ def test_only_the_right_approval_releases(outage: Program) -> None:
     done = outage.run("--passes", "2", "--interval", "1s", "--approve", plan["planId"])
     assert done.code == ExitCode.OK, "spent in the first pass, and not asked for again"
     assert "12 turned DOWN" in done.out
+
+
+def test_an_approval_beside_a_daemon_is_found_done_by_it(tmp_path: Path) -> None:
+    """The daemon holds; a second process does what was approved; the daemon's next pass has nothing left to do."""
+    with rating(tmp_path, pods=14) as program:
+        assert program.run().code == ExitCode.OK
+        process = program.start("run", "--daemon", "--interval", "1s", "-n", "rating")
+        assert process.stdout is not None
+        assert process.stdout.readline() == "in sync, 14 renewed\n"
+        for number in range(3, 15):
+            program.playground.set_ready("rating", f"rating-{number}", ready=False)
+        told = next(line for line in iter(process.stdout.readline, "") if "held: 12 removals wait" in line)
+        command = told.rstrip().rsplit("also beside a running daemon: eurekube-sync ", 1)[1].split()
+        assert command[:3] == ["run", "-n", "rating"]
+        approved = program.command(*command)
+        assert (approved.code, "12 turned DOWN" in approved.out) == (ExitCode.OK, True), approved.out
+        assert any(line.startswith("in sync, ") for line in iter(process.stdout.readline, ""))
+        process.send_signal(signal.SIGTERM)
+        assert program.end(process).code == ExitCode.OK
+        assert program.conditions("rating")["RemovalHeld"] == ("False", "NothingHeld")
 
 
 def test_an_approval_that_releases_nothing_is_never_exit_0(outage: Program) -> None:

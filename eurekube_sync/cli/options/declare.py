@@ -15,10 +15,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def option(*names: str, **settings: Any) -> Callable[[F], F]:
-    """A click option that can also be set as `EUREKUBE_SYNC_` and its long name, and says so in `--help`."""
+    """A click option that can also be set as `EUREKUBE_SYNC_` and its long name."""
     long_name = next(name for name in names if name.startswith("--")).split("/")[0].removeprefix("--")
     settings.setdefault("envvar", ENVIRONMENT_PREFIX + long_name.upper().replace("-", "_"))
-    settings.setdefault("show_envvar", True)
     settings.setdefault("show_default", True)
     return click.option(*names, **settings)
 

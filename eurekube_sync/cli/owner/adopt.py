@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import click
 
 from eurekube_sync.cli.options.calls import Calls, call_options
+from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import group, option
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
@@ -87,7 +88,7 @@ _what_options = group(
 )
 
 
-@click.command(name="adopt", short_help="Take over what a person, a tool or an old cluster registered.")
+@click.command(cls=Command, name="adopt", short_help="Take over what a person, a tool or an old cluster registered.")
 @owner_option
 @eureka_options
 @kubernetes_options

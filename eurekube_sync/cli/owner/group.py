@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from eurekube_sync.cli.options.command import Group
 from eurekube_sync.cli.owner.adopt import adopt_command
 from eurekube_sync.cli.owner.purge import purge_command
 from eurekube_sync.cli.owner.release import release_command
 from eurekube_sync.cli.owner.rename import rename_command
 
 
-@click.group(name="owner", short_help="Adopt, release, rename or purge what is ours.")
+@click.group(name="owner", cls=Group, short_help="Adopt, release, rename or purge what is ours.")
 def command() -> None:
     """Change who owns instances in Eureka: adopt, release, rename, purge.
 

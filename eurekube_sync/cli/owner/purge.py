@@ -7,6 +7,7 @@ import sys
 import click
 
 from eurekube_sync.cli.options.calls import Calls, call_options
+from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
@@ -26,7 +27,7 @@ _NAMED = 10
 """The most instances that the question names."""
 
 
-@click.command(name="purge", short_help="Cancel all that is ours: uninstall.")
+@click.command(cls=Command, name="purge", short_help="Cancel all that is ours: uninstall.")
 @owner_option
 @eureka_options
 @kubernetes_options

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from eurekube_sync.cli.options.calls import Calls, call_options
+from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import group, option
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
@@ -41,7 +42,7 @@ _keepalive_options = group(
 )
 
 
-@click.command(name="release", short_help="Give instances up: run touches them no more.")
+@click.command(cls=Command, name="release", short_help="Give instances up: run touches them no more.")
 @owner_option
 @eureka_options
 @kubernetes_options

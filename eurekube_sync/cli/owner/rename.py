@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from eurekube_sync.cli.options.calls import Calls, call_options
+from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
 from eurekube_sync.cli.options.report import ReportForm, report_options
@@ -19,7 +20,7 @@ from eurekube_sync.owner.world import OwnerWorld
 from eurekube_sync.scope import Scope
 
 
-@click.command(name="rename", short_help="Move all instances from one owner name to another.")
+@click.command(cls=Command, name="rename", short_help="Move all instances from one owner name to another.")
 @click.argument("old", type=Owner())
 @click.argument("new", type=Owner())
 @eureka_options

@@ -366,3 +366,15 @@ def test_an_approval_of_nothing_is_told_in_a_dry_run_too() -> None:
     report = world.run(dry_run=True, approved="0123456789ab")
     assert "! --approve 0123456789ab: no such set of removals is planned now; it releases nothing" in lines(report)
     assert of_report(report, fail_on_held=False, detailed=True) is ExitCode.REMOVALS_HELD
+
+
+def test_a_pipeline_may_fail_on_a_broken_syncer(world: FakeWorld) -> None:
+    """Of a spec or a Service that is wrong; not where a list failed, which has a code of its own."""
+    assert of_report(world.run(), fail_on_held=True, detailed=False, fail_on_broken=True) is ExitCode.OK
+    world.cluster.apply(syncer("typo", selector={"app": "ap0"}))
+    for dry_run in (True, False):
+        report = world.run(dry_run=dry_run)
+        assert of_report(report, fail_on_held=True, detailed=True, fail_on_broken=True) is ExitCode.ACTIONS_FAILED
+        assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.OK
+    report = world.run(dry_run=True)
+    assert sum("NoMatchingService" in line for line in lines(report)) == 1

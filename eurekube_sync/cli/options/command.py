@@ -1,0 +1,67 @@
+"""A command whose help says the rule of the variables once, and which tells of all that is missing at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+import click
+
+from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 200}
+"""Help is as wide as the terminal: a sentence of an option is better read whole."""
+_ASKED_FOR = {"help": "--help", "version": "--version"}
+
+
+class Command(click.Command):
+    """One that has options of ours."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Tells of every option that is missing, not of the first alone."""
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter as error:
+            missing = self._missing(ctx, given)
+            if len(missing) < 2:
+                raise
+            names = " and ".join(f"'{parameter.opts[0]}'" for parameter in missing)
+            raise click.UsageError(f"Missing options {names}.", ctx) from error
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The rule, once: a third of the text would be the names of the variables."""
+        super().format_epilog(ctx, formatter)
+        if any(isinstance(one, click.Option) and one.envvar for one in self.params):
+            formatter.write_paragraph()
+            formatter.write_text(
+                f"An option can also be set as a variable: --eureka-url is {ENVIRONMENT_PREFIX}EUREKA_URL, and so on."
+            )
+
+    def _missing(self, ctx: click.Context, args: list[str]) -> list[click.Parameter]:
+        given, _, _ = self.make_parser(ctx).parse_args(args)
+        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option) and one.required]
+        return [one for one in options if one.value_is_missing(one.consume_value(ctx, given)[0])]
+
+
+def suggestion(name: str, commands: Iterable[str]) -> str:
+    """What somebody may have meant who typed a command that is not there; empty for nothing alike."""
+    if name in _ASKED_FOR:
+        return f" Did you mean {_ASKED_FOR[name]!r}?"
+    alike = get_close_matches(name, sorted(commands), n=1)
+    return f" Did you mean {alike[0]!r}?" if alike else ""
+
+
+class Group(click.Group):
+    """Commands, of which one that is mistyped is guessed."""
+
+    command_class = Command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Refuses an unknown command with the one that is most like it."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            ctx.fail(f"No such command {name!r}.{suggestion(name, self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)

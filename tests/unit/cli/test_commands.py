@@ -1,0 +1,73 @@
+"""What a person reads who mistypes a command, leaves something out, or asks for help."""
+
+from __future__ import annotations
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from eurekube_sync.cli.commands import cli, exit_code
+from eurekube_sync.exit_codes import ExitCode
+
+WHERE = ["--owner", "a", "--eureka-url", "http://e/eureka"]
+
+
+def said(*arguments: str) -> Result:
+    """What the command line answers where no variable is set."""
+    clean = {"EUREKUBE_SYNC_OWNER": None, "EUREKUBE_SYNC_EUREKA_URL": None}
+    return CliRunner().invoke(cli, list(arguments), env=clean)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["runn"], "No such command 'runn'. Did you mean 'run'?"),
+        (["help"], "No such command 'help'. Did you mean '--help'?"),
+        (["version"], "No such command 'version'. Did you mean '--version'?"),
+        (["xyz"], "No such command 'xyz'."),
+        (["owner", "renam"], "No such command 'renam'. Did you mean 'rename'?"),
+        (["run", "--dry-rn"], "No such option '--dry-rn'. Did you mean '--dry-run'?"),
+    ],
+)
+def test_a_mistyped_command_is_guessed(arguments: list[str], expected: str) -> None:
+    """As a mistyped option is."""
+    result = said(*arguments)
+    assert result.exit_code == ExitCode.USAGE
+    assert result.output.splitlines()[-1] == f"Error: {expected}"
+
+
+def test_all_that_is_missing_is_told_at_once() -> None:
+    """Not one after the other; one alone as click does."""
+    assert said("run").output.splitlines()[-1] == "Error: Missing options '--owner' and '--eureka-url'."
+    assert said("run", "--owner", "a").output.splitlines()[-1] == "Error: Missing option '--eureka-url'."
+
+
+def test_a_code_of_a_dry_run_asks_for_one() -> None:
+    """Where nothing was only shown, 5 would mean nothing."""
+    result = said("run", *WHERE, "--detailed-exitcode")
+    assert result.exit_code == ExitCode.USAGE
+    assert "give --dry-run with it" in result.output
+
+
+@pytest.mark.parametrize("command", [["run"], ["keepalive"], ["orphans"], ["owner", "rename"], ["validate"], ["demo"]])
+def test_help_is_as_wide_as_the_terminal_and_names_the_variables_once(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rule stands at the end, and no variable beside each option."""
+
+    def shown(columns: int) -> str:
+        monkeypatch.setenv("COLUMNS", str(columns))
+        assert exit_code([*command, "--help"]) == ExitCode.OK
+        return capsys.readouterr().out
+
+    wide, narrow = shown(200), shown(80)
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert len(wide.splitlines()) < len(narrow.splitlines())
+    assert "env var" not in wide
+    assert wide.rstrip().endswith("--eureka-url is EUREKUBE_SYNC_EUREKA_URL, and so on.")
+
+
+def test_the_help_of_a_command_without_options_says_nothing_of_variables() -> None:
+    """`crd` has none."""
+    assert "EUREKUBE_SYNC" not in said("crd", "--help").output
+    assert isinstance(cli, click.Group)
