@@ -10,6 +10,8 @@ from dataclasses import InitVar, dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, final
 
+from eurekube_sync.foreign_text import printable
+
 T = TypeVar("T")
 
 # --- How sure we are ---------------------------------------------------------------------------------------------
@@ -370,7 +372,7 @@ class InstanceKey(NamedTuple):
     id: str
 
     def __str__(self) -> str:
-        return f"{self.app}/{self.id}"
+        return printable(f"{self.app}/{self.id}")  # anybody may register any name
 
 
 class InstanceStatus(StrEnum):

@@ -260,7 +260,7 @@ def unknown_sources(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
     if view is None:
         return
     if isinstance(view.identity, Unknown):
-        yield "cluster identity", view.identity
+        yield "Kubernetes API", view.identity
     for name, listed in (
         ("EurekaSyncers", view.syncers),
         ("Services", view.services),

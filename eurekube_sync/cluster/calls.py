@@ -21,6 +21,7 @@ from eurekube_sync.errors import (
     ClusterUnavailable,
     ConfigurationError,
 )
+from eurekube_sync.foreign_text import excerpt
 from eurekube_sync.ports import Clock, Random
 
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
@@ -143,13 +144,12 @@ def refusal(call: Call, answer: Answer) -> ClusterError:
 
 
 def said(answer: Answer) -> str:
-    """The message of a Status, else the beginning of the body, else nothing; never all of it."""
+    """The message of a Status, else the beginning of the body; never all of it, and no credential."""
     status = _status(answer)
     if status is None and is_page(answer):
         return "a web page: a login or a proxy answers in its place"
-    text = status.message if status else " ".join(answer.body[:120].decode(errors="replace").split())
-    text = text or "no message"
-    return text if len(text) <= 300 else f"{text[:300]}..."
+    most, text = (300, status.message) if status else (120, answer.body[:4096].decode(errors="replace"))
+    return excerpt(text, most=most, secrets=answer.secrets) or "no message"
 
 
 def is_page(answer: Answer) -> bool:

@@ -6,17 +6,21 @@ proxies. Requests go through its connection pool, not through its call methods, 
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from http.client import BadStatusLine, HTTPException, RemoteDisconnected
+from http.client import BadStatusLine, HTTPException
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from eurekube_sync.answer_time import AnswerTime, bound_answers
 from eurekube_sync.errors import ClusterCredentialsLate, ClusterUnavailable, ConfigurationError
+from eurekube_sync.foreign_text import excerpt, header_secrets
+from eurekube_sync.no_answer import causes, of_connection, of_proxy, of_tls
 from eurekube_sync.side_thread import SideThread
 from eurekube_sync.version import __version__
 
@@ -43,6 +47,8 @@ class Answer:
     status: int
     body: bytes
     retry_after: str = ""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """What of the call must not be shown, should the answer repeat it."""
 
 
 class Connection(Protocol):
@@ -83,6 +89,7 @@ def connect(settings: ConnectionSettings, environ: Mapping[str, str] | None = No
     return _ClientConnection(settings, os.environ if environ is None else environ)
 
 
+_log = logging.getLogger(__name__)
 _PROGRAM_HANGS = "the program that the kubeconfig names for them (exec) has not ended"
 
 
@@ -92,6 +99,10 @@ class _Loaded:
     pool: Any
     credentials: Mapping[str, str] = field(default_factory=dict)
     """As headers."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return tuple(secret for value in self.credentials.values() for secret in header_secrets(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +121,9 @@ class _ClientConnection:
         self._left_behind: list[_Reading] = []
         """... and those before who may never end."""
         self._begun = 0
+        self._told_unverified = False
+        self._by_program = False
+        """Whether the kubeconfig names a program that gives the credentials."""
         first = SideThread(self._load)
         if not first.ended(settings.start_seconds):
             raise ConfigurationError(
@@ -150,7 +164,10 @@ class _ClientConnection:
                 f"no answer from the Kubernetes API at {configuration.host} to {call}: {_trouble(error)}"
             ) from error
         return Answer(
-            status=int(answer.status), body=bytes(answer.data), retry_after=answer.headers.get("Retry-After") or ""
+            status=int(answer.status),
+            body=bytes(answer.data),
+            retry_after=answer.headers.get("Retry-After") or "",
+            secrets=loaded.secrets,
         )
 
     def _read(self, within: AnswerTime, read: Callable[[], _Loaded]) -> _Loaded:
@@ -162,9 +179,10 @@ class _ClientConnection:
             try:
                 within.wait_for(reading.thread, self._settings.read_seconds)
             except TimeoutError:
-                raise ClusterCredentialsLate(
-                    f"the credentials for the Kubernetes API do not come: {_PROGRAM_HANGS}"
-                ) from None
+                if not self._by_program and within.over and not within.within_limit:
+                    raise ClusterUnavailable("no time was left for it") from None  # a token is there at once
+                why = _PROGRAM_HANGS if self._by_program else "their file is not read in time"
+                raise ClusterCredentialsLate(f"the credentials for the Kubernetes API do not come: {why}") from None
             try:
                 loaded = reading.thread.answer()
             except (ClusterUnavailable, ConfigurationError):
@@ -232,7 +250,22 @@ class _ClientConnection:
         configuration.connection_pool_maxsize = self._settings.threads
         rest: Any = RESTClientObject(configuration)
         bound_answers(rest.pool_manager)
+        self._tell_unverified(configuration)
         return _Loaded(configuration, rest.pool_manager)
+
+    def _tell_unverified(self, configuration: Any) -> None:
+        """Once, in our words: urllib3 would say it at every call."""
+        import urllib3
+
+        if configuration.verify_ssl or not configuration.host.startswith("https://"):
+            return
+        warnings.filterwarnings("ignore", category=urllib3.exceptions.InsecureRequestWarning)
+        if not self._told_unverified:
+            self._told_unverified = True
+            _log.warning(
+                "the Kubernetes API's certificate is not verified (insecure-skip-tls-verify): whoever stands between "
+                "can read the credentials and change what is read; give certificate-authority in the kubeconfig instead"
+            )
 
     def _in_cluster(self) -> bool:
         asked = self._settings.kubeconfig or self._settings.context
@@ -255,7 +288,7 @@ class _ClientConnection:
 
         load: Any = kube_config.load_kube_config
         paths = self._paths
-        _check_kubeconfig(paths, self._settings.context)
+        self._by_program = _names_program(paths, self._settings.context)
         try:
             load(
                 config_file=paths,
@@ -288,16 +321,20 @@ def _credentials(configuration: Any) -> Mapping[str, str]:
     return {each["key"]: each["value"] for each in settings.values() if each["in"] == "header"}
 
 
-def _check_kubeconfig(paths: str, context: str) -> None:
-    """Say in one sentence what the loader would say in many, or not at all."""
+def _names_program(paths: str, context: str) -> bool:
+    """Whether the context's user names a program for its credentials. Says in one ConfigurationError what the loader
+    would say in many, or not at all."""
     import yaml
 
     found = [path for path in (Path(name).expanduser() for name in paths.split(os.pathsep)) if path.is_file()]
+    if not found and Path(paths).expanduser().is_dir():
+        raise ConfigurationError(f"the kubeconfig {paths} is a folder: give the file in it")
     if not found:
         raise ConfigurationError(
             f"there is no kubeconfig {paths}, and this does not run in a cluster: give --kubeconfig FILE"
         )
-    contexts: list[str] = []
+    contexts: dict[str, str] = {}
+    programs: dict[str, bool] = {}
     current = ""
     for path in found:
         try:
@@ -309,8 +346,10 @@ def _check_kubeconfig(paths: str, context: str) -> None:
             raise ConfigurationError(f"the kubeconfig {path} cannot be read: {_reason(error)}") from error
         if not isinstance(document, dict):
             raise ConfigurationError(f"the kubeconfig {path} is no kubeconfig: it holds no mapping")
-        listed = document.get("contexts")
-        contexts += [str(each.get("name")) for each in listed or () if isinstance(each, dict)]
+        for name, one in _named(document, "contexts", "context"):
+            contexts.setdefault(name, str(one.get("user")))
+        for name, one in _named(document, "users", "user"):
+            programs.setdefault(name, "exec" in one or "auth-provider" in one)
         current = current or str(document.get("current-context") or "")
     known = ", ".join(sorted(contexts)) or "none"
     if context and context not in contexts:
@@ -321,29 +360,48 @@ def _check_kubeconfig(paths: str, context: str) -> None:
         raise ConfigurationError(
             f"the current context {current!r} of the kubeconfig {paths} does not exist; it has: {known}"
         )
+    return programs.get(contexts[context or current], False)
+
+
+def _named(document: Mapping[str, Any], many: str, one: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    listed = document.get(many)
+    for each in listed if isinstance(listed, list) else ():
+        if isinstance(each, dict):
+            inner = each.get(one)
+            yield str(each.get("name")), inner if isinstance(inner, dict) else {}
 
 
 def _trouble(error: BaseException) -> str:
     """What went wrong with a call, in words that stay the same from call to call: no seconds, no bytes."""
-    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ProtocolError, ReadTimeoutError
+    from urllib3.exceptions import (
+        ConnectTimeoutError,
+        DecodeError,
+        NewConnectionError,
+        ProtocolError,
+        ProxyError,
+        ReadTimeoutError,
+    )
 
+    found = causes(error)
+    told = None if isinstance(error, ProxyError) else of_tls(found)
     match error:
+        case _ if told is not None:
+            return told.why
+        case ProxyError():
+            return of_proxy(found).why
         case NewConnectionError():  # which is a ConnectTimeoutError, too
-            return _reason(error).partition("): ")[2] or _reason(error)
+            pass
         case ConnectTimeoutError():
             return "no connection in time"
         case ReadTimeoutError() | TimeoutError():
             return "no answer in time"
-        case ProtocolError(args=[_, HTTPException() | ValueError() as cause]) if not isinstance(
-            cause, RemoteDisconnected | BadStatusLine
-        ):
+        case DecodeError():
             return "the answer broke off"
-        case ProtocolError(args=[_, Exception() as cause]):
-            return _reason(cause)
-    return _reason(error)
+        case ProtocolError(args=[_, HTTPException() | ValueError() as cause]) if not isinstance(cause, BadStatusLine):
+            return "the answer broke off"
+    return of_connection(found).why
 
 
 def _reason(error: BaseException) -> str:
     """The first line of what an error says, cut: a message is one sentence."""
-    text = (str(error) or type(error).__name__).strip().splitlines()[0]
-    return text if len(text) <= 200 else f"{text[:200]}..."
+    return excerpt((str(error) or type(error).__name__).strip().splitlines()[0], most=200)

@@ -6,6 +6,7 @@ from eurekube_sync.answer_time import AnswerTime
 from eurekube_sync.cluster.connection import Answer, Call
 from eurekube_sync.embedded.http import Handler, Request
 from eurekube_sync.errors import ClusterUnavailable
+from eurekube_sync.foreign_text import header_secrets
 
 
 class InProcessConnection:
@@ -31,7 +32,13 @@ class InProcessConnection:
         except OSError as error:
             text = str(error) or type(error).__name__
             raise ClusterUnavailable(f"no answer from the Kubernetes API to {call}: {text}") from error
-        return Answer(status=response.status, body=response.body, retry_after=response.headers.get("Retry-After", ""))
+        secrets = header_secrets(self._headers["authorization"]) if self._headers else ()
+        return Answer(
+            status=response.status,
+            body=response.body,
+            retry_after=response.headers.get("Retry-After", ""),
+            secrets=secrets,
+        )
 
     def renew(self, within: AnswerTime) -> None:
         """There is nothing to read anew."""

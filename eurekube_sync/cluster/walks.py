@@ -16,6 +16,7 @@ from eurekube_sync.cluster import wire
 from eurekube_sync.cluster.calls import Calls, is_page, refusal, said
 from eurekube_sync.cluster.connection import Answer, Call
 from eurekube_sync.errors import ClusterDenied, ClusterError, ClusterUnavailable
+from eurekube_sync.foreign_text import excerpt
 from eurekube_sync.model import Cause, Complete, Listed, Source, Unknown
 
 PAGE = 500
@@ -175,7 +176,7 @@ def _page(calls: Calls, kind: Kind[I, T], call: Call, namespace: str | None) -> 
     except wire.UNREADABLE as error:
         raise _Failed(_unusable(call, f"no list but {said(answer)}" if is_page(answer) else "no whole list")) from error
     if page.kind != kind.list_kind:
-        raise _Failed(_unusable(call, f"a {page.kind}"))
+        raise _Failed(_unusable(call, f"a {excerpt(page.kind, most=80)}"))
     return page
 
 

@@ -5,11 +5,9 @@ Knows status codes and bodies, not calls; a message holds the printable URL only
 
 from __future__ import annotations
 
-import http.client
-import re
-import socket
-import ssl
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 import msgspec
 import requests
@@ -22,29 +20,20 @@ from eurekube_sync.errors import (
     RegistryUnavailable,
     RegistryUnusable,
 )
+from eurekube_sync.foreign_text import excerpt
+from eurekube_sync.no_answer import Fault, NoAnswer, causes, of_connection, of_proxy, of_tls
 
 TRANSIENT = frozenset({429, 502, 503, 504})
 CSRF_FIX = 'http.csrf(csrf -> csrf.ignoringRequestMatchers("/eureka/**"))'
 _WANTS_TLS = (b"requires TLS", b"to HTTPS port", b"to an HTTPS server", b"speaking plain HTTP to an SSL")
 """What Tomcat, nginx, Go and Apache say to plain HTTP at a port for TLS."""
-_TLS_ALERT = "\\x15\\x03"
-"""How a TLS record of type alert begins (RFC 8446, 5.1), quoted: it stands where a status line should be."""
-_TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d+)")
-_UNKNOWN_AUTHORITY = "is of an authority that is not trusted: give that authority's certificate as CA file"
-_OTHER_HOST = "is for another host name: use a name in the URL that the certificate holds"
-_UNTRUSTED = {
-    2: _UNKNOWN_AUTHORITY,
-    9: "is not valid yet: check the clock of this machine, or wait",
-    10: "has expired: renew it at the server, or check the clock of this machine",
-    18: _UNKNOWN_AUTHORITY,
-    19: _UNKNOWN_AUTHORITY,
-    20: _UNKNOWN_AUTHORITY,
-    21: _UNKNOWN_AUTHORITY,
-    62: _OTHER_HOST,
-    64: _OTHER_HOST,
+_ERRORS: dict[Fault, type[RegistryError]] = {
+    Fault.AWAY: RegistryUnavailable,
+    Fault.ADDRESS: RegistryUnusable,
+    Fault.LOGIN: RegistryDenied,
 }
-"""By `X509_V_ERR_`, see `openssl verify`."""
-_CERTIFICATE_REFUSED = ("HANDSHAKE_FAILURE", "CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")
+_LONGEST = 160
+"""Characters of a server's own words."""
 _LOGIN_WORDS = ("login", "signin", "sign-in", "oauth", "auth", "sso", "saml")
 
 
@@ -76,11 +65,11 @@ class Answer:
         return self.status == 404 and (not self.body or self.body.lstrip()[:1] == b"{")
 
 
-def refusal(answer: Answer, *, with_login: bool) -> RegistryError:
-    """The error for an answer that is not what its call hopes for."""
+def refusal(answer: Answer, *, with_login: bool, secrets: Collection[str] = ()) -> RegistryError:
+    """The error for an answer that is not what its call hopes for. None of the secrets is shown, whatever it says."""
     call, status = answer.call, answer.status
     if 300 <= status < 400:
-        return _redirect(answer)
+        return _redirect(answer, secrets)
     if status == 401:
         if with_login:
             return RegistryDenied(f"{call} was answered 401: Eureka refuses this user or password.")
@@ -98,7 +87,7 @@ def refusal(answer: Answer, *, with_login: bool) -> RegistryError:
             f"{call} was answered {status}: Eureka, or the proxy before it, is overloaded or down."
         )
     if status == 404:
-        return RegistryUnusable(f"{answer.url} was not found: does the URL end in /eureka?")
+        return RegistryUnusable(f"{answer.url} was not found: {_other_path(answer.url)}")
     if answer.is_page:
         return RegistryUnusable(
             f"{call} was answered {status} with a web page: a login or a proxy answers in Eureka's place, or the URL "
@@ -106,7 +95,7 @@ def refusal(answer: Answer, *, with_login: bool) -> RegistryError:
         )
     if status == 400 or (status == 500 and answer.method == "POST"):
         kind = RegistryStumbled if status == 500 else RegistryRejected
-        return kind(f"{call} was answered {status}: Eureka refuses the instance ({_excerpt(answer.body)}).")
+        return kind(f"{call} was answered {status}: Eureka refuses the instance ({_reason_of(answer.body, secrets)}).")
     if status >= 500:
         return RegistryUnavailable(f"{call} was answered {status}: see the log of the Eureka server.")
     return RegistryUnusable(f"{call} was answered {status}, which Eureka does not do here: is the URL that of Eureka?")
@@ -142,44 +131,52 @@ def unreadable(answer: Answer) -> RegistryUnusable | None:
     if not answer.body.strip():
         return RegistryUnusable(f"{call} was answered {answer.status} with an empty body instead of JSON.")
     if answer.body.lstrip()[:1] != b"{":
+        kind = excerpt(answer.content_type, most=80) or "something"
         return RegistryUnusable(
-            f"{call} was answered {answer.status} with {answer.content_type or 'something'} instead of JSON: another "
-            "program answers at this URL, or a proxy drops the Accept header."
+            f"{call} was answered {answer.status} with {kind} instead of JSON: another program answers at this URL, or "
+            "a proxy drops the Accept header."
         )
     return None
 
 
 def failure(error: OSError, call: str) -> tuple[RegistryError, bool]:
     """The error for a call without an answer, and whether another try may help."""
-    causes = _causes(error)
-    for cause in causes:
-        if isinstance(cause, ssl.SSLError) and not isinstance(error, requests.exceptions.ProxyError):
-            return _tls_failure(cause, call), False
-        if isinstance(cause, http.client.BadStatusLine) and _TLS_ALERT in str(cause):
-            return RegistryUnusable(f"{call} failed: this port speaks TLS; begin the URL with https://."), False
+    found = causes(error)
+    behind_proxy = isinstance(error, requests.exceptions.ProxyError)
+    told = None if behind_proxy else of_tls(found)
     match error:
+        case _ if told is not None:
+            pass
         case requests.exceptions.SSLError():
-            return RegistryUnavailable(f"{call} failed: TLS could not be agreed on."), False
+            told = NoAnswer(why="TLS could not be agreed on")
         case requests.exceptions.ProxyError():
-            return _proxy_failure(causes, call)
+            told = of_proxy(found)
         case requests.exceptions.ConnectTimeout():
-            return RegistryUnavailable(f"{call} failed: no connection in time; check the address and firewalls."), True
+            told = NoAnswer(why="no connection in time; check the address and firewalls", again=True)
         case requests.exceptions.Timeout():
-            return RegistryUnavailable(f"{call} failed: no answer in time."), True
+            told = NoAnswer(why="no answer in time", again=True)
         case requests.exceptions.ChunkedEncodingError() | requests.exceptions.ContentDecodingError():
-            return RegistryUnavailable(f"{call} failed: the answer broke off."), True
+            told = NoAnswer(why="the answer broke off", again=True)
         case requests.exceptions.ConnectionError():
-            reason = _system_reason(causes)
-            return RegistryUnavailable(f"{call} failed: {reason}; check that Eureka runs at this address."), True
+            broken = of_connection(found)
+            told = replace(broken, why=f"{broken.why}; check that Eureka runs at this address")
         case requests.RequestException():
-            reason = f"{type(error).__name__}; check the URL and the proxy settings"
-            return RegistryUnusable(f"{call} failed: {reason}."), False
-    return RegistryUnavailable(f"{call} failed: the CA file, client certificate or key cannot be read any more."), False
+            why = f"{type(error).__name__}; check the URL and the proxy settings"
+            told = NoAnswer(why=why, fault=Fault.ADDRESS)
+        case _:
+            told = NoAnswer(why="the CA file, client certificate or key cannot be read any more")
+    return _ERRORS[told.fault](f"{call} failed: {told.why}."), told.again
 
 
-def _redirect(answer: Answer) -> RegistryError:
+def _other_path(url: str) -> str:
+    if "eureka" in urlsplit(url).path.split("/"):
+        return "Eureka is at another path there, such as /eureka/v2, or another program answers."
+    return "does the URL end in /eureka?"
+
+
+def _redirect(answer: Answer, secrets: Collection[str]) -> RegistryError:
     target = answer.location.split("?")[0].split("#")[0]
-    target = target.rsplit("@", 1)[-1] if "@" in target else target
+    target = excerpt(target.rsplit("@", 1)[-1], most=_LONGEST, secrets=secrets)
     if any(word in target.lower() for word in _LOGIN_WORDS):
         return RegistryDenied(
             f"{answer.call} was redirected to a login page ({answer.status} to {target}): Eureka is behind a web "
@@ -198,72 +195,11 @@ class _SpringError(msgspec.Struct):
     message: str = ""
 
 
-def _excerpt(body: bytes) -> str:
+def _reason_of(body: bytes, secrets: Collection[str]) -> str:
+    """The server's own words, as far as they may be shown."""
     try:
         told = msgspec.json.decode(body, type=_SpringError)
-        body = (told.message or told.error).encode(errors="replace")
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        pass  # Eureka's own, which is text
-    text = " ".join(body[:300].decode(errors="replace").split())
-    return f"{text[:160]}..." if len(text) > 160 else text or "no reason given"
-
-
-def _causes(error: BaseException) -> list[BaseException]:
-    """The error and all that it wraps: `requests` and urllib3 keep causes in `args` and `reason` as well."""
-    found: list[BaseException] = []
-    waiting: list[BaseException | None] = [error]
-    while waiting and len(found) < 20:
-        one = waiting.pop(0)
-        if one is None or one in found:
-            continue
-        found.append(one)
-        reason = getattr(one, "reason", None)
-        waiting += [one.__cause__, one.__context__, reason if isinstance(reason, BaseException) else None]
-        waiting += [part for part in one.args if isinstance(part, BaseException)]
-    return found
-
-
-def _system_reason(causes: list[BaseException]) -> str:
-    if any(isinstance(cause, socket.gaierror) or type(cause).__name__ == "NameResolutionError" for cause in causes):
-        return "the host name is not known"
-    if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
-        return "the connection was refused"
-    if any(isinstance(cause, (ConnectionResetError, BrokenPipeError)) for cause in causes):
-        return "the connection was reset"
-    return "the connection broke"
-
-
-def _proxy_failure(causes: list[BaseException], call: str) -> tuple[RegistryError, bool]:
-    """What a proxy says of a tunnel is `OSError("Tunnel connection failed: 407 ...")` of `http.client`."""
-    told = next((found for cause in causes if (found := _TUNNEL_REFUSED.search(str(cause)))), None)
-    if told is None:
-        return RegistryUnavailable(f"{call} failed: the proxy could not be reached."), True
-    if told[1] == "407":
-        return RegistryDenied(f"{call} failed: the proxy asks for a login; put it into the proxy's URL."), False
-    return RegistryUnavailable(f"{call} failed: the proxy refuses to pass it on ({told[1]})."), True
-
-
-def _tls_failure(error: ssl.SSLError, call: str) -> RegistryError:
-    """One sentence for each way in which TLS fails; the reasons are those of OpenSSL."""
-    reason = (error.reason or "").upper()
-    if isinstance(error, ssl.SSLCertVerificationError):
-        trouble = _UNTRUSTED.get(error.verify_code, f"is not trusted ({error.verify_message}): give its authority")
-        return RegistryUnavailable(f"{call} failed: the server's certificate {trouble}.")
-    if reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE"):
-        return RegistryUnusable(
-            f"{call} failed: no TLS is spoken at this port; begin the URL with http://, or correct it."
-        )
-    if "CERTIFICATE_REQUIRED" in reason or ("ALERT" in reason and any(part in reason for part in _CERTIFICATE_REFUSED)):
-        return RegistryDenied(
-            f"{call} failed: the server refuses us in TLS ({reason.lower().replace('_', ' ')}): it may ask for a "
-            "client certificate, of an authority that it trusts."
-        )
-    if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-        return RegistryUnavailable(
-            f"{call} failed: the connection ended within TLS; does the server speak TLS, and does it want a client "
-            "certificate?"
-        )
-    told = f" ({reason.lower().replace('_', ' ')})" if reason else ""
-    return RegistryUnavailable(
-        f"{call} failed: TLS could not be agreed on{told}; compare the protocol versions, certificates and the CA file."
-    )
+        text = told.message or told.error
+    except (msgspec.MsgspecError, ValueError, RecursionError):  # Eureka's own, which is text
+        text = body[:4096].decode(errors="replace")
+    return excerpt(text, most=_LONGEST, secrets=secrets) or "no reason given"

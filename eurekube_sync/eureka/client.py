@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import logging
-import re
 import threading
 import warnings
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import requests
 from requests.adapters import BaseAdapter, HTTPAdapter
@@ -30,6 +29,7 @@ from eurekube_sync.eureka import answers, replication, wire
 from eurekube_sync.eureka.address import ConnectionOptions
 from eurekube_sync.eureka.answers import Answer
 from eurekube_sync.eureka.login import Login
+from eurekube_sync.foreign_text import login_secrets
 from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, ObservedInstance, Source, Unknown
 from eurekube_sync.ports import Clock, Elsewhere, Random
 from eurekube_sync.version import __version__
@@ -177,10 +177,14 @@ class EurekaClient:
             with_login = self._login is not None
             if answer.method != "GET" and answer.status in ((401, 403) if with_login else (403,)) and self._may_read():
                 raise answers.write_protection(answer)
-            raise answers.refusal(answer, with_login=with_login)
+            raise answers.refusal(answer, with_login=with_login, secrets=self._secrets())
         page = answers.unreadable(answer) if answer.is_page else None
         if page is not None:
             raise page
+
+    def _secrets(self) -> tuple[str, ...]:
+        now = self._login() if self._login is not None else None
+        return login_secrets(now.user, now.password) if now is not None else ()
 
     def _may_read(self) -> bool:
         """Whether reads work now; asked of the server once in a while, however many writes it refuses."""
@@ -320,9 +324,7 @@ def _prepared(session: requests.Session, options: ConnectionOptions, adapter: Ba
     session.cert = options.client_certificate
     if not options.verify:
         # Said once, in our own words, when the program starts; urllib3 would say it at every call.
-        host = re.escape(urlsplit(options.address.url).hostname or "")
-        message = f"Unverified HTTPS request is being made to host '{host}'"
-        warnings.filterwarnings("ignore", message, InsecureRequestWarning)
+        warnings.filterwarnings("ignore", category=InsecureRequestWarning)
     login = options.credentials
     if login is not None:
         session.auth = _BasicLogin(login)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import stat
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -48,7 +49,10 @@ class SecretFile:
         self._waiting: tuple[int, ...] | None = None
         self._since = 0.0
         try:
-            self._judged = _signature(os.stat(path))
+            found = os.stat(path)
+            if stat.S_ISFIFO(found.st_mode):  # to open it would wait for whoever writes into it
+                raise ValueError("is a pipe, which cannot be read again: give a file")
+            self._judged = _signature(found)
             self._line = self._read()
         except OSError as error:
             raise ConfigurationError(f"{option}: {path} cannot be read: {error.strerror}.") from None
@@ -66,6 +70,9 @@ class SecretFile:
     def _look(self) -> None:
         found = os.stat(self._path)
         seen = _signature(found)
+        if stat.S_ISFIFO(found.st_mode):
+            self._keep("is a pipe by now", seen)
+            return
         if seen == self._judged:
             self._waiting = None
             return

@@ -16,6 +16,7 @@ import msgspec
 from eurekube_sync.errors import ConfigurationError, RegistryUnusable
 from eurekube_sync.eureka import wire
 from eurekube_sync.eureka.address import EurekaAddress
+from eurekube_sync.foreign_text import printable
 from eurekube_sync.model import InstanceKey
 from eurekube_sync.ports import Dated
 from eurekube_sync.wording import counted
@@ -124,7 +125,7 @@ def decode_status(body: bytes) -> ServerStatus:
     if _REPLICAS[-1] not in found:
         raise RegistryUnusable("Eureka's status page does not say which replicas the server has.")
     return ServerStatus(
-        instance_id="".join(found.get(_SERVER_ID[-1], [])).strip(),
+        instance_id=printable("".join(found.get(_SERVER_ID[-1], [])).strip()),
         replicas=tuple(_printable(one) for one in re.split(r"[,\s]+", "".join(found[_REPLICAS[-1]])) if one),
     )
 
@@ -140,6 +141,6 @@ def _body(items: list[bytes]) -> bytes:
 def _printable(url: str) -> str:
     """An address as ours are written. The servers' own may hold user and password."""
     try:
-        return EurekaAddress.parse(url).url
+        return printable(EurekaAddress.parse(url).url)
     except ConfigurationError:
         return "an address that cannot be read"

@@ -19,6 +19,7 @@ from eurekube_sync.eureka.documents import (
     PortDocument,
     RawApplication,
 )
+from eurekube_sync.foreign_text import excerpt
 from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 
 _DATA_CENTER = {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"}
@@ -182,7 +183,7 @@ def _salvage(raw: msgspec.Raw, app: str | None, reason: str) -> tuple[list[Obser
     document = _alone(text, dict[str, msgspec.Raw])
     fields: dict[str, msgspec.Raw] = document or {}
     given_id = _alone(fields.get("instanceId"), Any) or _alone(fields.get("hostName"), Any)
-    label = f"{app}/{given_id}"[:120]
+    label = excerpt(f"{app}/{given_id}", most=120)
     metadata = fields.get("metadata", msgspec.Raw(b"null"))
     keys = () if bytes(metadata).strip() == b"null" else _alone(metadata, dict[str, msgspec.Raw])
     is_ours = document is None or keys is None or any(key.startswith(_OUR_METADATA) for key in keys)

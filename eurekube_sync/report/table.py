@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eurekube_sync.actions import Action, Cancel, Register, Renew, Update, brings_up, takes_out
+from eurekube_sync.foreign_text import printable
 from eurekube_sync.model import Cause, InstanceStatus
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Outcome, Result
@@ -95,6 +96,10 @@ class Row:
     syncer: str
     style: str
     danger: Danger = Danger.UPDATE
+
+    def __post_init__(self) -> None:
+        for name in ("app", "id", "status", "why", "syncer"):  # anybody may register any name
+            object.__setattr__(self, name, printable(getattr(self, name)))
 
 
 def _order(row: Row) -> tuple[Danger, str, tuple[tuple[int, str], ...]]:
@@ -265,12 +270,12 @@ def _trouble(outcome: Outcome) -> str:
 
 def marked(sentence: str) -> RenderableType:
     """A sentence for a person to see to."""
-    return _hanging(Text("!", style="bold red"), Text(sentence))
+    return _hanging(Text("!", style="bold red"), Text(printable(sentence)))
 
 
 def _noted(sentence: str) -> RenderableType:
     """A sentence for a person to know."""
-    return _hanging(Text("i", style="cyan"), Text(sentence))
+    return _hanging(Text("i", style="cyan"), Text(printable(sentence)))
 
 
 def _hanging(mark: Text, text: Text) -> RenderableType:

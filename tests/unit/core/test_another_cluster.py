@@ -47,7 +47,7 @@ def told(uid: Source[str], end: str = "what is ours is renewed alone") -> str:
             f"the Kubernetes API is another cluster's by now: the UID of kube-system was {CLUSTER} and is {uid.data}; "
             f"{end}. If that is meant, start anew"
         )
-    return f"cluster identity: {why}"
+    return f"Kubernetes API: {why}"
 
 
 def code(report: PassReport) -> ExitCode:

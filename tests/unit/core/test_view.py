@@ -116,7 +116,7 @@ def test_each_source_that_could_not_be_read_is_named() -> None:
         crd_live=TERMINATING,
     )
     assert [name for name, _ in unknown_sources(broken)] == [
-        "cluster identity",
+        "Kubernetes API",
         "EurekaSyncers of a",
         "Services",
         "CRD",

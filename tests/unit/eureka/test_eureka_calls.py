@@ -23,6 +23,7 @@ from eurekube_sync.errors import (
 )
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.eureka.in_process import InProcessAdapter
+from eurekube_sync.eureka.login import Credentials
 from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, InstanceStatus, LeaseTimes, Port, Unknown
 
 KEY = InstanceKey("RATING", "prod:shop:rating:10.0.0.1:8080")
@@ -210,8 +211,8 @@ class TestLists:
             (Response(status=401), Cause.DENIED, "give user and password"),
             (Response(status=403), Cause.DENIED, "may not read"),
             (Response(status=407), Cause.DENIED, "proxy asks for a login"),
-            (Response(status=404, body=b'{"status":404}'), Cause.UNUSABLE, "does the URL end in /eureka?"),
-            (Response(status=404, body=b"<html>", content_type="text/html"), Cause.UNUSABLE, "end in /eureka?"),
+            (Response(status=404, body=b'{"status":404}'), Cause.UNUSABLE, "another path there, such as /eureka/v2"),
+            (Response(status=404, body=b"<html>", content_type="text/html"), Cause.UNUSABLE, "another path there"),
             (Response(status=302, headers={"Location": "https://sso/login?u=x"}), Cause.DENIED, "login page"),
             (Response(status=301, headers={"Location": "https://e/eureka/apps"}), Cause.UNUSABLE, "final URL"),
             (Response(status=500, body=b"{}"), Cause.UNAVAILABLE, "500"),
@@ -241,6 +242,13 @@ class TestLists:
         assert isinstance(source, Unknown)
         assert "refuses this user or password" in source.message
         assert "s3cret" not in source.message
+
+    def test_only_a_url_that_lacks_it_is_asked_for_its_path(self) -> None:
+        """Who gave /eureka is not asked whether he did."""
+        for url, asked in (("http://eureka:8761", True), ("http://eureka:8761/eureka/v2", False)):
+            source = connect(Response(status=404, body=b"{}"), url=url)[0].list_instances()
+            assert isinstance(source, Unknown)
+            assert ("does the URL end in /eureka?" in source.message) is asked
 
     def test_a_redirect_does_not_tell_a_secret(self) -> None:
         """Query and user of a redirect's target are not repeated."""
@@ -329,6 +337,39 @@ class TestWrites:
         assert isinstance(error, RegistryRejected)
         assert "Missing ip address" in str(error)
         assert len(str(error)) < 400
+
+    @pytest.mark.parametrize("spring", [False, True], ids=["text", "Spring"])
+    @pytest.mark.parametrize("url", ["http://sync:s3cret@eureka/eureka", "http://eureka/eureka"], ids=["URL", "login"])
+    def test_a_login_that_the_server_repeats_is_not_told(self, url: str, spring: bool) -> None:
+        """Header and password of our own call, whatever form the refusal has."""
+        credentials = Credentials(user="sync", password="s3cret")
+        sent = "Authorization: Basic " + base64.b64encode(b"sync:s3cret").decode()
+        text = f"you sent {sent}, and s3cret is wrong"
+        body = json.dumps({"error": "Bad Request", "message": text}) if spring else text
+        client, _ = connect(Response(status=400, body=body.encode()), url=url, login=lambda: credentials)
+        error = error_of(lambda: client.register(INSTANCE, dirty_timestamp=1))
+        assert "you sent Authorization: Basic ***, and *** is wrong" in str(error)
+
+    @pytest.mark.parametrize("spring", [False, True], ids=["text", "Spring"])
+    def test_what_a_terminal_would_obey_is_written_out(self, spring: bool) -> None:
+        """An escape sequence, a bell, a C1 control and an override of the direction, in a refusal."""
+        text = "\x1b[2J\x07 \x9b31m \u202eowned"
+        body = json.dumps({"error": "Bad Request", "message": text}) if spring else text
+        client, _ = connect(Response(status=400, body=body.encode()))
+        error = error_of(lambda: client.register(INSTANCE, dirty_timestamp=1))
+        assert r"(\x1b[2J\x07 \x9b31m \u202eowned)" in str(error)
+
+    @pytest.mark.parametrize("header", ["content_type", "Location"])
+    def test_a_header_is_written_out_too(self, header: str) -> None:
+        """Servers name types and targets as they like."""
+        odd = "\x1b]0;owned\x07"
+        answers = {
+            "content_type": Response(status=200, body=b"x", content_type=odd),
+            "Location": Response(status=301, headers={"Location": f"http://e/{odd}"}),
+        }
+        source = connect(answers[header])[0].list_instances()
+        assert isinstance(source, Unknown)
+        assert r"\x1b]0;owned\x07" in source.message
 
     @pytest.mark.parametrize(("message", "told"), [("", "Bad Request"), ("Missing ip address", "Missing ip address")])
     def test_a_refusal_is_told_without_its_time(self, message: str, told: str) -> None:

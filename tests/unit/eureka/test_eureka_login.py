@@ -91,6 +91,30 @@ def test_a_file_that_cannot_be_read_is_refused_at_the_start(clock: FakeClock, na
         SecretFile(clock.folder / name, option="--eureka-password-file", clock=clock)
 
 
+@pytest.mark.parametrize("link", [False, True], ids=["itself", "by a link"])
+def test_a_pipe_is_refused_and_not_waited_for(clock: FakeClock, link: bool) -> None:
+    """Nobody may ever write into it; and it could not be read again."""
+    pipe = clock.folder / "pipe"
+    os.mkfifo(pipe)
+    if link:
+        (clock.folder / "link").symlink_to(pipe)
+    with pytest.raises(ConfigurationError, match="is a pipe, which cannot be read again: give a file"):
+        SecretFile(clock.folder / "link" if link else pipe, option="--eureka-password-file", clock=clock)
+
+
+def test_a_file_that_became_a_pipe_changes_nothing(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
+    """What it held before is still used, and it is warned of once."""
+    password = secret(clock, b"s3cret")
+    path = clock.folder / "password"
+    path.unlink()
+    os.mkfifo(path)
+    clock.time += 5
+    assert [password(), password()] == ["s3cret", "s3cret"]
+    assert [record.message.partition(" is ")[2] for record in caplog.records] == [
+        "a pipe by now; what it held before is still used"
+    ]
+
+
 def test_a_changed_file_is_believed_after_a_second(clock: FakeClock) -> None:
     """Until it has stayed as it is for a second it may be half written."""
     password = secret(clock, b"old\n")
