@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.eureka.login import Credentials, Login, check
+from eurekube_sync.foreign_text import printable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,20 +24,26 @@ class EurekaAddress:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read a URL as Eureka clients write it, `http://user:password@host:8761/eureka/`; else ConfigurationError."""
+        shown = _without_login(text)
         try:
             parts = urlsplit(text.strip())
             host, port = parts.hostname, parts.port
         except ValueError:
-            raise ConfigurationError("The Eureka URL cannot be read: write it as http://host:8761/eureka.") from None
+            raise ConfigurationError(
+                f"The Eureka URL {shown!r} cannot be read: write it as http://host:8761/eureka."
+            ) from None
         if parts.scheme not in ("http", "https") or not host:
-            raise ConfigurationError("The Eureka URL needs http or https and a host: http://host:8761/eureka.")
+            raise ConfigurationError(
+                f"The Eureka URL {shown!r} needs http or https and a host: http://host:8761/eureka."
+            )
         if parts.query or parts.fragment or "," in text:
             raise ConfigurationError(
-                "The Eureka URL is one address, without `?`, `#` or a comma: http://host:8761/eureka."
+                f"The Eureka URL {shown!r} is not one address, without `?`, `#` or a comma: http://host:8761/eureka."
             )
         if "@" in parts.path:
             raise ConfigurationError(
-                "The Eureka URL has an @ in its path: in a password write / as %2F, @ as %40, : as %3A and % as %25."
+                f"The Eureka URL {shown!r} has an @ in its path: in a password write / as %2F, @ as %40, : as %3A and "
+                "% as %25."
             )
         check(Credentials(user=unquote(parts.username or ""), password=unquote(parts.password or "")))
         bare = f"[{host}]" if ":" in host else host
@@ -83,3 +90,17 @@ class ConnectionOptions:
             given = Credentials(user=self.address.user, password=self.address.password)
             return lambda: given
         return self.login
+
+
+def _without_login(text: str) -> str:
+    """What may be shown of a URL that is wrong: nothing before its last @, no port in letters, which may be the first
+    part of a password, and no query."""
+    before, at, after = text.strip().partition("?")[0].rpartition("@")
+    scheme = f"{before.partition('//')[0]}//" if "//" in before else ""
+    shown = f"{scheme}***@{after}" if at else after
+    start, slashes, rest = shown.rpartition("//")
+    place, slash, path = rest.partition("/")
+    host, colon, port = place.rpartition(":")
+    if colon and not port.isdecimal() and not place.endswith("]"):
+        place = f"{host}:***"
+    return printable(f"{start}{slashes}{place}{slash}{path}{'?***' if '?' in text else ''}")

@@ -75,9 +75,9 @@ def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:
 class EurekaPeers:
     """Calls the first peer that works; safe in several threads.
 
-    A peer that cannot be reached, answers 5xx or still warms up is left alone for a while: the call goes to the next
-    one at once, and so do those after it. A rest ends with a list, so a pass does not change its peer back half-way.
-    While all rest, all are tried.
+    A peer that cannot be reached, answers 5xx or still warms up is left alone for a while, the longer the longer it
+    fails: the call goes to the next one at once, and so do those after it. A rest ends with a list, so a pass does not
+    change its peer back half-way. While all rest, all are tried.
 
     A peer that refuses our login, or where a web page answers, is a mistake that a person has to see to, and that the
     next peer would hide until it is needed. So its **list is Unknown**: nothing is withdrawn, and exit code and status
@@ -153,10 +153,11 @@ class EurekaPeers:
         return Unknown(cause=Cause.UNAVAILABLE, message=_none_left({name: one.message for name, one in failed.items()}))
 
     def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
-        """The strays of now: peers that were not swept with the list are listed. One that rests is not asked, and is as
-        unseen as one that fails."""
+        """The strays of now: peers that were not swept with the list are listed, also one that rests: a deletion waits
+        for it. One that fails, or has failed a moment ago, is unseen."""
         of_first = [one for one in listed.data if one.key not in self._strays]
-        self._look_at([name for name in self._reachable(without="") if name not in self._shown], of_first)
+        asked = self._peers.keys() - self._shown - self._rests.just_failed()
+        self._look_at([name for name in self._peers if name in asked], of_first)
         unseen = tuple(name for name in self._peers if name not in self._shown)
         self._passed_over.update(unseen)
         return Elsewhere(self._strays.all(), unseen)
@@ -337,7 +338,7 @@ class EurekaPeers:
 
     def _not_seen(self, name: str, theirs: Unknown) -> None:
         """What stood there alone is still taken to stand: it is renewed, and only an uncached read lets it go."""
-        if self._unseen.get(name) != theirs.message:
+        if name not in self._unseen:
             _log.warning("what stands on the Eureka peer %s alone is not seen: %s", name, theirs.message)
         self._unseen[name] = theirs.message
         self._owed.add(name)

@@ -453,7 +453,7 @@ class TestFailures:
         assert site.renew(1) == [Batched.DONE]
         assert site.renew(1) == [Batched.DONE]
         assert len(caplog.messages) == 1
-        assert f"the Eureka peer {NAMES[1]} is not used for 300 s" in caplog.messages[0]
+        assert f"the Eureka peer {NAMES[1]} is not used until it works" in caplog.messages[0]
 
     def test_when_it_is_back_it_is_used_with_the_next_list(self) -> None:
         """And what it lacks shows in the renewals."""

@@ -30,7 +30,7 @@ from eurekube_sync.eureka.peers import (
     sweep_seconds,
 )
 from eurekube_sync.eureka.replication import REPLICATION_SECONDS
-from eurekube_sync.eureka.rests import REST_SECONDS, Rests
+from eurekube_sync.eureka.rests import FIRST_REST_SECONDS, REST_SECONDS, Rests
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, LeaseTimes, ObservedInstance, Source, Unknown
 from eurekube_sync.one_pass import PassReport
@@ -179,9 +179,9 @@ class TestAddresses:
 
     def test_a_single_wrong_one_is_refused_in_the_same_words_as_ever(self) -> None:
         """Nothing is counted where there is one."""
-        with pytest.raises(ConfigurationError, match=r"^The Eureka URL needs http or https"):
+        with pytest.raises(ConfigurationError, match=r"^The Eureka URL .one:8761/eureka. needs http or https"):
             parse_addresses("one:8761/eureka")
-        with pytest.raises(ConfigurationError, match=r"^The Eureka URL needs http or https"):
+        with pytest.raises(ConfigurationError, match=r"^The Eureka URL '' needs http or https"):
             parse_addresses("")
 
 
@@ -221,22 +221,59 @@ class TestChoice:
     def test_it_goes_back_to_the_first_after_a_while_and_not_within_a_pass(
         self, pair: Pair, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A rest ends with a list; one warning says that it began, one that it is over."""
-        caplog.set_level(logging.WARNING)
+        """A rest ends with a list; one warning says that it began, one line that it is over, and how long it was."""
+        caplog.set_level(logging.INFO)
         pair.one.trouble = DOWN
         pair.run()
         pair.one.trouble = None
-        pair.clock.sleep(REST_SECONDS)
+        pair.clock.sleep(FIRST_REST_SECONDS)
         pair.one.calls.clear()
         assert pair.peers.renew(key(1))
         assert pair.one.calls == []
         assert pair.run()[0] is ExitCode.OK
         assert pair.one.calls[0] == "list"
         assert "renew" in pair.one.calls
-        assert [record.getMessage().split(": ")[0] for record in caplog.records] == [
-            f"the Eureka peer {ONE} is not used for 300 s",
-            f"the Eureka peer {ONE} is tried again",
+        assert [(record.levelname, record.getMessage().split(": ")[0]) for record in caplog.records] == [
+            ("WARNING", f"the Eureka peer {ONE} is not used until it works"),
+            ("INFO", f"the Eureka peer {ONE} is used again, after 10s"),
         ]
+
+    def test_a_peer_that_keeps_failing_is_left_alone_ever_longer_and_told_once(
+        self, pair: Pair, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A single failure costs seconds, and a peer that is away few timeouts. When it has worked, it begins anew."""
+        caplog.set_level(logging.INFO)
+        pair.one.trouble = DOWN
+        pair.one.calls.clear()
+        tried = []
+        for second in range(1400):
+            pair.peers.list_instances()
+            if pair.one.calls:
+                tried.append(second)
+                pair.one.calls.clear()
+            pair.clock.sleep(1)
+        rests = [later - earlier for earlier, later in itertools.pairwise(tried)]
+        assert rests == [10, 20, 40, 80, 160, REST_SECONDS, REST_SECONDS, REST_SECONDS]
+        pair.one.trouble = None
+        pair.clock.sleep(REST_SECONDS)
+        pair.peers.list_instances()
+        pair.one.trouble = DOWN
+        pair.peers.list_instances()
+        pair.clock.sleep(FIRST_REST_SECONDS)
+        pair.one.calls.clear()
+        pair.peers.list_instances()
+        assert pair.one.calls == ["list"]
+        assert [record.levelname for record in caplog.records] == ["WARNING", "INFO", "WARNING"]
+        assert caplog.messages[1].endswith("is used again, after 28m20s")
+
+    def test_many_calls_that_fail_at_once_are_one_failure(self, pair: Pair) -> None:
+        """The renewals of a pass go out in many threads, and one outage meets them all."""
+        rests = Rests(pair.clock)
+        for _ in range(16):
+            rests.begin(ONE, "timed out", refusing=False)
+        pair.clock.sleep(FIRST_REST_SECONDS)
+        assert rests.end() == [ONE]
+        assert rests.resting() == frozenset()
 
     def test_while_all_are_down_the_registry_is_unknown_and_each_is_named(self, pair: Pair) -> None:
         """One sentence holds what every peer said, and the exit code is that of a registry that is away."""
@@ -378,7 +415,7 @@ class TestRefusals:
             assert pair.one.calls == calls_to_the_first
             assert pair.two.calls == ["renew", "renew"]
         assert [record.getMessage() for record in caplog.records] == [
-            f"the Eureka peer {ONE} is not used for 300 s: PUT one was answered 403: CSRF."
+            f"the Eureka peer {ONE} is not used until it works: PUT one was answered 403: CSRF."
         ]
 
     def test_a_refusal_outweighs_an_outage(self, pair: Pair) -> None:
@@ -704,6 +741,35 @@ def test_a_syncer_that_is_deleted_leaves_nothing_on_either_peer(pair: Pair) -> N
     pair.clock.sleep(60)
     pair.run()
     assert REF not in pair.world.cluster.syncers
+
+
+def test_a_deletion_asks_a_peer_anew_that_failed_once(pair: Pair) -> None:
+    """It rests, and works long since: the deletion does not wait for the end of its rest."""
+    pair.run()
+    pair.world.cluster.delete(REF)
+    pair.clock.sleep(6)
+    pair.run()
+    for _ in range(6):  # each of its rests is longer
+        pair.two.trouble = RegistryUnavailable("timed out")
+        pair.peers.list_elsewhere(Complete(data=()))
+        pair.peers.list_instances()
+        pair.clock.sleep(REST_SECONDS / 2)
+    pair.peers.list_elsewhere(Complete(data=()))
+    assert pair.peers.unreached() == (TWO,)
+    pair.two.trouble = None
+    pair.clock.sleep(FIRST_REST_SECONDS)
+    pair.run()
+    assert REF not in pair.world.cluster.syncers
+
+
+def test_a_deletion_asks_no_peer_twice_that_has_just_failed(pair: Pair) -> None:
+    """It would cost each pass another timeout."""
+    pair.peers.list_instances()
+    pair.two.trouble = RegistryUnavailable("timed out")
+    pair.two.calls.clear()
+    for _ in range(2):
+        assert pair.peers.list_elsewhere(Complete(data=())).unseen == (TWO,)
+    assert pair.two.calls == ["list"]
 
 
 def test_a_cancel_whose_answer_was_lost_is_left_to_replication_as_well(pair: Pair) -> None:
