@@ -31,6 +31,7 @@ from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.plan import Plan
 from eurekube_sync.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.renewals import RenewalLedger
+from eurekube_sync.retelling import Retelling
 from eurekube_sync.scope import Scope
 from eurekube_sync.unserved import Unserved
 
@@ -51,6 +52,7 @@ class World:
     last_seen: LastSeen = field(default_factory=LastSeen)
     told: dict[SyncerRef, float] = field(default_factory=dict)
     """Syncers that nobody served, and when this process last told so, in monotonic seconds."""
+    retelling: Retelling = field(default_factory=Retelling)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

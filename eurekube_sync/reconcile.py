@@ -378,7 +378,7 @@ def _settle(given: _Given, found: _Found, report: PassReport) -> PassReport:
 
 def _unsettled(given: _Given, found: _Found, report: PassReport) -> Unsettled:
     """How each syncer stands, and what of that the cluster is to be told."""
-    settings = given.settings
+    settings, now = given.settings, given.world.clock.now()
     return unsettled(
         found.desired,
         found.registry,
@@ -387,7 +387,8 @@ def _unsettled(given: _Given, found: _Found, report: PassReport) -> Unsettled:
         report.outcomes,
         found.unseen,
         options=settings.options,
-        now=given.world.clock.now(),
+        now=now,
         cache_seconds=settings.registry_cache,
         lapse_seconds=2 * settings.lease.duration,
+        words=given.world.retelling.due(now),
     )

@@ -25,6 +25,7 @@ from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcomes
 from eurekube_sync.plan import Plan
 from eurekube_sync.ports import Clock, Cluster, Workers
+from eurekube_sync.retelling import worth_writing
 from eurekube_sync.status import flips, let_go_event, statuses
 from eurekube_sync.syncer import CLEANUP_FINALIZER, abandoned
 
@@ -97,10 +98,12 @@ def unsettled(
     now: float,
     cache_seconds: float,
     lapse_seconds: float,
+    words: bool,
 ) -> Unsettled:
     """What a pass has to tell the cluster. `unseen` are the other Eureka servers that did not show what they hold, None
     when they were not asked; `options` are what a command to paste has to say of its scope; `now` in Unix seconds,
-    `lapse_seconds` is how long an instance lives after its last renewal."""
+    `lapse_seconds` is how long an instance lives after its last renewal; `words`: a failure that goes on is told in its
+    latest words."""
 
     def waits(claim: Deleting, marked: frozenset[InstanceKey]) -> str | None:
         return waits_for(
@@ -114,7 +117,11 @@ def unsettled(
     )
     left = {ref: status for ref, status in sorted(due.items()) if ref not in finished}
     claims = desired.claims
-    changed = [(claims[ref], status) for ref, status in left.items() if status != claims[ref].syncer.status]
+    changed = [
+        (claims[ref], status)
+        for ref, status in left.items()
+        if worth_writing(claims[ref].syncer.status, status, words=words)
+    ]
     return Unsettled(finished=tuple(finished), changed=tuple(changed), standings=left)
 
 

@@ -16,6 +16,7 @@ from eurekube_sync.approval import APPROVE_ANNOTATION, annotated, approve_comman
 from eurekube_sync.brake import Held, Hold, awaited_mark, condition_message
 from eurekube_sync.conduct import Policy
 from eurekube_sync.desired import Claim, Deleting, Desired, Frozen, Serving
+from eurekube_sync.foreign_text import printable
 from eurekube_sync.model import (
     Cause,
     Complete,
@@ -39,6 +40,8 @@ from eurekube_sync.wording import counted, one_or_more
 
 REGISTRY_UNKNOWN = "RegistryUnknown"
 """The reason of Synced while Eureka cannot be read."""
+PARTLY_FAILED = "PartlyFailed"
+"""The reason of Synced while calls for the syncer fail."""
 _SUSPENDED = "Suspended"
 _UNCLEAR = "EndpointUnclear"
 """Too little is known of an endpoint to say what should stand."""
@@ -318,7 +321,7 @@ def _synced(claim: Claim, tally: _Tally, registry: Complete[Observed] | Unknown,
         case Serving() if isinstance(registry, Unknown):
             return _Verdict("Synced", None, REGISTRY_UNKNOWN, registry.message)
         case Serving() if tally.failures:
-            return _Verdict("Synced", False, "PartlyFailed", _sample(tally.failures))
+            return _Verdict("Synced", False, PARTLY_FAILED, _sample(tally.failures))
         case Serving() if tally.held:
             return _Verdict("Synced", False, "RemovalsHeld", _still_held(tally.held))
         case Serving() if claim.conduct.suspend:
@@ -456,4 +459,5 @@ def _sample(troubles: Sequence[str]) -> str:
 
 
 def _short(message: str) -> str:
+    message = printable(message)
     return message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 3]}..."

@@ -46,6 +46,7 @@ from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ports import Batched, Dated, Elsewhere
 from eurekube_sync.reconcile import reconcile
 from eurekube_sync.renewals import RenewalLedger
+from eurekube_sync.retelling import Retelling
 from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import CLEANUP_FINALIZER
 from eurekube_sync.workers import InTurn
@@ -587,6 +588,11 @@ class Cluster:
             raise self.refuse[call]
 
 
+class _Always(Retelling):
+    def due(self, now: float) -> bool:
+        return True
+
+
 class FakeWorld:
     """A cluster and a registry that a pass can be run on."""
 
@@ -609,6 +615,8 @@ class FakeWorld:
         """The same."""
         self.told: dict[SyncerRef, float] | None = None
         """The same."""
+        self.retelling: Retelling | None = None
+        """By default every pass writes the latest words of a failure."""
         self.time_limit = TimeLimit(self.clock)
 
     def run(
@@ -627,6 +635,7 @@ class FakeWorld:
             sightings=self.sightings or Sightings(),
             last_seen=self.last_seen or LastSeen(),
             told={} if self.told is None else self.told,
+            retelling=self.retelling or _Always(),
         )
         settings = PassSettings(
             owner=self.owner,

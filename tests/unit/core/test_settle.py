@@ -42,8 +42,9 @@ class Bench:
     def settle_all(self, claims: Desired) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
         registry, outcomes = Complete(data=observed(asked=self.clock.now())), Outcomes(by_key={})
         due = unsettled(
-            claims, registry, Plan(), None, outcomes, (), now=self.clock.now(), cache_seconds=45, lapse_seconds=600
-        )
+            claims, registry, Plan(), None, outcomes, (),
+            now=self.clock.now(), cache_seconds=45, lapse_seconds=600, words=True,
+        )  # fmt: skip
         return settle(
             self.cluster, self.clock, InTurn(), self.deadline, claims, registry, outcomes, due, lapse_seconds=600
         )
