@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.model import InstanceKey
 from eurekube_sync.one_pass import PassReport
+from eurekube_sync.outages import Began, Change, Outages
 from eurekube_sync.ports import Clock
 
 log = logging.getLogger(__name__)
@@ -26,6 +27,8 @@ class Schedule:
     fail_on_held: bool = True
     fail_on_broken: bool = False
     detailed_exitcode: bool = False
+    watched: bool = False
+    """A person reads the report as it comes: what it says of a single pass is not logged as well."""
 
 
 Between: TypeAlias = Callable[[tuple[InstanceKey, ...], float], int]
@@ -41,11 +44,12 @@ def run_passes(
     between: Between | None = None,
 ) -> ExitCode:
     """Runs the passes and gives the last one's exit code; `tell` hears of each, and `between` is called after each but
-    the last. A signal ends it between two calls.
+    the last. A signal ends it between two calls. An outage is logged when it begins and when it ends.
 
     A bug that ends a pass ends the process only if it was the last: leases must be renewed, and the next pass does it.
     """
     done = renewed = 0
+    outages = Outages()
     while True:
         begun = clock.monotonic()
         done += 1
@@ -65,6 +69,8 @@ def run_passes(
                 fail_on_broken=schedule.fail_on_broken,
             )
             tell(report, code)
+            if not (schedule.watched and schedule.passes == 1):
+                _log_changes(outages.note(report))
             if last:
                 return code
             standing = report.standing
@@ -79,3 +85,8 @@ def run_passes(
             clock.sleep(max(0.0, begun + schedule.interval - clock.monotonic()))
         if clock.stopping():
             return ExitCode.OK if schedule.passes is None else ExitCode.CUT_SHORT
+
+
+def _log_changes(changes: Iterable[Change]) -> None:
+    for change in changes:
+        log.log(logging.WARNING if isinstance(change, Began) else logging.INFO, "%s", change.sentence)

@@ -40,7 +40,8 @@ def teller(
         found = room(report)
         form.write(
             lambda: pass_table(report, notices, at_terminal=form.at_terminal),
-            lambda: as_data(report, code, notices, found),
+            lambda: as_data(report, code, notices, found, without_renewed=passes.many),
+            one_of_many=passes.many,
         )
 
     return tell

@@ -10,6 +10,7 @@ from eurekube_sync.approval import rfc_3339
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.model import Unknown
 from eurekube_sync.one_pass import PassReport
+from eurekube_sync.outcome import Result
 from eurekube_sync.plan import withdrawal_id
 from eurekube_sync.report.summary import summary
 from eurekube_sync.report.syncers import syncers_data
@@ -19,9 +20,16 @@ from eurekube_sync.view import unread
 
 
 def as_data(
-    report: PassReport, code: ExitCode, notices: Sequence[str] = (), headroom: Headroom | None = None
+    report: PassReport,
+    code: ExitCode,
+    notices: Sequence[str] = (),
+    headroom: Headroom | None = None,
+    *,
+    without_renewed: bool = False,
 ) -> dict[str, Any]:
-    """The pass as dictionaries, lists, texts and numbers; keys are camelCase, as Kubernetes and Eureka write them."""
+    """The pass as dictionaries, lists, texts and numbers; keys are camelCase, as Kubernetes and Eureka write them.
+
+    `without_renewed` leaves out what was merely renewed, which would fill a log."""
     return {
         "dryRun": report.dry_run,
         "owner": report.owner,
@@ -30,7 +38,11 @@ def as_data(
         "exitCode": int(code),
         "summary": summary(report),
         "planId": _plan_id(report),
-        "actions": [_action(action, report) for action in report.plan.actions],
+        "actions": [
+            _action(action, report)
+            for action in report.plan.actions
+            if not (without_renewed and _merely_renewed(action, report))
+        ],
         "blocked": [
             {"app": b.key.app, "id": b.key.id, "syncer": str(b.syncer), "why": b.why, "conflict": b.conflict}
             for b in report.plan.blocked
@@ -76,6 +88,11 @@ def _plan_id(report: PassReport) -> str | None:
 def _unknown(report: PassReport) -> list[tuple[str, Unknown]]:
     registry = [("Eureka", report.registry)] if isinstance(report.registry, Unknown) else []
     return [*registry, *unread(report.view)]
+
+
+def _merely_renewed(action: Action, report: PassReport) -> bool:
+    outcome = report.outcomes.by_key.get(action.key)
+    return isinstance(action, Renew) and (outcome is None or outcome.result is Result.DONE)
 
 
 def _action(action: Action, report: PassReport) -> dict[str, Any]:

@@ -53,6 +53,20 @@ def test_a_dry_run_writes_nothing_and_all_its_forms_agree(program: Program) -> N
     assert program.status() is None
 
 
+def test_several_passes_are_lines_of_json_and_an_outage_is_one_of_the_log(settled: Program) -> None:
+    """A log pipeline takes an object a line, without what was merely renewed; the failure has time and level."""
+    good = settled.run("--passes", "2", "--interval", "1s", "-o", "json", "--log-format", "json")
+    bad = settled.run(
+        "--passes", "2", "--interval", "1s", "--log-format", "json", "--eureka-url", "http://127.0.0.1:1/eureka"
+    )
+    reports = [json.loads(line) for line in good.out.splitlines()]
+    assert [(one["exitCode"], one["actions"], one["summary"][:7]) for one in reports] == [(0, [], "in sync")] * 2
+    warnings = [entry for entry in map(json.loads, bad.err.splitlines()) if entry["level"] == "warning"]
+    assert len(warnings) == 1
+    assert "the connection was refused; check that Eureka runs at this address" in warnings[0]["message"]
+    assert warnings[0]["time"].endswith("Z")
+
+
 def test_the_detailed_exit_code_tells_changes_from_none(program: Program) -> None:
     """5 while there is something to do, 0 when all is in sync; without the option a dry run is 0 either way."""
     assert program.run("--dry-run", "--detailed-exitcode").code == ExitCode.CHANGES_PENDING

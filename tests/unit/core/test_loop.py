@@ -8,6 +8,7 @@ import pytest
 
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.loop import Schedule, run_passes
+from eurekube_sync.model import Cause, Unknown
 from eurekube_sync.one_pass import PassReport
 
 from .fakes import FakeWorld
@@ -71,3 +72,34 @@ def test_a_bug_in_one_pass_is_not_the_end_of_the_next(world: FakeWorld, caplog: 
     assert "ZeroDivisionError" in caplog.text
     with pytest.raises(ZeroDivisionError):
         loop(Passes(world, trouble=(2,)), Schedule(passes=2))
+
+
+OUTAGE = Unknown(cause=Cause.UNAVAILABLE, message="Eureka: the connection was refused.")
+
+
+def test_an_outage_is_in_the_log_when_it_begins_and_when_it_ends(
+    world: FakeWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One warning and one line, however many passes it takes; a daemon's report alone has neither time nor level."""
+
+    class Outage(Passes):
+        def __call__(self) -> PassReport:
+            self.world.registry.unreadable = OUTAGE if 2 <= len(self.begun) + 1 <= 4 else None
+            return super().__call__()
+
+    with caplog.at_level(logging.INFO):
+        loop(Outage(world), Schedule(passes=6))
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("WARNING", OUTAGE.message),
+        ("INFO", "Eureka can be read again, after 1m30s"),
+    ]
+
+
+@pytest.mark.parametrize(("watched", "passes", "lines"), [(False, 1, 1), (True, 1, 0), (True, 2, 1)])
+def test_who_reads_the_report_of_one_pass_needs_no_log_of_it(
+    world: FakeWorld, caplog: pytest.LogCaptureFixture, watched: bool, passes: int, lines: int
+) -> None:
+    """A CronJob, a pipeline and a daemon do: what is logged has a time and a level."""
+    world.registry.unreadable = OUTAGE
+    loop(Passes(world), Schedule(passes=passes, watched=watched))
+    assert len(caplog.records) == lines
