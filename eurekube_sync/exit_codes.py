@@ -69,7 +69,7 @@ _MEANINGS = {
     ExitCode.INTERNAL_ERROR: "a bug; set `EUREKUBE_SYNC_DEBUG=1` to see the traceback",
     ExitCode.USAGE: "the command line is wrong",
     ExitCode.CONFIGURATION: (
-        "a file, URL or kubeconfig that was given is wrong; `run` still renewed where "
+        "a file or kubeconfig that was given is wrong; `run` still renewed where "
         "what `--approve` names is of another cluster or too old"
     ),
     ExitCode.INVALID_MANIFEST: "`validate` found a manifest that the API server would refuse, or no syncer at all",

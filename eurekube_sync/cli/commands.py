@@ -47,7 +47,8 @@ class _LazyCommands(Group):
 def cli() -> None:
     """Makes services of a Kubernetes cluster appear in Netflix Eureka.
 
-    Every option can be set as an environment variable: EUREKUBE_SYNC_ and its name.
+    Options can be set as environment variables, too: EUREKUBE_SYNC_ and the name. Not so what decides something once,
+    such as --approve and --yes.
     """
 
 

@@ -77,7 +77,7 @@ def command(
         lease_duration=leases.duration,
     )
     tell = teller(form, passes, leases.renewal_interval, eureka.notices)
-    schedule = Schedule(passes=passes.number, interval=passes.interval)
+    schedule = Schedule(passes=passes.number, interval=passes.interval, watched=form.at_terminal)
     look_rarely_for_cycles()
     clock = SystemClock()
     with stopped_by_signals(clock), connect_registry(connection, clock) as world:

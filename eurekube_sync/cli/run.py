@@ -108,6 +108,7 @@ def command(
         fail_on_held=not passes.many if fail_on_held is None else fail_on_held,
         fail_on_broken=fail_on_broken,
         detailed_exitcode=detailed_exitcode,
+        watched=form.at_terminal,
     )
     connection = Connection(
         eureka=eureka,

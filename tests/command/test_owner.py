@@ -311,19 +311,17 @@ def test_a_rebuilt_cluster_takes_over_what_the_old_one_left(program: Program) ->
 # --- rename -----------------------------------------------------------------------------------------------------
 
 
-def test_the_variable_of_another_command_does_not_make_an_adoption_ambiguous(strangers: Program) -> None:
-    """EUREKUBE_SYNC_CLUSTER may stand there for keepalive: the command line counts; two variables are too many."""
-    other = {"EUREKUBE_SYNC_CLUSTER": "set-for-keepalive", "EUREKUBE_SYNC_ADDRESS": "10.0.0.1:8080"}
+def test_what_an_owner_command_does_comes_from_no_variable(strangers: Program) -> None:
+    """EUREKUBE_SYNC_CLUSTER may stand there for keepalive, and a profile skips no question: each is warned of."""
+    other = {"EUREKUBE_SYNC_CLUSTER": "set-for-keepalive", "EUREKUBE_SYNC_SYNCER": "no/such"}
     ended = give(strangers, "owner", "adopt", "--app", "RATING", "--dry-run", **other)
-    assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "dry run: 1 to adopt"), ended.out + ended.err
-    other = {"EUREKUBE_SYNC_APP": "RATING", "EUREKUBE_SYNC_ADDRESS": "10.0.0.1:8080"}
-    ended = give(strangers, "owner", "adopt", "--cluster", "old", "--dry-run", **other)
-    assert ended.code == ExitCode.NOTHING_THERE, ended.out + ended.err
-    assert "no instance of owner demo in cluster old" in ended.sentence
-    ended = give(strangers, "owner", "release", "--lapse", "--dry-run", EUREKUBE_SYNC_KEEPALIVE="1h")
     assert ended.code == ExitCode.OK, ended.out + ended.err
+    assert "the variable EUREKUBE_SYNC_SYNCER does nothing: give --syncer on the command line" in ended.err
     ended = give(strangers, "owner", "adopt", EUREKUBE_SYNC_APP="a", EUREKUBE_SYNC_CLUSTER="b")
     assert ended.code == ExitCode.USAGE
+    ended = give(strangers, "owner", "purge", EUREKUBE_SYNC_YES="1")
+    assert ended.code == ExitCode.USAGE
+    assert "there is no terminal to ask at: give --yes" in ended.err
 
 
 def test_an_owner_that_has_nothing_is_asked_about_by_every_command(ours: Program) -> None:

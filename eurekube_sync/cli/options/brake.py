@@ -51,6 +51,7 @@ brake_options = group(
 
 approve_option = option(
     "--approve",
+    variable=False,
     type=Name(),
     metavar="PLAN_ID|FILE",
     default=None,

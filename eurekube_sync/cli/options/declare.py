@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import signature
 from typing import Any, TypeVar
@@ -14,12 +14,22 @@ ENVIRONMENT_PREFIX = "EUREKUBE_SYNC_"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def option(*names: str, **settings: Any) -> Callable[[F], F]:
-    """A click option that can also be set as `EUREKUBE_SYNC_` and its long name."""
-    long_name = next(name for name in names if name.startswith("--")).split("/")[0].removeprefix("--")
-    settings.setdefault("envvar", ENVIRONMENT_PREFIX + long_name.upper().replace("-", "_"))
+def option(*names: str, variable: bool = True, **settings: Any) -> Callable[[F], F]:
+    """A click option that can also be set as `EUREKUBE_SYNC_` and its long name.
+
+    Not so without `variable`: what decides something once, such as `--yes`, has to stand in the command itself. A
+    variable in a profile would decide it for every command that comes.
+    """
+    if variable:
+        settings.setdefault("envvar", variable_of(names))
     settings.setdefault("show_default", True)
     return click.option(*names, **settings)
+
+
+def variable_of(names: Sequence[str]) -> str:
+    """The variable of an option with these names."""
+    long_name = next(name for name in names if name.startswith("--")).split("/")[0].removeprefix("--")
+    return ENVIRONMENT_PREFIX + long_name.upper().replace("-", "_")
 
 
 def group(name: str, parse: Callable[..., object], *options: Callable[[Any], Any]) -> Callable[[F], F]:

@@ -205,8 +205,15 @@ def _parse(
     eureka_insecure_skip_tls_verify: bool,
     eureka_proxy: str | None,
 ) -> EurekaAccess:
+    from eurekube_sync.eureka.peers import parse_addresses
+
+    url = ",".join(eureka_url)
+    try:
+        parse_addresses(url)
+    except ConfigurationError as error:
+        raise click.BadParameter(str(error), param_hint="'--eureka-url'") from None
     return EurekaAccess(
-        eureka_url=",".join(eureka_url),
+        eureka_url=url,
         eureka_username=eureka_username,
         eureka_username_file=eureka_username_file,
         eureka_password_file=eureka_password_file,

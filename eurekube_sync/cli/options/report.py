@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ import yaml
 from eurekube_sync.cli.logs import set_up_logs
 from eurekube_sync.cli.options.declare import group, option
 from eurekube_sync.cli.streams import discard_output
+from eurekube_sync.cli.variables import warn_of_unknown
+from eurekube_sync.foreign_text import json_printable
 from eurekube_sync.report.table import console_for
 
 log = logging.getLogger(__name__)
@@ -33,18 +36,23 @@ class ReportForm:
     def set_up_logs(self) -> None:
         """Call once, before anything is logged."""
         set_up_logs(as_json=self.log_format == "json", verbose=self.verbose)
+        warn_of_unknown(os.environ)
 
     @property
     def at_terminal(self) -> bool:
         """Whether a person reads the report as it comes."""
         return self.output == "table" and sys.stdout.isatty()
 
-    def write(self, table: Callable[[], object], data: Callable[[], dict[str, Any]]) -> None:
-        """Writes a report; that it cannot be written changes no exit code."""
+    def write(
+        self, table: Callable[[], object], data: Callable[[], dict[str, Any]], *, one_of_many: bool = False
+    ) -> None:
+        """Writes a report; that it cannot be written changes no exit code. `one_of_many`: of JSON one line."""
         try:
             match self.output:
+                case "json" if one_of_many:
+                    click.echo(json_printable(json.dumps(data(), separators=(",", ":"), ensure_ascii=False)))
                 case "json":
-                    click.echo(json.dumps(data(), indent=2, ensure_ascii=False))
+                    click.echo(json_printable(json.dumps(data(), indent=2, ensure_ascii=False)))
                 case "yaml":
                     click.echo(yaml.safe_dump(data(), sort_keys=False, explicit_start=True), nl=False)
                 case _:

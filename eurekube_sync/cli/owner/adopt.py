@@ -15,7 +15,7 @@ from eurekube_sync.cli.options.owner import owner_option
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import scope_options
 from eurekube_sync.cli.owner.carry_out import carry_out
-from eurekube_sync.cli.owner.options import command_line_first, dry_run_option, observe_option, on_command_line
+from eurekube_sync.cli.owner.options import dry_run_option, observe_option, on_command_line
 from eurekube_sync.cli.values import HostAndPort, Name, Syncer
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.model import SyncerRef
@@ -46,8 +46,6 @@ class OfCluster:
 def _what(
     app: str | None, addresses: tuple[Address, ...], syncer: SyncerRef | None, cluster: str | None
 ) -> OfApp | OfCluster:
-    counts = command_line_first("app", "cluster")
-    app, cluster = app if counts("app") else None, cluster if counts("cluster") else None
     if app is not None and cluster is None:
         return OfApp(app=app, addresses=addresses, syncer=syncer)
     if app is not None:
@@ -56,8 +54,7 @@ def _what(
         )
     if cluster is None:
         raise click.UsageError("give --app, for instances that nobody owns, or --cluster, for an old cluster's")
-    counts = command_line_first("cluster", "addresses", "syncer")
-    if (addresses and counts("addresses")) or (syncer and counts("syncer")):
+    if addresses or syncer:
         raise click.UsageError("--address and --syncer go with --app; --cluster takes all of a cluster's")
     if on_command_line("selector", "syncer_class", "allowed"):
         raise click.UsageError(
@@ -69,17 +66,26 @@ def _what(
 _what_options = group(
     "what",
     _what,
-    option("--app", type=Name(), metavar="APP", default=None, help="Take over instances of this app that nobody owns."),
+    option(
+        "--app",
+        variable=False,
+        type=Name(),
+        metavar="APP",
+        default=None,
+        help="Take over instances of this app that nobody owns.",
+    ),
     option(
         "--address",
         "addresses",
+        variable=False,
         type=HostAndPort(),
         multiple=True,
         help="Only the instance called there; may be repeated. Default: all of the app that a syncer wants.",
     ),
-    option("--syncer", type=Syncer(), default=None, help="Only what this syncer wants."),
+    option("--syncer", variable=False, type=Syncer(), default=None, help="Only what this syncer wants."),
     option(
         "--cluster",
+        variable=False,
         type=Name(),
         metavar="OLD",
         default=None,

@@ -1,8 +1,6 @@
-"""Options that `owner` commands share, and which of two that exclude each other counts."""
+"""Options that `owner` commands share. What only they have comes from no variable."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import click
 from click.core import ParameterSource
@@ -14,6 +12,7 @@ dry_run_option = option("--dry-run", is_flag=True, help="Show what would be done
 
 observe_option = option(
     "--observe",
+    variable=False,
     type=Duration(least=1),
     default=None,
     help="How long to watch whether somebody renews them.  [default: two of their renewal periods, and 5s]",
@@ -22,18 +21,12 @@ observe_option = option(
 
 which_cluster_option = option(
     "--cluster",
+    variable=False,
     type=Name(),
     metavar="UID",
     default=None,
     help="The cluster that is meant; no cluster is asked then.",
 )
-
-
-def command_line_first(*names: str) -> Callable[[str], bool]:
-    """Of options that exclude each other, which count: those of the command line alone when it has any. A variable may
-    stand there for another command."""
-    given = on_command_line(*names)
-    return lambda name: not given or name in given
 
 
 def on_command_line(*names: str) -> frozenset[str]:

@@ -33,7 +33,7 @@ _NAMED = 10
 @kubernetes_options
 @which_cluster_option
 @name_scope_options
-@option("--yes", "-y", is_flag=True, help="Do not ask.")
+@option("--yes", "-y", variable=False, is_flag=True, help="Do not ask.")
 @call_options
 @dry_run_option
 @report_options

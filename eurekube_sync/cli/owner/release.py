@@ -13,7 +13,7 @@ from eurekube_sync.cli.options.owner import owner_option
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import name_scope_options
 from eurekube_sync.cli.owner.carry_out import carry_out
-from eurekube_sync.cli.owner.options import command_line_first, dry_run_option, which_cluster_option
+from eurekube_sync.cli.owner.options import dry_run_option, which_cluster_option
 from eurekube_sync.cli.values import Duration, Name, Syncer
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.model import SyncerRef
@@ -25,8 +25,6 @@ from eurekube_sync.scope import Scope
 
 def _keepalive(keepalive: float | None, lapse: bool) -> float | None:
     """Seconds, or None: they lapse."""
-    counts = command_line_first("keepalive", "lapse")
-    keepalive, lapse = keepalive if counts("keepalive") else None, lapse and counts("lapse")
     if lapse and keepalive is not None:
         raise click.UsageError("--lapse lets them lapse, --keepalive goes on renewing them: give one of them")
     if not lapse and keepalive is None:
@@ -37,8 +35,10 @@ def _keepalive(keepalive: float | None, lapse: bool) -> float | None:
 _keepalive_options = group(
     "keepalive",
     _keepalive,
-    option("--keepalive", type=Duration(least=1), default=None, help="Go on renewing them for so long."),
-    option("--lapse", is_flag=True, help="Let them lapse when their leases end."),
+    option(
+        "--keepalive", variable=False, type=Duration(least=1), default=None, help="Go on renewing them for so long."
+    ),
+    option("--lapse", variable=False, is_flag=True, help="Let them lapse when their leases end."),
 )
 
 
@@ -48,8 +48,23 @@ _keepalive_options = group(
 @kubernetes_options
 @which_cluster_option
 @name_scope_options
-@option("--app", "apps", type=Name(), metavar="APP", multiple=True, help="Only instances of this app; may be repeated.")
-@option("--syncer", "syncers", type=Syncer(), multiple=True, help="Only instances of this syncer; may be repeated.")
+@option(
+    "--app",
+    "apps",
+    variable=False,
+    type=Name(),
+    metavar="APP",
+    multiple=True,
+    help="Only instances of this app; may be repeated.",
+)
+@option(
+    "--syncer",
+    "syncers",
+    variable=False,
+    type=Syncer(),
+    multiple=True,
+    help="Only instances of this syncer; may be repeated.",
+)
 @_keepalive_options
 @call_options
 @dry_run_option

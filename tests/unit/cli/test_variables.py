@@ -1,0 +1,87 @@
+"""Which options come from no variable, and which variables are warned of."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from eurekube_sync.cli.commands import cli
+from eurekube_sync.cli.variables import warn_of_unknown
+
+ROOT = click.Context(cli)
+
+
+def _commands() -> dict[str, click.Command]:
+    found: dict[str, click.Command] = {}
+    for name in cli.list_commands(ROOT):
+        command = cli.get_command(ROOT, name)
+        assert command is not None
+        inner = command.commands if isinstance(command, click.Group) else {}
+        found |= {f"{name} {each}": one for each, one in inner.items()} or {name: command}
+    return found
+
+
+COMMANDS = _commands()
+FROM_NO_VARIABLE = {
+    "run": {"--approve"},
+    "owner adopt": {"--app", "--address", "--syncer", "--cluster", "--observe"},
+    "owner release": {"--app", "--syncer", "--cluster", "--keepalive", "--lapse"},
+    "owner rename": {"--cluster", "--observe"},
+    "owner purge": {"--cluster", "--yes"},
+}
+"""What decides something once. A variable in a profile would decide it for every command that comes."""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_decides_something_once_comes_from_the_command_line_alone(name: str) -> None:
+    """Release a plan, take a cluster over, skip the only question: and nothing else lacks a variable."""
+    options = [option for option in COMMANDS[name].params if isinstance(option, click.Option)]
+    assert {max(one.opts, key=len) for one in options if one.envvar is None} == FROM_NO_VARIABLE.get(name, set())
+
+
+WARNED = {
+    "DRYRUN": "is not known and does nothing; did you mean EUREKUBE_SYNC_DRY_RUN?",
+    "EUREKA_URLS": "is not known and does nothing; did you mean EUREKUBE_SYNC_EUREKA_URL?",
+    "XYZZY": "is not known and does nothing",
+    "YES": "does nothing: give --yes on the command line",
+    "APPROVE": "does nothing: give --approve on the command line",
+}
+
+
+KNOWN = {
+    "EUREKUBE_SYNC_DRY_RUN": "1",
+    "EUREKUBE_SYNC_KUBERNETES_PORT": "1",
+    "EUREKUBE_SYNC_CLUSTER": "for-keepalive",
+    "EUREKUBE_SYNC_EUREKA_PASSWORD": "s3cr3t",
+    "EUREKUBE_SYNC_DEBUG": "1",
+    "EUREKUBE_SYNC_TEST_CACHE": "/tmp",
+    "EUREKUBE_SYNC_SERVICE_HOST": "10.0.0.1",
+    "EUREKUBE_SYNC_METRICS_SERVICE_PORT_HTTP": "80",
+    "EUREKUBE_SYNC_PORT": "tcp://10.0.0.1:80",
+    "EUREKUBE_SYNC_PORT_80_TCP_ADDR": "10.0.0.1",
+    "KUBECONFIG": "/tmp/config",
+}
+
+
+@pytest.mark.parametrize("name", ["run", "owner purge", "keepalive"])
+def test_a_variable_that_does_nothing_is_warned_of(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A dry run that is none writes. Those of other commands, those that are no options, and those that Kubernetes
+    makes of a Service are known."""
+    strange = {f"EUREKUBE_SYNC_{each}": "s3cr3t" for each in WARNED}
+    with click.Context(COMMANDS[name], parent=ROOT):
+        warn_of_unknown({**KNOWN, **strange})
+    assert [record.message for record in caplog.records] == [
+        f"the variable EUREKUBE_SYNC_{each} {words}" for each, words in sorted(WARNED.items())
+    ]
+
+
+def test_without_a_strange_variable_no_other_command_is_loaded() -> None:
+    """They are slow to import."""
+
+    class Unloaded(click.Group):
+        def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+            raise AssertionError(cmd_name)
+
+    with click.Context(COMMANDS["run"], parent=click.Context(Unloaded())):
+        warn_of_unknown({"EUREKUBE_SYNC_OWNER": "a", "EUREKUBE_SYNC_EUREKA_PASSWORD": "b"})
+    warn_of_unknown({"EUREKUBE_SYNC_NONE": "outside of any command"})
