@@ -46,8 +46,9 @@ def command(files: tuple[str, ...], output: str, allow_empty: bool) -> ExitCode:
 
 def _line(finding: Finding) -> str:
     place = "".join(f"{part}:" for part in (finding.file, finding.line) if part)
+    place += " " if place else ""
     document = f"document {finding.document}: " if finding.document else ""
-    return f"{place} {finding.severity}: {document}{finding.path}: {finding.reason}"
+    return f"{place}{finding.severity}: {document}{finding.path}: {finding.reason}"
 
 
 def _summary(report: Report) -> str:

@@ -206,6 +206,8 @@ def test_validate_of_nothing_fails(settled: Program, tmp_path: Path) -> None:
         assert ended.code == ExitCode.INVALID_MANIFEST
         assert "no EurekaSyncer was found, nothing at all; if that is right, give --allow-empty" in ended.out
         assert settled.command("validate", "--allow-empty", *arguments, stdin="").code == ExitCode.OK
+    ended = settled.command("validate", "-", tmp_path, stdin="")
+    assert (ended.code, ended.out.partition(":")[0]) == (ExitCode.INVALID_MANIFEST, "error")
 
 
 def test_validate_heeds_the_output_variable_of_run(settled: Program) -> None:
