@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+
 import click
 import pytest
 from click.testing import CliRunner, Result
@@ -10,6 +13,15 @@ from eurekube_sync.cli.commands import cli, exit_code
 from eurekube_sync.exit_codes import ExitCode
 
 WHERE = ["--owner", "a", "--eureka-url", "http://e/eureka"]
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """A command sets up the logs of its process, which here is that of all other tests, too."""
+    logger = logging.getLogger("eurekube_sync")
+    handlers, level, propagate = logger.handlers[:], logger.level, logger.propagate
+    yield
+    logger.handlers[:], logger.level, logger.propagate = handlers, level, propagate
 
 
 def said(*arguments: str) -> Result:
