@@ -128,13 +128,7 @@ Withdrawal: TypeAlias = Update | Cancel
 
 
 def withdraws(action: Action) -> bool:
-    """Whether callers lose an UP instance by it: a cancel of one, or UP to DOWN. Beside a duplicate they lose none: the
-    pod's own stays, which serves at the same address and port."""
-    return takes_out(action) and isinstance(action, Update | Cancel) and action.grounds is not Grounds.DUPLICATE
-
-
-def takes_out(action: Action) -> bool:
-    """Whether it cancels an UP instance of ours, or makes one DOWN."""
+    """Whether it takes an UP instance of ours from callers: a cancel of one, or UP to DOWN."""
     match action:
         case Cancel():
             return action.was is InstanceStatus.UP
@@ -162,7 +156,7 @@ def brings_up(action: Action) -> bool:
 
 def removes(action: Action) -> bool:
     """Whether it belongs to the last stage of a pass: every cancel, and UP to DOWN."""
-    return isinstance(action, Cancel) or takes_out(action)
+    return isinstance(action, Cancel) or withdraws(action)
 
 
 def grounds_of(action: Withdrawal) -> Grounds:

@@ -39,7 +39,7 @@ class Sightings:
 
     def note(self, held: Held | None, before: Sighted, *, monotonic: float) -> None:
         """Remember what awaits its confirmation after a pass, and forget all else."""
-        awaited = [(hold.syncer, hold.mark) for hold in held.holds if hold.syncer and hold.mark] if held else []
+        awaited = [seen for hold in held.holds for seen in hold.sightings] if held else []
         self._first = {seen: monotonic - before.get(seen, 0.0) for seen in awaited}
         self._looked = monotonic
 

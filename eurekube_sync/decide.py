@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
 
+from eurekube_sync.actions import Withdrawal
 from eurekube_sync.admission import Admission, admit
 from eurekube_sync.apply import Applier
 from eurekube_sync.approval import Approval, annotated
-from eurekube_sync.brake import Brake, Braked, apply_brake
+from eurekube_sync.brake import Brake, Braked, Pods, apply_brake, to_look_up
 from eurekube_sync.confirmation import Sighted
 from eurekube_sync.desired import Desired, Serving
 from eurekube_sync.first_come import first_come
@@ -26,20 +27,35 @@ from eurekube_sync.still_drained import still_drained
 from eurekube_sync.suspension import returning
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What is to be done, and what was found on the way to it."""
+
+    braked: Braked
+    brake: Brake
+    """With the pods that were looked up."""
+    desired: Desired
+    """The claims within their limits."""
+    registry: Complete[Observed] | Unknown
+
+
 def decide(
     applier: Applier,
     desired: Desired,
     registry: Complete[Observed] | Unknown,
     brake: Brake,
     stood: Collection[InstanceKey],
+    pods_of: Callable[[Collection[Withdrawal], Observed], Pods],
     *,
     now: float,
     cache_seconds: float,
-) -> tuple[Braked, Desired, Complete[Observed] | Unknown]:
+) -> Decision:
     """The plan, and the claims within their limits: drafted from the list, made from uncached reads of all that the
-    draft would change, and of what is to stay UP beside it, then braked. `stood` is what this process last saw UP."""
+    draft would change, and of what is to stay UP beside it, then braked. Where the brake would hold something, the pods
+    of that are listed, and it is braked anew: `pods_of` gives them. `stood` is what this process last saw UP."""
     if isinstance(registry, Unknown):
-        return Braked(plan=plan_blind(desired, stood), held=None), desired, registry
+        blind = Braked(plan=plan_blind(desired, stood), held=None)
+        return Decision(braked=blind, brake=brake, desired=desired, registry=registry)
     observed = registry.data
 
     def planned(admitted: Admission, observed: Observed) -> Plan:
@@ -65,7 +81,12 @@ def decide(
     if not observed.unread.keys().isdisjoint(observed.ours):
         plan = telling_unread(plan, planned(admitted, replace(observed, unread={})), observed)
     plan = without_successor(plan, admitted.desired, observed)
-    return apply_brake(plan, observed, brake), warned(admitted.desired, observed), Complete(data=observed)
+    braked = apply_brake(plan, observed, brake)
+    if doubtful := to_look_up(braked.held):
+        brake = replace(brake, pods=pods_of(doubtful, observed))
+        braked = apply_brake(plan, observed, brake)
+    told = warned(admitted.desired, observed)
+    return Decision(braked=braked, brake=brake, desired=told, registry=Complete(data=observed))
 
 
 def _admitted(desired: Desired, observed: Observed) -> Admission:

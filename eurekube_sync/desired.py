@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
-from eurekube_sync.catalog import Catalog, Catalogs, PodSocket, SourceUnknown, pods_by_socket
+from eurekube_sync.catalog import Catalog, Catalogs, Sockets, SourceUnknown
 from eurekube_sync.conduct import Conduct, Policy, policy_asked
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.instance import Builder, Incomplete, Kept, Leaving, Naming, Unplaced, Wanted, better
@@ -171,8 +171,8 @@ class Desired:
     """Where a syncer's absence proves that it was deleted."""
     living_pods: Mapping[str, Complete[frozenset[str]]] = field(default_factory=dict)
     """UIDs of all pods, for each namespace whose pods were listed completely."""
-    pods_by_socket: Mapping[PodSocket, Complete[frozenset[str]]] = field(default_factory=dict)
-    """See `catalog.pods_by_socket`; empty while no claim heeds pods."""
+    sockets: Sockets = field(default_factory=Sockets, compare=False)
+    """Where another pod than an instance's own listens by now."""
     crd_installed: float = 0.0
     """When the CRD that lives was installed, in Unix seconds; 0 when nobody asked."""
 
@@ -198,12 +198,11 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope) -> Desired:
         if scope.takes(syncer)
     }
     claims, wanted_by = _shared_out(made)
-    heeds_pods = any(not isinstance(c, Deleting) and c.heeds_pods for c in claims.values())
     return Desired(
         claims=claims,
         wanted_by=wanted_by,
         syncers=_proven(view),
-        pods_by_socket=pods_by_socket(view) if heeds_pods else {},
+        sockets=Sockets(view),
         crd_installed=view.crd_installed,
     )
 

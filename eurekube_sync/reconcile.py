@@ -10,14 +10,14 @@ hangs on it is left as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from math import inf
 
-from eurekube_sync.actions import Renew
+from eurekube_sync.actions import Renew, Withdrawal
 from eurekube_sync.apply import Applier
 from eurekube_sync.approval import refusal
-from eurekube_sync.brake import Brake, Braked
+from eurekube_sync.brake import Brake, Braked, Pods
 from eurekube_sync.carry_out import applier_of, carry_out, renew_ours, renew_the_rest
 from eurekube_sync.cleanup import look_elsewhere
 from eurekube_sync.deadline import Deadline
@@ -59,6 +59,7 @@ from eurekube_sync.view import (
     SameCluster,
     absent_namespaces,
     living_pods,
+    pods_behind,
     read_cluster,
     read_pods,
     read_syncers,
@@ -256,11 +257,15 @@ def _decide(given: _Given, found: _Found) -> tuple[_Found, _Decided]:
     brake = brake_of(settings, desired, None if refused else settings.approved, seen, now)
     unlisted = isinstance(found.registry, Unknown)
     stood = world.last_seen.still_wanted(desired, world.renewals.renewed_lately()) if unlisted else ()
-    braked, desired, registry = decide(
-        found.applier, desired, found.registry, brake, stood, now=now, cache_seconds=settings.registry_cache
+
+    def pods_of(going: Collection[Withdrawal], observed: Observed) -> Pods:
+        return pods_behind(world.cluster, found.view, going, observed, settings.scope)
+
+    made = decide(
+        found.applier, desired, found.registry, brake, stood, pods_of, now=now, cache_seconds=settings.registry_cache
     )
-    decided = _Decided(at=now, brake=brake, braked=braked, refused=refused)
-    return replace(found, desired=desired, registry=registry), decided
+    decided = _Decided(at=now, brake=made.brake, braked=made.braked, refused=refused)
+    return replace(found, desired=made.desired, registry=made.registry), decided
 
 
 def _doubt(given: _Given, standing: _Standing, found: _Found, braked: Braked) -> Unknown | None:

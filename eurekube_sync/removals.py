@@ -19,7 +19,6 @@ from eurekube_sync.actions import (
     Update,
     Withdrawal,
     brings_up,
-    grounds_of,
     removes,
     withdraws,
 )
@@ -153,12 +152,12 @@ def failed_adds(
     None that leaves its app and all its VIPs an UP instance, if another syncer's, for a refused add would keep a dead
     pod for ever; unless it is its own pod that could not be added, under another name, or its pod lives and is merely
     over a limit. What the same pod is to be instead, and a call failed for, is waited for in any case, unless the pod
-    has another address by now.
+    has another address by now. What has another pod's address waits for nothing: its callers would reach another app.
 
     `outcomes` are those of the renewals and changes so far, `standing` what stood before, `blocked` the wanted
     instances that could not even be tried, `unread` the pods of those that could not be read, with their addresses.
     """
-    taken = {action.key: grounds_of(action) for action in withdrawals if withdraws(action)}
+    taken = {one.key: one.grounds for one in withdrawals if withdraws(one) and one.grounds is not Grounds.DUPLICATE}
     failed: set[str] = set()
     left: Counter[str] = Counter()
     ended = {outcome.action.key: outcome for outcome in outcomes}
@@ -185,6 +184,8 @@ def failed_adds(
             left.update(_names(key, observed.vip_address, syncer_of(observed)))
     held_back = {}
     for key, grounds in taken.items():
+        if grounds is Grounds.REPLACED:
+            continue
         there = standing[key]
         names = _names(key, there.vip_address, syncer_of(there))
         lives = grounds is Grounds.OVER_LIMIT or there.ip_addr in moving

@@ -68,6 +68,8 @@ class _Tally:
     held: list[Withdrawal] = field(default_factory=list)
     hold: Hold | None = None
     """The first that has some of its removals."""
+    awaited: Hold | None = None
+    """The first of those that await their confirmation."""
 
     def count(self, status: InstanceStatus) -> int:
         return sum(one is status for one in self.standing.values())
@@ -187,6 +189,7 @@ def _tallies(
             tally = of(withdrawal.syncer)
             tally.held.append(withdrawal)
             tally.hold = tally.hold or hold
+            tally.awaited = tally.awaited or (hold if hold.mark else None)
     for claim in desired.claims.values():
         if isinstance(claim, Serving):
             theirs = {**claim.lost, **claim.idle}
@@ -307,9 +310,10 @@ def _removal_held(claim: Claim, tally: _Tally, release: str, now: float) -> _Ver
     refused = f"annotation {APPROVE_ANNOTATION}: {freed.why}" if freed and not freed.released else ""
     if tally.hold is None:
         return _Verdict("RemovalHeld", False, "NothingHeld", refused)
-    message = condition_message(tally.hold, len(tally.held), release)
+    awaited = tally.awaited
+    message = condition_message(tally.hold, len(tally.held), release, awaited.mark if awaited else "")
     message = f"{message}; {refused}" if refused else message
-    return _Verdict("RemovalHeld", True, tally.hold.reason.value, message, begins=tally.hold.first)
+    return _Verdict("RemovalHeld", True, tally.hold.reason.value, message, begins=bool(awaited and awaited.first))
 
 
 def _synced(claim: Claim, tally: _Tally, registry: Complete[Observed] | Unknown, waiting: str) -> _Verdict:

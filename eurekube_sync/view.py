@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import inf
 from typing import Any
 
+from eurekube_sync.actions import Withdrawal
+from eurekube_sync.brake import Pods
 from eurekube_sync.desired import Desired, Frozen, Serving
 from eurekube_sync.drain import Kind, drainable, unknown_drains
 from eurekube_sync.model import (
@@ -231,6 +233,27 @@ def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: O
     more = cluster.list_pods(rest)
     by_namespace = {**read.by_namespace, **{name: more.of(name) for name in rest}}
     return replace(view, pods=replace(read, by_namespace=by_namespace))
+
+
+def pods_behind(
+    cluster: Cluster, view: ClusterView, going: Iterable[Withdrawal], observed: Observed, scope: Scope
+) -> Pods:
+    """The pods of each namespace where one of these may have its own, as far as its syncer may select there: namespace
+    by namespace while these are few, else the whole cluster in one walk. What was read already is not read twice."""
+    marked = ((one.syncer, pod_namespace_of(observed.ours[one.key])) for one in going)
+    namespaces = {name for syncer, name in marked if name and scope.may_reach(syncer.namespace, name)}
+    read = view.pods or _NOTHING
+    here = {name: read.of(name) for name in namespaces if not _is_unread(read.of(name))}
+    rest = sorted(namespaces - here.keys())
+    many = scope.namespaces is None and len(rest) > _FEW_NAMESPACES
+    more = cluster.list_pods(None if many else rest) if rest else _NOTHING
+    return {name: _uids(here.get(name) or more.of(name)) for name in sorted(namespaces)}
+
+
+def _uids(source: Source[tuple[Pod, ...]]) -> Source[frozenset[str]]:
+    if isinstance(source, Unknown):
+        return source
+    return Complete(data=frozenset(pod.uid for pod in source.data))
 
 
 def _is_unread(source: Source[Any]) -> bool:

@@ -7,7 +7,7 @@ from typing import assert_never
 from eurekube_sync.actions import Action, Cancel, Grounds, Renew, Update
 from eurekube_sync.desired import Deleting, Desired, Frozen, Serving
 from eurekube_sync.instance import Wanted
-from eurekube_sync.model import Complete, InstanceKey, InstanceStatus, ObservedInstance, Proof, SyncerRef
+from eurekube_sync.model import Complete, InstanceKey, InstanceStatus, ObservedInstance, Proof, SyncerRef, Unknown
 from eurekube_sync.observed import Observed
 from eurekube_sync.ownership import pod_namespace_of, pod_uid_of, syncer_of
 from eurekube_sync.plan.differences import differences
@@ -46,12 +46,15 @@ def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> A
 
 def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
     syncer = _syncer(instance)
-    claim = desired.claims.get(syncer)
-    if isinstance(claim, Frozen | Serving) and claim.keeps_unseen(instance):
-        if proof := _replaced(instance, desired):
-            return _cancel(instance, "another pod has its address and port", Grounds.REPLACED, proof)
-        if proof := _pod_gone(instance, desired):
-            return _cancel(instance, "its pod is gone", Grounds.POD_GONE, proof)
+    claim, listed = desired.claims.get(syncer), desired.syncers.of(syncer.namespace)
+    if isinstance(claim, Frozen) and claim.unknown:
+        return _renew(instance, f"frozen: {claim.reason}")
+    if claim is None and isinstance(listed, Unknown):
+        return _renew(instance, "its syncers could not be listed")
+    if proof := _replaced(instance, desired):
+        return _cancel(instance, "another pod has its address and port", Grounds.REPLACED, proof)
+    if isinstance(claim, Frozen | Serving) and claim.keeps_unseen(instance) and (proof := _pod_gone(instance, desired)):
+        return _cancel(instance, "its pod is gone", Grounds.POD_GONE, proof)
     match claim:
         case Deleting():
             return _cancel(instance, "its syncer is being deleted", Grounds.SYNCER_DELETED, claim.proof)
@@ -60,13 +63,11 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
         case Serving():
             return _for_left_over(instance, claim)
         case None:
-            listed = desired.syncers.of(syncer.namespace)
-            if isinstance(listed, Complete):
-                why = f"there is no syncer {syncer}"
-                if instance.last_dirty_timestamp < desired.crd_installed * 1000:  # it may be yet to come, and want it
-                    return _unless_put_out(instance, why, Grounds.SWEPT, listed.proof)
-                return _cancel(instance, why, Grounds.ORPHANED, listed.proof)
-            return _renew(instance, "its syncers could not be listed")
+            assert isinstance(listed, Complete)  # else it was renewed above
+            why = f"there is no syncer {syncer}"
+            if instance.last_dirty_timestamp < desired.crd_installed * 1000:  # it may be yet to come, and want it
+                return _unless_put_out(instance, why, Grounds.SWEPT, listed.proof)
+            return _cancel(instance, why, Grounds.ORPHANED, listed.proof)
         case _:  # pragma: no cover
             assert_never(claim)
 
@@ -119,8 +120,9 @@ def _cancel(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof
 
 def _replaced(instance: ObservedInstance, desired: Desired) -> Proof | None:
     uid = pod_uid_of(instance)
-    there = desired.pods_by_socket.get((pod_namespace_of(instance) or "", instance.ip_addr, instance.main_port))
-    return there.proof if uid is not None and there is not None and uid not in there.data else None
+    namespace = pod_namespace_of(instance) or ""
+    there = desired.sockets.at(namespace, instance.ip_addr, instance.main_port) if uid is not None else None
+    return there.proof if there is not None and uid not in there.data else None
 
 
 def _pod_gone(instance: ObservedInstance, desired: Desired) -> Proof | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eurekube_sync.actions import Cancel, Register, Renew, Update, brings_up, takes_out
+from eurekube_sync.actions import Cancel, Register, Renew, Update, brings_up, withdraws
 from eurekube_sync.desired import Frozen
 from eurekube_sync.model import ConditionStatus, Unknown
 from eurekube_sync.one_pass import PassReport
@@ -43,7 +43,7 @@ def _doubts(report: PassReport) -> list[str]:
 
 def _planned(report: PassReport) -> list[str]:
     plan = report.plan
-    up, down = (sum(map(turns, plan.of(Update))) for turns in (brings_up, takes_out))
+    up, down = (sum(map(turns, plan.of(Update))) for turns in (brings_up, withdraws))
     counts = [
         (len(plan.of(Register)), "to register"),
         (len(plan.of(Update)) - up - down, "to update"),
@@ -71,9 +71,9 @@ def _done(report: PassReport) -> str:
 def _changes(report: PassReport) -> Iterator[tuple[int, str]]:
     done = [o.action for o in report.outcomes.by_key.values() if o.result is Result.DONE]
     yield sum(isinstance(a, Register) for a in done), "registered"
-    yield sum(isinstance(a, Update) and not brings_up(a) and not takes_out(a) for a in done), "updated"
+    yield sum(isinstance(a, Update) and not brings_up(a) and not withdraws(a) for a in done), "updated"
     yield sum(isinstance(a, Update) and brings_up(a) for a in done), "turned UP"
-    yield sum(isinstance(a, Update) and takes_out(a) for a in done), "turned DOWN"
+    yield sum(isinstance(a, Update) and withdraws(a) for a in done), "turned DOWN"
     yield sum(isinstance(a, Cancel) and a.was is not None for a in done), "cancelled"
 
 

@@ -15,7 +15,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from eurekube_sync.actions import Action, Cancel, Register, Renew, Update, brings_up, takes_out
+from eurekube_sync.actions import Action, Cancel, Register, Renew, Update, brings_up, withdraws
 from eurekube_sync.foreign_text import printable
 from eurekube_sync.model import Cause, InstanceStatus
 from eurekube_sync.one_pass import PassReport
@@ -228,10 +228,10 @@ def _row(action: Action, outcome: Outcome | None, *, held: bool = False) -> Row:
             sign, status, style, danger = "+", action.instance.status.value, "green", Danger.REGISTER
         case Update():
             becomes = action.instance.status
-            kept = not (takes_out(action) or brings_up(action))
+            kept = not (withdraws(action) or brings_up(action))
             status = becomes.value if kept else f"{action.was} > {becomes}"
             sign, style = "~", "green" if becomes is InstanceStatus.UP else "yellow"
-            danger = Danger.DOWN if takes_out(action) else Danger.UPDATE
+            danger = Danger.DOWN if withdraws(action) else Danger.UPDATE
         case Cancel():
             sign, status, style, danger = "-", f"{action.was} > gone", "red", Danger.CANCEL
         case Renew():

@@ -288,7 +288,7 @@ def test_a_vip_counts_like_an_app() -> None:
 
 
 @pytest.mark.parametrize(("grounds", "held"), [(Grounds.ABSENCE, False), (Grounds.OVER_LIMIT, True)])
-def test_only_what_its_limit_takes_out_waits_for_its_syncers_own_successor(grounds: Grounds, held: bool) -> None:
+def test_only_what_its_limit_withdraws_waits_for_its_syncers_own_successor(grounds: Grounds, held: bool) -> None:
     """A pod over the limit serves; another may be dead, and goes where another syncer's leaves callers one."""
     others = replace(stored(instance(9)), metadata={**instance(9).metadata, SYNCER: "rating/other"})
     standing = {key(1): stored(instance(1)), key(9): others}

@@ -1,0 +1,36 @@
+"""The brake: removals that would take away too much wait, are renewed, and are told.
+
+It counts withdrawals, what callers would lose: a cancel of an UP instance, or UP to DOWN (a lost node controller turns
+all pods unready while they serve). `limits` has the numbers, `braking` the order of the brakes, `weigh` the tests of
+a whole pass and of one syncer, `loss` what is counted, `pods` which instances are dead, `successors` which pods merely
+change their app's name, `confirm` what waits for a second pass, `holds` the values that a pass tells.
+"""
+
+from eurekube_sync.brake.braking import Braked, apply_brake
+from eurekube_sync.brake.holds import (
+    Held,
+    Hold,
+    HoldReason,
+    awaited_mark,
+    condition_message,
+    held_of,
+    hold_back,
+)
+from eurekube_sync.brake.limits import Brake, BrakeLimits
+from eurekube_sync.brake.pods import Pods, to_look_up
+
+__all__ = [
+    "Brake",
+    "BrakeLimits",
+    "Braked",
+    "Held",
+    "Hold",
+    "HoldReason",
+    "Pods",
+    "apply_brake",
+    "awaited_mark",
+    "condition_message",
+    "held_of",
+    "hold_back",
+    "to_look_up",
+]

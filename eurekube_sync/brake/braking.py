@@ -1,0 +1,101 @@
+"""The brakes in their order: what a plan may take away now, and what waits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from eurekube_sync.actions import Grounds, Withdrawal
+from eurekube_sync.approval import released_by
+from eurekube_sync.brake.confirm import confirmed, parted, unconfirmed
+from eurekube_sync.brake.holds import Held, Hold, HoldReason, held_of, hold_back
+from eurekube_sync.brake.limits import Brake
+from eurekube_sync.brake.loss import Scales
+from eurekube_sync.brake.pods import dead, unlisted
+from eurekube_sync.brake.successors import moved
+from eurekube_sync.brake.weigh import over_their_own, too_much
+from eurekube_sync.model import InstanceKey, InstanceStatus
+from eurekube_sync.observed import Observed
+from eurekube_sync.plan import Plan
+from eurekube_sync.wording import counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Braked:
+    """What the brake leaves of a plan."""
+
+    plan: Plan
+    """Every withdrawal that is held is a renewal."""
+    held: Held | None
+    approved: frozenset[InstanceKey] = frozenset()
+    """The withdrawals that `--approve` released."""
+
+
+def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
+    """The plan, with every withdrawal that has to wait turned into a renewal, and what is held.
+
+    Neither weighed nor held is what a person freed by annotation, a dead pod that an earlier pass saw dead, and a pod
+    that is served under another app. Of the rest wait, one brake after the other: what may have lost its syncer to the
+    end of an earlier CRD; too much of the whole pass, for a person; too much of one syncer, by its own limit; and the
+    last of an app, for a second look. A dead pod waits in each of them for no more than a second look.
+    """
+    planned = plan.withdrawals
+    if not planned:
+        return Braked(plan=plan, held=None)
+    gone = dead(planned, observed, brake.pods)
+    freed = {one.key for one in planned if one.syncer in brake.freed}
+    unweighed = freed | confirmed(_waiting(planned, gone), brake)
+    up = {key: one for key, one in observed.ours.items() if one.status is InstanceStatus.UP and key not in unweighed}
+    stands = frozenset(up)
+    elsewhere = moved(plan, observed, stands)
+    scales = Scales(
+        plan=plan,
+        stands=stands,
+        unread=frozenset(observed.unread) & stands,
+        unweighed=frozenset(unweighed),
+        moved=elsewhere,
+        dead=gone,
+    )
+    rest = [one for one in planned if one.key not in unweighed]
+    swept = [one for one in rest if one.grounds is Grounds.SWEPT]
+    weighed = [one for one in rest if one.grounds is not Grounds.SWEPT and one.key not in elsewhere]
+
+    holds: list[Hold] = []
+    if swept:
+        holds.append(Hold(reason=HoldReason.CRD_INSTALLED, why=_swept(swept), withdrawals=tuple(swept)))
+    holds += too_much(scales, weighed, brake.limits)
+    holds += over_their_own(scales, _left(weighed, holds), brake.syncer_limits)
+    holds = [_telling(hold, observed, brake) for hold in parted(holds, gone, brake)]
+    holds += unconfirmed(scales, _left(weighed, holds), brake)
+
+    meant = released_by(brake.approval, planned, [one for hold in holds for one in hold.withdrawals])
+    approved = meant | (brake.approved & {one.key for one in planned})
+    held = held_of(
+        replace(hold, withdrawals=tuple(one for one in hold.withdrawals if one.key not in approved)) for hold in holds
+    )
+    return Braked(plan=hold_back(plan, held), held=held, approved=approved)
+
+
+def _waiting(planned: Collection[Withdrawal], gone: Collection[InstanceKey]) -> list[Withdrawal]:
+    """The dead ones that may have to wait: at another pod's address none does."""
+    return [one for one in planned if one.key in gone and one.grounds is not Grounds.REPLACED]
+
+
+def _left(withdrawals: Collection[Withdrawal], holds: Collection[Hold]) -> list[Withdrawal]:
+    waiting = {one.key for hold in holds for one in hold.withdrawals}
+    return [one for one in withdrawals if one.key not in waiting]
+
+
+def _telling(hold: Hold, observed: Observed, brake: Brake) -> Hold:
+    """The hold, saying where it could not be read whether the pods live."""
+    why = unlisted(hold.withdrawals, observed, brake.pods)
+    return replace(hold, why=f"{hold.why}; whether their pods live could not be read: {why}") if why else hold
+
+
+def _swept(withdrawals: Collection[Withdrawal]) -> str:
+    syncers = sorted({str(one.syncer) for one in withdrawals})
+    more = f" and {len(syncers) - 1} more" if len(syncers) > 1 else ""
+    return (
+        f"{counted(len(withdrawals), 'UP instance')} of {syncers[0]}{more} would go, registered before the "
+        "CustomResourceDefinition that is there now: their syncers may have gone with an earlier one and be yet to come"
+    )

@@ -1,0 +1,117 @@
+"""What a second pass has to see, some time after the first: the last of an app that goes without evidence, and the dead
+pods among too many removals."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from math import inf
+
+from eurekube_sync.actions import Grounds, Withdrawal
+from eurekube_sync.brake.holds import Hold, HoldReason
+from eurekube_sync.brake.limits import Brake
+from eurekube_sync.brake.loss import Scales
+from eurekube_sync.model import InstanceKey, SyncerRef
+from eurekube_sync.wording import counted, one_or_more
+
+_AT_ONCE = frozenset({Grounds.DUPLICATE, Grounds.REPLACED})
+"""Beside the pod's own instance ours is no loss, and at another pod's address it is a harm."""
+
+
+def confirmed(withdrawals: Iterable[Withdrawal], brake: Brake) -> frozenset[InstanceKey]:
+    """Of these dead ones, those that an earlier pass saw dead: each by itself, where the same process saw it, or all of
+    a syncer's together, by the mark of its condition."""
+    found: set[InstanceKey] = set()
+    for syncer, own in _by_syncer(withdrawals).items():
+        together = _seen(brake, syncer, mark_of(own))
+        found.update(one.key for one in own if together or _seen(brake, syncer, str(one.key)))
+    return frozenset(found)
+
+
+def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -> list[Hold]:
+    """The holds, with the dead ones of each in holds of their own, one for each syncer."""
+    kept: list[Hold] = []
+    waiting: dict[SyncerRef, list[tuple[str, Withdrawal]]] = {}
+    taken: set[InstanceKey] = set()
+    for hold in holds:
+        kept.append(replace(hold, withdrawals=tuple(one for one in hold.withdrawals if one.key not in dead)))
+        for one in hold.withdrawals:
+            if one.key in dead and one.key not in taken:
+                waiting.setdefault(one.syncer, []).append((hold.why, one))
+                taken.add(one.key)
+    for syncer, found in sorted(waiting.items()):
+        own = tuple(one for _, one in found)
+        what = one_or_more(
+            len(own), "1 of these has no pod any more and goes", f"{len(own)} of these have no pod any more and go"
+        )
+        why = f"{found[0][0]}; {what} when a pass {_when(brake)} later sees the same{_hint(own)}"
+        kept.append(_awaiting(syncer, own, mark_of(own), why, brake, dead=True))
+    return kept
+
+
+def unconfirmed(scales: Scales, withdrawals: Collection[Withdrawal], brake: Brake) -> Iterator[Hold]:
+    """Of each app that would go to nothing, what no evidence takes away and no pass saw before.
+
+    A removal is the same when its syncer would lose the same instances without evidence, whichever way: an outage that
+    comes back, or grows, begins its wait anew. An app waits until all syncers that it would lose are seen again.
+    """
+    emptied = scales.emptied(withdrawals)
+    waiting = _by_syncer(
+        one
+        for one in withdrawals
+        if one.key.app in emptied and not one.grounds.positive and one.grounds not in _AT_ONCE
+    )
+    marks = {syncer: mark_of(own) for syncer, own in waiting.items()}
+    apps = {one.key.app for syncer, own in waiting.items() if not _seen(brake, syncer, marks[syncer]) for one in own}
+    for syncer, own in sorted(waiting.items()):
+        held = tuple(one for one in own if one.key.app in apps)
+        names = sorted({one.key.app for one in held})
+        shown = f"{names[0]} and {counted(len(names) - 1, 'more app')}" if len(names) > 1 else f"app {''.join(names)}"
+        why = f"{shown} would go to nothing; a pass {_when(brake)} later has to see the same{_hint(own)}"
+        if held:
+            yield _awaiting(syncer, held, marks[syncer], why, brake)
+
+
+def mark_of(withdrawals: Iterable[Withdrawal]) -> str:
+    """Equal for the same removal."""
+    return hashlib.sha256("\n".join(sorted(str(one.key) for one in withdrawals)).encode()).hexdigest()[:12]
+
+
+def _by_syncer(withdrawals: Iterable[Withdrawal]) -> dict[SyncerRef, list[Withdrawal]]:
+    found: dict[SyncerRef, list[Withdrawal]] = {}
+    for one in withdrawals:
+        found.setdefault(one.syncer, []).append(one)
+    return found
+
+
+def _seen(brake: Brake, syncer: SyncerRef, mark: str) -> bool:
+    """Whether a pass saw it, long enough ago; none has to, where the wait is none."""
+    return brake.seen.get((syncer, mark), 0.0 if not brake.limits.confirm_after else -1.0) >= brake.limits.confirm_after
+
+
+def _awaiting(
+    syncer: SyncerRef, own: tuple[Withdrawal, ...], mark: str, why: str, brake: Brake, *, dead: bool = False
+) -> Hold:
+    return Hold(
+        reason=HoldReason.AWAITING_CONFIRMATION,
+        why=why,
+        withdrawals=own,
+        syncer=syncer,
+        mark=mark,
+        first=(syncer, mark) not in brake.seen,
+        dead=dead,
+    )
+
+
+def _when(brake: Brake) -> str:
+    most = f" and at most {brake.confirm_within:g} s" if brake.confirm_within < inf else ""
+    return f"at least {brake.limits.confirm_after:g} s{most}"
+
+
+def _hint(withdrawals: Iterable[Withdrawal]) -> str:
+    orphaned = any(one.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for one in withdrawals)
+    return f", {_SAME_PROCESS}" if orphaned else ""
+
+
+_SAME_PROCESS = "of the same process, for an orphan has no condition to tell another: run --passes 2, or --daemon"

@@ -1,0 +1,118 @@
+"""What a pass holds, as values: which removals wait, for which reason, and the sentences that tell it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from eurekube_sync.actions import Cancel, Update, Withdrawal
+from eurekube_sync.model import Condition, ConditionStatus, InstanceKey, SyncerRef
+from eurekube_sync.plan import Plan, renewal_of, sorted_plan, withdrawal_id
+from eurekube_sync.wording import one_or_more
+
+
+class HoldReason(StrEnum):
+    """Why withdrawals wait: the reason of the condition `RemovalHeld`."""
+
+    TOO_MANY_REMOVALS = "TooManyRemovals"
+    """The whole pass would take away too much."""
+    MAX_REMOVAL_PERCENT = "MaxRemovalPercent"
+    """This syncer would, by its own limit."""
+    CRD_INSTALLED = "CRDInstalled"
+    """Their syncers may have gone with an earlier CRD, and be created again one after the other."""
+    AWAITING_CONFIRMATION = "AwaitingConfirmation"
+    """An app would lose its last UP instance, and nothing but absence says so; or dead pods are among too many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Withdrawals that wait for one reason."""
+
+    reason: HoldReason
+    why: str
+    """The numbers, as a sentence without its end."""
+    withdrawals: tuple[Withdrawal, ...]
+    syncer: SyncerRef | None = None
+    """Whose they are; None where they may be many syncers'."""
+    mark: str = ""
+    """Of one that awaits its confirmation: equal marks are the same removal."""
+    first: bool = False
+    """Nobody saw it before this pass, or too long ago: its wait begins."""
+    dead: bool = False
+    """No pod serves them any more: each is confirmed by itself, whatever dies beside it."""
+
+    @property
+    def sightings(self) -> tuple[tuple[SyncerRef, str], ...]:
+        """What a later pass has to know to confirm it."""
+        if self.syncer is None or not self.mark:
+            return ()
+        each = [str(one.key) for one in self.withdrawals] if self.dead else []
+        return tuple((self.syncer, mark) for mark in (self.mark, *each))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """All withdrawals of a pass that wait; each is in one hold."""
+
+    plan_id: str
+    """For `run --approve`: a checksum over these withdrawals alone."""
+    holds: tuple[Hold, ...]
+
+    @property
+    def withdrawals(self) -> tuple[Withdrawal, ...]:
+        """All of them, by key."""
+        return tuple(sorted((one for hold in self.holds for one in hold.withdrawals), key=lambda one: one.key))
+
+    @property
+    def reason(self) -> str:
+        """The numbers of the first holds, as a sentence without its end."""
+        more = [f"and {len(self.holds) - 3} more"] if len(self.holds) > 3 else []
+        return "; ".join([*(hold.why for hold in self.holds[:3]), *more])
+
+
+def held_of(holds: Iterable[Hold]) -> Held | None:
+    """What these holds come to; None for none. Of two that hold the same withdrawal the first has it."""
+    taken: set[InstanceKey] = set()
+    kept = []
+    for hold in holds:
+        own = tuple(one for one in hold.withdrawals if one.key not in taken)
+        taken.update(one.key for one in own)
+        kept += [replace(hold, withdrawals=own)] if own else []
+    plan_id = withdrawal_id(one for hold in kept for one in hold.withdrawals)
+    return Held(plan_id=plan_id, holds=tuple(kept)) if kept else None
+
+
+def hold_back(plan: Plan, held: Held | None) -> Plan:
+    """The plan with all that is held renewed instead."""
+    if held is None:
+        return plan
+    keys = {one.key for one in held.withdrawals}
+    why = f"its removal is held ({held.plan_id})"
+    return sorted_plan(
+        (
+            renewal_of(action, why) if isinstance(action, Update | Cancel) and action.key in keys else action
+            for action in plan.actions
+        ),
+        plan.blocked,
+    )
+
+
+def condition_message(hold: Hold, count: int, command: str, mark: str = "") -> str:
+    """What `RemovalHeld` says to a syncer that has this many removals held, by this hold first; `command` releases
+    them, and `mark` is of those that await their confirmation."""
+    begins = f"removal {mark}: " if mark else ""
+    held = one_or_more(count, "is held, it stays and is renewed", "are held, they stay and are renewed")
+    return f"{begins}{count} of its removals {held}: {hold.why}; to release them: {command}"
+
+
+_MARK = re.compile(r"removal ([0-9a-f]{12}): ")
+
+
+def awaited_mark(condition: Condition | None) -> str | None:
+    """The mark of the removal that a condition says awaits its confirmation."""
+    if condition is None or condition.status is not ConditionStatus.TRUE or condition.type != "RemovalHeld":
+        return None
+    found = _MARK.match(condition.message)
+    return found[1] if found else None

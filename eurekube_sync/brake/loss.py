@@ -1,0 +1,64 @@
+"""What a pass would take from callers, per app: UP now - UP after."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from eurekube_sync.actions import Grounds, Withdrawal, brings_up
+from eurekube_sync.model import InstanceKey
+from eurekube_sync.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scales:
+    """What the withdrawals are weighed against."""
+
+    plan: Plan
+    stands: frozenset[InstanceKey]
+    """UP now, and weighed."""
+    unread: frozenset[InstanceKey]
+    """UP in the list, and not to be read again: as good as lost."""
+    unweighed: frozenset[InstanceKey]
+    """Withdrawals that a person released, or that were seen dead before: they go whatever else does."""
+    moved: frozenset[InstanceKey]
+    """Withdrawals whose pods are served under another app."""
+    dead: frozenset[InstanceKey]
+    """Withdrawals that no pod serves any more."""
+
+    @property
+    def gained(self) -> Counter[str]:
+        """UP instances that come, by app."""
+        return Counter(action.key.app for action in self.plan.actions if brings_up(action))
+
+    @property
+    def replacing(self) -> Counter[str]:
+        """Those of them that may replace what is weighed: what goes unweighed is replaced first."""
+        return self.gained - Counter(key.app for key in self.unweighed)
+
+    def emptied(self, withdrawals: Iterable[Withdrawal]) -> frozenset[str]:
+        """The apps that would go to nothing. Beside a duplicate callers lose nobody: the pod's own instance stays."""
+        lost = Counter(one.key.app for one in withdrawals if one.grounds is not Grounds.DUPLICATE)
+        lost += Counter(key.app for key in self.unread)
+        now, gained = Counter(key.app for key in self.stands if key not in self.moved), self.gained
+        return frozenset(app for app, count in now.items() if lost[app] - gained[app] >= count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """Of each app, UP now - UP after, where that is a loss."""
+
+    net: Counter[str]
+    unexplained: int
+    """Of the whole net loss, what no evidence explains: what comes in a rollout replaces what terminates in it, not
+    what turned unready meanwhile."""
+
+
+def loss_of(withdrawals: Collection[Withdrawal], unread: Collection[InstanceKey], gained: Mapping[str, int]) -> Loss:
+    """What these take away, and what comes in their place."""
+    unsure = Counter(key.app for key in unread)
+    lost = Counter(one.key.app for one in withdrawals) + unsure
+    doubted = Counter(one.key.app for one in withdrawals if not one.grounds.positive) + unsure
+    net = Counter({app: count - gained.get(app, 0) for app, count in lost.items() if count > gained.get(app, 0)})
+    return Loss(net=net, unexplained=sum(min(count, net[app]) for app, count in doubted.items()))

@@ -1,0 +1,48 @@
+"""Which of the instances that go are dead: nobody loses what no pod serves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from eurekube_sync.actions import Grounds, Withdrawal
+from eurekube_sync.brake.holds import Held, HoldReason
+from eurekube_sync.model import Complete, InstanceKey, Source, Unknown
+from eurekube_sync.observed import Observed
+from eurekube_sync.ownership import pod_namespace_of, pod_uid_of
+
+Pods: TypeAlias = Mapping[str, Source[frozenset[str]]]
+"""The UIDs of all pods of a namespace, by its name."""
+
+
+def to_look_up(held: Held | None) -> tuple[Withdrawal, ...]:
+    """What is held unless its pod is dead. An app that waits for a second look waits for it either way."""
+    holds = held.holds if held else ()
+    return tuple(
+        one for hold in holds if hold.reason is not HoldReason.AWAITING_CONFIRMATION for one in hold.withdrawals
+    )
+
+
+def dead(withdrawals: Iterable[Withdrawal], observed: Observed, pods: Pods) -> frozenset[InstanceKey]:
+    """Those whose pod is not in a complete list, or whose address and port are another pod's. A pod that terminates may
+    still serve; so may whatever has no pod, and one whose list failed."""
+    return frozenset(
+        one.key
+        for one in withdrawals
+        if one.grounds in (Grounds.REPLACED, Grounds.POD_GONE) or _is_gone(one, observed, pods)
+    )
+
+
+def _is_gone(one: Withdrawal, observed: Observed, pods: Pods) -> bool:
+    instance = observed.ours[one.key]
+    uid, listed = pod_uid_of(instance), pods.get(pod_namespace_of(instance) or "")
+    return uid is not None and isinstance(listed, Complete) and uid not in listed.data
+
+
+def unlisted(withdrawals: Iterable[Withdrawal], observed: Observed, pods: Pods) -> str:
+    """Why it is not known whether the pods of these live; empty where it is known, or nobody looked."""
+    for one in withdrawals:
+        listed = pods.get(pod_namespace_of(observed.ours[one.key]) or "")
+        if isinstance(listed, Unknown):
+            return listed.message
+    return ""

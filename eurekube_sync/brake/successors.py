@@ -1,0 +1,41 @@
+"""Which pods go under one app's name and are served under another: nobody loses them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TypeAlias
+
+from eurekube_sync.actions import Register, Update, Withdrawal, brings_up
+from eurekube_sync.model import Instance, InstanceKey, ObservedInstance, SyncerRef
+from eurekube_sync.observed import Observed
+from eurekube_sync.ownership import pod_uid_of
+from eurekube_sync.plan import Plan
+
+_PodAt: TypeAlias = tuple[SyncerRef | None, str, int, str]
+
+
+def moved(plan: Plan, observed: Observed, stands: Collection[InstanceKey]) -> frozenset[InstanceKey]:
+    """The withdrawals whose pod the same syncer still serves, or will, at the same address and port under another app.
+    The address alone would tell nothing: several Services may stand behind one host name."""
+    going = {one.key: _pod_at(one.syncer, observed.ours[one.key]) for one in plan.withdrawals}
+    served: set[_PodAt | None] = set()
+    for action in plan.actions:
+        if isinstance(action, Register | Update) and brings_up(action):
+            served.add(_pod_at(action.syncer, action.instance))
+        elif action.key in stands and action.key not in going:
+            served.add(_pod_at(action.syncer, observed.ours[action.key]))
+    served.discard(None)
+    return frozenset(key for key, pod in going.items() if pod in served)
+
+
+def renamed(withdrawals: Iterable[Withdrawal], plan: Plan) -> bool:
+    """Whether every syncer that loses something gains something under another app: it changed its name."""
+    losing = {one.syncer for one in withdrawals}
+    gaining = {action.syncer for action in plan.actions if brings_up(action)}
+    return losing <= gaining
+
+
+def _pod_at(syncer: SyncerRef | None, instance: Instance | ObservedInstance) -> _PodAt | None:
+    """None where the mark names no pod."""
+    uid = pod_uid_of(instance)
+    return None if uid is None else (syncer, instance.ip_addr, instance.main_port, uid)
