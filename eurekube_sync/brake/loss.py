@@ -37,12 +37,17 @@ class Scales:
         """Those of them that may replace what is weighed: what goes unweighed is replaced first."""
         return self.gained - Counter(key.app for key in self.unweighed)
 
+    @property
+    def now(self) -> Counter[str]:
+        """UP instances by app, but for those that move to another."""
+        return Counter(key.app for key in self.stands if key not in self.moved)
+
     def emptied(self, withdrawals: Iterable[Withdrawal]) -> frozenset[str]:
         """The apps that would go to nothing. Beside a duplicate callers lose nobody: the pod's own instance stays."""
         lost = Counter(one.key.app for one in withdrawals if one.grounds is not Grounds.DUPLICATE)
         lost += Counter(key.app for key in self.unread)
-        now, gained = Counter(key.app for key in self.stands if key not in self.moved), self.gained
-        return frozenset(app for app, count in now.items() if lost[app] - gained[app] >= count)
+        gained = self.gained
+        return frozenset(app for app, count in self.now.items() if lost[app] - gained[app] >= count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from eurekube_sync.wording import counted, one_or_more
 def too_much(scales: Scales, withdrawals: Collection[Withdrawal], limits: BrakeLimits) -> Iterator[Hold]:
     """What the whole pass would take away too much of. What a person deletes has its own limit, and the ceiling."""
     loss = loss_of(withdrawals, scales.unread, scales.replacing)
-    total, apps = len(scales.stands), len({key.app for key in scales.stands})
+    total, apps = len(scales.stands), len(scales.now)
     standing = counted(total, "UP instance")
     losing = [one for one in withdrawals if one.key.app in loss.net]
     if loss.unexplained > limits.loss_floor and loss.unexplained * 100 > limits.loss_percent * total:

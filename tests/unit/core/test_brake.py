@@ -93,9 +93,9 @@ def test_more_than_30_percent_and_more_than_10_are_held(
 
 @pytest.mark.parametrize("grounds", list(Grounds))
 def test_positive_evidence_is_spared_from_the_test_of_sizes(grounds: Grounds) -> None:
-    """Pods that terminate and syncers that a person deletes may be many. A duplicate is no loss."""
+    """Pods that terminate and syncers that a person deletes may be many; so may pods that are dead."""
     held = brake(20, [cancel(number, grounds=grounds) for number in range(15)])
-    assert (held is None) is (grounds.positive or grounds is Grounds.DUPLICATE)
+    assert (held is None) is (grounds.positive or grounds in (Grounds.REPLACED, Grounds.POD_GONE))
 
 
 @pytest.mark.parametrize(("loss", "held"), [(500, False), (501, True)])

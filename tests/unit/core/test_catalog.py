@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from eurekube_sync.catalog import Catalog, Catalogs, pods_by_socket
-from eurekube_sync.model import Complete, EndpointSlice, Listed
+from collections.abc import Mapping
+
+import pytest
+
+from eurekube_sync.catalog import Catalog, Catalogs, Sockets, pods_by_socket
+from eurekube_sync.model import ClusterView, Complete, EndpointSlice, Listed
 from eurekube_sync.syncer import Expression, Selector
 
 from .build import DENIED, NS, endpoint, nowhere, piece, service, view
@@ -78,6 +82,23 @@ def test_the_pods_that_listen_at_an_address_and_port_prove_who_is_gone() -> None
 def test_slices_whose_services_are_not_known_prove_nothing() -> None:
     """One may be of type ExternalName by now, and its slices are of before."""
     assert pods_by_socket(view(services=nowhere(DENIED), slices=[piece(endpoint(1))])) == {}
+
+
+def test_where_pods_listen_is_found_out_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for all addresses: in a pass where nothing goes nobody asks."""
+    walks: list[ClusterView] = []
+
+    def counted(there: ClusterView) -> Mapping[tuple[str, int], Complete[frozenset[str]]]:
+        walks.append(there)
+        return pods_by_socket(there)
+
+    monkeypatch.setattr("eurekube_sync.catalog.pods_by_socket", counted)
+    sockets = Sockets(view(slices=[piece(endpoint(1))]))
+    assert walks == []
+    assert sockets.at("10.0.0.1", 8080) == Complete(data=frozenset({"uid-of-rating-1"}))
+    assert sockets.at("10.0.0.2", 8080) is None
+    assert len(walks) == 1
+    assert Sockets().at("10.0.0.1", 8080) is None
 
 
 def test_a_service_that_is_listed_twice_is_one() -> None:

@@ -348,13 +348,6 @@ def test_two_pods_at_one_address_are_one_instance() -> None:
     assert found.wanted[key()].why == "pod a is ready"
 
 
-def test_where_pods_listen_is_looked_up_only_for_a_frozen_syncer() -> None:
-    """Nobody else asks whether a pod was replaced."""
-    assert desired([syncer()], [service()], TWO_PODS).pods_by_socket == {}
-    frozen = desired([syncer(port="grpc")], [service()], TWO_PODS)
-    assert set(frozen.pods_by_socket) == {(NS, "10.0.0.1", 8080), (NS, "10.0.0.2", 8080)}
-
-
 LABEL: dict[str, Any] = {"metadataFrom": [{"key": "version", "podLabel": "version"}]}
 NODE_PORTS = (service("rating", ServicePort(name="http", port=80, node_port=30080), type="NodePort"),)
 

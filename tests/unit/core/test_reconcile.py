@@ -473,16 +473,18 @@ def test_a_held_removal_keeps_status_and_lease_until_it_is_approved() -> None:
 
 
 def test_a_held_deletion_keeps_its_finalizer() -> None:
-    """Two apps of three are deleted at once: held, and the objects stay until it is approved."""
+    """Eleven apps of twelve are deleted at once: held, and the objects stay until it is approved."""
     world = FakeWorld()
-    for name in ("a", "b", "c"):
+    for name in "abcdefghijkl":
         add_app(world, name, ord(name))
     world.run()
-    for name in ("a", "b"):
+    for name in "abdefghijkl":
         world.cluster.delete(SyncerRef(NS, name))
     world.later(100)
     report = world.run()
-    assert (report.held is not None, len(world.statuses()), len(world.cluster.syncers)) == (True, 3, 3)
+    assert report.held is not None
+    assert report.held.reason.startswith("11 of 12 apps would lose their last UP instance, for their syncers are being")
+    assert (len(world.statuses()), len(world.cluster.syncers)) == (12, 12)
     world.run(approved=report.held.plan_id if report.held else None)
     world.later(1)
     world.run()
@@ -493,10 +495,10 @@ def test_a_held_deletion_of_a_daemon_writes_its_status_once() -> None:
     """Whether the lease of what is held is due in a pass or not: the reason that the status gives is the same."""
     world = FakeWorld()
     world.renewals = RenewalLedger(period=30, slack=5)
-    for name in ("a", "b"):
+    for name in "abcdefghijkl":
         add_app(world, name, ord(name))
     world.run()
-    for name in ("a", "b"):
+    for name in "abcdefghijkl":
         world.cluster.delete(SyncerRef(NS, name))
     world.later(10)
     assert world.run().held is not None
