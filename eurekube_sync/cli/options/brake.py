@@ -6,7 +6,7 @@ import click
 
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.options.declare import group, option
-from eurekube_sync.cli.values import Duration, Name, Percent
+from eurekube_sync.cli.values import CountAndShare, Duration, Name, Percent
 
 
 def _limits(
@@ -15,6 +15,7 @@ def _limits(
     brake_ceiling: int,
     brake_apps_percent: float,
     brake_apps: int,
+    brake_deletions: tuple[int, float],
     brake_confirm: float,
 ) -> BrakeLimits:
     return BrakeLimits(
@@ -23,6 +24,8 @@ def _limits(
         loss_ceiling=brake_ceiling,
         apps_percent=brake_apps_percent,
         apps_floor=brake_apps,
+        deleted_floor=brake_deletions[0],
+        deleted_percent=brake_deletions[1],
         confirm_after=brake_confirm,
     )
 
@@ -41,10 +44,18 @@ brake_options = group(
     ),
     option("--brake-apps", type=click.IntRange(0), default=1, help="... this many, whichever is more."),
     option(
+        "--brake-deletions",
+        type=CountAndShare(),
+        metavar="COUNT,SHARE%",
+        default="10,20%",
+        help="Hold when deleted syncers take the last UP instance of more apps than both numbers.",
+    ),
+    option(
         "--brake-confirm",
         type=Duration(),
         default="20s",
-        help="An app that goes to nothing without evidence waits for a pass this much later; 0: for none.",
+        help="An app that goes to nothing without evidence waits for a pass this much later, as do dead pods among "
+        "too many removals; 0: for none.",
     ),
 )
 """The command gets them as `brake`, one `BrakeLimits`."""
