@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from eurekube_sync.actions import Grounds, Withdrawal
 from eurekube_sync.approval import released_by
-from eurekube_sync.brake.confirm import confirmed, parted, unconfirmed
+from eurekube_sync.brake.confirm import parted, seen_before, unconfirmed
 from eurekube_sync.brake.holds import Held, Hold, HoldReason, held_of, hold_back
 from eurekube_sync.brake.limits import Brake
 from eurekube_sync.brake.loss import Scales
@@ -44,7 +44,7 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
         return Braked(plan=plan, held=None)
     gone = dead(planned, observed, brake.pods)
     freed = {one.key for one in planned if one.syncer in brake.freed}
-    unweighed = freed | confirmed(_waiting(planned, gone), brake)
+    unweighed = freed | seen_before(_waiting(planned, gone), brake)
     up = {key: one for key, one in observed.ours.items() if one.status is InstanceStatus.UP and key not in unweighed}
     stands = frozenset(up)
     elsewhere = moved(plan, observed, stands)

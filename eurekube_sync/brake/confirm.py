@@ -19,9 +19,9 @@ _AT_ONCE = frozenset({Grounds.DUPLICATE, Grounds.REPLACED})
 """Beside the pod's own instance ours is no loss, and at another pod's address it is a harm."""
 
 
-def confirmed(withdrawals: Iterable[Withdrawal], brake: Brake) -> frozenset[InstanceKey]:
-    """Of these dead ones, those that an earlier pass saw dead: each by itself, where the same process saw it, or all of
-    a syncer's together, by the mark of its condition."""
+def seen_before(withdrawals: Iterable[Withdrawal], brake: Brake) -> frozenset[InstanceKey]:
+    """Those of them that a pass saw, long enough ago: each by itself, where the same process saw it, or all of a
+    syncer's together, by the mark of its condition."""
     found: set[InstanceKey] = set()
     for syncer, own in _by_syncer(withdrawals).items():
         together = _seen(brake, syncer, mark_of(own))
@@ -46,31 +46,31 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
             len(own), "1 of these has no pod any more and goes", f"{len(own)} of these have no pod any more and go"
         )
         why = f"{found[0][0]}; {what} when a pass {_when(brake)} later sees the same{_hint(own)}"
-        kept.append(_awaiting(syncer, own, mark_of(own), why, brake, dead=True))
+        kept.append(_awaiting(syncer, own, why, brake))
     return kept
 
 
 def unconfirmed(scales: Scales, withdrawals: Collection[Withdrawal], brake: Brake) -> Iterator[Hold]:
     """Of each app that would go to nothing, what no evidence takes away and no pass saw before.
 
-    A removal is the same when its syncer would lose the same instances without evidence, whichever way: an outage that
-    comes back, or grows, begins its wait anew. An app waits until all syncers that it would lose are seen again.
+    What goes in another way is the same removal. An outage that comes back begins its wait anew, and one that grows
+    waits for what is new. An app waits until a pass saw all that it would lose.
     """
     emptied = scales.emptied(withdrawals)
-    waiting = _by_syncer(
+    last = [
         one
         for one in withdrawals
         if one.key.app in emptied and not one.grounds.positive and one.grounds not in _AT_ONCE
-    )
-    marks = {syncer: mark_of(own) for syncer, own in waiting.items()}
-    apps = {one.key.app for syncer, own in waiting.items() if not _seen(brake, syncer, marks[syncer]) for one in own}
-    for syncer, own in sorted(waiting.items()):
+    ]
+    seen = seen_before(last, brake)
+    apps = {one.key.app for one in last if one.key not in seen}
+    for syncer, own in sorted(_by_syncer(last).items()):
         held = tuple(one for one in own if one.key.app in apps)
         names = sorted({one.key.app for one in held})
         shown = f"{names[0]} and {counted(len(names) - 1, 'more app')}" if len(names) > 1 else f"app {''.join(names)}"
         why = f"{shown} would go to nothing; a pass {_when(brake)} later has to see the same{_hint(own)}"
         if held:
-            yield _awaiting(syncer, held, marks[syncer], why, brake)
+            yield _awaiting(syncer, held, why, brake)
 
 
 def mark_of(withdrawals: Iterable[Withdrawal]) -> str:
@@ -90,9 +90,8 @@ def _seen(brake: Brake, syncer: SyncerRef, mark: str) -> bool:
     return brake.seen.get((syncer, mark), 0.0 if not brake.limits.confirm_after else -1.0) >= brake.limits.confirm_after
 
 
-def _awaiting(
-    syncer: SyncerRef, own: tuple[Withdrawal, ...], mark: str, why: str, brake: Brake, *, dead: bool = False
-) -> Hold:
+def _awaiting(syncer: SyncerRef, own: tuple[Withdrawal, ...], why: str, brake: Brake) -> Hold:
+    mark = mark_of(own)
     return Hold(
         reason=HoldReason.AWAITING_CONFIRMATION,
         why=why,
@@ -100,7 +99,6 @@ def _awaiting(
         syncer=syncer,
         mark=mark,
         first=(syncer, mark) not in brake.seen,
-        dead=dead,
     )
 
 

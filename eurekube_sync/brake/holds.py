@@ -40,16 +40,14 @@ class Hold:
     """Of one that awaits its confirmation: equal marks are the same removal."""
     first: bool = False
     """Nobody saw it before this pass, or too long ago: its wait begins."""
-    dead: bool = False
-    """No pod serves them any more: each is confirmed by itself, whatever dies beside it."""
 
     @property
     def sightings(self) -> tuple[tuple[SyncerRef, str], ...]:
-        """What a later pass has to know to confirm it."""
+        """What a later pass of this process has to know to confirm it: the whole, and each by itself, whatever comes or
+        goes beside it."""
         if self.syncer is None or not self.mark:
             return ()
-        each = [str(one.key) for one in self.withdrawals] if self.dead else []
-        return tuple((self.syncer, mark) for mark in (self.mark, *each))
+        return tuple((self.syncer, mark) for mark in (self.mark, *(str(one.key) for one in self.withdrawals)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -359,6 +359,19 @@ def test_another_removal_is_not_confirmed_by_the_first() -> None:
     assert weigh(downs, STANDS, SECOND_LOOK, seen=seen).held is None
 
 
+def test_each_of_an_app_is_remembered_by_itself() -> None:
+    """Within a process: where one of what waits goes, the rest does not begin anew, and where one comes it does."""
+    first = weigh(ALL_OF_RATING, STANDS, SECOND_LOOK).held
+    assert first is not None
+    seen = {one: 20.0 for hold in first.holds for one in hold.sightings}
+    fewer = observed(*(i for i in STANDS.ours.values() if i.key != instance(3).key))
+    assert weigh(sorted_plan(ALL_OF_RATING.actions[:3]), fewer, SECOND_LOOK, seen=seen).held is None
+    more = observed(*STANDS.ours.values(), stored(instance(4)))
+    grown = weigh(sorted_plan([cancel(number) for number in range(5)]), more, SECOND_LOOK, seen=seen).held
+    assert grown is not None
+    assert len(grown.withdrawals) == 5
+
+
 def test_what_evidence_takes_away_goes_without_a_second_look() -> None:
     """What has none waits alone, and keeps the app."""
     mixed = sorted_plan([*(cancel(number, grounds=Grounds.TERMINATING) for number in range(3)), cancel(3)])

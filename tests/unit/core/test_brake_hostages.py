@@ -81,7 +81,7 @@ def test_the_limit_of_deletions_is_an_option() -> None:
 
 def test_a_deletion_is_not_held_with_what_nobody_asked_for() -> None:
     """Nor does it make that look more: three apps are deleted while one turns unready."""
-    actions = [*(deleted(app) for app in ("a", "b", "c")), down(0, app="d")]
+    actions: list[Action] = [*(deleted(app) for app in ("a", "b", "c")), down(0, app="d")]
     braked = among(dict.fromkeys("abcdef", 1), [*actions])
     assert braked.held is None
     both = among(dict.fromkeys("abcdef", 1), [*actions, down(0, app="e")])
@@ -107,8 +107,8 @@ def test_the_last_apps_may_be_deleted_and_what_goes_beside_them_waits() -> None:
 
 def test_an_app_that_is_deleted_in_part_waits_for_the_other_part() -> None:
     """A syncer of two is deleted, the pods of the other one turn unready, in two apps: these wait."""
-    actions = [deleted("a"), down(1, app="a"), deleted("b"), down(1, app="b")]
-    braked = among({"a": 2, "b": 2, "c": 2}, [*actions])
+    actions: list[Action] = [deleted("a"), down(1, app="a"), deleted("b"), down(1, app="b")]
+    braked = among({"a": 2, "b": 2, "c": 2}, actions)
     assert held(braked) == {instance(1, app="a").key, instance(1, app="b").key}
 
 

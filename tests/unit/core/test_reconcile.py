@@ -485,7 +485,7 @@ def test_a_held_deletion_keeps_its_finalizer() -> None:
     assert report.held is not None
     assert report.held.reason.startswith("11 of 12 apps would lose their last UP instance, for their syncers are being")
     assert (len(world.statuses()), len(world.cluster.syncers)) == (12, 12)
-    world.run(approved=report.held.plan_id if report.held else None)
+    world.run(approved=report.held.plan_id)
     world.later(1)
     world.run()
     assert (len(world.statuses()), set(world.cluster.syncers)) == (1, {SyncerRef(NS, "c")})
