@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from eurekube_sync.actions import Grounds, Withdrawal
@@ -37,7 +37,8 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     Neither weighed nor held is what a person freed by annotation, a dead pod that an earlier pass saw dead, and a pod
     that is served under another app. Of the rest wait, one brake after the other: what may have lost its syncer to the
     end of an earlier CRD; too much of the whole pass, for a person; too much of one syncer, by its own limit; and the
-    last of an app, for a second look. A dead pod waits in each of them for no more than a second look.
+    last of an app, for a second look. Dead pods go beside what is held, and wait for a second look where they are too
+    much by themselves.
     """
     planned = plan.withdrawals
     if not planned:
@@ -63,8 +64,8 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     holds: list[Hold] = []
     if swept:
         holds.append(Hold(reason=HoldReason.CRD_INSTALLED, why=_swept(swept), withdrawals=tuple(swept)))
-    holds += too_much(scales, weighed, brake.limits)
-    holds += over_their_own(scales, _left(weighed, holds), brake.syncer_limits)
+    holds += _twice(lambda some: too_much(scales, some, brake.limits), weighed, gone)
+    holds += _twice(lambda some: over_their_own(scales, some, brake.syncer_limits), _left(weighed, holds), gone)
     holds = [_telling(hold, observed, brake) for hold in parted(holds, gone, brake)]
     holds += unconfirmed(scales, _left(weighed, holds), brake)
 
@@ -74,6 +75,17 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
         replace(hold, withdrawals=tuple(one for one in hold.withdrawals if one.key not in approved)) for hold in holds
     )
     return Braked(plan=hold_back(plan, held), held=held, approved=approved)
+
+
+def _twice(
+    test: Callable[[Collection[Withdrawal]], Iterable[Hold]],
+    withdrawals: Collection[Withdrawal],
+    gone: Collection[InstanceKey],
+) -> Iterator[Hold]:
+    """Of what is too much the living are held; and the dead, where they are too much by themselves."""
+    for hold in test(withdrawals):
+        yield replace(hold, withdrawals=tuple(one for one in hold.withdrawals if one.key not in gone))
+    yield from test([one for one in withdrawals if one.key in gone])
 
 
 def _waiting(planned: Collection[Withdrawal], gone: Collection[InstanceKey]) -> list[Withdrawal]:

@@ -1,0 +1,175 @@
+"""What may go, on real servers: two of three apps deleted at once, a namespace with four. And what is held: the
+deletion of 30 apps; 60 pods that turn unready, while a dead pod of another app goes."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+import requests
+
+from tests.integration.program import Program, Registry
+from tests.servers.world import EndpointState, KubernetesWorld
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.servers
+
+NODE = "removals-node"
+TWO_MINUTES = 120.0
+
+
+@dataclass
+class Shop:
+    """Apps with pods that the test runs itself, as their kubelet."""
+
+    world: KubernetesWorld
+    registry: Registry
+    owner: str
+    pods: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    """Addresses, by namespace and app; the pod of the n-th is `app-n`."""
+
+    def deploy(self, namespace: str, app: str, pods: int) -> None:
+        """Its Service, its syncer and so many ready pods."""
+        with contextlib.suppress(requests.HTTPError):
+            self.world.create_node(NODE)
+        with contextlib.suppress(requests.HTTPError):
+            self.world.create_namespace(namespace)
+        self.world.create_service(namespace, app, ports={"http": 8080})
+        number = len(self.pods)
+        addresses = [f"10.{50 + number}.{n // 250}.{n % 250 + 1}" for n in range(pods)]
+        for n, address in enumerate(addresses):
+            self.world.create_pod(namespace, f"{app}-{n}", labels={"app": app}, node=NODE, ips=[address])
+        self.pods[namespace, app] = addresses
+        self.world.wait_for_slices(namespace, app, dict.fromkeys(addresses, "Ready"))
+        syncer = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": {"name": app}}
+        self.world.request("POST", syncers(namespace), {**syncer, "spec": {"selector": {"app": app}}})
+
+    def up(self, namespace: str, app: str) -> int:
+        """How many of its instances are UP, by uncached reads."""
+        ids = [f"{self.owner}:{namespace}:{app}:{address}:8080" for address in self.pods[namespace, app]]
+        return sum(self.registry.status(app.upper(), id_) == "UP" for id_ in ids)
+
+    def kubelet(self, namespace: str) -> None:
+        """The pods that terminate there are gone."""
+        for pod in self.world.request("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]:
+            if "deletionTimestamp" in pod["metadata"]:
+                self.world.delete_pod(namespace, pod["metadata"]["name"])
+
+    def is_there(self, path: str) -> bool:
+        """Whether the API server has the object."""
+        try:
+            self.world.request("GET", path)
+        except requests.HTTPError as error:
+            if error.response.status_code != 404:
+                raise
+            return False
+        return True
+
+
+def syncers(namespace: str, name: str = "") -> str:
+    """Where syncers are."""
+    return f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers/{name}".rstrip("/")
+
+
+@pytest.fixture
+def shop(program: Program, registry: Registry, kubernetes_world: KubernetesWorld) -> Iterator[Shop]:
+    """No app yet; afterwards its namespaces go."""
+    shop = Shop(kubernetes_world, registry, program.owner)
+    yield shop
+    for namespace in {namespace for namespace, _ in shop.pods}:
+        with contextlib.suppress(requests.HTTPError):
+            kubernetes_world.request("DELETE", f"/api/v1/namespaces/{namespace}")
+        shop.kubelet(namespace)
+
+
+@contextlib.contextmanager
+def daemon(program: Program) -> Iterator[None]:
+    """The program, pass after pass, as it is deployed; its second look is the default's."""
+    process = program.start("--daemon", "--interval=5s")
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+        program.seen.append(out + err)
+    assert process.returncode == 0, out + err
+    assert "Traceback" not in err, err
+
+
+def test_two_of_three_apps_are_deleted_at_once(program: Program, shop: Shop) -> None:
+    """Their syncers and instances are gone within two minutes, though the pods live; the third app stays."""
+    for app in ("one", "two", "three"):
+        shop.deploy("removals-a", app, 2)
+    with daemon(program):
+        wait_until(lambda: all(shop.up(*one) == 2 for one in shop.pods), "the apps were not registered")
+        for app in ("one", "two"):
+            shop.world.request("DELETE", syncers("removals-a", app))
+
+        def gone() -> bool:
+            there = [app for app in ("one", "two") if shop.is_there(syncers("removals-a", app))]
+            return not there and not shop.up("removals-a", "one") and not shop.up("removals-a", "two")
+
+        wait_until(gone, "two of three apps did not go", seconds=TWO_MINUTES)
+        assert shop.up("removals-a", "three") == 2
+
+
+def test_a_namespace_with_four_apps_is_deleted(program: Program, shop: Shop) -> None:
+    """It is gone within two minutes, with its instances; the app of another namespace stays."""
+    for app in ("one", "two", "three", "four"):
+        shop.deploy("removals-b", app, 2)
+    shop.deploy("removals-c", "five", 2)
+    with daemon(program):
+        wait_until(lambda: all(shop.up(*one) == 2 for one in shop.pods), "the apps were not registered")
+        shop.world.request("DELETE", "/api/v1/namespaces/removals-b")
+
+        def gone() -> bool:
+            shop.kubelet("removals-b")
+            return not shop.is_there("/api/v1/namespaces/removals-b")
+
+        wait_until(gone, "the namespace did not go", seconds=TWO_MINUTES)
+        assert [shop.up(*one) for one in shop.pods] == [0, 0, 0, 0, 2]
+
+
+def test_the_deletion_of_thirty_apps_is_held(program: Program, shop: Shop) -> None:
+    """`kubectl delete esync --all -A`: every instance stays UP, and every syncer says why. With an approval they go."""
+    for number in range(30):
+        shop.deploy("removals-d", f"app{number}", 1)
+    program.good()
+    for number in range(30):
+        shop.world.request("DELETE", syncers("removals-d", f"app{number}"))
+    for _ in range(2):
+        done = program.run()
+        assert done.returncode == 31, done.stdout + done.stderr
+        assert "30 of 30 apps would lose their last UP instance, for their syncers are being deleted" in done.stdout
+        assert program.eureka.methods()["DELETE"] == 0
+        assert [shop.up(*one) for one in shop.pods] == [1] * 30
+    found = shop.world.request("GET", syncers("removals-d", "app7"))
+    assert found["metadata"]["finalizers"] == ["eurekube.io/cleanup"]
+    held = next(one for one in found["status"]["conditions"] if one["type"] == "RemovalHeld")
+    assert (held["status"], held["reason"]) == ("True", "TooManyRemovals")
+    plan_id = held["message"].rpartition(" ")[2]
+    done = program.run("--approve", plan_id)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [shop.up(*one) for one in shop.pods] == [0] * 30
+
+
+def test_sixty_unready_pods_are_held_while_a_dead_pod_of_another_app_goes(program: Program, shop: Shop) -> None:
+    """The other app is no hostage. Of the sixty one dies, and goes as well."""
+    shop.deploy("removals-e", "big", 60)
+    shop.deploy("removals-e", "other", 3)
+    program.good()
+    for number in range(60):
+        shop.world.set_ready("removals-e", f"big-{number}", False)
+    shop.world.delete_pod("removals-e", "other-0")
+    shop.world.delete_pod("removals-e", "big-0")
+    states: dict[str, EndpointState] = dict.fromkeys(shop.pods["removals-e", "big"][1:], "NotReady")
+    shop.world.wait_for_slices("removals-e", "big", states)
+    shop.world.wait_for_slices("removals-e", "other", dict.fromkeys(shop.pods["removals-e", "other"][1:], "Ready"))
+    for _ in range(2):
+        done = program.run()
+        assert done.returncode == 31, done.stdout + done.stderr
+        assert "UP instances would go, more than 30 %" in done.stdout
+        assert (shop.up("removals-e", "big"), shop.up("removals-e", "other")) == (59, 2)
