@@ -47,10 +47,19 @@ class Shop:
         syncer = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": {"name": app}}
         self.world.request("POST", syncers(namespace), {**syncer, "spec": {"selector": {"app": app}}})
 
+    def ids(self, namespace: str, app: str) -> list[str]:
+        """Of its instances, dead or not."""
+        return [f"{self.owner}:{namespace}:{app}:{address}:8080" for address in self.pods[namespace, app]]
+
     def up(self, namespace: str, app: str) -> int:
         """How many of its instances are UP, by uncached reads."""
-        ids = [f"{self.owner}:{namespace}:{app}:{address}:8080" for address in self.pods[namespace, app]]
-        return sum(self.registry.status(app.upper(), id_) == "UP" for id_ in ids)
+        return sum(self.registry.status(app.upper(), id_) == "UP" for id_ in self.ids(namespace, app))
+
+    def registered(self, program: Program) -> None:
+        """One pass, and the list that the next one is given shows all of it."""
+        program.good()
+        for namespace, app in self.pods:
+            self.registry.list_follows(app.upper(), self.ids(namespace, app))
 
     def kubelet(self, namespace: str) -> None:
         """The pods that terminate there are gone."""
@@ -137,7 +146,7 @@ def test_the_deletion_of_thirty_apps_is_held(program: Program, shop: Shop) -> No
     """`kubectl delete esync --all -A`: every instance stays UP, and every syncer says why. With an approval they go."""
     for number in range(30):
         shop.deploy("removals-d", f"app{number}", 1)
-    program.good()
+    shop.registered(program)
     for number in range(30):
         shop.world.request("DELETE", syncers("removals-d", f"app{number}"))
     for _ in range(2):
@@ -160,7 +169,7 @@ def test_sixty_unready_pods_are_held_while_a_dead_pod_of_another_app_goes(progra
     """The other app is no hostage. Of the sixty one dies, and goes as well."""
     shop.deploy("removals-e", "big", 60)
     shop.deploy("removals-e", "other", 3)
-    program.good()
+    shop.registered(program)
     for number in range(60):
         shop.world.set_ready("removals-e", f"big-{number}", False)
     shop.world.delete_pod("removals-e", "other-0")
