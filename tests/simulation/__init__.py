@@ -18,6 +18,7 @@
     overrides   stories in which a person puts instances out of service, and what keeps them
     refusals    stories in which Eureka refuses registrations while pods change
     crowds      stories in which many of an app's pods go at once, and how many may
+    teams       stories of many apps, of which several are taken away at once, and what goes on beside a hold
     wire        every outgoing call of a copy of the program, on its way between adapter and server
     copies      copies of the program: a daemon, a CronJob, one pass at a time; a second one beside it
     truth       what should stand, read from the servers by an oracle that shares no code with the product
@@ -27,6 +28,7 @@
                 what it asks: what apps lose, what specs ask for, what people released, when leases and deletions end,
                 what is done by lists of another cluster, and what stands beside a pod's own
     evidence    what a pass may have known that somebody wanted a removal
+    dead        what dead pods leave, and what is held without need
     rest        the promises about the end of a story
     run         one story from its beginning to its verdict
     drains      stories in which a person drains pods and nodes, and the lists that tell of it fail

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .asked import Asked
 from .events import Event, PodTurns, ServiceApplied, SyncerApplied
 from .story import QUIET, Story
-from .world import APPS, service_manifest
+from .world import APPS, FEW, service_manifest
 
 if TYPE_CHECKING:
     from .stage import Stage
@@ -85,7 +85,7 @@ def with_addresses(base: Story) -> Story:
         for _ in range(dice.randint(0, 3))
     ]
     if dice.random() < 0.5:
-        events.append(HeadlessTwinApplied(at=round(dice.uniform(0, last), 1), app=dice.choice((app, *sorted(APPS)))))
+        events.append(HeadlessTwinApplied(at=round(dice.uniform(0, last), 1), app=dice.choice((app, *FEW))))
     if dice.random() < 0.4:
         asked = Asked(mode="service", address=dice.choice(("ClusterIP", "LoadBalancer", "ExternalIP", "Auto")))
         events.append(SyncerApplied(at=round(dice.uniform(3, last), 1), name=app, app=app, asked=asked))

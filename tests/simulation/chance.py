@@ -17,9 +17,10 @@ from .refusals import with_refused_registrations
 from .returns import with_a_peer_that_returns
 from .story import QUIET, Installation, Mode, Story, over
 from .suspensions import with_a_lost_suspension
+from .teams import with_teams
 from .troubles import ALL_CALLS, EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Trouble
 from .wishes import THEMES, WEIGHTED, random_wish, theme
-from .world import APPS
+from .world import FEW
 
 _KINDS = ((0.015, "slow"), (0.08, "paused"), (0.15, "outage"), (0.19, "two apps"), (1.0, ""))
 """What happens to the calls of some stories as a whole: up to this chance, of this kind. `one peer` is of those stories
@@ -36,6 +37,7 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.15, "refused registrations", with_refused_registrations),
     (0.155, "a crowd", with_a_crowd),
     (0.18, "a peer that returns", with_a_peer_that_returns),
+    (0.23, "teams", with_teams),
 )
 """What is put on top of some stories: up to this chance, by name."""
 
@@ -66,7 +68,7 @@ def _story(seed: int, about: str) -> Story:
         return _slow(seed, chance)
     ends = chance.uniform(60, 240)
     installation = _installation(chance)
-    apps = chance.sample(sorted(APPS), chance.choice((1, 2, 2, 3, 4)))
+    apps = chance.sample(FEW, chance.choice((1, 2, 2, 3, 4)))
     happenings = list(_beginning(chance, apps))
     happenings += [_event(chance, apps, ends) for _ in range(chance.choice((1, 2, 4, 6, 9)))]
     troubles = [_trouble(chance, ends) for _ in range(chance.choice((0, 1, 2, 3, 4)))]
@@ -104,7 +106,7 @@ def _slow(seed: int, chance: random.Random) -> Story:
     slow = Trouble(
         at=begun, until=begun + 900, calls=EUREKA_CALLS, kind=Kind.SLOW, seconds=round(chance.uniform(4, 7), 1)
     )
-    happenings = tuple(_beginning(chance, sorted(APPS), least=2))
+    happenings = tuple(_beginning(chance, list(FEW), least=2))
     return Story(
         seed=seed, installation=installation, events=happenings, troubles=(slow,), ends=over(happenings, (slow,))
     )

@@ -9,15 +9,17 @@ drained     what a person drains, and its mark says so, is not brought up meanwh
 returned    at rest a suspended syncer has as many instances as when it was suspended (`suspensions`)
 crash       no pass ends with an exception
 
-What apps lose: `losses`, `confirmations`, `crowds`. Pods that register themselves: `twins`. When leases end: `leases`.
-When finalizers go: `deletions`. Another cluster's lists: `strays`. What syncers ask for beside that: `conduct` and
-`limits`. What a person puts out of service: `overrides`. The end of a story: `rest`.
+What apps lose: `losses`, `confirmations`, `crowds`. What dead pods leave: `dead`. Pods that register themselves:
+`twins`. When leases end: `leases`. When finalizers go: `deletions`. Another cluster's lists: `strays`. What syncers ask
+for beside that: `conduct` and `limits`. What a person puts out of service: `overrides`. The end of a story: `rest`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from math import inf
+from typing import TYPE_CHECKING
 
 from eurekube_sync.embedded.eureka.instance import Listed
 from eurekube_sync.embedded.http import Request
@@ -25,6 +27,7 @@ from eurekube_sync.embedded.http import Request
 from .conduct import Conduct
 from .confirmations import Confirmations
 from .crowds import Sizes
+from .dead import Dead
 from .deletions import Deletions
 from .evidence import Evidence
 from .leases import Leases
@@ -40,6 +43,9 @@ from .truth import FINALIZER, Truth
 from .twins import Twins
 from .view import OUT, OWNER, PassView, State, Violation, change, is_up, named, pod_of, status_of, syncer_of
 from .world import Key, World
+
+if TYPE_CHECKING:
+    from eurekube_sync.one_pass import PassReport
 
 _LOOK_HOLDS = 150.0
 """Seconds that an uncached read may be old when something is written: no pass goes on for longer."""
@@ -71,6 +77,7 @@ class Judge:
         self.leases = Leases(self)
         self.too_late: set[Key] = set()
         """What was registered by lists from before the deletion of its syncer."""
+        self.dead = Dead(self)
         self.evidence = Evidence(self.truth)
         self.sizes = Sizes(self.evidence, self.reached)
         self.confirmations = Confirmations(self.truth, self.evidence, self.reached)
@@ -100,6 +107,7 @@ class Judge:
 
     def _look_at_wishes(self) -> None:
         now = self.world.clock.time
+        self.dead.look(now)
         self.limits.look(self._known, now)
         self.conduct.look(self._known, now)
         self.releases.look(self.truth.syncers, now)
@@ -111,6 +119,7 @@ class Judge:
     def clock_is_wrong(self, by: float) -> None:
         """The wall clock of the program's machine."""
         self.clock_right = self.clock_right and not by
+        self.dead.clock_is_wrong()
         self.releases.clock_is_wrong(self.world.clock.time, by)
 
     def eureka_restarted(self, peer: int, warm_up: float) -> None:
@@ -131,6 +140,10 @@ class Judge:
     def stands_in_part(self, key: Key) -> bool:
         """Whether some servers hold it, and not all."""
         return 0 < sum(key in state for state in self._known) < len(self._known)
+
+    def up_since(self, key: Key) -> float:
+        """Since when it is UP on every server that holds it as UP."""
+        return max((since[key] for since in self._up_since if key in since), default=inf)
 
     def ours_of(self, state: State) -> Iterator[Key]:
         """The keys of ours in it."""
@@ -248,7 +261,7 @@ class Judge:
         if self.twins.gives_way(view, key):
             return
         since = self._protected_since(view, key, was)
-        if since is not None and since <= view.moment and not self._is_taken(key):
+        if since is not None and since <= view.moment and not self.is_taken(key):
             told = f"its pod is ready since {since:.1f} s, and the pass looked at {view.moment:.1f} s"
             raise Violation("withdrawn", f"{key} was {change(was, now.get(key))}; {told}")
         if not self.duplicates(key):
@@ -329,9 +342,10 @@ class Judge:
             self._note_ups(peer, before, now)
         return changed
 
-    def pass_ended(self, view: PassView, *, period: float) -> None:
+    def pass_ended(self, view: PassView, report: PassReport, *, period: float) -> None:
         """A pass is over: whatever stood all through it was renewed in time."""
         self.world_changed()
+        self.dead.judge_pass(view, report)
         self._deletions.judge_pass(view)
         self.leases.judge_pass(view, period=period)
         installation = self.story.installation
@@ -358,9 +372,9 @@ class Judge:
         held = self.truth.eligible.get(key)
         syncer = self.truth.syncers.get(held.holder) if held else None
         warns = syncer is not None and syncer.asked.on_duplicate == "Warn"
-        return self._is_taken(key) or (not warns and self.serves_itself(key))
+        return self.is_taken(key) or (not warns and self.serves_itself(key))
 
-    def _is_taken(self, key: Key) -> bool:
+    def is_taken(self, key: Key) -> bool:
         """Whether somebody else stands under it."""
         return any(key in state and not self.ours(state[key]) for state in self._known)
 

@@ -246,7 +246,7 @@ class Stage:
         unseen = unseen if self.story.installation.mode is not Mode.DAEMON else set()
         self.judge.held_by["the program"] = _held(report) | unseen
         self._note_plan_id(report)
-        self.judge.pass_ended(view, period=PERIOD)
+        self.judge.pass_ended(view, report, period=PERIOD)
         code = of_report(report, fail_on_held=False, detailed=False)
         self.judge.strays.judge_pass(view, well=code is ExitCode.OK)
         rest = self._rest

@@ -110,7 +110,10 @@ class Truth:
     """By pod UID, its namespace and its label."""
     addresses: dict[str, str] = field(default_factory=dict)
     """By pod UID."""
+    listening: dict[str, str] = field(default_factory=dict)
+    """By pod UID the address of each that some Service shows, and that does not terminate."""
     crd_lives: bool = True
+    crd_uid: str = ""
     _claims: set[tuple[str, str, str, Way]] = field(default_factory=set)
     _ready: set[tuple[str, str, str, Way]] = field(default_factory=set)
     _revision: int = -1
@@ -125,6 +128,7 @@ class Truth:
         now = self.world.clock.time
         status, crd = self.world.kubernetes.call("GET", _CRD)
         self.crd_lives = status == 200 and "deletionTimestamp" not in crd["metadata"]
+        self.crd_uid = crd["metadata"]["uid"] if status == 200 else ""
         pods = self.world.pods()
         services = self.world.objects("/api/v1/services")
         self.pods = frozenset(pod["metadata"]["uid"] for pod in pods) | {_NO_POD}
@@ -134,6 +138,11 @@ class Truth:
             pod["metadata"]["uid"]: (pod["metadata"]["namespace"], pod["metadata"]["labels"]["app"]) for pod in pods
         }
         self.addresses = {pod["metadata"]["uid"]: pod["status"].get("podIP", "") for pod in pods}
+        self.listening = {
+            pod["metadata"]["uid"]: pod["status"]["podIP"]
+            for pod in pods
+            if "deletionTimestamp" not in pod["metadata"] and any(is_behind(pod, service) for service in services)
+        }
         before = self.syncers
         self.syncers = {syncer.ref: syncer for syncer in self._syncers(services, now)}
         self._note_finalizers(before, now)

@@ -37,6 +37,8 @@ class PassView:
     """Whether a list was answered as it was a while ago; `kubernetes` is then that moment."""
     lists: dict[Call, float] = field(default_factory=dict)
     """The moment that each list of Kubernetes told of."""
+    pods_listed: dict[str, float] = field(default_factory=dict)
+    """By namespace, when the list of its pods began; under the empty name that of all."""
     looked: dict[Key, float] = field(default_factory=dict)
     """When each instance was last read uncached."""
     stood: set[Key] = field(default_factory=set)
@@ -50,6 +52,9 @@ class PassView:
     taken_pods: dict[Key, str] = field(default_factory=dict)
     """The UID of the pod that each of these stood for."""
     emptied: set[str] = field(default_factory=set)
+    """Apps that went to nothing by what it took, and that might still have served."""
+    emptied_by_deletion: set[str] = field(default_factory=set)
+    """Apps that went to nothing because a person deletes their syncers."""
     serve_themselves: set[tuple[str, str]] = field(default_factory=set)
     """App and address of what an uncached read showed UP, and no installation of the program has written."""
     gave_way: set[Key] = field(default_factory=set)

@@ -212,6 +212,8 @@ class Wire:
             self._knows_whom_it_serves = self._knows_whom_it_serves or call is Call.IDENTITY
             if self._elsewhere is None or call.to_eureka:
                 self._judge.saw(self.view, call, None, now=when, as_of=as_of)
+            if call is Call.PODS and self._elsewhere is None and "continue" not in request.query:
+                self.view.pods_listed[_namespace_of(request)] = when
 
     def _older(self, call: Call, request: Request, peer: int | None) -> Response:
         known = self._answered.get(_asked(request))
@@ -261,6 +263,12 @@ def _looked_at(call: Call, request: Request, response: Response) -> list[Key]:
         app, id_ = request.path.split("/")[-2:]
         return [Key(unquote(app), unquote(id_))]
     return []
+
+
+def _namespace_of(request: Request) -> str:
+    """Whose objects a list is of; empty for every namespace's."""
+    _, named, rest = request.path.partition("/namespaces/")
+    return rest.split("/")[0] if named else ""
 
 
 def _asked(request: Request) -> str:

@@ -21,11 +21,18 @@ from .address import Address
 from .clock import VirtualClock
 
 NAMESPACES = ("bank", "shop")
-APPS = {"rating": "shop", "cart": "shop", "pay": "bank", "stock": "bank"}
+FEW = ("cart", "pay", "rating", "stock")
+"""The apps of most stories."""
+MANY = ("audit", "billing", "catalog", "fraud", "invoice", "ledger", "mail", "offers", "orders", "prices", "search")
+"""More apps, for stories of teams that have several."""
+_OF_THE_SHOP = frozenset({"rating", "cart", "catalog", "offers", "orders", "prices", "search"})
+APPS = {app: "shop" if app in _OF_THE_SHOP else "bank" for app in (*FEW, *MANY)}
 """Each app with its namespace: all that a story can be about."""
 PORT = 8080
 SERVICE_PORT = 80
-TEAMS = {"rating": "one", "pay": "one", "cart": "two", "stock": "two"}
+TEAMS = {"rating": "one", "pay": "one", "cart": "two", "stock": "two"} | {
+    app: ("one", "two")[number % 2] for number, app in enumerate(MANY)
+}
 """Whose app it is, as a label of its syncers says."""
 ADDRESSES = ("http://eureka-1:8761/eureka", "http://eureka-2:8761/eureka")
 DRAIN = "eurekube.io/drain"

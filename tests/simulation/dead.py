@@ -1,0 +1,239 @@
+"""The promises about pods that are no more, at the end of every pass of the program.
+
+dead        no dead pod is UP for more than three good passes in a row, and 20 s, unless its pod may live: also while
+            other removals are held, and for what an abandoned deletion left
+address     no address and port is UP under an app whose pod it no longer is for more than one good pass, whatever is
+            held
+hostage     what a test of the whole pass holds belongs to an app that loses by what goes
+
+A good pass read everything, and no call of it failed. A pod is dead when its object is gone. The deletion of one of
+several pods, a rollout during a hold, or a hold of another team must not keep it UP.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from math import inf
+from typing import TYPE_CHECKING
+
+from eurekube_sync.embedded.eureka.instance import Listed
+
+from .story import Mode
+from .troubles import Call
+from .view import PassView, Violation, is_up, pod_of, syncer_of
+from .world import TEAMS, Key
+
+if TYPE_CHECKING:
+    from eurekube_sync.one_pass import PassReport
+
+    from .judge import Judge
+
+_MOST = 3
+"""Good passes that may leave a dead pod UP."""
+_CONFIRM = 21.0
+"""Seconds from the first of them to one that must not: a removal may wait 20 s for a second look."""
+_LIST_IS_OLD = 31.0
+"""Seconds that Eureka's list may be old."""
+_OF_THE_PASS = "TooManyRemovals"
+_OF_AN_EARLIER_CRD = "CRDInstalled"
+
+
+class Dead:
+    """Remembers when each pod ended, and how long its instance stood after that."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._known: frozenset[str] = frozenset()
+        self._ended: dict[str, float] = {}
+        """When each pod was there no more, by its UID."""
+        self._apps: dict[str, tuple[str, str]] = {}
+        """By UID, the namespace and label of each pod that ever was."""
+        self._heard: dict[str, dict[str, tuple[float, float]]] = {}
+        """By address, since when and until when each pod was seen to listen there."""
+        self._crds: dict[str, float] = {}
+        """Since when each CRD is there, by its UID."""
+        self._dead: dict[Key, tuple[float, int]] = {}
+        self._misled: dict[Key, int] = {}
+
+    def look(self, now: float) -> None:
+        """What lives now."""
+        truth = self._judge.truth
+        self._ended.update(dict.fromkeys(self._known - truth.pods, now))
+        self._known = truth.pods
+        self._apps.update(truth.labels)
+        for uid, address in truth.listening.items():
+            since, _ = self._heard.setdefault(address, {}).get(uid, (now, now))
+            self._heard[address][uid] = (since, now)
+        self._crds.setdefault(truth.crd_uid, now)
+
+    def clock_is_wrong(self) -> None:
+        """By the wall clock a wait may begin anew."""
+        self._dead.clear()
+
+    # --- What other promises ask ------------------------------------------------------------------------------------
+
+    def ended(self, uid: str) -> float:
+        """When a pod was there no more."""
+        return self._ended.get(uid, inf)
+
+    def may_serve(self, view: PassView, key: Key) -> bool:
+        """Whether what a pass took may have served still, for all that the pass could know."""
+        uid = view.taken_pods[key]
+        namespace = self._apps.get(uid, ("", ""))[0]
+        listed = max(view.pods_listed.get(namespace, -1.0), view.pods_listed.get("", -1.0))
+        return self.ended(uid) > listed and not self.is_anothers(view, key)
+
+    def is_anothers(self, view: PassView, key: Key) -> bool:
+        """Whether another living pod has the address of what a pass took, or had it when the pass looked."""
+        uid, looked = view.taken_pods[key], min(view.lists.get(Call.SLICES, view.moment), view.begun)
+        now = self._judge.truth.listening
+        there = self._heard.get(_address(key), {}).items()
+        return bool(uid) and any(other != uid and (other in now or until >= looked) for other, (_, until) in there)
+
+    # --- The end of a pass ------------------------------------------------------------------------------------------
+
+    def judge_pass(self, view: PassView, report: PassReport) -> None:
+        """A pass of the program is over."""
+        if not self._is_good(view):
+            self._dead.clear()
+            self._misled.clear()
+            return
+        holds = report.held.holds if report.held else ()
+        reasons = {Key(*one.key): hold.reason.value for hold in holds for one in hold.withdrawals}
+        self._judge_dead(view, reasons)
+        self._judge_addresses(view)
+        self._judge_hostages(view, {key for key, reason in reasons.items() if reason == _OF_THE_PASS})
+
+    def _is_good(self, view: PassView) -> bool:
+        judge, now = self._judge, self._judge.world.clock.time
+        struck = view.troubled or view.troubled_cluster or view.older or view.strayed or view.found_elsewhere
+        listed = {Call.SYNCERS, Call.SERVICES, Call.SLICES} <= view.lists.keys() and view.eureka is not None
+        in_time = now - view.begun < judge.story.installation.pass_seconds / 2
+        crd = judge.truth.crd_lives and self._crds[judge.truth.crd_uid] <= view.begun
+        calm = judge.calm_since <= view.begun
+        return listed and in_time and crd and calm and not struck and not judge.refused(view)
+
+    def _judge_dead(self, view: PassView, reasons: dict[Key, str]) -> None:
+        reached = self._judge.reached
+        stands: dict[Key, tuple[float, int]] = {}
+        for key, listed in self._of_the_dead(view):
+            if self._is_excused(view, key, listed, reasons.get(key, "")):
+                continue
+            first, count = self._dead.get(key, (view.begun, 0))
+            stands[key] = first, count + 1
+            reached["a dead pod that a good pass left UP"] += 1
+            if count >= _MOST and view.begun - first >= _CONFIRM:
+                why = f"held ({reasons[key]})" if key in reasons else "not held"
+                raise Violation("dead", f"{key} is UP after {count + 1} good passes, its pod is gone, and it is {why}")
+        self._dead = stands
+        for key in view.taken:
+            if not self.may_serve(view, key):
+                reached["a dead pod that went" + (" during a hold" if reasons else "")] += 1
+
+    def _of_the_dead(self, view: PassView) -> Iterator[tuple[Key, Listed]]:
+        """What is UP on every server since before the pass listed it, and whose pod was gone when the pass began."""
+        for key, listed in self._ups(view):
+            if self.ended(pod_of(listed[0])) <= view.begun and key not in self._judge.truth.eligible:
+                yield key, listed
+
+    def _ups(self, view: PassView) -> Iterator[tuple[Key, Listed]]:
+        known = self._judge.known
+        for key in sorted(self._judge.ours_of(known[0])):
+            there = [state[key] for state in known if key in state]
+            standing = len(there) == len(known) and all(is_up(one) for one in there)
+            if standing and self._judge.up_since(key) <= view.begun - _LIST_IS_OLD and self._is_served(there[0]):
+                yield key, there[0]
+
+    def _is_served(self, listed: Listed) -> bool:
+        """Whether it is for the program to take out, not for the other half of an installation."""
+        syncer = self._judge.truth.syncers.get(syncer_of(listed[0]))
+        return syncer is None or not self._judge.story.installation.halves or TEAMS[syncer.app] == "one"
+
+    def _is_excused(self, view: PassView, key: Key, listed: Listed, reason: str) -> bool:
+        """Whether something else than a brake may keep it: its syncer is suspended, or a stranger stands in the place
+        of its successor; or a CRD went since, and its syncer may come back; or nobody could remember the first look."""
+        truth, syncer = self._judge.truth, self._judge.truth.syncers.get(syncer_of(listed[0]))
+        if self._is_suspended(view, listed):
+            return True
+        if any(other.app == key.app and self._judge.is_taken(other) for other in truth.eligible):
+            return True
+        if syncer is not None:
+            return False
+        written = listed[0].last_dirty / 1000 - self._judge.world.clock.now() + self._judge.world.clock.time
+        if reason == _OF_AN_EARLIER_CRD and written <= self._crds[truth.crd_uid] + 1:
+            self._judge.reached["a dead pod whose syncer went with an earlier CRD"] += 1
+            return True
+        alone = self._judge.story.installation.mode is Mode.ONCE and bool(reason)
+        self._judge.reached["a dead orphan that single passes hold"] += alone
+        return alone
+
+    def _is_suspended(self, view: PassView, listed: Listed) -> bool:
+        syncer = self._judge.truth.syncers.get(syncer_of(listed[0]))
+        return (
+            syncer is not None
+            and not syncer.deleting
+            and (syncer.asked.suspend or syncer.since["suspend"] > view.specs)
+        )
+
+    def _judge_addresses(self, view: PassView) -> None:
+        stands: dict[Key, int] = {}
+        for key, listed in self._ups(view):
+            uid = pod_of(listed[0])
+            others = [
+                other
+                for other, (since, _) in self._heard.get(_address(key), {}).items()
+                if other in self._judge.truth.listening
+                and since <= view.begun
+                and uid in self._apps
+                and self._apps[other] != self._apps[uid]
+            ]
+            if not others or self._is_suspended(view, listed):
+                continue
+            stands[key] = self._misled.get(key, 0) + 1
+            self._judge.reached["an address of another app's pod that a good pass left UP"] += 1
+            if stands[key] > 1:
+                other = "/".join(self._apps[others[0]])
+                raise Violation(
+                    "address", f"{key} is UP after {stands[key]} good passes, and a pod of {other} is there"
+                )
+        self._misled = stands
+
+    def _judge_hostages(self, view: PassView, held: set[Key]) -> None:
+        lost = Counter(key.app for key in held | view.taken.keys())
+        brought = Counter(key.app for key in view.brought)
+        for key in sorted(held):
+            self._judge.reached["a removal that a test of the whole pass held"] += 1
+            moved = self._moved(key.app, held)
+            if lost[key.app] - moved <= brought[key.app]:
+                raise Violation("hostage", f"{key} is held, and app {key.app} loses nothing by what goes")
+
+    def _moved(self, app: str, held: set[Key]) -> int:
+        """How many of an app that are held are UP under another name."""
+        known = self._judge.known
+        return sum(
+            all(
+                any(
+                    other.app != app
+                    and is_up(listed)
+                    and self._judge.ours(listed)
+                    and _place(other) == _place(key)
+                    and pod_of(listed[0]) == pod_of(state[key][0])
+                    and syncer_of(listed[0]) == syncer_of(state[key][0])
+                    for other, listed in state.items()
+                )
+                for state in known
+                if key in state
+            )
+            for key in held
+            if key.app == app
+        )
+
+
+def _address(key: Key) -> str:
+    return key.id.split(":")[3]
+
+
+def _place(key: Key) -> list[str]:
+    """Address and port."""
+    return key.id.split(":")[3:]
