@@ -3,7 +3,8 @@
 policy      what its policy never cancels is not cancelled, and is marked so that this holds when its syncer is gone;
             CreateOnly changes nothing but UP, DOWN and our own marks
 suspended   while a syncer is suspended what exists of it stays as it is, and no more comes than there was
-own brake   no pass takes more of a syncer, without evidence, than its maxRemovalPercent
+own brake   no pass takes more of a syncer, without evidence, than its maxRemovalPercent; what another pass saw dead is
+            no loss
 latch       a readiness gate that is open stays open
 gate        it is opened when an uncached read shows the pod's instance UP, or where there is to be none on purpose, and
             when Eureka could not be read for five minutes, and then it is
@@ -146,9 +147,16 @@ class Conduct:
     # --- The syncer's own brake --------------------------------------------------------------------------------------
 
     def judge_own_brake(
-        self, view: PassView, key: Key, ref: Ref, state: State, lost: Mapping[Key, float], *, released: bool
+        self,
+        view: PassView,
+        ref: Ref,
+        state: State,
+        lost: Mapping[Key, float],
+        *,
+        released: bool,
+        no_loss: Callable[[PassView, Key], bool],
     ) -> None:
-        """A pass took it out, or DOWN; `state` is what stands now."""
+        """A pass took one of it out, or DOWN; `state` is what stands now. `no_loss` says by what callers lose none."""
         syncer = self._living(ref)
         most = syncer.asked.max_removal_percent if syncer else None
         if (
@@ -164,7 +172,10 @@ class Conduct:
         taken = Counter(
             one.app
             for one, whose in view.taken.items()
-            if whose == ref and not self._truth.terminated_since(one, slices) and syncer.asked.limit is None
+            if whose == ref
+            and not self._truth.terminated_since(one, slices)
+            and syncer.asked.limit is None
+            and not no_loss(view, one)
         )
         brought = Counter(one.app for one in view.brought if one in state and syncer_of(state[one][0]) == ref)
         net = sum(max(0, count - brought[app]) for app, count in taken.items())

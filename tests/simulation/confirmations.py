@@ -2,7 +2,7 @@
 
 confirmed   without evidence that somebody wanted it so, the last UP instance of an app is taken out, or DOWN, only by a
             pass that looked 20 s after another, and both saw that it is not to be UP; where no syncer is left whose
-            condition could tell, both are of one process
+            condition could tell, both are of one process. One whose address another pod has goes at once
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 
+from .dead import Dead
 from .evidence import Evidence
 from .truth import Ref, Truth
 from .view import PassView, State, Violation, is_up
@@ -35,16 +35,14 @@ class _Look:
 class Confirmations:
     """Remembers when each instance was to be UP, and when each pass looked."""
 
-    def __init__(self, truth: Truth, evidence: Evidence, reached: Counter[str]) -> None:
+    def __init__(self, truth: Truth, evidence: Evidence, dead: Dead, reached: Counter[str]) -> None:
         self._truth = truth
         self._evidence = evidence
+        self._dead = dead
         self._reached = reached
         self._wanted: frozenset[Key] = frozenset()
         self._turns: dict[Key, list[tuple[float, bool]]] = {}
         """Since when each was to be UP, and was not, in turn."""
-        self._pods: frozenset[str] = frozenset()
-        self._ended: dict[str, float] = {}
-        """When each pod was there no more, by its UID: another may be ready at its address."""
         self._looks: list[_Look] = []
         self._last: dict[int, _Look] = {}
         """The look of each pass that is not over, by its view's identity; the view lives as long."""
@@ -55,9 +53,6 @@ class Confirmations:
         for key in wanted ^ self._wanted:
             self._turns.setdefault(key, []).append((now, key in wanted))
         self._wanted = wanted
-        pods = frozenset(self._truth.pods)
-        self._ended.update(dict.fromkeys(self._pods - pods, now))
-        self._pods = pods
 
     def saw(self, view: PassView, told_of: float) -> None:
         """A pass got a list of syncers, Services or slices that tells of this moment."""
@@ -76,13 +71,18 @@ class Confirmations:
             others = (one for one, when in lost_up.items() if one.app == key.app and when > view.begun - _NEWS)
             if any(one not in view.taken for one in others):
                 return  # what this pass took was not the last one, for all that it could know
-            if self._evidence.of(view, key) or self._lives_on(key, states):
+            if self._evidence.of(view, key) or self.lives_on(key, states) or self._dead.is_anothers(view, key):
                 continue
             self._reached["a last UP instance that went without evidence"] += 1
-            ended = self._ended.get(view.taken_pods[key], inf)
-            if not any(ended <= look.last or self._saw(look, key) for look in self._before(view, view.taken[key])):
+            looks = self._before(view, view.taken[key])
+            if not self.saw_dead(view, key) and not any(self._saw(look, key) for look in looks):
                 what = f"{key}, the last of its app, was taken out, or DOWN, and nobody had seen before that it was"
                 raise Violation("confirmed", f"{what} not to be UP")
+
+    def saw_dead(self, view: PassView, key: Key) -> bool:
+        """Whether a look long enough before this pass's may have shown that the pod of what it took is gone."""
+        ended = self._dead.ended(view.taken_pods[key])
+        return any(ended <= look.last for look in self._before(view, view.taken[key]))
 
     def _before(self, view: PassView, ref: Ref) -> list[_Look]:
         """The looks that were long enough before this one, of all who could tell. Of old lists nobody knows of which
@@ -106,7 +106,7 @@ class Confirmations:
             not wanted for when, wanted in turns if look.first < when <= look.last
         )
 
-    def _lives_on(self, key: Key, states: Sequence[State]) -> bool:
+    def lives_on(self, key: Key, states: Sequence[State]) -> bool:
         """Whether an instance at its address and port is UP under another name."""
         socket = key.id.split(":")[3:]
         ours = self._truth.owner

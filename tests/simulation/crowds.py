@@ -1,7 +1,8 @@
 """Stories with an app of many pods, of which so many go at once that the brake weighs their number; and the promise.
 
 sizes       no pass takes more than ten and more than 30 % of all that we own, without evidence or a person's wish, when
-            what came in the same apps is set against it
+            what came in the same apps is set against it; what gives way to its pod's own counts, and dead pods do
+            until another pass has seen them dead
 """
 
 from __future__ import annotations
@@ -68,19 +69,25 @@ class Sizes:
         self._reached = reached
 
     def judge(
-        self, view: PassView, unreleased: Iterable[Key], stands: Iterable[Key], lost_up: Mapping[Key, float]
+        self,
+        view: PassView,
+        counted: Iterable[Key],
+        gave_way: Iterable[Key],
+        stands: Iterable[Key],
+        lost_up: Mapping[Key, float],
     ) -> None:
-        """After a call of this pass; `unreleased` is what it took, but for what a person released, and `stands` what is
-        UP of ours on any server."""
-        doubted = Counter(key.app for key in unreleased if not self._evidence.of(view, key))
+        """After a call of this pass; `counted` is what it took, but for what a person released and what is no loss,
+        `gave_way` what went beside its pod's own, and `stands` what is UP of ours on any server."""
+        doubted = Counter(key.app for key in counted if not self._evidence.of(view, key))
+        doubted += Counter(key.app for key in gave_way)
         if doubted.total() <= FLOOR:
             return
-        taken = Counter(key.app for key in view.taken)
+        taken = Counter(key.app for key in (*view.taken, *view.gave_way))
         brought = Counter(key.app for key in view.brought)
         loss = sum(min(count, max(0, taken[app] - brought[app])) for app, count in doubted.items())
         # What others took meanwhile may have stood when this pass looked.
         lost = {key for key, when in lost_up.items() if when > view.begun - _NEWS}
-        stood = len(lost | view.taken.keys() | set(stands))
+        stood = len(lost | view.taken.keys() | view.gave_way.keys() | set(stands))
         self._reached["more than ten that went without evidence"] += 1
         if loss > FLOOR and loss * 100 > _PERCENT * stood:
             raise Violation("sizes", f"{loss} of {stood} went in one pass, and no evidence says that they were to go")

@@ -14,12 +14,21 @@ class Evidence:
     def __init__(self, truth: Truth) -> None:
         self._truth = truth
         self._wished: set[Ref] = set()
+        self._deleting: set[Ref] = set()
+        self._deleted: dict[Ref, float] = {}
+        """Until when a person's deletion of each syncer went on."""
         self._until: dict[Ref, float] = {}
 
     def look(self, now: float) -> None:
         """Who is deleted, and who has a limit."""
         self._until.update(dict.fromkeys(self._wished, now))
+        self._deleted.update(dict.fromkeys(self._deleting, now))
+        self._deleting = {ref for ref, one in self._truth.syncers.items() if one.deleting}
         self._wished = {ref for ref, one in self._truth.syncers.items() if one.deleting or one.asked.limit is not None}
+
+    def deleted(self, view: PassView, ref: Ref) -> bool:
+        """Whether a pass may have seen that a person deletes this syncer."""
+        return ref in self._deleting or self._deleted.get(ref, -1.0) >= view.specs
 
     def of(self, view: PassView, key: Key) -> bool:
         """Whether there may be some for what the pass took."""

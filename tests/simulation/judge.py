@@ -80,7 +80,7 @@ class Judge:
         self.dead = Dead(self)
         self.evidence = Evidence(self.truth)
         self.sizes = Sizes(self.evidence, self.reached)
-        self.confirmations = Confirmations(self.truth, self.evidence, self.reached)
+        self.confirmations = Confirmations(self.truth, self.evidence, self.dead, self.reached)
         self.overrides = Overrides(self.truth, self.reached)
         self.twins = Twins(self)
         self._arrived: dict[Key, float] = {}
@@ -258,7 +258,7 @@ class Judge:
 
     def _judge_withdrawal(self, view: PassView, key: Key, was: Listed, before: State, now: State) -> None:
         ref = syncer_of(was[0])
-        if self.twins.gives_way(view, key):
+        if self.twins.gives_way(view, key, ref):
             return
         since = self._protected_since(view, key, was)
         if since is not None and since <= view.moment and not self.is_taken(key):
@@ -268,7 +268,9 @@ class Judge:
             self.limits.judge_taken(view, key, before)
         view.taken[key], view.taken_pods[key] = ref, pod_of(was[0])
         released = self.losses.released(view, key)
-        self.conduct.judge_own_brake(view, key, ref, now, self.limits.lost_up, released=released)
+        self.conduct.judge_own_brake(
+            view, ref, now, self.limits.lost_up, released=released, no_loss=self.losses.is_no_loss
+        )
 
     def _protected_since(self, view: PassView, key: Key, was: Listed) -> float | None:
         """Since when it is not to be taken out. While its syncer is frozen, it stays as long as the pod that it was

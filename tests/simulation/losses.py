@@ -2,7 +2,9 @@
 
 emptied     on no server an app of ours goes to nothing while an instance that was to be added is not there; nor a
             syncer, while one of its pods is to move to another name
-brake       no pass takes the last UP instance of more than one app, or of all, without a person's wish
+brake       no pass takes the last UP instance that may serve of more than one app, and 5 % of them, without a person's
+            wish; nor by deletions, the last of more than ten apps and 20 % of them; nor all that is UP, but by
+            deletions, unless another pass saw before that its pods are dead
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from .world import Key
 if TYPE_CHECKING:
     from .judge import Judge
 
+_DELETED_APPS = 10
+_DELETED_PERCENT = 20
+"""So many apps, or such a part of them, may go at once because a person deletes their syncers."""
 _LIST_IS_OLD = 60.0
 """Seconds in which what another copy did may be news to a pass."""
 
@@ -46,12 +51,12 @@ class Losses:
                     raise Violation("emptied", f"app {app} went to nothing, and {key}, which is ready, is not there")
             unreleased = self._unreleased(view, app)
             if unreleased or not any(key.app == app for key in view.taken):
-                self._judge_brake(view, app, left)
+                self._judge_brake(view, app, unreleased, left)
             if self._judge.clock_right:
                 self._judge.confirmations.judge(view, unreleased, self._judge.known, self._judge.limits.lost_up)
         for key in sorted(view.taken.keys() & set(ups_before) - ups_now):
             self._judge_moved(view, key, ups_now)
-        if len(view.taken) > FLOOR:
+        if len(view.taken) + len(view.gave_way) > FLOOR:
             self._judge_size(view)
         if view.taken and ups_before and not ups_now and not view.gave_way and not self._gone_elsewhere(now, None):
             self._judge_all_gone(view)
@@ -60,7 +65,16 @@ class Losses:
         judge = self._judge
         stands = {key for state in judge.known for key in judge.ours_of(state) if is_up(state[key])}
         unreleased = [key for app in sorted({key.app for key in view.taken}) for key in self._unreleased(view, app)]
-        judge.sizes.judge(view, unreleased, stands, judge.limits.lost_up)
+        counted = [key for key in unreleased if not self.is_no_loss(view, key)]
+        gave_way = [key for key in view.gave_way if not self.released(view, key)]
+        judge.sizes.judge(view, counted, gave_way, stands, judge.limits.lost_up)
+
+    def is_no_loss(self, view: PassView, key: Key) -> bool:
+        """Whether callers lose nothing by what the pass took: another pod has its address, its pod is served under
+        another name, or another pass saw before that it is dead."""
+        judge = self._judge
+        dead = not judge.dead.may_serve(view, key) and judge.confirmations.saw_dead(view, key)
+        return dead or judge.dead.is_anothers(view, key) or judge.confirmations.lives_on(key, judge.known)
 
     def _unreleased(self, view: PassView, app: str) -> list[Key]:
         """What the pass took of an app, but for what a person may have released, and what its pod's own stands for."""
@@ -114,9 +128,23 @@ class Losses:
             since <= min(view.specs, view.moment) and self._judge.limits.least(syncer, view.moment - _LIST_IS_OLD) > 0
         )
 
-    def _judge_brake(self, view: PassView, app: str, left: set[str]) -> None:
+    def _judge_brake(self, view: PassView, app: str, unreleased: list[Key], left: set[str]) -> None:
+        lost = [key for key in unreleased if self._judge.dead.may_serve(view, key)]
+        if unreleased and not lost:
+            self._judge.reached["an app of dead pods that went to nothing"] += 1
+            return
+        apps = len(left | {key.app for key in view.taken} | {app})
+        deleted = bool(lost) and all(self._judge.evidence.deleted(view, view.taken[key]) for key in lost)
+        if deleted:
+            view.emptied_by_deletion.add(app)
+            count = len(view.emptied_by_deletion)
+            if count > 1:
+                self._judge.reached["one of several apps that one pass took, and a person deleted"] += 1
+            if count > _DELETED_APPS and count * 100 > _DELETED_PERCENT * apps:
+                raise Violation("brake", f"one pass took all of {count} apps of {apps}, for a person deletes them")
+            return
         view.emptied.add(app)
-        if len(view.emptied) > 1 and len(view.emptied) * 20 > len(view.emptied | left):
+        if len(view.emptied) > 1 and len(view.emptied) * 20 > apps:
             raise Violation("brake", f"one pass took the last UP instance of {', '.join(sorted(view.emptied))}")
 
     def _judge_all_gone(self, view: PassView) -> None:
@@ -131,11 +159,12 @@ class Losses:
 
     def _is_wished(self, view: PassView, key: Key, ref: Ref) -> bool:
         syncer = self._judge.truth.syncers.get(ref)
-        return (syncer is not None and syncer.deleting) or self.released(view, key)
+        return (syncer is not None and syncer.deleting) or self.released(view, key) or self.is_no_loss(view, key)
 
     def released(self, view: PassView, key: Key) -> bool:
         """Whether a person may have released what this pass took."""
-        syncer = self._judge.truth.syncers.get(view.taken[key])
+        ref = view.taken[key] if key in view.taken else view.gave_way[key]
+        syncer = self._judge.truth.syncers.get(ref)
         annotated = syncer is not None and self._judge.releases.may_free(view, syncer, self._judge.world.clock.time)
         if annotated:
             self._judge.reached["a removal that an annotation may release"] += 1

@@ -1,7 +1,7 @@
 """The promises about what a pod registers of itself beside ours.
 
 twin        at rest none of ours is UP beside what its pod registered itself, and that is UP under its address, unless
-            its syncer asks for both, or is suspended and says so
+            its syncer asks for both, or is suspended and says so, or its removal is held
 resolved    none of ours gives way to a host name that callers outside do not resolve; at rest the condition says why
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from eurekube_sync.embedded.eureka.instance import Listed
 
-from .truth import SyncerTruth
+from .truth import Ref, SyncerTruth
 from .view import PassView, State, Violation, is_up, named
 from .world import Key
 
@@ -33,7 +33,7 @@ class Twins:
         if _MARK not in listed[0].metadata and is_up(listed) and _resolved(listed):
             view.serve_themselves.add((key.app, listed[0].ip_addr or ""))
 
-    def gives_way(self, view: PassView, key: Key) -> bool:
+    def gives_way(self, view: PassView, key: Key, ref: Ref) -> bool:
         """Whether ours may go, for this pass has seen that its pod's own is UP: callers lose nothing by it."""
         truth = self._judge.truth
         held = truth.eligible.get(key)
@@ -43,7 +43,7 @@ class Twins:
         warns = syncer and syncer.asked.on_duplicate == "Warn" and syncer.since["on_duplicate"] <= view.specs
         if warns or (key.app, _address(key)) not in view.serve_themselves:
             return False
-        view.gave_way.add(key)
+        view.gave_way[key] = ref
         self._judge.reached["an instance that gave way to its pod's own"] += 1
         return True
 
@@ -71,7 +71,7 @@ class Twins:
                     self._judge_unresolved(key, state, syncer)
                     continue
                 self._judge.reached["ours beside its pod's own at rest"] += 1
-                if syncer.asked.on_duplicate == "Warn":
+                if syncer.asked.on_duplicate == "Warn" or key in self._judge.held:
                     continue
                 told = syncer.conditions.get("Conflict", ("", ""))[0] == "True"
                 if not (syncer.asked.suspend and told):

@@ -57,8 +57,8 @@ class PassView:
     """Apps that went to nothing because a person deletes their syncers."""
     serve_themselves: set[tuple[str, str]] = field(default_factory=set)
     """App and address of what an uncached read showed UP, and no installation of the program has written."""
-    gave_way: set[Key] = field(default_factory=set)
-    """What it took out, or DOWN, beside such an instance."""
+    gave_way: dict[Key, Ref] = field(default_factory=dict)
+    """What it took out, or DOWN, beside such an instance, and whose that was."""
     other_half: bool = False
     """Whether it is of the installation beside the program's, for the other team's syncers."""
     process: object | None = None
