@@ -28,7 +28,8 @@ _NEWS = 60.0
 
 
 def with_a_crowd(base: Story) -> Story:
-    """The story, and then an app of some forty pods, of which some turn unready, vanish, or terminate at once."""
+    """The story, and then an app of some forty pods, of which some turn unready, vanish, terminate, are called by
+    another name or register themselves at once."""
     dice = random.Random(f"a crowd {base.seed}")
     begins = base.ends - QUIET
     app = dice.choice(sorted({event.app for event in base.events if isinstance(event, e.ServiceApplied)}))
@@ -42,7 +43,7 @@ def with_a_crowd(base: Story) -> Story:
         *(e.PodStarted(at=begins, app=app, number=number, ip=f"10.0.1.{number}") for number in pods),
     ]
     leaving = dice.sample(pods, dice.choice((8, 13, 18, 25, len(pods) - 1)))
-    match dice.choice(("turn", "turn", "vanish", "terminate")):
+    match dice.choice(("turn", "turn", "vanish", "terminate", "move", "register")):
         case "turn":
             events += [e.PodTurns(at=at, app=app, number=number, ready=False) for number in leaving]
             if dice.random() < 0.5:
@@ -52,6 +53,11 @@ def with_a_crowd(base: Story) -> Story:
             events += [e.PodEnds(at=at, app=app, number=number) for number in leaving]
         case "terminate":
             events += [e.PodEnds(at=at, app=app, number=number, grace=30.0) for number in leaving]
+        case "move":
+            events.append(e.SyncerApplied(at=at, name=app, app=app, app_name="fresh", asked=asked))
+        case "register":
+            own = [f"10.0.1.{number}" for number in leaving]
+            events += [e.StrangerRegisters(at=at, who="itself", app=app, ip=ip) for ip in own]
     if dice.random() < 0.3:
         events.append(RemovalsReleased(at=round(at + dice.uniform(5, 40), 1), name=app, app=app, lasts=600.0))
     return replace(

@@ -26,6 +26,7 @@ from . import truth
 from .chance import story
 from .defect import Defect, made_wrong
 from .misreadings import misreadings
+from .misweighings import misweighings
 from .page import Caught
 from .run import run
 
@@ -238,6 +239,7 @@ def defects() -> tuple[Defect, ...]:
             patches=((KubernetesCluster, "identity", _once(KubernetesCluster.identity)),),
         ),
         *misreadings(),
+        *misweighings(),
     )
 
 

@@ -11,7 +11,6 @@ import msgspec
 from eurekube_sync import (
     admission,
     approval,
-    brake,
     decide,
     desired,
     duplicates,
@@ -27,7 +26,7 @@ from eurekube_sync import (
 from eurekube_sync import conduct as product_conduct
 from eurekube_sync.actions import Cancel, Update
 from eurekube_sync.addresses import Pending, places
-from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.brake import braking
 from eurekube_sync.cluster import KubernetesCluster
 from eurekube_sync.cluster.connection import Call
 from eurekube_sync.conduct import POLICY, Limit
@@ -124,17 +123,6 @@ def _without_a_deletion(syncer: SyncerObject) -> bool:
 
 def _believed(observed: Any, syncer: SyncerObject, cache_seconds: float) -> bool:
     return True
-
-
-def _nothing_waits(*weighed: Any) -> list[Any]:
-    return []
-
-
-_TOO_MUCH = brake._too_much
-
-
-def _of_any_size(scales: Any, withdrawals: Any, limits: BrakeLimits) -> str | None:
-    return _TOO_MUCH(scales, withdrawals, replace(limits, loss_percent=100, loss_ceiling=10**9))
 
 
 def _overrides_forgotten(for_unwanted: Callable[..., Any], *, limit: bool) -> Callable[..., Any]:
@@ -303,11 +291,13 @@ def misreadings() -> tuple[Defect, ...]:
             about="held",
             patches=((decide, "annotated", lambda syncer, now: None),),
         ),
-        Defect(name="a plan id releases whatever is held", about="held", patches=((brake, "released_by", _all_of_it),)),
+        Defect(
+            name="a plan id releases whatever is held", about="held", patches=((braking, "released_by", _all_of_it),)
+        ),
         Defect(
             name="a plan id releases nothing",
             about="held",
-            patches=((brake, "released_by", lambda *sets: frozenset()),),
+            patches=((braking, "released_by", lambda *sets: frozenset()),),
         ),
         Defect(
             name="an abandoned deletion waits",
@@ -319,10 +309,6 @@ def misreadings() -> tuple[Defect, ...]:
             about="abandoned",
             patches=((settle, "abandoned", _without_a_deletion),),
         ),
-        Defect(
-            name="all that we own may go", about="held", patches=((brake, "_renamed", lambda withdrawals, plan: True),)
-        ),
-        Defect(name="the last of an app goes at the first look", patches=((brake, "_unconfirmed", _nothing_waits),)),
         Defect(
             name="a person's override is cancelled with a pod that is not ready",
             about="out of service",
@@ -346,7 +332,6 @@ def misreadings() -> tuple[Defect, ...]:
                 (removals, "_pod", lambda instance, syncer: ()),
             ),
         ),
-        Defect(name="a pass may take ever so many", about="a crowd", patches=((brake, "_too_much", _of_any_size),)),
         Defect(
             name="a server that is back is not asked what it lacks",
             about="a peer that returns",

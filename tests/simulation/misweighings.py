@@ -1,0 +1,102 @@
+"""The product made wrong in its brake: what is counted, what is held, and what goes all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from eurekube_sync.actions import Grounds, Withdrawal
+from eurekube_sync.brake import BrakeLimits, braking, pods, weigh
+from eurekube_sync.brake.holds import Hold
+from eurekube_sync.brake.loss import loss_of
+from eurekube_sync.model import Complete, InstanceKey
+from eurekube_sync.observed import Observed
+from eurekube_sync.ownership import pod_namespace_of, pod_uid_of
+from eurekube_sync.plan import ours
+
+from .defect import Defect
+
+_TOO_MUCH = weigh.too_much
+_DEAD = pods.dead
+_LOSS_OF = loss_of
+
+
+def _of_any_size(scales: Any, withdrawals: Any, limits: BrakeLimits) -> Iterator[Hold]:
+    return _TOO_MUCH(scales, withdrawals, replace(limits, loss_percent=100, loss_ceiling=10**9))
+
+
+def _any_deletion(scales: Any, withdrawals: Any, limits: BrakeLimits) -> Iterator[Hold]:
+    return _TOO_MUCH(scales, withdrawals, replace(limits, deleted_percent=100))
+
+
+def _with_hostages(scales: Any, withdrawals: Any, limits: BrakeLimits) -> Iterator[Hold]:
+    for hold in _TOO_MUCH(scales, withdrawals, limits):
+        yield replace(hold, withdrawals=tuple(withdrawals)) if hold.withdrawals else hold
+
+
+def _nothing(*arguments: Any) -> frozenset[Any]:
+    return frozenset()
+
+
+def _nothing_waits(*weighed: Any) -> tuple[Any, ...]:
+    return ()
+
+
+def _at_the_first_look(withdrawals: Collection[Withdrawal], brake: Any) -> frozenset[InstanceKey]:
+    return frozenset(one.key for one in withdrawals)
+
+
+def _all_that_end(withdrawals: Collection[Withdrawal], observed: Observed, listed: Mapping[str, Any]) -> Any:
+    ending = {one.key for one in withdrawals if one.grounds is Grounds.TERMINATING}
+    return _DEAD(withdrawals, observed, listed) | ending
+
+
+def _unless_listed(one: Withdrawal, observed: Observed, listed: Mapping[str, Any]) -> bool:
+    """A list that failed is read as empty."""
+    instance = observed.ours[one.key]
+    uid, found = pod_uid_of(instance), listed.get(pod_namespace_of(instance) or "")
+    return uid is not None and found is not None and not (isinstance(found, Complete) and uid in found.data)
+
+
+def _but_duplicates(withdrawals: Collection[Withdrawal], *rest: Any) -> Any:
+    return _LOSS_OF([one for one in withdrawals if one.grounds is not Grounds.DUPLICATE], *rest)
+
+
+def misweighings() -> tuple[Defect, ...]:
+    """All of them, in the order of the table."""
+    wrong: Callable[..., Any] = _nothing
+    return (
+        Defect(
+            name="all that we own may go",
+            about="held",
+            patches=((weigh, "renamed", lambda withdrawals, plan: True),),
+        ),
+        Defect(name="the last of an app goes at the first look", patches=((braking, "unconfirmed", _nothing_waits),)),
+        Defect(name="a pass may take ever so many", about="a crowd", patches=((braking, "too_much", _of_any_size),)),
+        Defect(
+            name="what gives way to its pod's own is not counted",
+            about="a crowd",
+            patches=((weigh, "loss_of", _but_duplicates),),
+        ),
+        Defect(
+            name="any number of syncers may be deleted", about="teams", patches=((braking, "too_much", _any_deletion),)
+        ),
+        Defect(name="a hold takes hostages", about="teams", patches=((braking, "too_much", _with_hostages),)),
+        Defect(name="a new name is a loss", about="a crowd", patches=((braking, "moved", wrong),)),
+        Defect(name="dead pods are a loss for ever", about="teams", patches=((braking, "dead", wrong),)),
+        Defect(
+            name="dead pods go at the first look", about="teams", patches=((braking, "confirmed", _at_the_first_look),)
+        ),
+        Defect(name="a pod that terminates is dead", about="teams", patches=((braking, "dead", _all_that_end),)),
+        Defect(
+            name="a list of pods that failed is read as empty",
+            about="teams",
+            patches=((pods, "_is_gone", _unless_listed),),
+        ),
+        Defect(
+            name="nobody looks whose an address is by now",
+            about="teams",
+            patches=((ours, "_replaced", lambda instance, desired: None),),
+        ),
+    )
