@@ -21,6 +21,7 @@ from eurekube_sync.embedded.eureka.instance import Listed
 
 from .story import Mode
 from .troubles import Call
+from .truth import Ref
 from .view import PassView, Violation, is_up, pod_of, syncer_of
 from .world import TEAMS, Key
 
@@ -54,6 +55,10 @@ class Dead:
         self._crds: dict[str, float] = {}
         """Since when each CRD is there, by its UID."""
         self._dead: dict[Key, tuple[float, int]] = {}
+        """Since when, and for how many good passes, each of the dead stood."""
+        self._sets: dict[Ref, frozenset[Key]] = {}
+        """The dead of each syncer, as the last good pass left them."""
+        self._process: object | None = None
         self._misled: dict[Key, int] = {}
 
     def look(self, now: float) -> None:
@@ -95,9 +100,13 @@ class Dead:
 
     def judge_pass(self, view: PassView, report: PassReport) -> None:
         """A pass of the program is over."""
-        if not self._is_good(view):
+        daemon = self._judge.story.installation.mode is Mode.DAEMON
+        begins_anew = daemon and view.process is not self._process
+        self._process = view.process
+        if begins_anew or not self._is_good(view):
             self._dead.clear()
             self._misled.clear()
+        if not self._is_good(view):
             return
         holds = report.held.holds if report.held else ()
         reasons = {Key(*one.key): hold.reason.value for hold in holds for one in hold.withdrawals}
@@ -117,7 +126,9 @@ class Dead:
     def _judge_dead(self, view: PassView, reasons: dict[Key, str]) -> None:
         reached = self._judge.reached
         stands: dict[Key, tuple[float, int]] = {}
-        for key, listed in self._of_the_dead(view):
+        found = list(self._of_the_dead(view))
+        self._begin_anew_where_more_died(found)
+        for key, listed in found:
             if self._is_excused(view, key, listed, reasons.get(key, "")):
                 continue
             first, count = self._dead.get(key, (view.begun, 0))
@@ -130,6 +141,20 @@ class Dead:
         for key in view.taken:
             if not self.may_serve(view, key):
                 reached["a dead pod that went" + (" during a hold" if reasons else "")] += 1
+
+    def _begin_anew_where_more_died(self, found: list[tuple[Key, Listed]]) -> None:
+        """What a process of one pass or two knows of the one before is a condition, which tells of all dead pods of a
+        syncer together. A daemon remembers each."""
+        sets: dict[Ref, set[Key]] = {}
+        for key, listed in found:
+            sets.setdefault(syncer_of(listed[0]), set()).add(key)
+        now = {ref: frozenset(keys) for ref, keys in sets.items()}
+        if self._judge.story.installation.mode is not Mode.DAEMON:
+            for ref, keys in now.items():
+                if self._sets.get(ref) != keys:
+                    for key in keys:
+                        self._dead.pop(key, None)
+        self._sets = now
 
     def _of_the_dead(self, view: PassView) -> Iterator[tuple[Key, Listed]]:
         """What is UP on every server since before the pass listed it, and whose pod was gone when the pass began."""

@@ -48,13 +48,13 @@ def ready_behind(services: list[dict[str, Any]], pods: list[dict[str, Any]]) -> 
     for service in services:
         metadata = service["metadata"]
         namespace, label = metadata["namespace"], metadata["labels"]["app"]
+        hosts = _addresses_of(service)
         for pod in pods:
             if not is_behind(pod, service):
                 continue
             for way in _WAYS:
                 if _serves_so(pod, way):
-                    yield namespace, label, pod["status"]["podIP"], way
-                    for host in _addresses_of(service):
+                    for host in (pod["status"]["podIP"], *hosts):
                         yield namespace, label, host, way
 
 
