@@ -138,9 +138,12 @@ class Dead:
                 why = f"held ({reasons[key]})" if key in reasons else "not held"
                 raise Violation("dead", f"{key} is UP after {count + 1} good passes, its pod is gone, and it is {why}")
         self._dead = stands
+        meanwhile = " during a hold" if reasons else ""
         for key in view.taken:
-            if not self.may_serve(view, key):
-                reached["a dead pod that went" + (" during a hold" if reasons else "")] += 1
+            if self.is_anothers(view, key):
+                reached[f"what had another pod's address, and went{meanwhile}"] += 1
+            elif not self.may_serve(view, key):
+                reached[f"a dead pod that went{meanwhile}"] += 1
 
     def _begin_anew_where_more_died(self, found: list[tuple[Key, Listed]]) -> None:
         """What a process of one pass or two knows of the one before is a condition, which tells of all dead pods of a
@@ -190,7 +193,8 @@ class Dead:
             self._judge.reached["a dead pod whose syncer went with an earlier CRD"] += 1
             return True
         alone = self._judge.story.installation.mode is Mode.ONCE and bool(reason)
-        self._judge.reached["a dead orphan that single passes hold"] += alone
+        if alone:
+            self._judge.reached["a dead orphan that single passes hold"] += 1
         return alone
 
     def _is_suspended(self, view: PassView, listed: Listed) -> bool:
