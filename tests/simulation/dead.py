@@ -36,6 +36,7 @@ _CONFIRM = 21.0
 """Seconds from the first of them to one that must not: a removal may wait 20 s for a second look."""
 _LIST_IS_OLD = 31.0
 """Seconds that Eureka's list may be old."""
+_RECENT = 60.0
 _OF_THE_PASS = "TooManyRemovals"
 _OF_AN_EARLIER_CRD = "CRDInstalled"
 
@@ -112,7 +113,7 @@ class Dead:
         reasons = {Key(*one.key): hold.reason.value for hold in holds for one in hold.withdrawals}
         self._judge_dead(view, reasons)
         self._judge_addresses(view)
-        self._judge_hostages(view, {key for key, reason in reasons.items() if reason == _OF_THE_PASS})
+        self._judge_hostages(view, reasons)
 
     def _is_good(self, view: PassView) -> bool:
         judge, now = self._judge, self._judge.world.clock.time
@@ -228,10 +229,13 @@ class Dead:
                 )
         self._misled = stands
 
-    def _judge_hostages(self, view: PassView, held: set[Key]) -> None:
+    def _judge_hostages(self, view: PassView, reasons: dict[Key, str]) -> None:
+        held = set(reasons)
         lost = Counter(key.app for key in held | view.taken.keys())
-        brought = Counter(key.app for key in view.brought)
-        for key in sorted(held):
+        # What Eureka lost by itself and has again is nothing that came.
+        since, lost_up = view.begun - _RECENT, self._judge.limits.lost_up
+        brought = Counter(key.app for key in view.brought if lost_up.get(key, -inf) < since)
+        for key in sorted(key for key, reason in reasons.items() if reason == _OF_THE_PASS):
             self._judge.reached["a removal that a test of the whole pass held"] += 1
             moved = self._moved(key.app, held)
             if lost[key.app] - moved <= brought[key.app]:
