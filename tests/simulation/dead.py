@@ -3,7 +3,7 @@
 dead        no dead pod is UP for more than three good passes in a row, and 20 s, unless its pod may live: also while
             other removals are held, and for what an abandoned deletion left
 address     no address and port is UP under an app whose pod it no longer is for more than one good pass, whatever is
-            held
+            held, where a pod of the same namespace has it; else as long as a dead pod
 hostage     what a test of the whole pass holds belongs to an app that loses by what goes
 
 A good pass read everything, and no call of it failed. A pod is dead when its object is gone. The deletion of one of
@@ -86,16 +86,23 @@ class Dead:
     def may_serve(self, view: PassView, key: Key) -> bool:
         """Whether what a pass took may have served still, for all that the pass could know."""
         uid = view.taken_pods[key]
-        namespace = self._apps.get(uid, ("", ""))[0]
+        namespace = self._namespace(uid)
         listed = max(view.pods_listed.get(namespace, -1.0), view.pods_listed.get("", -1.0))
         return self.ended(uid) > listed and not self.is_anothers(view, key)
 
     def is_anothers(self, view: PassView, key: Key) -> bool:
-        """Whether another living pod has the address of what a pass took, or had it when the pass looked."""
+        """Whether another living pod of its namespace has the address of what a pass took, or had it when the pass
+        looked. What stands in another namespace proves nothing."""
         uid, looked = view.taken_pods[key], min(view.lists.get(Call.SLICES, view.moment), view.begun)
         now = self._judge.truth.listening
         there = self._heard.get(_address(key), {}).items()
-        return bool(uid) and any(other != uid and (other in now or until >= looked) for other, (_, until) in there)
+        return any(
+            self._apps[other][0] == self._namespace(uid) and other != uid and (other in now or until >= looked)
+            for other, (_, until) in there
+        )
+
+    def _namespace(self, uid: str) -> str:
+        return self._apps.get(uid, ("", ""))[0]
 
     # --- The end of a pass ------------------------------------------------------------------------------------------
 
@@ -215,7 +222,7 @@ class Dead:
                 for other, (since, _) in self._heard.get(_address(key), {}).items()
                 if other in self._judge.truth.listening
                 and since <= view.begun
-                and uid in self._apps
+                and self._apps[other][0] == self._namespace(uid)
                 and self._apps[other] != self._apps[uid]
             ]
             if not others or self._is_suspended(view, listed):

@@ -95,10 +95,10 @@ def test_where_pods_listen_is_found_out_when_it_is_asked_for(monkeypatch: pytest
     monkeypatch.setattr("eurekube_sync.catalog.pods_by_socket", counted)
     sockets = Sockets(view(slices=[piece(endpoint(1))]))
     assert walks == []
-    assert sockets.at("10.0.0.1", 8080) == Complete(data=frozenset({"uid-of-rating-1"}))
-    assert sockets.at("10.0.0.2", 8080) is None
+    assert sockets.at(NS, "10.0.0.1", 8080) == Complete(data=frozenset({"uid-of-rating-1"}))
+    assert sockets.at(NS, "10.0.0.2", 8080) is None
     assert len(walks) == 1
-    assert Sockets().at("10.0.0.1", 8080) is None
+    assert Sockets().at(NS, "10.0.0.1", 8080) is None
 
 
 def test_a_service_that_is_listed_twice_is_one() -> None:
