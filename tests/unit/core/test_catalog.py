@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from eurekube_sync.catalog import Catalog, Catalogs, Sockets, pods_by_socket
+from eurekube_sync.catalog import Catalog, Catalogs, PodSocket, Sockets, pods_by_socket
 from eurekube_sync.model import ClusterView, Complete, EndpointSlice, Listed
 from eurekube_sync.syncer import Expression, Selector
 
@@ -88,12 +88,12 @@ def test_where_pods_listen_is_found_out_when_it_is_asked_for(monkeypatch: pytest
     """Once for all addresses: in a pass where nothing goes nobody asks."""
     walks: list[ClusterView] = []
 
-    def counted(there: ClusterView) -> Mapping[tuple[str, int], Complete[frozenset[str]]]:
+    def counted(there: ClusterView) -> Mapping[PodSocket, Complete[frozenset[str]]]:
         walks.append(there)
         return pods_by_socket(there)
 
     monkeypatch.setattr("eurekube_sync.catalog.pods_by_socket", counted)
-    sockets = Sockets(view(slices=[piece(endpoint(1))]))
+    sockets = Sockets(view(services=[service()], slices=[piece(endpoint(1))]))
     assert walks == []
     assert sockets.at(NS, "10.0.0.1", 8080) == Complete(data=frozenset({"uid-of-rating-1"}))
     assert sockets.at(NS, "10.0.0.2", 8080) is None
