@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from eurekube_sync.actions import Grounds, Withdrawal, brings_up
 from eurekube_sync.model import InstanceKey
 from eurekube_sync.plan import Plan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: it keeps what it counted
 class Scales:
     """What the withdrawals are weighed against."""
 
@@ -27,17 +28,17 @@ class Scales:
     dead: frozenset[InstanceKey]
     """Withdrawals that no pod serves any more."""
 
-    @property
+    @cached_property
     def gained(self) -> Counter[str]:
         """UP instances that come, by app."""
         return Counter(action.key.app for action in self.plan.actions if brings_up(action))
 
-    @property
+    @cached_property
     def replacing(self) -> Counter[str]:
         """Those of them that may replace what is weighed: what goes unweighed is replaced first."""
         return self.gained - Counter(key.app for key in self.unweighed)
 
-    @property
+    @cached_property
     def now(self) -> Counter[str]:
         """UP instances by app, but for those that move to another."""
         return Counter(key.app for key in self.stands if key not in self.moved)
@@ -46,8 +47,7 @@ class Scales:
         """The apps that would go to nothing. Beside a duplicate callers lose nobody: the pod's own instance stays."""
         lost = Counter(one.key.app for one in withdrawals if one.grounds is not Grounds.DUPLICATE)
         lost += Counter(key.app for key in self.unread)
-        gained = self.gained
-        return frozenset(app for app, count in self.now.items() if lost[app] - gained[app] >= count)
+        return frozenset(app for app, count in self.now.items() if lost[app] - self.gained[app] >= count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

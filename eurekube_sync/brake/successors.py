@@ -18,8 +18,9 @@ def moved(plan: Plan, observed: Observed, stands: Collection[InstanceKey]) -> fr
     """The withdrawals whose pod the same syncer still serves, or will, at the same address and port under another app.
     The address alone would tell nothing: several Services may stand behind one host name."""
     going = {one.key: _pod_at(one.syncer, observed.ours[one.key]) for one in plan.withdrawals}
+    losing = {one.syncer for one in plan.withdrawals}
     served: set[_PodAt | None] = set()
-    for action in plan.actions:
+    for action in (one for one in plan.actions if one.syncer in losing):
         if isinstance(action, Register | Update) and brings_up(action):
             served.add(_pod_at(action.syncer, action.instance))
         elif action.key in stands and action.key not in going:
