@@ -173,11 +173,12 @@ def _event(chance: random.Random, apps: list[str], ends: float) -> e.Event:
 
 
 def _good_end(happenings: list[e.Event], ends: float) -> list[e.Event]:
-    """What only a person can mend is mended: another cluster under our name, and a CRD that is gone."""
+    """What only a person can mend is mended: another cluster under our name, another owner of our syncers, and a CRD
+    that is gone."""
     return [
-        e.StrangerLeaves(at=ends - QUIET, who="cluster", app=event.app, ip=event.ip)
+        e.StrangerLeaves(at=ends - QUIET, who=event.who, app=event.app, ip=event.ip)
         for event in happenings
-        if isinstance(event, e.StrangerRegisters) and event.who == "cluster"
+        if isinstance(event, e.StrangerRegisters) and event.who in ("cluster", "owner")
     ]
 
 

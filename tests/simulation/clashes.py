@@ -1,4 +1,7 @@
-"""When another cluster used our owner's name: then a pass renews what is ours, and does nothing else."""
+"""When another cluster used our owner's name, or another owner served our syncers: then a pass renews what is ours, and
+does nothing else. Which of two owners is stopped the product decides by what both have registered; it may be stopped
+only while an instance of the other one stands.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,28 @@ class Clashes:
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
         self._since = self._until = -_CACHE
+        self._other_owner = -_CACHE
+        """Until when an instance of another owner in our cluster stood."""
 
     def look(self, states: Iterable[State], now: float) -> None:
         """What stands now."""
-        if any(self._is_one(listed[0].metadata) for state in states for listed in state.values()):
+        marks = [listed[0].metadata for state in states for listed in state.values()]
+        if any(map(self._is_anothers, marks)):
+            self._other_owner = now
+        if any(map(self._is_one, marks)):
             if now - self._until > _CACHE:
                 self._since = now
             self._until = now
 
     def stopped(self, view: PassView) -> bool:
         """Whether a pass may have seen one in the list that it got."""
+        if view.stopped and self._other_owner >= view.begun - _CACHE:
+            return True
         return view.eureka is not None and self._since <= view.eureka and self._until >= view.begun - _CACHE
+
+    def _is_anothers(self, metadata: Mapping[str, str]) -> bool:
+        owner = metadata.get("eurekube.owner")
+        return owner is not None and owner != OWNER and metadata.get("eurekube.cluster") == self._cluster
 
     def _is_one(self, metadata: Mapping[str, str]) -> bool:
         return metadata.get("eurekube.owner") == OWNER and metadata.get("eurekube.cluster") != self._cluster

@@ -240,6 +240,9 @@ class Stage:
 
     def _pass_over(self, view: PassView, report: PassReport) -> None:
         self.passes += 1
+        view.stopped = any(other.stops_us for other in report.other_owners)
+        if view.stopped:
+            self.judge.reached["a pass that another owner stopped"] += 1
         # Processes of one pass or two look at the other peers for a minute and a half of eight.
         before = self.judge.held_by.get("the program", frozenset())
         unseen = {key for key in before if self.judge.stands_in_part(key)}

@@ -77,6 +77,8 @@ class PassView:
     last_elsewhere: bool = False
     """Whether its last read of Kubernetes was answered by another cluster."""
     paused: bool = False
+    stopped: bool = False
+    """Whether it said that another owner serves its syncers, and did nothing else than renew."""
     writes: list[str] = field(default_factory=list)
 
     @property
