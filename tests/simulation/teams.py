@@ -13,6 +13,7 @@ from dataclasses import replace
 from . import events as e
 from .decisions import DeletionAbandoned, NamespaceDeleted, RemovalsReleased
 from .story import QUIET, Story, over
+from .troubles import Call, Kind, Trouble
 from .world import FEW, MANY, NAMESPACES
 
 _KINDS = ("syncers", "syncers", "release", "namespace", "night", "night", "night", "all syncers", "unready", "unready")
@@ -33,8 +34,17 @@ def with_teams(base: Story) -> Story:
         events += _taken_away(kind, dice, apps, pods, begins)
         events += _beside(dice, apps, begins)
         begins = round(begins + dice.uniform(20, 90), 1)
-    ends = max(base.ends, over(events, base.troubles)) + dice.choice((0.0, _AFTER))
-    return replace(base, events=tuple(sorted(events, key=lambda event: event.at)), ends=ends)
+    troubles = (*base.troubles, *_unlisted(dice, begins))
+    ends = max(base.ends, over(events, troubles)) + dice.choice((0.0, _AFTER))
+    return replace(base, events=tuple(sorted(events, key=lambda event: event.at)), troubles=troubles, ends=ends)
+
+
+def _unlisted(dice: random.Random, ends: float) -> Iterator[Trouble]:
+    """Pods cannot be listed, as where the right to it was taken away."""
+    if dice.random() < 0.3:
+        at, kind = dice.uniform(30, ends), dice.choice((Kind.FORBIDDEN, Kind.ERROR_503, Kind.CUT, Kind.TIMEOUT_BEFORE))
+        lasts = dice.uniform(20, 120)
+        yield Trouble(at=round(at, 1), until=round(at + lasts, 1), calls=frozenset({Call.PODS}), kind=kind)
 
 
 def _deployed(apps: list[str], pods: dict[str, int], *, at: float) -> Iterator[e.Event]:
