@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -50,7 +51,7 @@ def told(
         type=type_,
         status=value,
         reason=reason,
-        message=condition_message(hold, 1, "plan"),
+        message=condition_message(hold, 1, "plan", hold.mark),
         observed_generation=1,
         last_transition=int(at),
     )
@@ -62,6 +63,11 @@ def told(
 def first_look(of: Desired, *, within: float = 620) -> dict[tuple[SyncerRef, str], float]:
     """What a process that just began knows."""
     return dict(Sightings().before(of, monotonic=5.0, now=NOW, within=within))
+
+
+def whole(seen: Mapping[tuple[SyncerRef, str], float]) -> dict[tuple[SyncerRef, str], float]:
+    """What was seen of removals as a whole, not of each instance by itself."""
+    return {(syncer, mark): age for (syncer, mark), age in seen.items() if mark in (A, B)}
 
 
 NOTHING = told(A, NOW, value=ConditionStatus.FALSE)
@@ -80,15 +86,20 @@ def test_a_process_that_began_is_told_by_the_condition_of_each_syncer() -> None:
         told(A, NOW),
         told(A, NOW + 10),
         told(A, NOW - 30, value=ConditionStatus.UNKNOWN),
-        told(A, NOW - 30, reason=HoldReason.TOO_MANY_REMOVALS.value),
+        told("", NOW - 30, reason=HoldReason.TOO_MANY_REMOVALS.value),
         told(A, NOW - 30, type_="Ready"),
         desired([syncer()], [service()], [piece(endpoint())]),
     ],
-    ids=["not held", "just now", "ahead", "unknown", "held for another reason", "another condition", "no status"],
+    ids=["not held", "just now", "ahead", "unknown", "nothing awaited", "another condition", "no status"],
 )
 def test_a_condition_that_names_no_removal_before_now_tells_nothing(of: Desired) -> None:
     """One in the future is another machine's clock."""
     assert first_look(of) == {}
+
+
+def test_a_condition_of_another_reason_may_name_what_waits_beside_it() -> None:
+    """Of a syncer that has living pods among too many removals, and dead ones that await their confirmation."""
+    assert first_look(told(A, NOW - 30, reason=HoldReason.TOO_MANY_REMOVALS.value)) == {(REF, A): 29}
 
 
 @pytest.mark.parametrize(("age", "counts"), [(619, True), (620, True), (621, False), (5000, False)])
@@ -103,18 +114,18 @@ def test_a_process_counts_from_its_first_look_as_long_as_it_sees_the_same() -> N
     memory.note(held(A), {}, monotonic=100)
     for moment in (110, 120, 150):
         before = memory.before(NOTHING, monotonic=moment, now=NOW, within=620)
-        assert before == {(REF, A): moment - 100}
+        assert whole(before) == {(REF, A): moment - 100}
         memory.note(held(A), before, monotonic=moment)
     memory.note(held(A, B), before, monotonic=150)
     before = memory.before(NOTHING, monotonic=160, now=NOW, within=620)
-    assert before == {(REF, A): 60, (REF, B): 10}
+    assert whole(before) == {(REF, A): 60, (REF, B): 10}
     memory.note(held(B), before, monotonic=160)
     before = memory.before(NOTHING, monotonic=170, now=NOW, within=620)
-    assert before == {(REF, B): 20}
+    assert whole(before) == {(REF, B): 20}
     memory.note(None, before, monotonic=170)
     assert memory.before(NOTHING, monotonic=180, now=NOW, within=620) == {}
     memory.note(held(B), {}, monotonic=180)
-    assert memory.before(NOTHING, monotonic=181, now=NOW, within=620) == {(REF, B): 1}
+    assert whole(memory.before(NOTHING, monotonic=181, now=NOW, within=620)) == {(REF, B): 1}
 
 
 @pytest.mark.parametrize("looks", [[], ["note"], ["nothing"]])
@@ -145,7 +156,7 @@ def test_a_look_counts_for_a_while_after_the_last_one(pause: float, counts: bool
     memory.note(held(A), {}, monotonic=100)
     memory.note(held(A), {(REF, A): 100}, monotonic=200)
     before = memory.before(NOTHING, monotonic=200 + pause, now=NOW, within=120)
-    assert before == ({(REF, A): 100 + pause} if counts else {})
+    assert whole(before) == ({(REF, A): 100 + pause} if counts else {})
 
 
 def test_an_orphan_has_no_syncer_and_a_hold_of_sizes_no_mark() -> None:
