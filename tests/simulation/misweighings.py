@@ -86,7 +86,9 @@ def misweighings() -> tuple[Defect, ...]:
         Defect(name="a new name is a loss", about="a crowd", patches=((braking, "moved", wrong),)),
         Defect(name="dead pods are a loss for ever", about="teams", patches=((braking, "dead", wrong),)),
         Defect(
-            name="dead pods go at the first look", about="teams", patches=((braking, "confirmed", _at_the_first_look),)
+            name="dead pods go at the first look",
+            about="teams",
+            patches=((braking, "seen_before", _at_the_first_look),),
         ),
         Defect(name="a pod that terminates is dead", about="teams", patches=((braking, "dead", _all_that_end),)),
         Defect(
