@@ -61,7 +61,7 @@ def test_one_peer_with_two_logins_is_refused(settled: Program) -> None:
     url = settled.playground.eureka_url
     given = [url.replace("://", f"://joe:{secret}@") for secret in (SECRET, "0ther")]
     ended = settled.run(EUREKUBE_SYNC_EUREKA_URL=",".join(given))
-    assert ended.code == ExitCode.CONFIGURATION
+    assert ended.code == ExitCode.USAGE
     assert f"{url} is given twice, with different logins" in ended.sentence
     assert not ended.eureka + ended.kubernetes
     assert SECRET not in ended.out + ended.err
