@@ -112,6 +112,15 @@ def eureka(request: pytest.FixtureRequest) -> EurekaServer:
     return server
 
 
+@pytest.fixture(autouse=True)
+def nothing_of_other_owners(request: pytest.FixtureRequest) -> None:
+    """What an earlier test left in the Eureka servers of this one goes."""
+    servers = [request.getfixturevalue(name) for name in ("eureka", "eureka_peers") if name in request.fixturenames]
+    for server in (each for one in servers for each in (one if isinstance(one, tuple) else (one,))):
+        if server.basic_auth is None:
+            Registry(url=server.url).clear()
+
+
 @pytest.fixture
 def registry(eureka: EurekaServer) -> Registry:
     """What stands in it."""

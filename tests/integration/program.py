@@ -198,6 +198,23 @@ class Registry:
         instances = [i for app in answer.json()["applications"]["application"] for i in app["instance"]]
         return {i["instanceId"]: i["status"] for i in instances if i["metadata"].get("eurekube.owner") == owner}
 
+    def clear(self) -> None:
+        """Cancels all that bears an owner's mark, and waits until the list tells so: beside another test's owner, whose
+        syncers have the same names, a program would be refused."""
+
+        def marked() -> list[tuple[str, str]]:
+            answer = requests.get(f"{self.url}/apps", headers={"Accept": "application/json"}, timeout=30)
+            instances = [i for app in answer.json()["applications"]["application"] for i in app["instance"]]
+            return [(i["app"], i["instanceId"]) for i in instances if "eurekube.owner" in i["metadata"]]
+
+        def cleared() -> bool:
+            found = marked()
+            for app, id_ in found:
+                requests.delete(f"{self.url}/apps/{app}/{id_}", timeout=30)
+            return not found
+
+        wait_until(cleared, lambda: f"{marked()} did not go")
+
     def listed_hosts(self, app: str) -> list[str]:
         """The host names of an app's UP instances in the list of all, sorted; as old as the server's cache."""
         answer = requests.get(f"{self.url}/apps", headers={"Accept": "application/json"}, timeout=30)
