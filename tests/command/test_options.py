@@ -198,7 +198,7 @@ def test_a_login_given_twice_is_refused(settled: Program) -> None:
 
 @pytest.mark.parametrize("name", ["", *COMMANDS])
 def test_help_fits_and_names_each_option(settled: Program, name: str) -> None:
-    """--help of every command is whole at 80 columns, and says each option's variable."""
+    """--help of every command is whole at 80 columns, and has each option."""
     ended = settled.command(*name.split(), "--help", stdin="", COLUMNS="80")
     assert ended.code == ExitCode.OK
     assert all(len(line) <= 80 for line in ended.out.splitlines())

@@ -32,10 +32,14 @@ class Command(click.Command):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The rule, once: a third of the text would be the names of the variables."""
         super().format_epilog(ctx, formatter)
-        if any(isinstance(one, click.Option) and one.envvar for one in self.params):
+        ours = [one for one in self.params if isinstance(one, click.Option)]
+        if any(one.envvar for one in ours):
+            without = ", ".join(one.opts[0] for one in ours if not one.envvar)
+            but = f", but for {without}," if without else ""
             formatter.write_paragraph()
             formatter.write_text(
-                f"An option can also be set as a variable: --eureka-url is {ENVIRONMENT_PREFIX}EUREKA_URL, and so on."
+                f"An option{but} can also be set as a variable: --eureka-url is {ENVIRONMENT_PREFIX}EUREKA_URL, "
+                "and so on."
             )
 
     def _missing(self, ctx: click.Context, args: list[str]) -> list[click.Parameter]:

@@ -76,6 +76,7 @@ def test_help_is_as_wide_as_the_terminal_and_names_the_variables_once(
     assert max(map(len, narrow.splitlines())) <= 80
     assert len(wide.splitlines()) < len(narrow.splitlines())
     assert "env var" not in wide
+    assert ("but for --approve, can" in wide) is (command == ["run"])
     assert wide.rstrip().endswith("--eureka-url is EUREKUBE_SYNC_EUREKA_URL, and so on.")
 
 
