@@ -136,8 +136,7 @@ class Stage:
                 return Stranger(key=Key(name, f"{ip}:{app}:{PORT}"), ip=ip)
             case "owner":
                 key = Key(name, ours.id.replace(OWNER, "other", 1))
-                theirs = {"eurekube.owner": "other", "eurekube.syncer": f"{namespace}/{app}-of-another-installation"}
-                return Stranger(key=key, ip=ip, metadata=tuple((marks | theirs).items()))
+                return Stranger(key=key, ip=ip, metadata=tuple((marks | {"eurekube.owner": "other"}).items()))
             case "cluster":
                 key = self.judge.truth.key(namespace, app, f"10.9{ip[4:]}")
                 return Stranger(
