@@ -11,7 +11,7 @@ from eurekube_sync.actions import Renew
 from eurekube_sync.apply import Applier
 from eurekube_sync.deadline import Deadline, TimeLimit
 from eurekube_sync.model import Complete, ObservedInstance, Unknown
-from eurekube_sync.observed import held_by_owner, is_ours, observe
+from eurekube_sync.observed import held_by_owner, observe
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Outcomes
 from eurekube_sync.ownership import CLUSTER, Ownership
@@ -52,9 +52,6 @@ def keepalive(world: RegistryWorld, settings: KeepaliveSettings) -> PassReport:
     ownership = Ownership(owner=settings.owner, cluster=settings.cluster or "")
     asked, listed = world.clock.now(), world.registry.list_instances()
 
-    def ours(instance: ObservedInstance) -> bool:
-        return is_ours(instance, ownership, settings.scope)
-
     def chosen(instance: ObservedInstance) -> bool:
         return settings.cluster is None or instance.metadata.get(CLUSTER) == settings.cluster
 
@@ -64,7 +61,7 @@ def keepalive(world: RegistryWorld, settings: KeepaliveSettings) -> PassReport:
     plan: Plan = plan_renewals(bearing, "it bears our owner's name", now=world.clock.now())
     outcomes = Outcomes(by_key={})
     if not settings.dry_run:
-        applier = Applier(world.registry, world.clock, world.workers, world.renewals, ours, deadline)
+        applier = Applier(world.registry, world.clock, world.workers, world.renewals, None, deadline)
         outcomes = Outcomes.of(applier.renew(plan.of(Renew), bearing))
     return PassReport(
         owner=settings.owner,

@@ -544,3 +544,13 @@ def test_a_value_that_says_neither_is_told(kind: Kind) -> None:
     assert told in ready.message
     say(world, kind, "false")
     assert not any("ignored" in sentence for sentence in sentences(world.run()))
+
+
+def test_a_value_that_says_neither_is_told_in_mode_service() -> None:
+    """There the Service is the instance."""
+    world = setting()
+    world.cluster.apply(syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"}))
+    wrong = replace(service("other", labels={"app": "other"}), annotations={DRAIN_ANNOTATION: "yes"})
+    world.cluster.apply(wrong)
+    told = "Service other: annotation eurekube.io/drain: 'yes' is ignored"
+    assert any(told in sentence for sentence in sentences(world.run()))
