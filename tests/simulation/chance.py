@@ -12,6 +12,7 @@ from .asked import Asked
 from .crowds import with_a_crowd
 from .elsewhere import with_another_cluster
 from .hours import with_a_long_silence, with_an_hour
+from .neighbours import with_neighbours
 from .overrides import with_overrides
 from .refusals import with_refused_registrations
 from .returns import with_a_peer_that_returns
@@ -38,6 +39,7 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.155, "a crowd", with_a_crowd),
     (0.18, "a peer that returns", with_a_peer_that_returns),
     (0.23, "teams", with_teams),
+    (0.27, "neighbours", with_neighbours),
 )
 """What is put on top of some stories: up to this chance, by name."""
 

@@ -182,7 +182,10 @@ class Dead:
                 yield key, there[0]
 
     def _is_served(self, listed: Listed) -> bool:
-        """Whether it is for the program to take out, not for the other half of an installation."""
+        """Whether it is for the program to take out, not for the other half of an installation, and has a pod that is
+        no invention of a neighbour."""
+        if self._judge.tenants.is_theirs(listed):
+            return False
         syncer = self._judge.truth.syncers.get(syncer_of(listed[0]))
         return syncer is None or not self._judge.story.installation.halves or TEAMS[syncer.app] == "one"
 

@@ -29,6 +29,7 @@ from .misreadings import misreadings
 from .misweighings import misweighings
 from .page import Caught
 from .run import run
+from .trespasses import trespasses
 
 
 def _once(identity: Callable[..., Any]) -> Callable[..., Any]:
@@ -239,6 +240,7 @@ def defects() -> tuple[Defect, ...]:
             patches=((KubernetesCluster, "identity", _once(KubernetesCluster.identity)),),
         ),
         *misreadings(),
+        *trespasses(),
         *misweighings(),
     )
 

@@ -10,8 +10,9 @@ returned    at rest a suspended syncer has as many instances as when it was susp
 crash       no pass ends with an exception
 
 What apps lose: `losses`, `confirmations`, `crowds`. What dead pods leave: `dead`. Pods that register themselves:
-`twins`. When leases end: `leases`. When finalizers go: `deletions`. Another cluster's lists: `strays`. What syncers ask
-for beside that: `conduct` and `limits`. What a person puts out of service: `overrides`. The end of a story: `rest`.
+`twins`. What another namespace claims: `neighbours`. When leases end: `leases`. When finalizers go: `deletions`.
+Another cluster's lists: `strays`. What syncers ask for beside that: `conduct` and `limits`. What a person puts out of
+service: `overrides`. The end of a story: `rest`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from .evidence import Evidence
 from .leases import Leases
 from .limits import Limits
 from .losses import Losses
+from .neighbours import Tenants
 from .overrides import Overrides
 from .releases import Releases
 from .story import Story
@@ -83,6 +85,7 @@ class Judge:
         self.confirmations = Confirmations(self.truth, self.evidence, self.dead, self.reached)
         self.overrides = Overrides(self.truth, self.reached)
         self.twins = Twins(self)
+        self.tenants = Tenants(self)
         self._arrived: dict[Key, float] = {}
         self._known: list[State] = [{} for _ in world.eurekas]
         self._up_since: list[dict[Key, float]] = [{} for _ in world.eurekas]
@@ -115,6 +118,7 @@ class Judge:
         self.evidence.look(now)
         self.confirmations.look(now)
         self.overrides.look(now)
+        self.tenants.look(now)
 
     def clock_is_wrong(self, by: float) -> None:
         """The wall clock of the program's machine."""
@@ -172,7 +176,7 @@ class Judge:
         before, now = self._known[peer], self.world.standing(peer)
         self._known[peer] = now
         # A DELETE that meets a 404 makes sure, no more: with peers, and as long as a deletion waits.
-        awaited = len(self.world.eurekas) > 1 or any(syncer.deleting for syncer in self.truth.syncers.values())
+        awaited = len(self.world.eurekas) > 1 or self.truth.a_deletion_waits
         made_sure = call is Call.CANCEL and before.keys() == now.keys() and awaited
         if (call is not Call.RENEW and not made_sure) or before.keys() != now.keys():
             view.writes.append(f"{request.method} {request.path}")
@@ -263,6 +267,7 @@ class Judge:
         since = self._protected_since(view, key, was)
         if since is not None and since <= view.moment and not self.is_taken(key):
             told = f"its pod is ready since {since:.1f} s, and the pass looked at {view.moment:.1f} s"
+            self.tenants.judge_loss(key)
             raise Violation("withdrawn", f"{key} was {change(was, now.get(key))}; {told}")
         if not self.duplicates(key):
             self.limits.judge_taken(view, key, before)
@@ -289,6 +294,9 @@ class Judge:
         return kept.serves_since if showed_service else kept.since
 
     def _judge_new(self, view: PassView, key: Key, stands: Listed) -> None:
+        if self.tenants.is_theirs(stands):
+            self.tenants.judge_new(view, key, stands[0])
+            return
         if key in view.stood and not is_up(stands):
             return  # it was to be DOWN, and Eureka lost it between the read and the write
         claimed, ready = (view.lists.get(call, view.moment) for call in (Call.SYNCERS, Call.SLICES))

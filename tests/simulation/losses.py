@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from .crowds import FLOOR
 from .truth import Ref
 from .view import PassView, State, Violation, is_up, syncer_of
-from .world import Key
+from .world import Key, is_shelf
 
 if TYPE_CHECKING:
     from .judge import Judge
@@ -81,7 +81,10 @@ class Losses:
         return [
             key
             for key in view.taken
-            if key.app == app and not self.released(view, key) and not self._judge.duplicates(key)
+            if key.app == app
+            and not is_shelf(view.taken[key][1])
+            and not self.released(view, key)
+            and not self._judge.duplicates(key)
         ]
 
     def _judge_moved(self, view: PassView, key: Key, ups_now: set[Key]) -> None:
@@ -159,7 +162,8 @@ class Losses:
 
     def _is_wished(self, view: PassView, key: Key, ref: Ref) -> bool:
         syncer = self._judge.truth.syncers.get(ref)
-        return (syncer is not None and syncer.deleting) or self.released(view, key) or self.is_no_loss(view, key)
+        wished = is_shelf(ref[1]) or (syncer is not None and syncer.deleting)
+        return wished or self.released(view, key) or self.is_no_loss(view, key)
 
     def released(self, view: PassView, key: Key) -> bool:
         """Whether a person may have released what this pass took."""

@@ -53,6 +53,7 @@ class Rest:
         self._judge.leases.judge_rest(self._view)
         self._judge.suspensions.judge_rest(self._judge.known, self._judge.world.clock.time)
         self._judge.twins.judge_rest()
+        self._judge.tenants.judge_rest()
         self._expect_told()
         self._expect_gates()
 
@@ -60,12 +61,14 @@ class Rest:
         listed = state.get(key)
         if listed is None:
             if not self._judge.duplicates(key):
+                self._judge.tenants.judge_loss(key)
                 raise Violation("rest", f"{key} is ready and not registered")
             return
         syncer = self._truth.syncers.get(syncer_of(listed[0]))
         if not self._judge.ours(listed):
             self._expect_condition(key, "Conflict")
         elif not is_up(listed) and not self._is_out(key, listed) and not self._gave_way(key, state, syncer):
+            self._judge.tenants.judge_loss(key)
             raise Violation("rest", f"{key} is ready, and Eureka says {status_of(listed)}")
         elif listed[0].vip != vip or syncer is None:
             raise Violation("rest", f"{key} stands as it should not: VIP {listed[0].vip}, {syncer_of(listed[0])}")
@@ -85,6 +88,8 @@ class Rest:
     def _expect_reason(self, key: Key, listed: Listed) -> None:
         held = key in self._judge.held
         syncer = self._truth.syncers.get(syncer_of(listed[0]))
+        if self._judge.tenants.is_theirs(listed):
+            return
         if syncer is not None and syncer.asked.suspend and not syncer.deleting:
             return
         if key in self._truth.eligible:  # within a limit; see there

@@ -13,7 +13,7 @@ from typing import Any
 from .addresses import reached_at
 from .asked import Asked, asked_by
 from .serving import Way, is_behind, ready_behind, serves, way_of, wished
-from .world import DRAIN, GATE, PORT, SERVICE_PORT, Key, World, is_true
+from .world import DRAIN, GATE, PORT, SERVICE_PORT, Key, World, is_shelf, is_true
 
 FINALIZER = "eurekube.io/cleanup"
 _CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
@@ -114,6 +114,8 @@ class Truth:
     """By pod UID the address of each that some Service shows, and that does not terminate."""
     crd_lives: bool = True
     crd_uid: str = ""
+    shelves: dict[Ref, Mapping[str, Any]] = field(default_factory=dict)
+    """Syncers that claim another namespace's addresses; nothing of them counts in what is to be UP (`neighbours`)."""
     _claims: set[tuple[str, str, str, Way]] = field(default_factory=set)
     _ready: set[tuple[str, str, str, Way]] = field(default_factory=set)
     _revision: int = -1
@@ -130,7 +132,7 @@ class Truth:
         self.crd_lives = status == 200 and "deletionTimestamp" not in crd["metadata"]
         self.crd_uid = crd["metadata"]["uid"] if status == 200 else ""
         pods = self.world.pods()
-        services = self.world.objects("/api/v1/services")
+        services = [one for one in self.world.objects("/api/v1/services") if one["spec"].get("selector")]
         self.pods = frozenset(pod["metadata"]["uid"] for pod in pods) | {_NO_POD}
         self.drained = self._drained(pods, now) if self.world.drains else {}
         self.gates = {pod["metadata"]["uid"]: is_true(pod, GATE) for pod in pods}
@@ -144,6 +146,11 @@ class Truth:
             if "deletionTimestamp" not in pod["metadata"] and any(is_behind(pod, service) for service in services)
         }
         before = self.syncers
+        self.shelves = {
+            (one["metadata"]["namespace"], one["metadata"]["name"]): one
+            for one in self.world.objects("/apis/eurekube.io/v1/eurekasyncers")
+            if is_shelf(one["metadata"]["name"])
+        }
         self.syncers = {syncer.ref: syncer for syncer in self._syncers(services, now)}
         self._note_finalizers(before, now)
         # What may have been over a limit is protected from now on only: a pass that looked before may take it out.
@@ -159,6 +166,12 @@ class Truth:
         self.last_ready.update(dict.fromkeys(self._ready | ready, now))
         self._claims, self._ready = claims, ready
         return True
+
+    @property
+    def a_deletion_waits(self) -> bool:
+        """Whether a person deleted a syncer that is still there."""
+        shelves = any("deletionTimestamp" in one["metadata"] for one in self.shelves.values())
+        return shelves or any(syncer.deleting for syncer in self.syncers.values())
 
     def wanted_since(self, key: Key, *, claimed: float, ready: float) -> bool:
         """Whether somebody who looked for syncers and for ready pods at these moments, or later, may want it UP: which
@@ -198,6 +211,8 @@ class Truth:
     def _syncers(self, services: list[dict[str, Any]], now: float) -> Iterator[SyncerTruth]:
         for found in self.world.objects("/apis/eurekube.io/v1/eurekasyncers"):
             metadata, spec, told = found["metadata"], found["spec"], found.get("status", {})
+            if is_shelf(metadata["name"]):
+                continue
             uid, ref = metadata["uid"], (metadata["namespace"], metadata["name"])
             if "deletionTimestamp" in metadata and self.crd_lives:
                 self._deleted.add(uid)

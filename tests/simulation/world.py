@@ -330,6 +330,16 @@ def service_manifest(app: str, name: str = "") -> Mapping[str, Any]:
     }
 
 
+def shelf_name(app: str, number: int) -> str:
+    """Of a syncer that claims another team's addresses; see `neighbours`."""
+    return f"shelf-{app}-{number}"
+
+
+def is_shelf(name: str) -> bool:
+    """Whether it is such a name."""
+    return name.startswith("shelf-")
+
+
 def syncer_path(namespace: str, name: str) -> str:
     """Where a syncer is."""
     return f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers/{name}".rstrip("/")

@@ -1,0 +1,79 @@
+"""The product made wrong in what it lets the syncers of one namespace do to another's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from eurekube_sync import catalog, decide, desired
+from eurekube_sync.desired import Desired, Serving
+from eurekube_sync.model import ClusterView, Complete
+from eurekube_sync.rivals import Right
+
+from .defect import Defect
+
+
+def _of_one_namespace(places: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda key, _namespace, sockets: places(key, "", sockets)
+
+
+def _all_come(first_come: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(desired: Desired, observed: Any) -> Any:
+        found = first_come(desired, observed)
+        claims = {
+            ref: replace(claim, idle={key: one for key, one in claim.idle.items() if one.right is not Right.FIRST})
+            if isinstance(claim, Serving)
+            else claim
+            for ref, claim in found.desired.claims.items()
+        }
+        return replace(found, desired=replace(found.desired, claims=claims))
+
+    return wrong
+
+
+class _AnyNamespace(dict[Any, Any]):
+    """Finds what any namespace's slices say of an address and port."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        theirs = [uids for (_, *socket), uids in self.items() if tuple(socket) == key[1:] and _ != key[0]]
+        return theirs[0] if theirs else super().get(key, default)
+
+
+def _of_any_namespace(pods_by_socket: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda view: _AnyNamespace(pods_by_socket(replace(view, services=_kept_up(view))))
+
+
+def _kept_up(view: ClusterView) -> Any:
+    services = {
+        namespace: Complete(data=tuple(replace(one, selects=True) for one in source.data))
+        for namespace, source in view.services.by_namespace.items()
+        if isinstance(source, Complete)
+    }
+    return replace(view.services, by_namespace=services)
+
+
+def trespasses() -> tuple[Defect, ...]:
+    """All of them, in the order of the table."""
+    return (
+        Defect(
+            name="age decides between namespaces, too",
+            about="neighbours",
+            patches=((desired, "_places", _of_one_namespace(vars(desired)["_places"])),),
+        ),
+        Defect(
+            name="a written address comes in beside another namespace's pod",
+            about="neighbours",
+            patches=((desired, "outdone", lambda bids: ()),),
+        ),
+        Defect(
+            name="whoever claims a written address comes in",
+            about="neighbours",
+            patches=((decide, "first_come", _all_come(vars(decide)["first_come"])),),
+        ),
+        Defect(
+            name="slices of any namespace prove that a pod is gone",
+            about="neighbours",
+            patches=((catalog, "pods_by_socket", _of_any_namespace(catalog.pods_by_socket)),),
+        ),
+    )
