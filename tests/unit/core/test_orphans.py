@@ -348,14 +348,12 @@ def test_under_another_owners_syncers_nothing_is_said_of_orphans() -> None:
 def test_another_owner_that_does_not_stop_run_hides_no_orphan() -> None:
     """We were first here: `run` goes on, and takes the orphan out."""
     world = settled()
-    one = stored(instance(9, ref=GONE))
-    world.registry.put(one)
     world.run()
-    ours = world.registry.held[key(1)]
+    one, ours = stored(instance(9, ref=GONE)), world.registry.held[key(1)]
     theirs = key(1)._replace(id=key(1).id.replace(OWNER, "typo", 1))
-    world.registry.put(replace(ours, key=theirs, metadata={**ours.metadata, OF_OWNER: "typo"}))
+    world.registry.put(one, replace(ours, key=theirs, metadata={**ours.metadata, OF_OWNER: "typo"}))
     report = look(world)
-    assert [orphan.instance.key for orphan in report.orphans] == [one.key]
+    assert [orphan.instance.key for orphan in report.found] == [one.key]
 
 
 def test_an_owner_that_has_nothing_has_no_verdict() -> None:
