@@ -8,14 +8,15 @@ import pytest
 
 from eurekube_sync.actions import Cancel, Grounds, Register, Renew, Update
 from eurekube_sync.cleanup import look_elsewhere, waits_for
+from eurekube_sync.conduct import GONE, POLICY, Policy
 from eurekube_sync.desired import Claim, Deleting, Frozen
-from eurekube_sync.model import Complete, InstanceKey, ObservedInstance, SyncerRef, Unknown
+from eurekube_sync.model import Complete, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef, Unknown
 from eurekube_sync.observed import Observed, Unread
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.plan import Plan
 from eurekube_sync.syncer import ABANDON_ANNOTATION, CLEANUP_FINALIZER, abandoned
 
-from .build import DENIED, PROOF, REF, UP, instance, key, observed, stored, syncer
+from .build import DENIED, DOWN, PROOF, REF, UP, instance, key, observed, stored, syncer
 
 DELETED = 1000.0
 SUCCESSOR = SyncerRef("rating", "successor")
@@ -211,6 +212,27 @@ def test_it_goes_while_a_successor_waits_for_its_pod_to_be_ready() -> None:
 def test_it_goes_when_another_stands_under_the_id() -> None:
     """A foreign instance is never deleted, and does not hold the deletion."""
     assert waits(registry=fresh(replace(OURS, metadata={}))) is None
+
+
+@pytest.mark.parametrize(("status", "goes"), [(DOWN, True), (UP, False)])
+def test_it_goes_when_its_policy_left_the_instance_to_expire(status: InstanceStatus, goes: bool) -> None:
+    """What is marked as gone and is DOWN is cancelled by nobody. One that is UP is still to be turned DOWN."""
+    left = stored(instance(metadata={GONE: "1000", POLICY: "UpsertOnly"}), status=status)
+    assert (waits(registry=fresh(left), claim=replace(CLAIM, policy=Policy.UPSERT_ONLY)) is None) is goes
+
+
+def test_an_id_that_nobody_cancels_holds_the_deletion_only_while_something_of_ours_stands_there() -> None:
+    """Its policy cancels nothing unseen. What bears another syncer's mark is for somebody to decide first."""
+    kept = replace(CLAIM, policy=Policy.UPSERT_ONLY)
+    assert waits(claim=kept) is None
+    assert waits(claim=CLAIM) is not None
+    assert waits(claim=kept, registry=fresh(THEIRS)) is not None
+
+
+def test_a_renewal_of_its_own_is_no_delete_though_nothing_was_listed() -> None:
+    """Its removal is held, or could not be decided: something answered under the id."""
+    held = Renew(key=key(), syncer=REF, why="its removal is held (abc)", status=UP)
+    assert "its removal is held (abc)" in str(waits(done(held)))
 
 
 def test_it_waits_for_instances_that_no_endpoint_gives_any_more() -> None:

@@ -7,13 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.brake import Held, Hold, HoldReason, condition_message, held_of
+from eurekube_sync.brake import BrakeLimits, Held, Hold, HoldReason, condition_message, held_of
 from eurekube_sync.confirmation import Sightings
 from eurekube_sync.desired import Desired
 from eurekube_sync.model import Condition, ConditionStatus, SyncerRef, SyncerStatus
+from eurekube_sync.plan import sorted_plan
 
-from .build import NS, REF, desired, endpoint, piece, service, syncer
-from .test_brake import cancel
+from .build import NS, REF, desired, endpoint, instance, observed, piece, service, stored, syncer
+from .test_brake import cancel, weigh
+from .test_status import status as status_of
 
 NOW = 2_000_000.0
 OTHER = SyncerRef(NS, "other")
@@ -166,3 +168,54 @@ def test_an_orphan_has_no_syncer_and_a_hold_of_sizes_no_mark() -> None:
     for one in (held(A, syncer=None), sizes):
         memory.note(one, {}, monotonic=100)
         assert memory.before(NOTHING, monotonic=130, now=NOW, within=620) == {}
+
+
+def test_a_removal_has_a_mark_of_its_own() -> None:
+    """Another set of the same instances is another removal: the outage grew, shrank, or is another one."""
+    marks = []
+    for up in range(1, 6):
+        for first in range(4):
+            numbers = range(first, first + up)
+            stands = observed(
+                *(stored(instance(number)) for number in numbers),
+                *(stored(instance(20 + number, app="web", ref=OTHER)) for number in range(9)),
+            )
+            found = weigh(sorted_plan([cancel(number) for number in numbers]), stands, BrakeLimits()).held
+            assert found is not None
+            marks.append(found.holds[0].mark)
+    assert len(set(marks)) == len(marks) == 20
+
+
+def time_of(before: SyncerStatus | None, now: float, hold: Hold | None) -> float:
+    """Since when `RemovalHeld` is as it is, after a pass that found this hold."""
+    claims = desired([syncer(status=before)], [service()], [piece(endpoint(0))])
+    return after(claims, now, hold).last_transition
+
+
+def after(claims: Desired, now: float, hold: Hold | None) -> Condition:
+    found = held_of([hold]) if hold else None
+    told = status_of(claims, stored(instance(0)), held=found, now=now).condition("RemovalHeld")
+    assert told is not None
+    return told
+
+
+def status_with(at: float, hold: Hold | None) -> SyncerStatus:
+    """What a pass at this moment told of the hold."""
+    claims = desired([syncer()], [service()], [piece(endpoint(0))])
+    return SyncerStatus(observed_generation=1, conditions=(after(claims, at, hold),))
+
+
+def test_the_time_of_a_condition_is_that_of_the_removal_that_it_tells_of() -> None:
+    """It begins anew with another removal, and where it lies ahead; else a second look would come too soon, or late."""
+    (first,), (second,) = held(A).holds, held(B).holds
+    sizes = replace(first, reason=HoldReason.TOO_MANY_REMOVALS, mark="")
+    assert time_of(None, 1000, first) == 1000
+    assert time_of(status_with(1000, first), 1030, first) == 1000
+    assert time_of(status_with(1000, first), 1030, second) == 1030
+    assert time_of(status_with(1000, sizes), 1030, first) == 1030
+    assert time_of(status_with(1000, first), 1030, replace(first, first=True)) == 1030
+    assert time_of(status_with(2000, first), 1030, first) == 1030
+    assert time_of(status_with(1000, None), 1030, first) == 1030
+    assert time_of(status_with(1000, sizes), 1030, replace(sizes, why="more")) == 1000
+    assert time_of(status_with(1000, first), 1030, sizes) == 1000
+    assert time_of(status_with(2000, sizes), 1030, sizes) == 2000

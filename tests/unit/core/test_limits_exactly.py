@@ -168,17 +168,21 @@ def test_a_limit_is_reached_exactly(
     assert up <= inside or inside <= {one.key for one in placed}, "nobody comes in while one that is UP goes"
 
 
-@pytest.mark.parametrize(("value", "come"), [(3, 2), ("75%", 2), ({"share": "100%"}, 4)])
-def test_what_stands_and_nobody_can_tell_whether_it_is_wanted_has_its_place(value: Any, come: int) -> None:
-    """It is kept, so of four newcomers one fewer comes in. An instance that is DOWN has no place."""
+@pytest.mark.parametrize("wanted_stands", [True, False])
+@pytest.mark.parametrize(("value", "inside"), [(3, 2), ("75%", 2), ({"share": "100%"}, 4)])
+def test_what_stands_and_nobody_can_tell_whether_it_is_wanted_has_its_place(
+    value: Any, inside: int, wanted_stands: bool
+) -> None:
+    """It is kept, so of four that are ready one fewer is let in. An instance that is DOWN has no place."""
     found = claims(1, 2, 3, 4, limit=value)
     claim = found.claims[REF]
     assert isinstance(claim, Serving)
     doubted = replace(claim, incomplete=(Incomplete(reason="SourceUnknown", message="a slice is missing"),))
     found = replace(found, claims={REF: doubted})
-    there = [standing(7, str(parse_limit(value))), standing(8, str(parse_limit(value)), DOWN)]
-    assert len(let_in(admit(found, observed(*there)))) == come
-    assert len(let_in(admit(claims(1, 2, 3, 4, limit=value), observed(*there)))) == min(4, come + 1)
+    there = [standing(number, str(parse_limit(value)), status) for number, status in ((7, UP), (8, DOWN), (1, UP))]
+    there = there if wanted_stands else there[:2]
+    assert len(let_in(admit(found, observed(*there)))) == inside
+    assert len(let_in(admit(claims(1, 2, 3, 4, limit=value), observed(*there)))) == min(4, inside + 1)
 
 
 def test_what_an_older_syncer_holds_and_does_not_register_takes_no_place() -> None:
