@@ -52,7 +52,7 @@ class Ours:
     @property
     def syncer_class(self) -> str:
         """It has one for itself."""
-        return f"batch-{self.batch}"
+        return self.owner
 
     def run(self) -> None:
         """A good pass."""
