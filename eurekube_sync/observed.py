@@ -58,8 +58,12 @@ class Observed:
         return {syncer: frozenset(keys) for syncer, keys in found.items()}
 
     def silent(self, instance: ObservedInstance) -> float:
-        """Seconds for which nobody had renewed the instance when the list was made; 0 where Eureka gives no time."""
-        return self.newest - instance.renewed if instance.last_renewal else 0.0
+        """Seconds for which nobody had renewed or registered the instance when the list was made; 0 where Eureka gives
+        no time. Eureka adds the duration to the time of a renewal alone (Lease.renew): right after a registration only
+        `last_dirty_timestamp` tells that somebody serves it."""
+        if not instance.last_renewal:
+            return 0.0
+        return self.newest - max(instance.renewed, instance.last_dirty_timestamp / 1000)
 
     def refreshed(self, readings: Mapping[InstanceKey, ObservedInstance | Unread | None]) -> Observed:
         """The same with uncached reads laid over it; None is a 404: not there."""

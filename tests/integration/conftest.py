@@ -117,8 +117,7 @@ def nothing_of_other_owners(request: pytest.FixtureRequest) -> None:
     """What an earlier test left in the Eureka servers of this one goes."""
     servers = [request.getfixturevalue(name) for name in ("eureka", "eureka_peers") if name in request.fixturenames]
     for server in (each for one in servers for each in (one if isinstance(one, tuple) else (one,))):
-        if server.basic_auth is None:
-            Registry(url=server.url).clear()
+        Registry(url=server.url).clear(server.session())
 
 
 @pytest.fixture

@@ -198,19 +198,19 @@ class Registry:
         instances = [i for app in answer.json()["applications"]["application"] for i in app["instance"]]
         return {i["instanceId"]: i["status"] for i in instances if i["metadata"].get("eurekube.owner") == owner}
 
-    def clear(self) -> None:
+    def clear(self, session: requests.Session) -> None:
         """Cancels all that bears an owner's mark, and waits until the list tells so: beside another test's owner, whose
         syncers have the same names, a program would be refused."""
 
         def marked() -> list[tuple[str, str]]:
-            answer = requests.get(f"{self.url}/apps", headers={"Accept": "application/json"}, timeout=30)
+            answer = session.get(f"{self.url}/apps", timeout=30)
             instances = [i for app in answer.json()["applications"]["application"] for i in app["instance"]]
             return [(i["app"], i["instanceId"]) for i in instances if "eurekube.owner" in i["metadata"]]
 
         def cleared() -> bool:
             found = marked()
             for app, id_ in found:
-                requests.delete(f"{self.url}/apps/{app}/{id_}", timeout=30)
+                session.delete(f"{self.url}/apps/{app}/{id_}", timeout=30)
             return not found
 
         wait_until(cleared, lambda: f"{marked()} did not go")

@@ -73,3 +73,12 @@ def test_what_other_servers_hold_of_a_deleted_syncer_is_ours_and_listed() -> Non
     assert set(found.ours) == {OURS.key, key(3)}
     assert (found.others, found.listed) == (before.others, {REF: 2})
     assert before.beside((living,), {REF}) is before
+
+
+def test_an_instance_that_was_just_registered_is_not_silent() -> None:
+    """Eureka adds the lease's duration to the time of a renewal, and not to that of a registration."""
+    now = 1_000_000
+    new = replace(stored(instance(1)), last_dirty_timestamp=now * 1000, last_renewal=now * 1000)
+    old = replace(new, key=key(2), last_dirty_timestamp=(now - 500) * 1000, last_renewal=(now - 200) * 1000)
+    seen = replace(observed(new, old), newest=float(now))
+    assert (seen.silent(new), seen.silent(old)) == (0.0, 500.0)
