@@ -61,9 +61,8 @@ class Observed:
         """Seconds for which nobody had renewed or registered the instance when the list was made; 0 where Eureka gives
         no time. Eureka adds the duration to the time of a renewal alone (Lease.renew): right after a registration only
         `last_dirty_timestamp` tells that somebody serves it."""
-        if not instance.last_renewal:
-            return 0.0
-        return self.newest - max(instance.renewed, instance.last_dirty_timestamp / 1000)
+        seen = max(instance.renewed, instance.last_dirty_timestamp / 1000)
+        return self.newest - seen if instance.last_renewal else 0.0
 
     def refreshed(self, readings: Mapping[InstanceKey, ObservedInstance | Unread | None]) -> Observed:
         """The same with uncached reads laid over it; None is a 404: not there."""
