@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
+from pathlib import Path
 
 from .chance import story, subjects
 from .defects import catch, defects
@@ -34,9 +35,13 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--tell", action="store_true", help="tell the story of --seed, whole, and how it ends")
     parser.add_argument("--defects", action="store_true", help="make the product wrong on purpose, and print the table")
     parser.add_argument("--record", action="store_true", help="write the table, or what a run printed, into its page")
+    parser.add_argument("--digests", type=Path, metavar="FILE", help="write, a line a story, a digest of all its calls")
+    parser.add_argument("--against", type=Path, metavar="FILE", help="compare with digests written before")
     options = parser.parse_args(arguments)
     if options.defects:
         return _show_defects(options.seed, options.runs, options.jobs, record=options.record)
+    if options.digests or options.against:
+        return _digests(options.seed, options.runs, options.jobs, options.digests, options.against)
     if options.tell:
         verdict = run(story(options.seed, options.about), telling=True)
         print(tell(verdict, whole=True))
@@ -78,6 +83,20 @@ def _run_many(first: int, runs: int, jobs: int, *, about: str, record: bool) -> 
         kind = f' --about "{about}"' if about else ""
         print(f"again: python -m tests.simulation --seed {verdict.story.seed}{kind} --tell")
     return 1 if broken else 0
+
+
+def _digests(first: int, runs: int, jobs: int, into: Path | None, against: Path | None) -> int:
+    """For changes that are meant to change nothing: every call of every story, at the same virtual moment."""
+    made = {verdict.story.seed: verdict.digest for verdict in verdicts(range(first, first + runs), jobs)}
+    if into:
+        into.write_text("".join(f"{seed} {digest}\n" for seed, digest in made.items()))
+    if not against:
+        return 0
+    before = dict(line.split() for line in against.read_text().splitlines())
+    differ = [seed for seed, digest in made.items() if before.get(str(seed), digest) != digest]
+    compared = len(made.keys() & {int(seed) for seed in before})
+    print(f"{compared} stories compared, {len(differ)} differ{': ' if differ else ''}{', '.join(map(str, differ))}")
+    return 1 if differ or not compared else 0
 
 
 def _show_defects(first: int, most: int, jobs: int, *, record: bool) -> int:

@@ -27,6 +27,8 @@ class Verdict:
     calls: int = 0
     seconds: float = 0.0
     """Virtual ones."""
+    digest: str = ""
+    """Of every call that the program made; see `wire.Digest`."""
     reached: Mapping[str, int] = field(default_factory=dict)
     """How often what a promise speaks of came up."""
     tale: tuple[tuple[float, str], ...] = ()
@@ -58,6 +60,7 @@ def run(story: Story, *, telling: bool = False) -> Verdict:
         passes=stage.passes,
         calls=stage.calls,
         seconds=stage.clock.time,
+        digest=stage.digest.hexdigest()[:16],
         reached=dict(stage.judge.reached),
         tale=tuple(stage.tale),
     )

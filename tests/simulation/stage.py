@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -64,6 +65,7 @@ class Stage:
         self.judge = Judge(self.world, self.story)
         self._chance = random.Random(self.story.seed)
         self._machine = MachineClock(self.clock)
+        self.digest = hashlib.sha256()
         self._troubles = Troubles(self.story.troubles)
         self._rest = Progress()
         self._second: Process | None = None
@@ -210,6 +212,7 @@ class Stage:
             name=name,
             call_seconds=self.story.installation.call_seconds,
             tell=self.happened_on_the_wire if self.telling else None,
+            calls_so_far=self.digest,
         )
         return Process(self.story.installation, machine, limit, wire, self._chance, first=first, pass_over=pass_over)
 

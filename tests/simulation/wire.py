@@ -6,7 +6,7 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
 
 import msgspec
@@ -26,6 +26,13 @@ _PAGE = Response(status=200, body=b"<html><body>Welcome to the proxy</body></htm
 _KEPT = 6
 """Older answers of each list."""
 _LISTS = frozenset({Call.SYNCERS, Call.SERVICES, Call.SLICES})
+
+
+class Digest(Protocol):
+    """Every call of a story, in one value: when, which server, method, path, query and body. As `hashlib` makes it."""
+
+    def update(self, data: bytes, /) -> None:
+        """One more call."""
 
 
 class Killed(BaseException):
@@ -70,6 +77,7 @@ class Wire:
         name: str,
         call_seconds: float,
         tell: Callable[[str], None] | None,
+        calls_so_far: Digest,
     ) -> None:
         self.view = PassView(begun=world.clock.time)
         self.calls = 0
@@ -82,6 +90,7 @@ class Wire:
         self._name = name
         self._call_seconds = call_seconds
         self._tell = tell
+        self._calls_so_far = calls_so_far
         self._answered: dict[str, deque[tuple[float, Response]]] = {}
         self._knows_whom_it_serves = False
         self._elsewhere: World | None = None
@@ -98,6 +107,7 @@ class Wire:
     def _send(self, request: Request, peer: int | None) -> Response:
         call = kind_of(request)
         self.calls += 1
+        self._digest(request, peer)
         self._world.clock.advance(0.002 + 0.02 * self._chance.random() ** 4)
         trouble = self._troubles.strike(call, peer, self._world.clock.time) if self._troubles else None
         if trouble is None:
@@ -244,6 +254,10 @@ class Wire:
     def _time_out(self) -> None:
         self._world.clock.advance(max(0.001, min(self._call_seconds, self._limit.left())))
         raise TimeoutError("timed out")
+
+    def _digest(self, request: Request, peer: int | None) -> None:
+        line = f"{self._world.clock.time!r} {peer} {request.method} {_asked(request)} "
+        self._calls_so_far.update(line.encode() + request.body + b"\n")
 
     def _say(self, request: Request, peer: int | None, what: str) -> None:
         if self._tell is not None:
