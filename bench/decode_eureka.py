@@ -18,7 +18,7 @@ from pathlib import Path
 from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import Request
 from eurekube_sync.eureka import documents, wire
-from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
 
 RUNS = 7
 INSTANCES_PER_APP = 10

@@ -20,7 +20,8 @@ import msgspec
 from eurekube_sync.cluster import projection, wire
 from eurekube_sync.cluster.walks import PAGE
 from eurekube_sync.drain import known
-from eurekube_sync.model import Complete, Drainable
+from eurekube_sync.model.kubernetes import Drainable
+from eurekube_sync.model.sources import Complete
 
 
 def _pod(number: int) -> dict[str, Any]:

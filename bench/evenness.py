@@ -33,7 +33,7 @@ from eurekube_sync.eureka.batches import BatchingRegistry, BatchMode
 from eurekube_sync.eureka.everywhere import SIZE
 from eurekube_sync.keepalive import KeepaliveSettings, RegistryWorld, keepalive
 from eurekube_sync.loop import Schedule, run_passes
-from eurekube_sync.model import InstanceKey
+from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.ports import Dated, Registry
 from eurekube_sync.renewals import RenewalLedger

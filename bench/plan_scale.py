@@ -18,21 +18,19 @@ from eurekube_sync.brake import Brake, apply_brake
 from eurekube_sync.cli.garbage import look_rarely_for_cycles
 from eurekube_sync.desired import Desired, claim_all
 from eurekube_sync.instance import Naming
-from eurekube_sync.model import (
+from eurekube_sync.model.eureka import LeaseTimes, ObservedInstance
+from eurekube_sync.model.kubernetes import (
     ClusterView,
-    Complete,
     Endpoint,
     EndpointPort,
     EndpointSlice,
-    LeaseTimes,
-    Listed,
-    ObservedInstance,
     PodRef,
     Service,
     ServicePort,
     SyncerObject,
     SyncerStatus,
 )
+from eurekube_sync.model.sources import Complete, Listed
 from eurekube_sync.observed import Observed, observe
 from eurekube_sync.ownership import Ownership
 from eurekube_sync.plan import Plan, make_plan

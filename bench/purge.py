@@ -18,7 +18,7 @@ from eurekube_sync.clock import SystemClock
 from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.eureka.everywhere import SIZE
-from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
 from eurekube_sync.owner.purge import look_before_purge, purge
 from eurekube_sync.owner.world import OwnerWorld
 from eurekube_sync.ports import Dated

@@ -21,7 +21,7 @@ from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.eureka.batches import BatchingRegistry, BatchMode
 from eurekube_sync.eureka.everywhere import SIZE
-from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
 from eurekube_sync.ports import Batched, Dated
 from eurekube_sync.workers import ThreadWorkers
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias, assert_never
 
-from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, Proof, SyncerRef
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Proof
 
 
 class Grounds(StrEnum):

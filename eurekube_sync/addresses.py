@@ -11,7 +11,7 @@ from typing import assert_never
 
 from eurekube_sync.endpoints import choose_port
 from eurekube_sync.errors import InvalidSyncer
-from eurekube_sync.model import Node, Service, ServicePort
+from eurekube_sync.model.kubernetes import Node, Service, ServicePort
 from eurekube_sync.presentation import family_of
 from eurekube_sync.syncer import NodeAddress, ServiceAddress, Syncer
 

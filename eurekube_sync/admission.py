@@ -13,7 +13,8 @@ from zlib import crc32
 
 from eurekube_sync.conduct import LIMIT, Limit, Measure
 from eurekube_sync.desired import Claim, Desired, Serving
-from eurekube_sync.model import InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observed import Observed
 from eurekube_sync.ownership import syncer_of
 

@@ -14,7 +14,9 @@ from typing import TypeVar, assert_never
 from eurekube_sync.actions import Action, Cancel, Register, Renew, Update
 from eurekube_sync.deadline import FAILURES_IN_A_ROW, Deadline, Streak
 from eurekube_sync.errors import RegistryError, RegistryRejected, RegistryUnavailable
-from eurekube_sync.model import Cause, Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Cause
 from eurekube_sync.observed import Unread
 from eurekube_sync.outcome import Outcome, Result, cause_of
 from eurekube_sync.ports import Batched, Batches, Clock, Dated, Registry, Workers

@@ -15,7 +15,8 @@ from typing import Any, TypeAlias, assert_never
 
 from eurekube_sync.actions import Withdrawal
 from eurekube_sync.errors import ConfigurationError
-from eurekube_sync.model import InstanceKey, SyncerObject
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.ownership import Ownership
 from eurekube_sync.plan import withdrawal_id
 

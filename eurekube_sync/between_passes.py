@@ -19,7 +19,8 @@ from eurekube_sync.actions import Renew
 from eurekube_sync.apply import Applier
 from eurekube_sync.deadline import Deadline, Streak
 from eurekube_sync.keepalive import RegistryWorld
-from eurekube_sync.model import Cause, InstanceKey
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.sources import Cause
 from eurekube_sync.one_pass import World
 from eurekube_sync.outcome import Result
 

@@ -10,12 +10,8 @@ from eurekube_sync.brake import Brake, Held, held_of
 from eurekube_sync.deadline import Deadline
 from eurekube_sync.desired import Desired
 from eurekube_sync.errors import ClusterError
-from eurekube_sync.model import (
-    Complete,
-    InstanceKey,
-    ObservedInstance,
-    Unknown,
-)
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observed import Observed, is_ours
 from eurekube_sync.one_pass import APPLYING, PassReport, World
 from eurekube_sync.other_owner import served_by_others

@@ -6,18 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias
 
 from eurekube_sync.drain import Drains, known
-from eurekube_sync.model import (
-    Cause,
-    ClusterView,
-    Complete,
-    EndpointSlice,
-    Node,
-    Pod,
-    PodReadiness,
-    Service,
-    Source,
-    Unknown,
-)
+from eurekube_sync.model.kubernetes import ClusterView, EndpointSlice, Node, Pod, PodReadiness, Service
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.syncer import Selector
 
 _NOT_READ = Unknown(cause=Cause.NOT_READ, message="what the syncer needs was not read")

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from eurekube_sync.actions import Cancel, Renew
 from eurekube_sync.conduct import Policy, is_gone
 from eurekube_sync.desired import Claim, Deleting
-from eurekube_sync.model import Complete, InstanceKey, SyncerObject, SyncerRef, Unknown
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcomes
 from eurekube_sync.ownership import syncer_of

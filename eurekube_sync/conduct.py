@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, assert_never
 
 from eurekube_sync.errors import InvalidSyncer
-from eurekube_sync.model import InstanceStatus, ObservedInstance
+from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 
 LIMIT = "eurekube.limit"
 """The limit that was in force when the instance was last written."""

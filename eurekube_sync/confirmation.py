@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from eurekube_sync.brake import Held, awaited_mark
 from eurekube_sync.desired import Desired
-from eurekube_sync.model import SyncerRef
+from eurekube_sync.model.kubernetes import SyncerRef
 
 Sighted = Mapping[tuple[SyncerRef, str], float]
 """Seconds since a removal was first seen, by its syncer and mark."""

@@ -13,11 +13,8 @@ from eurekube_sync.brake import Brake, Braked, Pods, apply_brake, to_look_up
 from eurekube_sync.confirmation import Sighted
 from eurekube_sync.desired import Desired, Serving
 from eurekube_sync.first_come import first_come
-from eurekube_sync.model import (
-    Complete,
-    InstanceKey,
-    Unknown,
-)
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observed import Observed
 from eurekube_sync.one_pass import PassSettings
 from eurekube_sync.plan import Plan, make_plan, plan_blind, telling_unread, warned

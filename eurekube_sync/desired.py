@@ -15,19 +15,9 @@ from eurekube_sync.catalog import Catalog, Catalogs, Sockets, SourceUnknown
 from eurekube_sync.conduct import Conduct, Policy, policy_asked
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.instance import Builder, Incomplete, Kept, Leaving, Naming, Unplaced, Wanted, better
-from eurekube_sync.model import (
-    ClusterView,
-    Complete,
-    InstanceKey,
-    InstanceStatus,
-    Listed,
-    ObservedInstance,
-    Proof,
-    Source,
-    SyncerObject,
-    SyncerRef,
-    Unknown,
-)
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import ClusterView, SyncerObject, SyncerRef
+from eurekube_sync.model.sources import Complete, Listed, Proof, Source, Unknown
 from eurekube_sync.ownership import pod_uid_of
 from eurekube_sync.pod_mode import serve_pods
 from eurekube_sync.presentation import Presentation

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from eurekube_sync.model import Cause, ClusterView, Complete, Drainable, PodRef, Service, Source, Unknown
+from eurekube_sync.model.kubernetes import ClusterView, Drainable, PodRef, Service
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.syncer import DRAIN_ANNOTATION, ignored_value
 
 DRAINED = "eurekube.drained"

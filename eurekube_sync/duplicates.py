@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eurekube_sync.desired import Desired
-from eurekube_sync.model import DEFAULT_LEASE, Instance, InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.eureka import DEFAULT_LEASE, Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.observed import Observed
 from eurekube_sync.ownership import OWNER
 from eurekube_sync.rivals import sockets_of

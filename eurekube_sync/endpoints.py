@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eurekube_sync.errors import InvalidSyncer
-from eurekube_sync.model import Endpoint, EndpointSlice, PodRef, Service, ServicePort
+from eurekube_sync.model.kubernetes import Endpoint, EndpointSlice, PodRef, Service, ServicePort
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

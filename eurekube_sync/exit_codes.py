@@ -25,7 +25,7 @@ from eurekube_sync.errors import (
     StillRenewed,
     Stopped,
 )
-from eurekube_sync.model import Cause, Unknown
+from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.view import unknown_sources, unread
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from eurekube_sync.desired import Desired, Serving, seniority
-from eurekube_sync.model import InstanceKey, InstanceStatus, SyncerRef
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observed import Observed
 from eurekube_sync.rivals import Bid, Right, Rival, across_namespaces, sockets_of
 from eurekube_sync.syncer import selected_namespace

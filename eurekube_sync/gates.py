@@ -15,16 +15,9 @@ from eurekube_sync.deadline import Deadline
 from eurekube_sync.desired import Deleting, Desired, Serving
 from eurekube_sync.errors import ClusterError, ClusterUnavailable
 from eurekube_sync.instance import Wanted
-from eurekube_sync.model import (
-    ClusterView,
-    Complete,
-    ConditionStatus,
-    InstanceKey,
-    InstanceStatus,
-    ObservedInstance,
-    PodReadiness,
-    Unknown,
-)
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import ClusterView, ConditionStatus, PodReadiness
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observed import Observed, Unread
 from eurekube_sync.ownership import Ownership, pod_uid_of
 from eurekube_sync.plan import Obstacle, Plan

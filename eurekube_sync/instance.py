@@ -8,17 +8,8 @@ from typing import TypeAlias, assert_never
 
 from eurekube_sync.drain import DRAINED, NO_DRAIN, Drain, Kind
 from eurekube_sync.errors import InvalidSyncer
-from eurekube_sync.model import (
-    Instance,
-    InstanceKey,
-    InstanceStatus,
-    LeaseTimes,
-    ObservedInstance,
-    Pod,
-    PodRef,
-    Port,
-    Service,
-)
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.kubernetes import Pod, PodRef, Service
 from eurekube_sync.ownership import Ownership, instance_id
 from eurekube_sync.presentation import MANAGEMENT_PORT, NO_PATHS, ZONE, Base, From, MetadataSource, is_ip, value_fault
 from eurekube_sync.syncer import Syncer, check_app_name, host_name_warning

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from eurekube_sync.actions import Renew
 from eurekube_sync.apply import Applier
 from eurekube_sync.deadline import Deadline, TimeLimit
-from eurekube_sync.model import Complete, ObservedInstance, Unknown
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observed import held_by_owner, observe
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Outcomes

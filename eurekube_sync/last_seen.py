@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from eurekube_sync.actions import Register, Renew, Update
 from eurekube_sync.conduct import LIMIT
 from eurekube_sync.desired import Desired
-from eurekube_sync.model import Instance, InstanceKey, InstanceStatus
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.ownership import POD

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.model import InstanceKey
+from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outages import Began, Change, Outages
 from eurekube_sync.ports import Clock

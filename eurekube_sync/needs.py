@@ -10,7 +10,8 @@ from eurekube_sync.catalog import Catalog, Catalogs
 from eurekube_sync.desired import every
 from eurekube_sync.drain import Kind
 from eurekube_sync.errors import InvalidSyncer
-from eurekube_sync.model import ClusterView, SyncerObject, Unknown
+from eurekube_sync.model.kubernetes import ClusterView, SyncerObject
+from eurekube_sync.model.sources import Unknown
 from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import Mode, ServiceAddress, Syncer, parse, selected_namespace
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from eurekube_sync.conduct import is_gone
-from eurekube_sync.model import Complete, InstanceKey, ObservedInstance, SyncerRef
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Complete
 from eurekube_sync.ownership import CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.scope import Scope
 

@@ -14,16 +14,9 @@ from eurekube_sync.desired import Desired
 from eurekube_sync.drain import Kind
 from eurekube_sync.errors import ClusterError
 from eurekube_sync.last_seen import LastSeen
-from eurekube_sync.model import (
-    Batching,
-    ClusterView,
-    Complete,
-    InstanceKey,
-    LeaseTimes,
-    SyncerRef,
-    SyncerStatus,
-    Unknown,
-)
+from eurekube_sync.model.eureka import Batching, InstanceKey, LeaseTimes
+from eurekube_sync.model.kubernetes import ClusterView, SyncerRef, SyncerStatus
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observed import Observed
 from eurekube_sync.other_owner import OtherOwner
 from eurekube_sync.outcome import Outcomes, Result

@@ -15,18 +15,9 @@ from eurekube_sync.actions import Action, Cancel, Renew, Update
 from eurekube_sync.approval import approve_command
 from eurekube_sync.errors import NothingThere, OwnerClash, Stopped
 from eurekube_sync.exit_codes import ExitCode, cluster_error, registry_error
-from eurekube_sync.model import (
-    Cause,
-    Complete,
-    Instance,
-    InstanceKey,
-    Listed,
-    ObservedInstance,
-    Source,
-    SyncerObject,
-    SyncerRef,
-    Unknown,
-)
+from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.one_pass import PassReport, PassSettings, World
 from eurekube_sync.other_owner import nothing_of
 from eurekube_sync.ownership import CLUSTER, SYNCER, Ownership, syncer_of

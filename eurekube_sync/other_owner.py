@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from eurekube_sync.conduct import is_gone
 from eurekube_sync.desired import Desired
-from eurekube_sync.model import InstanceKey, ObservedInstance, SyncerRef
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observed import Observed
 from eurekube_sync.ownership import CLASS, CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.rivals import sockets_of

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from eurekube_sync.errors import ClusterDenied, ClusterUnavailable
-from eurekube_sync.model import Cause, Unknown
+from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.view import unread
 from eurekube_sync.wording import duration

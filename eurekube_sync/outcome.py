@@ -15,7 +15,8 @@ from eurekube_sync.errors import (
     RegistryUnavailable,
     RegistryUnusable,
 )
-from eurekube_sync.model import Cause, InstanceKey, InstanceStatus
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
+from eurekube_sync.model.sources import Cause
 
 
 class Result(StrEnum):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eurekube_sync.actions import Cancel, Register, Renew, Update
-from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 
 

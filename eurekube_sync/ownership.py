@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from eurekube_sync.model import Instance, ObservedInstance, PodRef, SyncerRef
+from eurekube_sync.model.eureka import Instance, ObservedInstance
+from eurekube_sync.model.kubernetes import PodRef, SyncerRef
 
 OWNER = "eurekube.owner"
 CLUSTER = "eurekube.cluster"

@@ -9,7 +9,8 @@ from eurekube_sync.catalog import Catalog
 from eurekube_sync.endpoints import Backend, backends, chosen_ports, one_per_pod, untold
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.instance import Builder, Found, Incomplete, Kept, Leaving, Site, Unplaced
-from eurekube_sync.model import EndpointSlice, InstanceKey, Service, ServicePort
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import EndpointSlice, Service, ServicePort
 from eurekube_sync.syncer import Syncer
 
 

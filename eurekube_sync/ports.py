@@ -10,24 +10,19 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
-from eurekube_sync.model import (
-    Batching,
-    Complete,
+from eurekube_sync.model.eureka import Batching, Instance, InstanceKey, ObservedInstance
+from eurekube_sync.model.kubernetes import (
     Drainable,
     EndpointSlice,
     EventRecord,
-    Instance,
-    InstanceKey,
-    Listed,
     Node,
-    ObservedInstance,
     Pod,
     PodReadiness,
     Service,
-    Source,
     SyncerObject,
     SyncerStatus,
 )
+from eurekube_sync.model.sources import Complete, Listed, Source
 
 EndpointsSource = Literal["slices", "endpoints"]
 """Where endpoints are read from: EndpointSlices, or in an old cluster Endpoints."""

@@ -25,15 +25,9 @@ from eurekube_sync.decide import brake_of, decide
 from eurekube_sync.desired import Deleting, Desired, claim_all
 from eurekube_sync.gates import open_gates, openings
 from eurekube_sync.instance import Naming
-from eurekube_sync.model import (
-    ClusterView,
-    Complete,
-    InstanceKey,
-    Listed,
-    ObservedInstance,
-    SyncerObject,
-    Unknown,
-)
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.kubernetes import ClusterView, SyncerObject
+from eurekube_sync.model.sources import Complete, Listed, Unknown
 from eurekube_sync.observed import Observed, observe
 from eurekube_sync.one_pass import (
     APPLYING,

@@ -25,7 +25,8 @@ from eurekube_sync.actions import (
 from eurekube_sync.brake import Brake, Held, apply_brake, hold_back
 from eurekube_sync.desired import Desired
 from eurekube_sync.duplicates import lacks
-from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcome, Result
 from eurekube_sync.ownership import pod_uid_of, syncer_of

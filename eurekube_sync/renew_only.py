@@ -10,7 +10,9 @@ from eurekube_sync.apply import Applier
 from eurekube_sync.carry_out import applier_of, renew_ours, renew_the_rest
 from eurekube_sync.deadline import Deadline
 from eurekube_sync.desired import Desired
-from eurekube_sync.model import ClusterView, Complete, InstanceKey, ObservedInstance, Unknown
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.kubernetes import ClusterView
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observed import Observed, held_by_owner, observe
 from eurekube_sync.one_pass import SETTLING, PassReport, PassSettings, World
 from eurekube_sync.other_owner import OtherOwner

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from math import ceil
 from zlib import crc32
 
-from eurekube_sync.model import InstanceKey
+from eurekube_sync.model.eureka import InstanceKey
 
 _FORGOTTEN_AFTER = 20
 """Periods: 10 minutes, as long as an instance lives by default that nobody renews. Eureka may be away as long, come

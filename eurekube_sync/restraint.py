@@ -14,7 +14,7 @@ from eurekube_sync.actions import Action, Cancel, Change, Renew, Update, grounds
 from eurekube_sync.conduct import GONE, POLICY, Policy, is_gone, lapses, policy_asked, policy_of
 from eurekube_sync.desired import Claim, Desired, Serving
 from eurekube_sync.instance import as_it_stands
-from eurekube_sync.model import InstanceStatus, ObservedInstance
+from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.observed import Observed
 from eurekube_sync.ownership import KEYS, POD
 from eurekube_sync.plan import Plan, sorted_plan

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eurekube_sync.model import Condition, ConditionStatus, SyncerStatus
+from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerStatus
 from eurekube_sync.status import PARTLY_FAILED
 
 RETOLD_SECONDS = 300.0

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
-from eurekube_sync.model import Instance, InstanceKey, SyncerRef
+from eurekube_sync.model.eureka import Instance, InstanceKey
+from eurekube_sync.model.kubernetes import SyncerRef
 
 Socket: TypeAlias = tuple[str, str, int]
 """App, address and port."""

@@ -8,7 +8,8 @@ import hashlib
 import re
 from dataclasses import dataclass, field, replace
 
-from eurekube_sync.model import Complete, Listed, SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.sources import Complete, Listed
 from eurekube_sync.syncer import Expression, class_of, selected_namespace
 
 ANY = "*"

@@ -11,7 +11,8 @@ from eurekube_sync.drain import Drains
 from eurekube_sync.endpoints import Backend, backends, chosen_ports, healthy, one_per_pod, untold
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.instance import Builder, Found, Incomplete, Leaving, Site
-from eurekube_sync.model import Endpoint, InstanceKey, Node, Service
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import Endpoint, Node, Service
 from eurekube_sync.syncer import ServiceAddress, Syncer
 
 

@@ -12,15 +12,9 @@ from eurekube_sync.cleanup import still_there, waits_for
 from eurekube_sync.deadline import FAILURES_IN_A_ROW, Deadline, Streak
 from eurekube_sync.desired import Claim, Deleting, Desired
 from eurekube_sync.errors import ClusterError, ClusterUnavailable
-from eurekube_sync.model import (
-    Complete,
-    EventRecord,
-    InstanceKey,
-    SyncerObject,
-    SyncerRef,
-    SyncerStatus,
-    Unknown,
-)
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import EventRecord, SyncerObject, SyncerRef, SyncerStatus
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcomes
 from eurekube_sync.plan import Plan

@@ -17,19 +17,16 @@ from eurekube_sync.brake import Held, Hold, awaited_mark, condition_message
 from eurekube_sync.conduct import Policy
 from eurekube_sync.desired import Claim, Deleting, Desired, Frozen, Serving
 from eurekube_sync.foreign_text import printable
-from eurekube_sync.model import (
-    Cause,
-    Complete,
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
+from eurekube_sync.model.kubernetes import (
     Condition,
     ConditionStatus,
     EventRecord,
-    InstanceKey,
-    InstanceStatus,
     SyncerObject,
     SyncerRef,
     SyncerStatus,
-    Unknown,
 )
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcomes, Result
 from eurekube_sync.ownership import syncer_of

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from eurekube_sync.desired import Desired, Serving
 from eurekube_sync.drain import DRAINED, Kind
 from eurekube_sync.instance import Kept, Wanted
-from eurekube_sync.model import InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observed import Observed
 from eurekube_sync.ownership import pod_uid_of, syncer_of
 

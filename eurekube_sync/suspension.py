@@ -14,16 +14,9 @@ from dataclasses import replace
 from eurekube_sync.actions import Action, Cancel, Register, Renew, Update
 from eurekube_sync.desired import Claim, Desired, Frozen, Serving
 from eurekube_sync.instance import as_it_stands
-from eurekube_sync.model import (
-    Complete,
-    InstanceKey,
-    InstanceStatus,
-    ObservedInstance,
-    SyncerObject,
-    SyncerRef,
-    SyncerStatus,
-    Unknown,
-)
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef, SyncerStatus
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observed import Observed
 
 _SUSPENDED = "suspended"

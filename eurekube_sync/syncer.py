@@ -16,7 +16,7 @@ import msgspec
 
 from eurekube_sync.conduct import Conduct, Policy, parse_limit
 from eurekube_sync.errors import InvalidSyncer
-from eurekube_sync.model import Service, SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
 from eurekube_sync.presentation import MetadataFromSpec, PathsSpec, Presentation, ZoneSpec, parse_presentation
 from eurekube_sync.spec_faults import spec_faults
 from eurekube_sync.value_faults import same_port, shown, wrong_type

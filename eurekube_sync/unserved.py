@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 
 from eurekube_sync.conduct import is_gone
 from eurekube_sync.desired import every
-from eurekube_sync.model import Complete, EventRecord, Listed, ObservedInstance, Pod, SyncerObject, SyncerRef
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.kubernetes import EventRecord, Pod, SyncerObject, SyncerRef
+from eurekube_sync.model.sources import Complete, Listed
 from eurekube_sync.observed import Observed
 from eurekube_sync.other_owner import at_work_elsewhere
 from eurekube_sync.ownership import CLASS, pod_namespace_of, pod_uid_of, syncer_of

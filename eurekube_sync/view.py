@@ -11,19 +11,8 @@ from eurekube_sync.actions import Withdrawal
 from eurekube_sync.brake import Pods
 from eurekube_sync.desired import Desired, Frozen, Serving
 from eurekube_sync.drain import Kind, drainable, unknown_drains
-from eurekube_sync.model import (
-    Cause,
-    ClusterView,
-    Complete,
-    Drainable,
-    Listed,
-    Node,
-    Pod,
-    Source,
-    SyncerObject,
-    SyncerRef,
-    Unknown,
-)
+from eurekube_sync.model.kubernetes import ClusterView, Drainable, Node, Pod, SyncerObject, SyncerRef
+from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.needs import drain_needs_of, needs_of
 from eurekube_sync.observed import Observed
 from eurekube_sync.ownership import pod_namespace_of

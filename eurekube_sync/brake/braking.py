@@ -14,7 +14,7 @@ from eurekube_sync.brake.loss import Scales
 from eurekube_sync.brake.pods import dead, unlisted
 from eurekube_sync.brake.successors import moved
 from eurekube_sync.brake.weigh import over_their_own, too_much
-from eurekube_sync.model import InstanceKey, InstanceStatus
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.observed import Observed
 from eurekube_sync.plan import Plan
 from eurekube_sync.wording import counted

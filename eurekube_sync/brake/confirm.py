@@ -12,7 +12,8 @@ from eurekube_sync.actions import Grounds, Withdrawal
 from eurekube_sync.brake.holds import Hold, HoldReason
 from eurekube_sync.brake.limits import Brake
 from eurekube_sync.brake.loss import Scales
-from eurekube_sync.model import InstanceKey, SyncerRef
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.wording import counted, one_or_more
 
 _AT_ONCE = frozenset({Grounds.DUPLICATE, Grounds.REPLACED})

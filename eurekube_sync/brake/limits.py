@@ -8,7 +8,8 @@ from math import inf
 
 from eurekube_sync.approval import Approval
 from eurekube_sync.brake.pods import Pods
-from eurekube_sync.model import InstanceKey, SyncerRef
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import SyncerRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from eurekube_sync.actions import Grounds, Withdrawal, brings_up
-from eurekube_sync.model import InstanceKey
+from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.plan import Plan
 
 

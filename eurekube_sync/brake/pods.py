@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 from eurekube_sync.actions import Grounds, Withdrawal
 from eurekube_sync.brake.holds import Held, HoldReason
-from eurekube_sync.model import Complete, InstanceKey, Source, Unknown
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.sources import Complete, Source, Unknown
 from eurekube_sync.observed import Observed
 from eurekube_sync.ownership import pod_namespace_of, pod_uid_of
 

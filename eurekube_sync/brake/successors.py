@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable
 from typing import TypeAlias
 
 from eurekube_sync.actions import Register, Update, Withdrawal, brings_up
-from eurekube_sync.model import Instance, InstanceKey, ObservedInstance, SyncerRef
+from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observed import Observed
 from eurekube_sync.ownership import pod_uid_of
 from eurekube_sync.plan import Plan

@@ -14,7 +14,7 @@ from eurekube_sync.brake.holds import Hold, HoldReason
 from eurekube_sync.brake.limits import BrakeLimits
 from eurekube_sync.brake.loss import Scales, loss_of
 from eurekube_sync.brake.successors import renamed
-from eurekube_sync.model import SyncerRef
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.wording import counted, one_or_more
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 
 from eurekube_sync.loop import Between
-from eurekube_sync.model import InstanceKey
+from eurekube_sync.model.eureka import InstanceKey
 
 _YOUNG, _MIDDLE, _ALL = 50_000, 20, 1_000
 """Objects until the youngest are looked at, and how often that is until the older, and all, are: never in a pass."""

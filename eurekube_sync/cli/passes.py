@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.report import ReportForm
 from eurekube_sync.exit_codes import ExitCode
-from eurekube_sync.model import Complete
+from eurekube_sync.model.sources import Complete
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.report.machine import as_data
 from eurekube_sync.report.table import pass_table

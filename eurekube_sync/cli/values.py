@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from eurekube_sync.model import SyncerRef
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.owner.moves import Address
 from eurekube_sync.ownership import OWNER_PATTERN
 from eurekube_sync.scope import ANY, Shard, parse_selector

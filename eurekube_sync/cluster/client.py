@@ -18,22 +18,18 @@ from eurekube_sync.cluster.connection import Answer, Call, Connection
 from eurekube_sync.cluster.walks import Kind, list_all, list_cluster_scoped, read_one, unknown
 from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.errors import ClusterConflict, ClusterRejected
-from eurekube_sync.model import (
-    Cause,
-    Complete,
+from eurekube_sync.model.kubernetes import (
     Drainable,
     EndpointSlice,
     EventRecord,
-    Listed,
     Node,
     Pod,
     PodReadiness,
     Service,
-    Source,
     SyncerObject,
     SyncerStatus,
-    Unknown,
 )
+from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.ports import Clock, EndpointsSource, Random
 
 FINALIZER = "eurekube.io/cleanup"

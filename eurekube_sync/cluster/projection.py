@@ -12,7 +12,7 @@ import msgspec
 
 from eurekube_sync.cluster import wire
 from eurekube_sync.drain import drainable, ignored_drain, is_drained
-from eurekube_sync.model import (
+from eurekube_sync.model.kubernetes import (
     Condition,
     ConditionStatus,
     Drainable,

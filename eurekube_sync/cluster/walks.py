@@ -17,7 +17,7 @@ from eurekube_sync.cluster.calls import Calls, is_page, refusal, said
 from eurekube_sync.cluster.connection import Answer, Call
 from eurekube_sync.errors import ClusterDenied, ClusterError, ClusterUnavailable
 from eurekube_sync.foreign_text import excerpt
-from eurekube_sync.model import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 
 PAGE = 500
 _WALKS = 2

@@ -19,7 +19,8 @@ from eurekube_sync.eureka import replication
 from eurekube_sync.eureka.doubts import Doubts
 from eurekube_sync.eureka.everywhere import SINGLY, SIZE, EverywhereBatches, Server, probed, refused
 from eurekube_sync.eureka.rests import Rests
-from eurekube_sync.model import Batching, Complete, Instance, InstanceKey, ObservedInstance, Source
+from eurekube_sync.model.eureka import Batching, Instance, InstanceKey, ObservedInstance
+from eurekube_sync.model.sources import Complete, Source
 from eurekube_sync.ports import Batches, Clock, Elsewhere, Registry, Workers
 
 ASK_SECONDS = 480.0

@@ -30,7 +30,8 @@ from eurekube_sync.eureka.address import ConnectionOptions
 from eurekube_sync.eureka.answers import Answer
 from eurekube_sync.eureka.login import Login
 from eurekube_sync.foreign_text import login_secrets
-from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, ObservedInstance, Source, Unknown
+from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.ports import Clock, Elsewhere, Random
 from eurekube_sync.version import __version__
 

@@ -11,7 +11,7 @@ import math
 import threading
 from collections.abc import Iterable
 
-from eurekube_sync.model import InstanceKey
+from eurekube_sync.model.eureka import InstanceKey
 
 
 class Doubts:

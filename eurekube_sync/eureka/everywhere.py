@@ -14,7 +14,7 @@ from eurekube_sync.errors import RegistryDenied, RegistryError, RegistryRejected
 from eurekube_sync.eureka import replication
 from eurekube_sync.eureka.doubts import Doubts
 from eurekube_sync.eureka.rests import Rests
-from eurekube_sync.model import InstanceKey, ObservedInstance
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.ports import Batched, Clock, Dated, Workers
 
 SIZE = 250

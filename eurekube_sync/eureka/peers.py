@@ -26,7 +26,8 @@ from eurekube_sync.eureka.doubts import Doubts
 from eurekube_sync.eureka.replication import REPLICATION_SECONDS
 from eurekube_sync.eureka.rests import Rests, alike
 from eurekube_sync.eureka.strays import Strays
-from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, ObservedInstance, Source, Unknown
+from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.ownership import OWNER
 from eurekube_sync.ports import Clock, Elsewhere, Registry
 

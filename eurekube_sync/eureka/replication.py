@@ -17,7 +17,7 @@ from eurekube_sync.errors import ConfigurationError, RegistryUnusable
 from eurekube_sync.eureka import wire
 from eurekube_sync.eureka.address import EurekaAddress
 from eurekube_sync.foreign_text import printable
-from eurekube_sync.model import InstanceKey
+from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.ports import Dated
 from eurekube_sync.wording import counted
 

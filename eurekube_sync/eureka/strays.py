@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eurekube_sync.model import Complete, InstanceKey, ObservedInstance
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.sources import Complete
 
 
 class Strays:

@@ -20,7 +20,7 @@ from eurekube_sync.eureka.documents import (
     RawApplication,
 )
 from eurekube_sync.foreign_text import excerpt
-from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 
 _DATA_CENTER = {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"}
 _OUR_METADATA = "eurekube."

@@ -12,7 +12,8 @@ from eurekube_sync.desired import Desired, Frozen, claim_all
 from eurekube_sync.errors import ClusterError, ConfigurationError, NothingThere, NotKept
 from eurekube_sync.exit_codes import cluster_error
 from eurekube_sync.instance import Wanted
-from eurekube_sync.model import InstanceKey, ObservedInstance, SyncerRef
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.other_owner import nothing_of
 from eurekube_sync.owner.moves import SHOWN, Address, Move, in_order, names, refuse_clash
 from eurekube_sync.owner.report import OwnerReport, counted, planned, troubles

@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 from eurekube_sync.errors import OwnerClash
 from eurekube_sync.instance import as_it_stands
-from eurekube_sync.model import DEFAULT_LEASE, Cause, Instance, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
+from eurekube_sync.model.eureka import DEFAULT_LEASE, Instance, InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Cause
 from eurekube_sync.outcome import Result
 from eurekube_sync.ownership import CLUSTER, Ownership, syncer_of
 

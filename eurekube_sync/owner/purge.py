@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 
 from eurekube_sync.conduct import Policy, policy_of
 from eurekube_sync.errors import ClusterError
-from eurekube_sync.model import Cause, ObservedInstance, SyncerObject, Unknown
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerObject
+from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.owner.moves import Affected
 from eurekube_sync.owner.report import OwnerReport, counted, troubles
 from eurekube_sync.owner.world import OwnerWorld, identity, listed, nothing_there, of_scope, whose

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from eurekube_sync.desired import claim_all
-from eurekube_sync.model import InstanceKey, ObservedInstance, SyncerRef
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.outcome import Result
 from eurekube_sync.owner.moves import Move, in_order
 from eurekube_sync.owner.report import OwnerReport, counted, lives, planned, troubles

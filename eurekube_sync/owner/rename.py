@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from eurekube_sync.errors import ConfigurationError, NothingThere
-from eurekube_sync.model import InstanceKey, ObservedInstance
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.owner.moves import Affected, Move, in_order, refuse_clash
 from eurekube_sync.owner.report import OwnerReport, counted, lives, planned, troubles
 from eurekube_sync.owner.watch import watch_all

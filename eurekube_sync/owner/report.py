@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from eurekube_sync.errors import ClusterError
 from eurekube_sync.exit_codes import ExitCode, of_error, of_failures
-from eurekube_sync.model import ObservedInstance
+from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.outcome import Result
 from eurekube_sync.owner.moves import Affected, Move, duration_of
 from eurekube_sync.owner.watch import observation_time

@@ -14,7 +14,7 @@ from math import inf
 from eurekube_sync.apply import Applier
 from eurekube_sync.deadline import Deadline
 from eurekube_sync.errors import RegistryError, RegistryUnavailable, Stopped
-from eurekube_sync.model import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.observed import Unread
 from eurekube_sync.outcome import Result, cause_of
 from eurekube_sync.owner.moves import Affected, Move

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.exit_codes import cluster_error, registry_error
 from eurekube_sync.instance import Naming
-from eurekube_sync.model import ClusterView, Complete, LeaseTimes, ObservedInstance, Unknown
+from eurekube_sync.model.eureka import LeaseTimes, ObservedInstance
+from eurekube_sync.model.kubernetes import ClusterView
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.other_owner import nothing_of
 from eurekube_sync.owner.transfer import Tell, Transfer, silent
 from eurekube_sync.ownership import Ownership, syncer_of

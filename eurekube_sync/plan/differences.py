@@ -5,7 +5,7 @@ from __future__ import annotations
 from eurekube_sync.actions import Change
 from eurekube_sync.conduct import GONE, LIMIT, POLICY
 from eurekube_sync.drain import DRAINED
-from eurekube_sync.model import Instance, InstanceStatus, ObservedInstance, Port
+from eurekube_sync.model.eureka import Instance, InstanceStatus, ObservedInstance, Port
 from eurekube_sync.ownership import CLASS, our_keys
 
 

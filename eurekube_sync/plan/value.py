@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import TypeVar
 
 from eurekube_sync.actions import Action, Cancel, Register, Renew, Update, removes, withdraws
-from eurekube_sync.model import InstanceKey, SyncerRef
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import SyncerRef
 
 A = TypeVar("A", bound=Action)
 

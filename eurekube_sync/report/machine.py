@@ -8,7 +8,7 @@ from typing import Any
 from eurekube_sync.actions import Action, Cancel, Register, Renew, Update, withdraws
 from eurekube_sync.approval import rfc_3339
 from eurekube_sync.exit_codes import ExitCode
-from eurekube_sync.model import Unknown
+from eurekube_sync.model.sources import Unknown
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Result
 from eurekube_sync.plan import withdrawal_id

@@ -8,7 +8,8 @@ from typing import Any
 from rich.console import RenderableType
 
 from eurekube_sync.exit_codes import ExitCode
-from eurekube_sync.model import ObservedInstance, SyncerRef
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.orphans import Fate, Kind, Orphans
 from eurekube_sync.outcome import Result
 from eurekube_sync.owner.moves import Affected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eurekube_sync.model import SyncerRef
+from eurekube_sync.model.kubernetes import SyncerRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from eurekube_sync.actions import Cancel, Register, Renew, Update, brings_up, withdraws
 from eurekube_sync.desired import Frozen
-from eurekube_sync.model import ConditionStatus, Unknown
+from eurekube_sync.model.kubernetes import ConditionStatus
+from eurekube_sync.model.sources import Unknown
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Result
 from eurekube_sync.plan import Obstacle

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from eurekube_sync.desired import Claim, Frozen, Serving, every
-from eurekube_sync.model import Complete, SyncerObject, SyncerRef, Unknown
+from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.report.sentence import Sentence, of_syncer
 from eurekube_sync.status import nothing_wanted

@@ -17,7 +17,8 @@ from rich.text import Text
 
 from eurekube_sync.actions import Action, Cancel, Register, Renew, Update, brings_up, withdraws
 from eurekube_sync.foreign_text import printable
-from eurekube_sync.model import Cause, InstanceStatus
+from eurekube_sync.model.eureka import InstanceStatus
+from eurekube_sync.model.sources import Cause
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Outcome, Result
 from eurekube_sync.report.sentence import Sentence

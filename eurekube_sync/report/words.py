@@ -9,7 +9,8 @@ from typing import assert_never
 from eurekube_sync.approval import SavedDryRun, approve_command
 from eurekube_sync.brake import Held
 from eurekube_sync.desired import Claim, Deleting, Frozen, Serving
-from eurekube_sync.model import Cause, Complete, SyncerRef, Unknown
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Outcome, Result
 from eurekube_sync.plan import Obstacle

@@ -21,17 +21,9 @@ from eurekube_sync.conduct import POLICY
 from eurekube_sync.desired import Claim, Desired, Frozen, Serving, claim_all
 from eurekube_sync.drain import Kind
 from eurekube_sync.instance import Naming
-from eurekube_sync.model import (
-    Complete,
-    Instance,
-    InstanceKey,
-    InstanceStatus,
-    LeaseTimes,
-    ObservedInstance,
-    Port,
-    SyncerRef,
-    Unknown,
-)
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observed import Observed, observe
 from eurekube_sync.ownership import Ownership, instance_id
 from eurekube_sync.plan import make_plan, warned

@@ -22,19 +22,8 @@ from eurekube_sync.cluster import Backoff, ConnectionSettings, KubernetesCluster
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.errors import ClusterConflict, ClusterDenied, ConfigurationError
-from eurekube_sync.model import (
-    Cause,
-    Complete,
-    EventRecord,
-    Listed,
-    Pod,
-    PodReadiness,
-    Source,
-    SyncerObject,
-    SyncerRef,
-    SyncerStatus,
-    Unknown,
-)
+from eurekube_sync.model.kubernetes import EventRecord, Pod, PodReadiness, SyncerObject, SyncerRef, SyncerStatus
+from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 
 SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.servers)]
 DEFINITION = Path(__file__).parents[2] / "crds" / "eurekasyncer.yaml"

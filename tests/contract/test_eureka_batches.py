@@ -13,7 +13,7 @@ import requests
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.eureka import replication as ours
-from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
 from eurekube_sync.ports import Dated
 from tests.contract.eureka_subject import (
     JSON,

@@ -16,17 +16,8 @@ import pytest
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.errors import RegistryRejected
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.model import (
-    Cause,
-    Complete,
-    Instance,
-    InstanceKey,
-    InstanceStatus,
-    LeaseTimes,
-    ObservedInstance,
-    Port,
-    Unknown,
-)
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.contract.eureka_subject import EurekaSubject, embedded, embedded_guarded, real
 from tests.waiting import wait_until
 

@@ -13,7 +13,8 @@ from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.errors import RegistryDenied
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.model import Complete, InstanceKey
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.sources import Complete
 from tests.contract.eureka_subject import JSON, SetClock, instance_body
 
 LOGIN = ("sync", "secret")

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.desired import Serving
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.model import Instance, InstanceKey
+from eurekube_sync.model.eureka import Instance, InstanceKey
 from tests.contract.eureka_subject import EurekaSubject, embedded, real
 from tests.unit.core import build
 

@@ -16,7 +16,7 @@ from eurekube_sync.cli.options.eureka import EurekaAccess
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.model import LeaseTimes
+from eurekube_sync.model.eureka import LeaseTimes
 from eurekube_sync.one_pass import PassSettings, World
 from eurekube_sync.reconcile import reconcile
 from eurekube_sync.scope import Scope

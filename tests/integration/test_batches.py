@@ -19,7 +19,7 @@ from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient, replication
 from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
 from eurekube_sync.one_pass import PassReport, PassSettings, World
 from eurekube_sync.ports import Dated
 from eurekube_sync.reconcile import reconcile

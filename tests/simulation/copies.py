@@ -21,7 +21,7 @@ from eurekube_sync.eureka.peers import EurekaPeers
 from eurekube_sync.eureka.rests import Rests
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.loop import Schedule, run_passes
-from eurekube_sync.model import LeaseTimes
+from eurekube_sync.model.eureka import LeaseTimes
 from eurekube_sync.one_pass import PassReport, PassSettings, World
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ports import Registry

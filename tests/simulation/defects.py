@@ -15,7 +15,8 @@ from eurekube_sync.apply import Applier
 from eurekube_sync.brake import Braked
 from eurekube_sync.cluster import KubernetesCluster, walks, wire
 from eurekube_sync.eureka import EurekaClient
-from eurekube_sync.model import Complete, Instance, InstanceStatus, ObservedInstance
+from eurekube_sync.model.eureka import Instance, InstanceStatus, ObservedInstance
+from eurekube_sync.model.sources import Complete
 from eurekube_sync.ownership import CLUSTER, OWNER, Ownership
 from eurekube_sync.plan import Plan, ours, value
 from eurekube_sync.ports import Dated

@@ -34,7 +34,9 @@ from eurekube_sync.desired import Desired, Serving
 from eurekube_sync.eureka.everywhere import EverywhereBatches
 from eurekube_sync.eureka.peers import EurekaPeers
 from eurekube_sync.gates import Opening
-from eurekube_sync.model import ClusterView, Complete, InstanceStatus, ObservedInstance, SyncerObject
+from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import ClusterView, SyncerObject
+from eurekube_sync.model.sources import Complete
 from eurekube_sync.ownership import syncer_of
 from eurekube_sync.plan import Plan, giving_way, make, ours
 from eurekube_sync.service_mode import _Behind

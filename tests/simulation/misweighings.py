@@ -10,7 +10,8 @@ from eurekube_sync.actions import Grounds, Withdrawal
 from eurekube_sync.brake import BrakeLimits, braking, pods, weigh
 from eurekube_sync.brake.holds import Hold
 from eurekube_sync.brake.loss import loss_of
-from eurekube_sync.model import Complete, InstanceKey
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.sources import Complete
 from eurekube_sync.observed import Observed
 from eurekube_sync.ownership import pod_namespace_of, pod_uid_of
 from eurekube_sync.plan import ours

@@ -8,7 +8,8 @@ from typing import Any
 
 from eurekube_sync import catalog, decide, desired
 from eurekube_sync.desired import Desired, Serving
-from eurekube_sync.model import ClusterView, Complete
+from eurekube_sync.model.kubernetes import ClusterView
+from eurekube_sync.model.sources import Complete
 from eurekube_sync.rivals import Right
 
 from .defect import Defect

@@ -11,7 +11,7 @@ import click
 from eurekube_sync.cli.options.declare import group, option
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.values import Duration
-from eurekube_sync.model import LeaseTimes
+from eurekube_sync.model.eureka import LeaseTimes
 from eurekube_sync.wording import duration
 
 

@@ -18,7 +18,7 @@ from eurekube_sync.cli.owner.carry_out import carry_out
 from eurekube_sync.cli.owner.options import dry_run_option, observe_option, on_command_line
 from eurekube_sync.cli.values import HostAndPort, Name, Syncer
 from eurekube_sync.exit_codes import ExitCode
-from eurekube_sync.model import SyncerRef
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.owner.adopt import adopt_instances, adopt_old_cluster
 from eurekube_sync.owner.moves import Address
 from eurekube_sync.owner.report import OwnerReport

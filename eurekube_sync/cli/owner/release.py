@@ -16,7 +16,7 @@ from eurekube_sync.cli.owner.carry_out import carry_out
 from eurekube_sync.cli.owner.options import dry_run_option, which_cluster_option
 from eurekube_sync.cli.values import Duration, Name, Syncer
 from eurekube_sync.exit_codes import ExitCode
-from eurekube_sync.model import SyncerRef
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.owner.release import release_instances
 from eurekube_sync.owner.report import OwnerReport
 from eurekube_sync.owner.world import OwnerWorld

@@ -19,7 +19,7 @@ from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.model import Complete, Unknown
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.one_pass import PassSettings
 from eurekube_sync.outcome import Result
 from eurekube_sync.reconcile import reconcile

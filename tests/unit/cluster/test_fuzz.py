@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eurekube_sync.embedded.http import Response
 from eurekube_sync.errors import ClusterError
-from eurekube_sync.model import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from tests.unit.cluster.world import World, answer
 
 DIGITS = b"9" * 5000

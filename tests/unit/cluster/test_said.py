@@ -19,7 +19,7 @@ from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.errors import ClusterUnavailable, ConfigurationError
-from eurekube_sync.model import Complete, Unknown
+from eurekube_sync.model.sources import Complete, Unknown
 from tests.certificates import Authority, server_context, serving_tls
 from tests.unit.cluster.world import World, answer
 

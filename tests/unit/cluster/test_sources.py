@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from eurekube_sync.cluster import KubernetesCluster, projection, wire
-from eurekube_sync.model import Cause, Complete, Endpoint, EndpointPort, Node, Pod, PodRef, Unknown
+from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, Node, Pod, PodRef
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.cluster.world import Half, World
 
 

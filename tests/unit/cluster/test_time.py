@@ -19,7 +19,8 @@ from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.embedded.http import LoopbackServer, Request
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.errors import ClusterUnavailable, ConfigurationError
-from eurekube_sync.model import Cause, Complete, Source, SyncerStatus, Unknown
+from eurekube_sync.model.kubernetes import SyncerStatus
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.side_thread import SideThread
 from tests.trickling import HEAD, NEVER_ENDING_HEAD, SOON_SECONDS, Stopwatch, stopped_when_asked, trickling
 from tests.unit.cluster.world import Half, World, answer

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eurekube_sync.embedded.http import Request, Response
-from eurekube_sync.model import Cause, Complete, Source, Unknown
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from tests.unit.cluster.world import World, answer
 
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"

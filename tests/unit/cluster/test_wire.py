@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from eurekube_sync.cluster import projection, wire
-from eurekube_sync.model import (
+from eurekube_sync.model.kubernetes import (
     Condition,
     ConditionStatus,
     EndpointPort,

@@ -10,7 +10,7 @@ import pytest
 from eurekube_sync.cluster.client import FINALIZER
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.errors import ClusterConflict, ClusterDenied, ClusterRejected, ClusterUnavailable
-from eurekube_sync.model import EventRecord, SyncerRef, SyncerStatus
+from eurekube_sync.model.kubernetes import EventRecord, SyncerRef, SyncerStatus
 from tests.unit.cluster.world import START, SYNCERS, World, answer
 
 STATUS = SyncerStatus(observed_generation=1, ready="1/1", desired=1, registered=1, up=1)

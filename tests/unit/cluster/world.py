@@ -13,7 +13,7 @@ import yaml
 from eurekube_sync.cluster import InProcessConnection, KubernetesCluster
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
-from eurekube_sync.model import SyncerObject
+from eurekube_sync.model.kubernetes import SyncerObject
 
 DEFINITION: Any = yaml.safe_load((Path(__file__).parents[3] / "crds" / "eurekasyncer.yaml").read_text())
 START = 1_767_323_045.0

@@ -7,29 +7,20 @@ from typing import Any, TypeVar
 
 from eurekube_sync.desired import Desired, claim_all
 from eurekube_sync.instance import Naming
-from eurekube_sync.model import (
-    Cause,
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.kubernetes import (
     ClusterView,
-    Complete,
     Endpoint,
     EndpointPort,
     EndpointSlice,
-    Instance,
-    InstanceKey,
-    InstanceStatus,
-    LeaseTimes,
-    Listed,
-    ObservedInstance,
     PodRef,
-    Port,
     Service,
     ServicePort,
-    Source,
     SyncerObject,
     SyncerRef,
     SyncerStatus,
-    Unknown,
 )
+from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.observed import Observed, observe
 from eurekube_sync.ownership import Ownership, instance_id
 from eurekube_sync.scope import Scope

@@ -18,29 +18,21 @@ from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.drain import Kind, drainable
 from eurekube_sync.errors import ClusterConflict, ClusterUnavailable, RegistryError, RegistryUnavailable
 from eurekube_sync.last_seen import LastSeen
-from eurekube_sync.model import (
-    Batching,
-    Cause,
-    Complete,
+from eurekube_sync.model.eureka import Batching, Instance, InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import (
     Drainable,
     EndpointSlice,
     EventRecord,
-    Instance,
-    InstanceKey,
-    InstanceStatus,
-    Listed,
     Node,
-    ObservedInstance,
     Pod,
     PodReadiness,
     PodRef,
     Service,
-    Source,
     SyncerObject,
     SyncerRef,
     SyncerStatus,
-    Unknown,
 )
+from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.one_pass import PassReport, PassSettings, World
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.ports import Batched, Dated, Elsewhere

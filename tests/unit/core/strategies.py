@@ -7,12 +7,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from eurekube_sync.model import Endpoint as EndpointOf
-from eurekube_sync.model import (
+from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import Endpoint as EndpointOf
+from eurekube_sync.model.kubernetes import (
     EndpointPort,
     EndpointSlice,
-    InstanceStatus,
-    ObservedInstance,
     PodRef,
     Service,
     ServicePort,

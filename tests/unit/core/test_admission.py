@@ -15,7 +15,9 @@ from eurekube_sync.admission import admit
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.conduct import LIMIT
 from eurekube_sync.errors import RegistryUnavailable
-from eurekube_sync.model import Cause, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef, Unknown
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.report.words import sentences
 from eurekube_sync.scope import Scope

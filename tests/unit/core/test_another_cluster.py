@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.model import Cause, Complete, Source, Unknown
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.ownership import CLASS
 from eurekube_sync.report.words import sentences

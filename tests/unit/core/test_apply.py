@@ -11,7 +11,9 @@ from eurekube_sync.actions import Cancel, Change, Grounds, Register, Renew, Upda
 from eurekube_sync.apply import Applier
 from eurekube_sync.deadline import Deadline
 from eurekube_sync.errors import RegistryRejected, RegistryUnavailable
-from eurekube_sync.model import Cause, InstanceStatus, SyncerRef
+from eurekube_sync.model.eureka import InstanceStatus
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Cause
 from eurekube_sync.observed import Unread
 from eurekube_sync.outcome import Outcome, Result
 from eurekube_sync.ownership import SYNCER

@@ -15,7 +15,7 @@ from eurekube_sync.errors import RegistryRejected, RegistryUnavailable
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.keepalive import RegistryWorld
 from eurekube_sync.loop import Schedule, run_passes
-from eurekube_sync.model import InstanceKey
+from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Result
 from eurekube_sync.renewals import RenewalLedger

@@ -10,7 +10,8 @@ import pytest
 from eurekube_sync.actions import Action, Cancel, Change, Grounds, Register, Renew, Update
 from eurekube_sync.approval import PlanId
 from eurekube_sync.brake import Brake, Braked, BrakeLimits, Held, HoldReason, apply_brake
-from eurekube_sync.model import InstanceKey, SyncerRef
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observed import Observed, Unread
 from eurekube_sync.plan import Blocked, Obstacle, Plan, sorted_plan, withdrawal_id
 

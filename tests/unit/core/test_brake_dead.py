@@ -10,7 +10,8 @@ from eurekube_sync.actions import Cancel, Grounds
 from eurekube_sync.brake import Braked, Hold, HoldReason, Pods
 from eurekube_sync.confirmation import Sightings
 from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.model import Complete, PodRef, Service, SyncerRef
+from eurekube_sync.model.kubernetes import PodRef, Service, SyncerRef
+from eurekube_sync.model.sources import Complete
 from eurekube_sync.observed import Observed
 from eurekube_sync.plan import sorted_plan
 from eurekube_sync.scope import Scope

@@ -8,7 +8,7 @@ import pytest
 
 from eurekube_sync.actions import Action, Cancel, Grounds, Renew
 from eurekube_sync.brake import Braked, BrakeLimits
-from eurekube_sync.model import InstanceKey
+from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.observed import Unread
 from eurekube_sync.plan import sorted_plan
 

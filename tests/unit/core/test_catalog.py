@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from eurekube_sync.catalog import Catalog, Catalogs, PodSocket, Sockets, pods_by_socket
-from eurekube_sync.model import ClusterView, Complete, EndpointSlice, Listed
+from eurekube_sync.model.kubernetes import ClusterView, EndpointSlice
+from eurekube_sync.model.sources import Complete, Listed
 from eurekube_sync.syncer import Expression, Selector
 
 from .build import DENIED, NS, endpoint, nowhere, piece, service, view

@@ -10,7 +10,9 @@ import pytest
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.confirmation import Sightings
 from eurekube_sync.errors import ClusterUnavailable
-from eurekube_sync.model import Complete, ConditionStatus, EventRecord, ObservedInstance, SyncerObject, SyncerRef
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.kubernetes import ConditionStatus, EventRecord, SyncerObject, SyncerRef
+from eurekube_sync.model.sources import Complete
 from eurekube_sync.ownership import SYNCER
 from eurekube_sync.ports import Elsewhere
 from eurekube_sync.syncer import ABANDON_ANNOTATION, CLEANUP_FINALIZER

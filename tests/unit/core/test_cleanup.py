@@ -10,7 +10,9 @@ from eurekube_sync.actions import Cancel, Grounds, Register, Renew, Update
 from eurekube_sync.cleanup import look_elsewhere, waits_for
 from eurekube_sync.conduct import GONE, POLICY, Policy
 from eurekube_sync.desired import Claim, Deleting, Frozen
-from eurekube_sync.model import Complete, InstanceKey, InstanceStatus, ObservedInstance, SyncerRef, Unknown
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observed import Observed, Unread
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.plan import Plan

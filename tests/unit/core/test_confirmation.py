@@ -10,7 +10,7 @@ import pytest
 from eurekube_sync.brake import BrakeLimits, Held, Hold, HoldReason, condition_message, held_of
 from eurekube_sync.confirmation import Sightings
 from eurekube_sync.desired import Desired
-from eurekube_sync.model import Condition, ConditionStatus, SyncerRef, SyncerStatus
+from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerRef, SyncerStatus
 from eurekube_sync.plan import sorted_plan
 
 from .build import NS, REF, desired, endpoint, instance, observed, piece, service, stored, syncer

@@ -9,7 +9,8 @@ import pytest
 from eurekube_sync.actions import Cancel
 from eurekube_sync.brake import HoldReason
 from eurekube_sync.confirmation import Sightings
-from eurekube_sync.model import Complete, SyncerRef
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Complete
 
 from .build import NS, OUT, endpoint, key, piece, syncer
 from .fakes import FakeWorld

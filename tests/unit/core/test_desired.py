@@ -10,20 +10,18 @@ import pytest
 
 from eurekube_sync.actions import Cancel, Renew
 from eurekube_sync.desired import Claim, Deleting, Frozen, Serving, claim_all
-from eurekube_sync.model import (
-    Complete,
+from eurekube_sync.model.kubernetes import (
     Endpoint,
     EndpointPort,
     EndpointSlice,
-    Listed,
     Node,
     Pod,
     Service,
     ServicePort,
-    Source,
     SyncerObject,
     SyncerRef,
 )
+from eurekube_sync.model.sources import Complete, Listed, Source
 from eurekube_sync.plan import make_plan
 from eurekube_sync.rivals import Right, Rival
 from eurekube_sync.scope import Scope

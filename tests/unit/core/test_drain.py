@@ -12,19 +12,9 @@ from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.desired import Serving
 from eurekube_sync.drain import DRAINED, Kind, ignored_drain
 from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.model import (
-    Cause,
-    Complete,
-    EndpointPort,
-    EndpointSlice,
-    InstanceStatus,
-    Node,
-    Pod,
-    PodRef,
-    Service,
-    ServicePort,
-    Unknown,
-)
+from eurekube_sync.model.eureka import InstanceStatus
+from eurekube_sync.model.kubernetes import EndpointPort, EndpointSlice, Node, Pod, PodRef, Service, ServicePort
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.ownership import POD, SYNCER
 from eurekube_sync.report.words import sentences

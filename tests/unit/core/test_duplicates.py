@@ -11,16 +11,8 @@ import pytest
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.conduct import GONE
 from eurekube_sync.errors import RegistryUnavailable
-from eurekube_sync.model import (
-    EndpointPort,
-    InstanceKey,
-    InstanceStatus,
-    LeaseTimes,
-    ObservedInstance,
-    PodRef,
-    Port,
-    ServicePort,
-)
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.kubernetes import EndpointPort, PodRef, ServicePort
 from eurekube_sync.own_writes import OwnWrites
 
 from .build import DENIED, DOWN, NS, OUT, UP, endpoint, key, piece, service, syncer

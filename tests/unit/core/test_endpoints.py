@@ -9,7 +9,7 @@ import pytest
 
 from eurekube_sync.endpoints import Backend, backends, choose_port, chosen_ports, one_per_pod
 from eurekube_sync.errors import InvalidSyncer
-from eurekube_sync.model import Endpoint, EndpointPort, EndpointSlice, PodRef, Service, ServicePort
+from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, EndpointSlice, PodRef, Service, ServicePort
 
 from .build import NS, endpoint, piece, service
 

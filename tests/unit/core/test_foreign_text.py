@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eurekube_sync.errors import RegistryRejected
 from eurekube_sync.foreign_text import excerpt, header_secrets, json_printable, login_secrets, printable
-from eurekube_sync.model import InstanceKey
+from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.report.table import Row, console_for, rows_table
 
 from .build import REF, key

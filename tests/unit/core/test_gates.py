@@ -11,7 +11,9 @@ import pytest
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.drain import Kind
 from eurekube_sync.errors import ClusterDenied, ClusterUnavailable, RegistryUnavailable
-from eurekube_sync.model import Cause, InstanceStatus, Pod, PodReadiness, Port, Unknown
+from eurekube_sync.model.eureka import InstanceStatus, Port
+from eurekube_sync.model.kubernetes import Pod, PodReadiness
+from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.syncer import DRAIN_ANNOTATION
 
 from .build import DENIED, NS, REF, UP, endpoint, foreign, key, piece, service, syncer

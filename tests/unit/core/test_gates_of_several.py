@@ -9,7 +9,9 @@ import pytest
 
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.errors import ClusterUnavailable, RegistryUnavailable
-from eurekube_sync.model import Cause, InstanceStatus, PodReadiness, Port, SyncerRef, Unknown
+from eurekube_sync.model.eureka import InstanceStatus, Port
+from eurekube_sync.model.kubernetes import PodReadiness, SyncerRef
+from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.syncer import CLEANUP_FINALIZER, DRAIN_ANNOTATION
 
 from .build import NS, endpoint, foreign, key, piece, service, syncer

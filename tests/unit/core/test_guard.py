@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from eurekube_sync.model import InstanceStatus
+from eurekube_sync.model.eureka import InstanceStatus
 
 from .build import DOWN, OUT, UP, instance, key
 from .fakes import Clock, Registry, Wire

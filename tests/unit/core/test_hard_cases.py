@@ -9,7 +9,9 @@ import pytest
 
 from eurekube_sync.actions import Cancel
 from eurekube_sync.errors import RegistryRejected
-from eurekube_sync.model import Cause, Complete, Endpoint, InstanceStatus, Node, Port, ServicePort, Unknown
+from eurekube_sync.model.eureka import InstanceStatus, Port
+from eurekube_sync.model.kubernetes import Endpoint, Node, ServicePort
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.scope import Scope

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from eurekube_sync.desired import Serving
-from eurekube_sync.model import Cause, EndpointSlice, InstanceKey, PodReadiness, ServicePort, SyncerRef, Unknown
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import EndpointSlice, PodReadiness, ServicePort, SyncerRef
+from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.ownership import SYNCER
 from eurekube_sync.plan import plan_blind
 from eurekube_sync.rivals import Right, Rival

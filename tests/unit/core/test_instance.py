@@ -8,7 +8,8 @@ import pytest
 
 from eurekube_sync.errors import InvalidSyncer
 from eurekube_sync.instance import Builder, Site, better
-from eurekube_sync.model import Instance, InstanceKey, PodRef, Port
+from eurekube_sync.model.eureka import Instance, InstanceKey, Port
+from eurekube_sync.model.kubernetes import PodRef
 from eurekube_sync.ownership import POD, SYNCER
 from eurekube_sync.syncer import parse
 

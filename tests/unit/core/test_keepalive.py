@@ -8,7 +8,9 @@ from eurekube_sync.actions import Renew
 from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.exit_codes import ExitCode, of_report
 from eurekube_sync.keepalive import KeepaliveSettings, RegistryWorld, keepalive
-from eurekube_sync.model import Cause, Complete, ObservedInstance, SyncerRef, Unknown
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.ownership import CLUSTER as CLUSTER_MARK
 from eurekube_sync.ownership import OWNER as OWNER_MARK

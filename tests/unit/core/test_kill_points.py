@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eurekube_sync.actions import Renew
-from eurekube_sync.model import SyncerRef
+from eurekube_sync.model.kubernetes import SyncerRef
 
 from .build import DENIED, NS, OUT, REF, endpoint, foreign, instance, key, piece, service, stored, syncer
 from .fakes import FakeWorld, Killed, When

@@ -11,7 +11,8 @@ from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.drain import Kind
 from eurekube_sync.errors import RegistryUnavailable
 from eurekube_sync.last_seen import LastSeen
-from eurekube_sync.model import InstanceKey, Pod
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import Pod
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.syncer import DRAIN_ANNOTATION
 

@@ -14,7 +14,8 @@ from eurekube_sync.admission import Admission, admit
 from eurekube_sync.conduct import LIMIT, parse_limit
 from eurekube_sync.desired import Desired, Serving
 from eurekube_sync.instance import Incomplete
-from eurekube_sync.model import InstanceKey, InstanceStatus, ObservedInstance, SyncerRef
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
 
 from .build import (
     DOWN,

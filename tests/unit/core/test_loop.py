@@ -8,7 +8,7 @@ import pytest
 
 from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.loop import Schedule, run_passes
-from eurekube_sync.model import Cause, Unknown
+from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.one_pass import PassReport
 
 from .fakes import FakeWorld

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.model import Condition, EndpointSlice, PodRef, Service, SyncerRef
+from eurekube_sync.model.kubernetes import Condition, EndpointSlice, PodRef, Service, SyncerRef
 
 from .build import DENIED, NS, REF, endpoint, piece, service, syncer
 from .fakes import FakeWorld

@@ -16,17 +16,9 @@ from eurekube_sync.errors import (
     RegistryUnavailable,
     RegistryUnusable,
 )
-from eurekube_sync.model import (
-    Cause,
-    Complete,
-    Condition,
-    ConditionStatus,
-    InstanceKey,
-    Listed,
-    Proof,
-    SyncerRef,
-    SyncerStatus,
-)
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerRef, SyncerStatus
+from eurekube_sync.model.sources import Cause, Complete, Listed, Proof
 from eurekube_sync.outcome import Outcome, Outcomes, Result, cause_of
 
 from .build import DENIED, NS, REF, key, service, syncer

@@ -8,7 +8,7 @@ import pytest
 
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.desired import Deleting, Frozen
-from eurekube_sync.model import PodRef, SyncerRef
+from eurekube_sync.model.kubernetes import PodRef, SyncerRef
 from eurekube_sync.ownership import POD, Ownership, pod_namespace_of, pod_uid_of
 from eurekube_sync.scope import Scope
 from eurekube_sync.syncer import CLEANUP_FINALIZER

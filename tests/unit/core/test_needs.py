@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from eurekube_sync.drain import Kind
-from eurekube_sync.model import Complete, EndpointSlice, Service, SyncerObject
+from eurekube_sync.model.kubernetes import EndpointSlice, Service, SyncerObject
+from eurekube_sync.model.sources import Complete
 from eurekube_sync.needs import DrainNeeds, Needs, drain_needs_of, needs_of
 from eurekube_sync.scope import Scope
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eurekube_sync.model import Complete, ObservedInstance, SyncerRef
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Complete
 from eurekube_sync.observed import Unread, held_by_owner
 from eurekube_sync.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.scope import Scope

@@ -9,7 +9,8 @@ import pytest
 from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.errors import ClusterDenied, ClusterError, NothingThere, OwnerClash, RegistryDenied, Stopped
 from eurekube_sync.exit_codes import ExitCode, of_error
-from eurekube_sync.model import Cause, Complete, SyncerRef, Unknown
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.one_pass import PassSettings, World
 from eurekube_sync.orphans import Fate, Kind, Orphans, _OneCluster, look_for_orphans
 from eurekube_sync.own_writes import OwnWrites

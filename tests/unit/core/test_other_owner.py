@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.model import Cause, InstanceKey, SyncerRef, Unknown
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.other_owner import OtherOwner
 from eurekube_sync.ownership import CLASS, OWNER

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.errors import ClusterConflict, ClusterDenied, ClusterUnavailable, RegistryDenied, RegistryUnavailable
-from eurekube_sync.model import Cause, Complete, Unknown
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.other_owner import OtherOwner
 from eurekube_sync.outages import Began, Outages

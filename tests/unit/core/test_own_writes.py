@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.actions import Cancel, Grounds, Register, Renew, Update
-from eurekube_sync.model import LeaseTimes, Port
+from eurekube_sync.model.eureka import LeaseTimes, Port
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.own_writes import OwnWrites
 

@@ -25,17 +25,9 @@ from eurekube_sync.errors import (
     Stopped,
 )
 from eurekube_sync.exit_codes import ExitCode, cluster_error, of_error, registry_error
-from eurekube_sync.model import (
-    Cause,
-    Complete,
-    InstanceKey,
-    InstanceStatus,
-    LeaseTimes,
-    ObservedInstance,
-    Port,
-    SyncerRef,
-    Unknown,
-)
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.outcome import Result
 from eurekube_sync.owner.adopt import adopt_instances, adopt_old_cluster
 from eurekube_sync.owner.moves import Address

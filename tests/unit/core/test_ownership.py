@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eurekube_sync.model import InstanceKey, ObservedInstance, PodRef, SyncerRef
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.kubernetes import PodRef, SyncerRef
 from eurekube_sync.ownership import (
     CLUSTER,
     KEYS,

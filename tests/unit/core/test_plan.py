@@ -22,19 +22,9 @@ from eurekube_sync.actions import (
 )
 from eurekube_sync.desired import Desired, Serving
 from eurekube_sync.instance import Incomplete, Kept, Leaving
-from eurekube_sync.model import (
-    Complete,
-    InstanceKey,
-    InstanceStatus,
-    LeaseTimes,
-    Listed,
-    ObservedInstance,
-    Port,
-    Service,
-    ServicePort,
-    SyncerObject,
-    SyncerRef,
-)
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.kubernetes import Service, ServicePort, SyncerObject, SyncerRef
+from eurekube_sync.model.sources import Complete, Listed
 from eurekube_sync.observed import Unread
 from eurekube_sync.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.plan import (

@@ -12,14 +12,9 @@ from hypothesis import strategies as st
 from eurekube_sync.actions import Cancel, Register, Renew, Update
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.desired import Desired, Frozen
-from eurekube_sync.model import (
-    Complete,
-    EndpointSlice,
-    InstanceStatus,
-    Listed,
-    ObservedInstance,
-    Source,
-)
+from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import EndpointSlice
+from eurekube_sync.model.sources import Complete, Listed, Source
 from eurekube_sync.ownership import syncer_of
 from eurekube_sync.plan import make_plan, plan_blind
 

@@ -9,7 +9,9 @@ import pytest
 from eurekube_sync.actions import Renew
 from eurekube_sync.errors import RegistryDenied, RegistryRejected, RegistryUnavailable
 from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.model import Cause, Complete, Port, ServicePort, SyncerRef, Unknown
+from eurekube_sync.model.eureka import Port
+from eurekube_sync.model.kubernetes import ServicePort, SyncerRef
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.plan import Obstacle
 from eurekube_sync.renewals import RenewalLedger

@@ -11,7 +11,8 @@ from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.confirmation import Sightings
 from eurekube_sync.errors import ClusterDenied, RegistryUnavailable
 from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.model import Cause, Complete, EndpointSlice, PodRef, SyncerRef, Unknown
+from eurekube_sync.model.kubernetes import EndpointSlice, PodRef, SyncerRef
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.ownership import CLUSTER
 from eurekube_sync.report.machine import as_data

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from eurekube_sync.errors import RegistryRejected
-from eurekube_sync.model import Cause, InstanceKey, Unknown
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.renewals import RenewalLedger
 
 from .build import key

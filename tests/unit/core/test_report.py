@@ -12,7 +12,8 @@ import pytest
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.errors import RegistryUnavailable, RegistryUnusable
 from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.model import Cause, Complete, SyncerRef, Unknown
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.report.machine import as_data
 from eurekube_sync.report.summary import summary

@@ -12,7 +12,8 @@ import pytest
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.conduct import GONE, LIMIT, POLICY
 from eurekube_sync.errors import RegistryUnavailable
-from eurekube_sync.model import Condition, InstanceKey, InstanceStatus, ObservedInstance, PodRef, Port
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance, Port
+from eurekube_sync.model.kubernetes import Condition, PodRef
 from eurekube_sync.ownership import POD
 from eurekube_sync.report.words import sentences
 from eurekube_sync.scope import Scope

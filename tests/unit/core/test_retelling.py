@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.errors import RegistryRejected
-from eurekube_sync.model import Cause, Condition, ConditionStatus, SyncerStatus, Unknown
+from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerStatus
+from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.retelling import RETOLD_SECONDS, Retelling, worth_writing
 
 from .build import REF, endpoint, key, piece

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.confirmation import Sightings
-from eurekube_sync.model import ObservedInstance, SyncerObject, SyncerRef
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.ownership import CLASS, SYNCER, syncer_of
 from eurekube_sync.scope import Scope, Shard, parse_selector
 from eurekube_sync.syncer import CLEANUP_FINALIZER

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.model import SyncerRef
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.scope import Scope
 from eurekube_sync.self_preservation import Headroom, headroom, interval_of, sentences
 

@@ -10,7 +10,8 @@ from eurekube_sync.actions import Register
 from eurekube_sync.deadline import Deadline
 from eurekube_sync.desired import Desired
 from eurekube_sync.errors import ClusterDenied, ClusterError, ClusterUnavailable
-from eurekube_sync.model import Complete, SyncerRef, SyncerStatus
+from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
+from eurekube_sync.model.sources import Complete
 from eurekube_sync.outcome import Outcomes
 from eurekube_sync.plan import Plan
 from eurekube_sync.settle import put_finalizers_on, settle, unsettled

@@ -8,7 +8,8 @@ import pytest
 
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.deadline import Deadline, TimeLimit
-from eurekube_sync.model import Cause, PodReadiness, Unknown
+from eurekube_sync.model.kubernetes import PodReadiness
+from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.scope import Scope, parse_selector
 
 from .build import NS, endpoint, foreign, piece, service, stored, syncer

@@ -11,7 +11,9 @@ from eurekube_sync.actions import Cancel, Grounds, Register, Renew, Update
 from eurekube_sync.brake import Held, Hold, HoldReason
 from eurekube_sync.desired import Desired, Serving
 from eurekube_sync.instance import Incomplete, Kept
-from eurekube_sync.model import Cause, Complete, ConditionStatus, ObservedInstance, SyncerRef, SyncerStatus, Unknown
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observed import Observed
 from eurekube_sync.outcome import Outcome, Outcomes, Result
 from eurekube_sync.plan import Blocked, Obstacle, Plan

@@ -14,7 +14,9 @@ from eurekube_sync.confirmation import Sightings
 from eurekube_sync.drain import Kind
 from eurekube_sync.errors import ClusterDenied, RegistryRejected, RegistryUnavailable
 from eurekube_sync.last_seen import LastSeen
-from eurekube_sync.model import Cause, InstanceStatus, Port, ServicePort, SyncerRef, Unknown
+from eurekube_sync.model.eureka import InstanceStatus, Port
+from eurekube_sync.model.kubernetes import ServicePort, SyncerRef
+from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.own_writes import OwnWrites
 from eurekube_sync.renewals import RenewalLedger
 from eurekube_sync.syncer import CLEANUP_FINALIZER, DRAIN_ANNOTATION

@@ -13,19 +13,9 @@ import pytest
 
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.desired import Serving
-from eurekube_sync.model import (
-    Cause,
-    Complete,
-    EndpointSlice,
-    InstanceKey,
-    Node,
-    PodReadiness,
-    PodRef,
-    Service,
-    ServicePort,
-    SyncerRef,
-    Unknown,
-)
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import EndpointSlice, Node, PodReadiness, PodRef, Service, ServicePort, SyncerRef
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.plan import plan_blind
 from eurekube_sync.rivals import Right, Rival
 from eurekube_sync.scope import Scope

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.errors import ClusterUnavailable
-from eurekube_sync.model import Complete, SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.sources import Complete
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.ownership import OWNER as OF_OWNER
 from eurekube_sync.report.words import sentences

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eurekube_sync.model import Cause, ClusterView, Complete, Listed, SyncerRef, Unknown
+from eurekube_sync.model.kubernetes import ClusterView, SyncerRef
+from eurekube_sync.model.sources import Cause, Complete, Listed, Unknown
 from eurekube_sync.scope import Scope
 from eurekube_sync.view import read_cluster, unknown_sources
 

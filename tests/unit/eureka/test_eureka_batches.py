@@ -22,7 +22,8 @@ from eurekube_sync.eureka.peers import EurekaPeers
 from eurekube_sync.eureka.replication import REPLICATION_SECONDS, decode_answers, decode_status
 from eurekube_sync.eureka.rests import Rests
 from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, SyncerRef
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.ports import Batched, Dated, Registry
 from eurekube_sync.renewals import RenewalLedger

@@ -24,7 +24,8 @@ from eurekube_sync.errors import (
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.eureka.in_process import InProcessAdapter
 from eurekube_sync.eureka.login import Credentials
-from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, InstanceStatus, LeaseTimes, Port, Unknown
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 
 KEY = InstanceKey("RATING", "prod:shop:rating:10.0.0.1:8080")
 EMPTY = b'{"applications":{"versions__delta":"1","apps__hashcode":"","application":[]}}'

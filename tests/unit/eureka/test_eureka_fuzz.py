@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eurekube_sync.embedded.http import Response
 from eurekube_sync.errors import RegistryUnusable
 from eurekube_sync.eureka import wire
-from eurekube_sync.model import Cause, Complete, Unknown
+from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.eureka.test_eureka_calls import connect
 from tests.unit.eureka.test_eureka_wire import OURS, THEIRS, changed, listing
 

@@ -13,7 +13,7 @@ from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient, SecretFile, make_login
 from eurekube_sync.eureka.in_process import InProcessAdapter
-from eurekube_sync.model import InstanceKey
+from eurekube_sync.model.eureka import InstanceKey
 
 ODD = '@:/%é "'
 KEY = InstanceKey("RATING", "prod:shop:rating:10.0.0.1:8080")

@@ -32,7 +32,8 @@ from eurekube_sync.eureka.peers import (
 from eurekube_sync.eureka.replication import REPLICATION_SECONDS
 from eurekube_sync.eureka.rests import FIRST_REST_SECONDS, REST_SECONDS, Rests
 from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.model import Cause, Complete, Instance, InstanceKey, LeaseTimes, ObservedInstance, Source, Unknown
+from eurekube_sync.model.eureka import Instance, InstanceKey, LeaseTimes, ObservedInstance
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from eurekube_sync.one_pass import PassReport
 from eurekube_sync.outcome import Result
 from eurekube_sync.ports import Elsewhere

@@ -16,7 +16,8 @@ from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.errors import RegistryUnavailable
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.eureka.in_process import InProcessAdapter
-from eurekube_sync.model import Cause, InstanceKey, Unknown
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.sources import Cause, Unknown
 from tests.trickling import (
     HEAD,
     NEVER_ENDING_HANDSHAKE,

@@ -12,7 +12,7 @@ import pytest
 from eurekube_sync.clock import SystemClock
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.model import Cause, Complete, Source, Unknown
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from tests.certificates import Authority, server_context, serving_tls
 
 pytestmark = pytest.mark.loopback

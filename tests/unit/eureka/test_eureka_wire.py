@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eurekube_sync.errors import RegistryRejected, RegistryUnusable
 from eurekube_sync.eureka import wire
-from eurekube_sync.model import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
 
 OURS: dict[str, Any] = {
     "instanceId": "prod:shop:rating:10.0.0.1:8080",

@@ -1,0 +1,1 @@
+"""What everybody may import: values, ports and errors. Imports nothing but itself."""

@@ -1,0 +1,130 @@
+"""What a Eureka server holds, as immutable values: instances, their keys, statuses, ports and leases.
+
+Owns no behaviour beyond reading itself. Names are ours: camelCase lives in the adapters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from eurekube_sync.foreign_text import printable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batching:
+    """Whether renewals, first registrations and cancels go to Eureka in batches."""
+
+    on: bool
+    why: str
+    """One sentence for a person; where it could be otherwise, it says how."""
+
+
+class InstanceKey(NamedTuple):
+    """What an instance is known by: its app, upper case, and its id. One id in two apps shares one override."""
+
+    app: str
+    id: str
+
+    def __str__(self) -> str:
+        return printable(f"{self.app}/{self.id}")  # anybody may register any name
+
+
+class InstanceStatus(StrEnum):
+    """`InstanceInfo.InstanceStatus` of Eureka."""
+
+    UP = "UP"
+    DOWN = "DOWN"
+    STARTING = "STARTING"
+    OUT_OF_SERVICE = "OUT_OF_SERVICE"
+    UNKNOWN = "UNKNOWN"
+
+
+class Port(NamedTuple):
+    """A port of an instance. Eureka always holds two; a client uses the enabled one, the secure one first."""
+
+    number: int
+    enabled: bool
+
+
+class LeaseTimes(NamedTuple):
+    """Seconds. A lease expires after `duration` from a register, and after twice that from a renew (Lease.renew)."""
+
+    renewal: int
+    duration: int
+
+
+NO_PORT = Port(0, False)
+
+NO_LEASE = LeaseTimes(0, 0)
+
+DEFAULT_LEASE = LeaseTimes(30, 90)
+"""What a server takes for a lease without times (LeaseInfo)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """An instance as it should stand in Eureka. `status` is UP or DOWN; another only of what a person's `owner` command
+    moves as it stands."""
+
+    key: InstanceKey
+    host_name: str
+    """What Spring clients call: an IPv6 address is bracketed here and bare in `ip_addr`."""
+    ip_addr: str
+    port: Port
+    secure_port: Port
+    vip_address: str
+    secure_vip_address: str
+    status: InstanceStatus
+    lease: LeaseTimes
+    metadata: Mapping[str, str]
+    home_page_url: str = ""
+    status_page_url: str = ""
+    health_check_url: str = ""
+    override: InstanceStatus = InstanceStatus.UNKNOWN
+    """What a person had set on an instance that moves to another id, and is to stand there too; else UNKNOWN."""
+
+    @property
+    def main_port(self) -> int:
+        """The plain port; the secure one where only that is on."""
+        return self.secure_port.number if self.secure_port.enabled and not self.port.enabled else self.port.number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedInstance:
+    """An instance as Eureka tells it. Fields that the server left out are empty, zero or UNKNOWN."""
+
+    key: InstanceKey
+    host_name: str = ""
+    ip_addr: str = ""
+    port: Port = NO_PORT
+    secure_port: Port = NO_PORT
+    vip_address: str = ""
+    secure_vip_address: str = ""
+    status: InstanceStatus = InstanceStatus.UNKNOWN
+    """The effective status, overrides applied."""
+    overridden_status: InstanceStatus = InstanceStatus.UNKNOWN
+    """What a person or tool set by `PUT .../status`; UNKNOWN for none."""
+    lease: LeaseTimes = NO_LEASE
+    last_dirty_timestamp: int = 0
+    """Unix milliseconds. A register with an older one is ignored with a 204 (AbstractInstanceRegistry.register)."""
+    last_renewal: int = 0
+    """Milliseconds of the server's clock: of the last register, or of the last renewal **plus** the duration
+    (Lease.renew). Two uncached reads that differ in it tell that somebody renews."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    home_page_url: str = ""
+    status_page_url: str = ""
+    health_check_url: str = ""
+
+    @property
+    def main_port(self) -> int:
+        """The plain port; the secure one where only that is on."""
+        return self.secure_port.number if self.secure_port.enabled and not self.port.enabled else self.port.number
+
+    @property
+    def renewed(self) -> float:
+        """When it was last renewed, in Unix seconds of the server's clock. One that was registered and not renewed
+        since seems older by its duration."""
+        return self.last_renewal / 1000 - (self.lease.duration or DEFAULT_LEASE.duration)
