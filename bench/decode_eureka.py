@@ -15,9 +15,9 @@ import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
+from eurekube_sync.adapters.eureka import documents, wire
 from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import Request
-from eurekube_sync.eureka import documents, wire
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
 
 RUNS = 7

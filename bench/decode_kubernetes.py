@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from eurekube_sync.cluster import projection, wire
+from eurekube_sync.adapters.kubernetes import projection, wire
 
 _RUNS = 7
 

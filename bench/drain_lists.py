@@ -17,9 +17,9 @@ from typing import Any
 
 import msgspec
 
-from eurekube_sync.cluster import projection, wire
-from eurekube_sync.cluster.walks import PAGE
-from eurekube_sync.drain import known
+from eurekube_sync.adapters.kubernetes import projection, wire
+from eurekube_sync.adapters.kubernetes.walks import PAGE
+from eurekube_sync.desired.drain import known
 from eurekube_sync.model.kubernetes import Drainable
 from eurekube_sync.model.sources import Complete
 

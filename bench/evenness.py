@@ -25,19 +25,19 @@ from multiprocessing.connection import Connection
 from urllib.parse import urlsplit
 
 from bench.renewals import instance
-from eurekube_sync.between_passes import BetweenPasses
-from eurekube_sync.clock import SystemClock
-from eurekube_sync.deadline import TimeLimit
-from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.eureka.batches import BatchingRegistry, BatchMode
-from eurekube_sync.eureka.everywhere import SIZE
-from eurekube_sync.keepalive import KeepaliveSettings, RegistryWorld, keepalive
-from eurekube_sync.loop import Schedule, run_passes
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.adapters.eureka.batches import BatchingRegistry, BatchMode
+from eurekube_sync.adapters.eureka.everywhere import SIZE
+from eurekube_sync.adapters.workers import ThreadWorkers
+from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.controller.between_passes import BetweenPasses
+from eurekube_sync.controller.keepalive import KeepaliveSettings, RegistryWorld, keepalive
+from eurekube_sync.controller.loop import Schedule, run_passes
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.one_pass import PassReport
-from eurekube_sync.ports import Dated, Registry
-from eurekube_sync.renewals import RenewalLedger
-from eurekube_sync.workers import ThreadWorkers
+from eurekube_sync.model.ports import Dated, Registry
 
 THREADS, INTERVAL, PASSES, WINDOW = 16, 10.0, 7, 0.1
 SETTLED = 3

@@ -16,8 +16,9 @@ from typing import TypeVar
 
 from eurekube_sync.brake import Brake, apply_brake
 from eurekube_sync.cli.garbage import look_rarely_for_cycles
-from eurekube_sync.desired import Desired, claim_all
-from eurekube_sync.instance import Naming
+from eurekube_sync.desired.claims import Desired, claim_all
+from eurekube_sync.desired.instance import Naming
+from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.eureka import LeaseTimes, ObservedInstance
 from eurekube_sync.model.kubernetes import (
     ClusterView,
@@ -30,13 +31,12 @@ from eurekube_sync.model.kubernetes import (
     SyncerObject,
     SyncerStatus,
 )
+from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.sources import Complete, Listed
-from eurekube_sync.observed import Observed, observe
-from eurekube_sync.ownership import Ownership
+from eurekube_sync.observe.eureka import Observed, observe
 from eurekube_sync.plan import Plan, make_plan
-from eurekube_sync.restraint import restrain
-from eurekube_sync.scope import Scope
-from eurekube_sync.suspension import returning
+from eurekube_sync.plan.policy import restrain
+from eurekube_sync.plan.suspend import returning
 
 PODS = 10
 CACHE_SECONDS = 45.0

@@ -12,17 +12,17 @@ import sys
 import time
 from contextlib import ExitStack
 
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.eureka.everywhere import SIZE
 from eurekube_sync.cli.connect import Connection, connect_registry
 from eurekube_sync.cli.options.eureka import EurekaAccess
-from eurekube_sync.clock import SystemClock
+from eurekube_sync.desired.scope import Scope
 from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import LoopbackServer
-from eurekube_sync.eureka.everywhere import SIZE
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
+from eurekube_sync.model.ports import Dated
 from eurekube_sync.owner.purge import look_before_purge, purge
 from eurekube_sync.owner.world import OwnerWorld
-from eurekube_sync.ports import Dated
-from eurekube_sync.scope import Scope
 
 APPS, INSTANCES = 500, 5_000
 OWNER, CLUSTER = "bench", "bench-cluster"

@@ -14,16 +14,16 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from eurekube_sync.clock import SystemClock
-from eurekube_sync.deadline import TimeLimit
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.adapters.eureka.batches import BatchingRegistry, BatchMode
+from eurekube_sync.adapters.eureka.everywhere import SIZE
+from eurekube_sync.adapters.workers import ThreadWorkers
 from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import LoopbackServer
-from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.eureka.batches import BatchingRegistry, BatchMode
-from eurekube_sync.eureka.everywhere import SIZE
+from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
-from eurekube_sync.ports import Batched, Dated
-from eurekube_sync.workers import ThreadWorkers
+from eurekube_sync.model.ports import Batched, Dated
 
 APPS, INSTANCES, THREADS, ROUNDS = 200, 2_000, 16, 3
 

@@ -28,20 +28,20 @@ from typing import Any
 
 import yaml
 
-from eurekube_sync import decide, reconcile
-from eurekube_sync.apply import Applier
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.cli.connect import Connection, connect
 from eurekube_sync.cli.garbage import look_rarely_for_cycles
 from eurekube_sync.cli.options.eureka import EurekaAccess
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
-from eurekube_sync.clock import SystemClock
+from eurekube_sync.cli.output.table import console_for, pass_table
+from eurekube_sync.controller import decide, reconcile
+from eurekube_sync.controller.one_pass import PassSettings, World
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.manifests.crd import load_crd
-from eurekube_sync.one_pass import PassSettings, World
-from eurekube_sync.report.table import console_for, pass_table
-from eurekube_sync.syncer import CLEANUP_FINALIZER
 
 PODS = 10
 _CACHE_SECONDS = 1.0

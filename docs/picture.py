@@ -13,18 +13,18 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.demo import story
+from eurekube_sync.cli.demo.manifests import LABELS, NAMESPACE, SYNCER
 from eurekube_sync.cli.options.calls import Calls
 from eurekube_sync.cli.options.eureka import EurekaAccess
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
-from eurekube_sync.clock import SystemClock
-from eurekube_sync.demo import story
-from eurekube_sync.demo.manifests import LABELS, NAMESPACE, SYNCER
+from eurekube_sync.cli.output.table import pass_table
+from eurekube_sync.controller.one_pass import PassSettings, World
+from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.playground import Playground
 from eurekube_sync.manifests import load_crd, refusal
-from eurekube_sync.one_pass import PassSettings, World
-from eurekube_sync.reconcile import reconcile
-from eurekube_sync.report.table import pass_table
 
 PICTURE = Path(__file__).parent / "terminal.svg"
 _WIDTH = 104

@@ -17,7 +17,7 @@ from eurekube_sync.brake.holds import (
     hold_back,
 )
 from eurekube_sync.brake.limits import Brake, BrakeLimits
-from eurekube_sync.brake.pods import Pods, to_look_up
+from eurekube_sync.brake.pods import to_look_up
 
 __all__ = [
     "Brake",
@@ -26,7 +26,6 @@ __all__ = [
     "Held",
     "Hold",
     "HoldReason",
-    "Pods",
     "apply_brake",
     "awaited_mark",
     "condition_message",

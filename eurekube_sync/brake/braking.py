@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from eurekube_sync.actions import Grounds, Withdrawal
-from eurekube_sync.approval import released_by
+from eurekube_sync.brake.approval import released_by
 from eurekube_sync.brake.confirm import parted, seen_before, unconfirmed
 from eurekube_sync.brake.holds import Held, Hold, HoldReason, held_of, hold_back
 from eurekube_sync.brake.limits import Brake
@@ -14,10 +13,11 @@ from eurekube_sync.brake.loss import Scales
 from eurekube_sync.brake.pods import dead, unlisted
 from eurekube_sync.brake.successors import moved
 from eurekube_sync.brake.weigh import over_their_own, too_much
+from eurekube_sync.model.actions import Grounds, Withdrawal
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
-from eurekube_sync.observed import Observed
+from eurekube_sync.model.wording import counted
+from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan import Plan
-from eurekube_sync.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from math import inf
 
-from eurekube_sync.actions import Grounds, Withdrawal
 from eurekube_sync.brake.holds import Hold, HoldReason
 from eurekube_sync.brake.limits import Brake
 from eurekube_sync.brake.loss import Scales
+from eurekube_sync.model.actions import Grounds, Withdrawal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.wording import counted, one_or_more
+from eurekube_sync.model.wording import counted, one_or_more
 
 _AT_ONCE = frozenset({Grounds.DUPLICATE, Grounds.REPLACED})
 """Beside the pod's own instance ours is no loss, and at another pod's address it is a harm."""

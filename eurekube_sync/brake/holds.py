@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from eurekube_sync.actions import Cancel, Update, Withdrawal
+from eurekube_sync.model.actions import Cancel, Update, Withdrawal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerRef
+from eurekube_sync.model.wording import one_or_more
 from eurekube_sync.plan import Plan, renewal_of, sorted_plan, withdrawal_id
-from eurekube_sync.wording import one_or_more
 
 
 class HoldReason(StrEnum):

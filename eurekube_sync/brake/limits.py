@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from eurekube_sync.approval import Approval
-from eurekube_sync.brake.pods import Pods
+from eurekube_sync.brake.approval import Approval
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.kubernetes import Pods, SyncerRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from eurekube_sync.actions import Grounds, Withdrawal, brings_up
+from eurekube_sync.model.actions import Grounds, Withdrawal, brings_up
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.plan import Plan
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from collections.abc import Iterable
 
-from eurekube_sync.actions import Grounds, Withdrawal
 from eurekube_sync.brake.holds import Held, HoldReason
+from eurekube_sync.model.actions import Grounds, Withdrawal
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.sources import Complete, Source, Unknown
-from eurekube_sync.observed import Observed
-from eurekube_sync.ownership import pod_namespace_of, pod_uid_of
-
-Pods: TypeAlias = Mapping[str, Source[frozenset[str]]]
-"""The UIDs of all pods of a namespace, by its name."""
+from eurekube_sync.model.kubernetes import Pods
+from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
+from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.observe.eureka import Observed
 
 
 def to_look_up(held: Held | None) -> tuple[Withdrawal, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TypeAlias
 
-from eurekube_sync.actions import Register, Update, Withdrawal, brings_up
+from eurekube_sync.model.actions import Register, Update, Withdrawal, brings_up
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.observed import Observed
-from eurekube_sync.ownership import pod_uid_of
+from eurekube_sync.model.ownership import pod_uid_of
+from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan import Plan
 
 _PodAt: TypeAlias = tuple[SyncerRef | None, str, int, str]

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from eurekube_sync.actions import Action, Grounds, Withdrawal, brings_up
 from eurekube_sync.brake.holds import Hold, HoldReason
 from eurekube_sync.brake.limits import BrakeLimits
 from eurekube_sync.brake.loss import Scales, loss_of
 from eurekube_sync.brake.successors import renamed
+from eurekube_sync.model.actions import Action, Grounds, Withdrawal, brings_up
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.wording import counted, one_or_more
+from eurekube_sync.model.wording import counted, one_or_more
 
 
 def too_much(scales: Scales, withdrawals: Collection[Withdrawal], limits: BrakeLimits) -> Iterator[Hold]:

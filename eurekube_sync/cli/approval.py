@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from eurekube_sync.approval import Approval, PlanId, from_dry_run, is_plan_id
-from eurekube_sync.errors import ConfigurationError
+from eurekube_sync.brake.approval import Approval, PlanId, from_dry_run, is_plan_id
+from eurekube_sync.model.errors import ConfigurationError
 
 _MOST_BYTES = 256 * 1024 * 1024
 """More than a dry run of 100,000 instances takes."""

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
+from eurekube_sync.adapters.workers import ThreadWorkers
+from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.cli.options.calls import Calls
 from eurekube_sync.cli.options.eureka import EurekaAccess, with_access
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
-from eurekube_sync.deadline import TimeLimit
-from eurekube_sync.keepalive import RegistryWorld
-from eurekube_sync.one_pass import World
-from eurekube_sync.own_writes import OwnWrites
-from eurekube_sync.ports import Clock, Random, Registry
-from eurekube_sync.renewals import RenewalLedger
-from eurekube_sync.workers import ThreadWorkers
+from eurekube_sync.controller.keepalive import RegistryWorld
+from eurekube_sync.controller.one_pass import World
+from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.ports import Clock, Random, Registry
+from eurekube_sync.observe.own_writes import OwnWrites
 
 _ASK_TIMEOUT = 2.0
 """Seconds for the question whether batches are safe: a server that hangs is asked again in each pass."""
@@ -49,8 +49,8 @@ class Connection:
 def connect(connection: Connection, clock: Clock) -> Iterator[World]:
     """Connects to both; raises ConfigurationError. The clients are imported here: they are slow to load, and half of
     the commands need neither."""
-    from eurekube_sync.cluster import ConnectionSettings, KubernetesCluster
-    from eurekube_sync.cluster import connect as connect_cluster
+    from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster
+    from eurekube_sync.adapters.kubernetes import connect as connect_cluster
 
     chance = random.Random()
     limit = TimeLimit(clock)
@@ -103,11 +103,11 @@ def connect_registry(connection: Connection, clock: Clock) -> Iterator[RegistryW
 
 @contextmanager
 def _registry(connection: Connection, clock: Clock, chance: Random, limit: TimeLimit) -> Iterator[Registry]:
-    from eurekube_sync.eureka import ConnectionOptions, EurekaClient
-    from eurekube_sync.eureka.batches import BatchingRegistry, BatchMode
-    from eurekube_sync.eureka.doubts import Doubts
-    from eurekube_sync.eureka.peers import EurekaPeers, parse_addresses, sweep_seconds
-    from eurekube_sync.eureka.rests import Rests
+    from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaClient
+    from eurekube_sync.adapters.eureka.batches import BatchingRegistry, BatchMode
+    from eurekube_sync.adapters.eureka.doubts import Doubts
+    from eurekube_sync.adapters.eureka.peers import EurekaPeers, parse_addresses, sweep_seconds
+    from eurekube_sync.adapters.eureka.rests import Rests
 
     addresses = parse_addresses(connection.eureka.eureka_url)
     single = len(addresses) == 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 
-from eurekube_sync.loop import Between
+from eurekube_sync.controller.loop import Between
 from eurekube_sync.model.eureka import InstanceKey
 
 _YOUNG, _MIDDLE, _ALL = 50_000, 20, 1_000

@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line and ends the process with its exit code. Commands that work handle signals themselves."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
-    from eurekube_sync.cli.commands import exit_code
+    from eurekube_sync.cli.command_line import exit_code
 
     sys.exit(exit_code(arguments))
 

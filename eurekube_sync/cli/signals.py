@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from eurekube_sync.clock import SystemClock
+from eurekube_sync.adapters.clock import SystemClock
 
 log = logging.getLogger(__name__)
 

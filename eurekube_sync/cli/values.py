@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
+from eurekube_sync.desired.scope import ANY, Shard, parse_selector
+from eurekube_sync.desired.spec import Expression
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.ownership import OWNER_PATTERN
+from eurekube_sync.model.wording import duration
 from eurekube_sync.owner.moves import Address
-from eurekube_sync.ownership import OWNER_PATTERN
-from eurekube_sync.scope import ANY, Shard, parse_selector
-from eurekube_sync.syncer import Expression
-from eurekube_sync.wording import duration
 
 _PART = r"(\d+(?:\.\d+)?)(ms|s|m|h)"
 _DURATION = re.compile(rf"(?:{_PART})+|\d+(?:\.\d+)?")

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 import click
 
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, variable_of
-from eurekube_sync.foreign_text import printable
+from eurekube_sync.model.foreign_text import printable
 
 _NO_OPTIONS = frozenset(f"{ENVIRONMENT_PREFIX}{name}" for name in ("DEBUG", "EUREKA_PASSWORD", "TEST_CACHE"))
 _OF_A_SERVICE = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_\w+)")

@@ -15,7 +15,7 @@ from eurekube_sync.manifests.crd import object_schema
 from eurekube_sync.manifests.findings import Path
 from eurekube_sync.manifests.rules import breaches, with_parents
 from eurekube_sync.manifests.structural import Violation, prepared, to_json_schema, violations
-from eurekube_sync.wording import counted
+from eurekube_sync.model.wording import counted
 
 Cause = tuple[str, str, str]
 """Field, reason and text, as a Status has them."""

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from eurekube_sync.errors import ConfigurationError
 from eurekube_sync.manifests.documents import read_documents
+from eurekube_sync.model.errors import ConfigurationError
 
 FILE_NAME = "eurekasyncer.yaml"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from eurekube_sync.value_faults import Path as Path
-from eurekube_sync.value_faults import written
+from eurekube_sync.model.value_faults import Path as Path
+from eurekube_sync.model.value_faults import written
 
 
 class Severity(StrEnum):

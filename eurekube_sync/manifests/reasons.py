@@ -8,8 +8,8 @@ from typing import Any
 
 from eurekube_sync.manifests.findings import Path
 from eurekube_sync.manifests.structural import Violation
-from eurekube_sync.value_faults import missing_field, not_one_of, shown, unknown_field, wrong_type
-from eurekube_sync.wording import counted, one_or_more
+from eurekube_sync.model.value_faults import missing_field, not_one_of, shown, unknown_field, wrong_type
+from eurekube_sync.model.wording import counted, one_or_more
 
 Fault = tuple[Path, str]
 """A path and its reason."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from eurekube_sync.manifests.findings import Path
-from eurekube_sync.value_faults import same_port
+from eurekube_sync.model.value_faults import same_port
 
 Twin = Callable[[Any], Iterable[Path]]
 

@@ -18,8 +18,8 @@ from eurekube_sync.manifests.findings import Finding, Path, Severity, json_path
 from eurekube_sync.manifests.reasons import faults
 from eurekube_sync.manifests.rules import broken_rules, with_parents
 from eurekube_sync.manifests.structural import prepared, to_json_schema, violations
-from eurekube_sync.value_faults import did_you_mean, shown
-from eurekube_sync.wording import counted
+from eurekube_sync.model.value_faults import did_you_mean, shown
+from eurekube_sync.model.wording import counted
 
 _TEMPLATE = "this is a Helm template: render it first, `helm template ... | eurekube-sync validate -`"
 

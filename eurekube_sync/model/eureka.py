@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from eurekube_sync.foreign_text import printable
+from eurekube_sync.model.foreign_text import printable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

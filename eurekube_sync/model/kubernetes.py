@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from eurekube_sync.model.sources import Listed, Source
 
@@ -283,3 +283,7 @@ class ClusterView:
     installed after one of them."""
     crd_installed: float = 0.0
     """When the CRD that lives was installed, in Unix seconds; 0 when nobody asked."""
+
+
+Pods: TypeAlias = Mapping[str, Source[frozenset[str]]]
+"""The UIDs of all pods of a namespace, by its name."""

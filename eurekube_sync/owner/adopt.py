@@ -6,23 +6,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from eurekube_sync.actions import Register
-from eurekube_sync.deadline import Deadline
-from eurekube_sync.desired import Desired, Frozen, claim_all
-from eurekube_sync.errors import ClusterError, ConfigurationError, NothingThere, NotKept
-from eurekube_sync.exit_codes import cluster_error
-from eurekube_sync.instance import Wanted
+from eurekube_sync.apply.kubernetes import put_finalizers_on
+from eurekube_sync.controller.exit_codes import cluster_error
+from eurekube_sync.desired.claims import Desired, Frozen, claim_all
+from eurekube_sync.desired.instance import Wanted
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.actions import Register
+from eurekube_sync.model.deadline import Deadline
+from eurekube_sync.model.errors import ClusterError, ConfigurationError, NothingThere, NotKept
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.other_owner import nothing_of
+from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER, POD, RELEASED, SYNCER, Ownership
+from eurekube_sync.observe.kubernetes import unknown_sources
+from eurekube_sync.observe.other_owner import nothing_of
 from eurekube_sync.owner.moves import SHOWN, Address, Move, in_order, names, refuse_clash
 from eurekube_sync.owner.report import OwnerReport, counted, planned, troubles
 from eurekube_sync.owner.watch import watch, watch_all
 from eurekube_sync.owner.world import OwnerWorld, identity, listed, listed_of, naming, of_scope, view_of, whose
-from eurekube_sync.ownership import CLASS, CLUSTER, OWNER, POD, RELEASED, SYNCER, Ownership
-from eurekube_sync.scope import Scope
-from eurekube_sync.settle import put_finalizers_on
-from eurekube_sync.view import unknown_sources
 
 
 def adopt_instances(

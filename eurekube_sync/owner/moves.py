@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from eurekube_sync.errors import OwnerClash
-from eurekube_sync.instance import as_it_stands
+from eurekube_sync.desired.instance import as_it_stands
+from eurekube_sync.model.errors import OwnerClash
 from eurekube_sync.model.eureka import DEFAULT_LEASE, Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.outcomes import Result
+from eurekube_sync.model.ownership import CLUSTER, Ownership, syncer_of
 from eurekube_sync.model.sources import Cause
-from eurekube_sync.outcome import Result
-from eurekube_sync.ownership import CLUSTER, Ownership, syncer_of
 
 DEFAULT_PERIOD, DEFAULT_DURATION = DEFAULT_LEASE
 SHOWN = 5

@@ -6,20 +6,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from eurekube_sync.conduct import Policy, policy_of
-from eurekube_sync.errors import ClusterError
+from eurekube_sync.desired.policy import Policy, policy_of
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER
+from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject
+from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, syncer_of
+from eurekube_sync.model.ports import Cluster
 from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.model.wording import one_or_more
+from eurekube_sync.observe.kubernetes import read_syncers
 from eurekube_sync.owner.moves import Affected
 from eurekube_sync.owner.report import OwnerReport, counted, troubles
 from eurekube_sync.owner.world import OwnerWorld, identity, listed, nothing_there, of_scope, whose
-from eurekube_sync.ownership import CLUSTER, OWNER, Ownership, syncer_of
-from eurekube_sync.ports import Cluster
-from eurekube_sync.scope import Scope
-from eurekube_sync.syncer import CLEANUP_FINALIZER
-from eurekube_sync.view import read_syncers
-from eurekube_sync.wording import one_or_more
 
 _LATELY = 90.0
 """Seconds: whoever renewed within them may go on, also a CronJob of each minute."""

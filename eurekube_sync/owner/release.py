@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from eurekube_sync.desired import claim_all
+from eurekube_sync.desired.claims import claim_all
+from eurekube_sync.desired.scope import ANY, Scope
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.outcome import Result
+from eurekube_sync.model.outcomes import Result
+from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER, RELEASED, Ownership, syncer_of
+from eurekube_sync.observe.kubernetes import unknown_sources
 from eurekube_sync.owner.moves import Move, in_order
 from eurekube_sync.owner.report import OwnerReport, counted, lives, planned, troubles
 from eurekube_sync.owner.world import OwnerWorld, identity, listed, naming, nothing_there, of_scope, view_of, whose
-from eurekube_sync.ownership import CLASS, CLUSTER, OWNER, RELEASED, Ownership, syncer_of
-from eurekube_sync.scope import ANY, Scope
-from eurekube_sync.view import unknown_sources
 
 RENEWAL_INTERVAL = 30.0
 """Seconds between two renewals of what `release` keeps alive."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from eurekube_sync.errors import ConfigurationError, NothingThere
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.errors import ConfigurationError, NothingThere
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, instance_id, syncer_of
+from eurekube_sync.model.wording import one_or_more
 from eurekube_sync.owner.moves import Affected, Move, in_order, refuse_clash
 from eurekube_sync.owner.report import OwnerReport, counted, lives, planned, troubles
 from eurekube_sync.owner.watch import watch_all
 from eurekube_sync.owner.world import OwnerWorld, identity, listed, listed_of, nothing_there, of_scope, whose
-from eurekube_sync.ownership import CLUSTER, OWNER, Ownership, instance_id, syncer_of
-from eurekube_sync.scope import Scope
-from eurekube_sync.wording import one_or_more
 
 
 def rename_owner(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from eurekube_sync.errors import ClusterError
-from eurekube_sync.exit_codes import ExitCode, of_error, of_failures
+from eurekube_sync.controller.exit_codes import ExitCode, of_error, of_failures
+from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import ObservedInstance
-from eurekube_sync.outcome import Result
+from eurekube_sync.model.outcomes import Result
 from eurekube_sync.owner.moves import Affected, Move, duration_of
 from eurekube_sync.owner.watch import observation_time
 from eurekube_sync.owner.world import OwnerWorld

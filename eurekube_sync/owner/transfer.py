@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 
-from eurekube_sync.apply import Applier
-from eurekube_sync.deadline import Deadline
-from eurekube_sync.errors import RegistryError, RegistryUnavailable, Stopped
+from eurekube_sync.apply.eureka import Applier
+from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.model.deadline import Deadline
+from eurekube_sync.model.errors import RegistryError, RegistryUnavailable, Stopped
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
-from eurekube_sync.observed import Unread
-from eurekube_sync.outcome import Result, cause_of
+from eurekube_sync.model.outcomes import Result, cause_of
+from eurekube_sync.model.ownership import Ownership
+from eurekube_sync.model.ports import Clock, Registry, Workers
+from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.owner.moves import Affected, Move
-from eurekube_sync.ownership import Ownership
-from eurekube_sync.ports import Clock, Registry, Workers
-from eurekube_sync.renewals import RenewalLedger
 
 Tell = Callable[[str, float, float], None]
 """What is being done, how much of it is done, and of how much."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from eurekube_sync.errors import StillRenewed
+from eurekube_sync.model.errors import StillRenewed
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.owner.moves import DEFAULT_PERIOD, Move, duration_of, names
 from eurekube_sync.owner.world import OwnerWorld

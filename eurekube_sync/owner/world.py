@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from eurekube_sync.errors import ConfigurationError
-from eurekube_sync.exit_codes import cluster_error, registry_error
-from eurekube_sync.instance import Naming
+from eurekube_sync.controller.exit_codes import cluster_error, registry_error
+from eurekube_sync.desired.instance import Naming
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import LeaseTimes, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView
+from eurekube_sync.model.ownership import Ownership, syncer_of
+from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.other_owner import nothing_of
+from eurekube_sync.observe.kubernetes import read_cluster
+from eurekube_sync.observe.other_owner import nothing_of
 from eurekube_sync.owner.transfer import Tell, Transfer, silent
-from eurekube_sync.ownership import Ownership, syncer_of
-from eurekube_sync.ports import Clock, Cluster, Registry, Workers
-from eurekube_sync.scope import Scope
-from eurekube_sync.view import read_cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

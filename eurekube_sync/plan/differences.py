@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from eurekube_sync.actions import Change
-from eurekube_sync.conduct import GONE, LIMIT, POLICY
-from eurekube_sync.drain import DRAINED
+from eurekube_sync.desired.drain import DRAINED
+from eurekube_sync.desired.policy import GONE, LIMIT, POLICY
+from eurekube_sync.model.actions import Change
 from eurekube_sync.model.eureka import Instance, InstanceStatus, ObservedInstance, Port
-from eurekube_sync.ownership import CLASS, our_keys
+from eurekube_sync.model.ownership import CLASS, our_keys
 
 
 def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change, ...]:

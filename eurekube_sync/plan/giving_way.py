@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from eurekube_sync.actions import Action, Cancel, Grounds
-from eurekube_sync.desired import Desired, Serving
-from eurekube_sync.duplicates import lacks, registered_by_themselves
+from eurekube_sync.desired.claims import Desired, Serving
+from eurekube_sync.model.actions import Action, Cancel, Grounds
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.observed import Observed
+from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.differences import override_of
+from eurekube_sync.plan.duplicates import lacks, registered_by_themselves
 from eurekube_sync.plan.ours import for_ours
 from eurekube_sync.plan.value import Blocked, Obstacle
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from eurekube_sync.actions import Action, Cancel, Grounds, Register, Renew
-from eurekube_sync.conduct import lapses
-from eurekube_sync.desired import Deleting, Desired, Frozen, Serving, seniority
+from eurekube_sync.desired.claims import Deleting, Desired, Frozen, Serving, seniority
+from eurekube_sync.desired.policy import lapses
+from eurekube_sync.model.actions import Action, Cancel, Grounds, Register, Renew
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.observed import Observed
-from eurekube_sync.ownership import OWNER, pod_uid_of, syncer_of
+from eurekube_sync.model.ownership import OWNER, pod_uid_of, syncer_of
+from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.giving_way import beside_its_own, duplicate, to_give_way_to
 from eurekube_sync.plan.ours import for_ours
 from eurekube_sync.plan.value import Blocked, Obstacle, Plan, sorted_plan

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from eurekube_sync.actions import Action, Cancel, Grounds, Renew, Update
-from eurekube_sync.desired import Deleting, Desired, Frozen, Serving
-from eurekube_sync.instance import Wanted
+from eurekube_sync.desired.claims import Deleting, Desired, Frozen, Serving
+from eurekube_sync.desired.instance import Wanted
+from eurekube_sync.model.actions import Action, Cancel, Grounds, Renew, Update
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of, syncer_of
 from eurekube_sync.model.sources import Complete, Proof, Unknown
-from eurekube_sync.observed import Observed
-from eurekube_sync.ownership import pod_namespace_of, pod_uid_of, syncer_of
+from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.differences import differences
 
 

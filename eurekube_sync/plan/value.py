@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from eurekube_sync.actions import Action, Cancel, Register, Renew, Update, removes, withdraws
+from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, removes, withdraws
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 

@@ -15,23 +15,23 @@ from typing import Any, cast
 
 import yaml
 
-from eurekube_sync.admission import admit
 from eurekube_sync.brake import Brake, BrakeLimits, apply_brake
-from eurekube_sync.conduct import POLICY
-from eurekube_sync.desired import Claim, Desired, Frozen, Serving, claim_all
-from eurekube_sync.drain import Kind
-from eurekube_sync.instance import Naming
+from eurekube_sync.desired.claims import Claim, Desired, Frozen, Serving, claim_all
+from eurekube_sync.desired.drain import Kind
+from eurekube_sync.desired.instance import Naming
+from eurekube_sync.desired.policy import POLICY
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.ownership import Ownership, instance_id
+from eurekube_sync.model.ports import Cluster, EndpointsSource
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.observed import Observed, observe
-from eurekube_sync.ownership import Ownership, instance_id
+from eurekube_sync.observe.eureka import Observed, observe
+from eurekube_sync.observe.kubernetes import read_cluster
 from eurekube_sync.plan import make_plan, warned
-from eurekube_sync.ports import Cluster, EndpointsSource
-from eurekube_sync.restraint import restrain
-from eurekube_sync.scope import Scope
-from eurekube_sync.syncer import CLEANUP_FINALIZER
-from eurekube_sync.view import read_cluster
+from eurekube_sync.plan.limit import admit
+from eurekube_sync.plan.policy import restrain
 
 Json = dict[str, Any]
 Send = Callable[[str, str, Json | None], Any]

@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from eurekube_sync.demo import story
-from eurekube_sync.demo.manifests import SYNCER
+from eurekube_sync.cli.demo import story
+from eurekube_sync.cli.demo.manifests import SYNCER
 from eurekube_sync.embedded.http import Handler, LoopbackServer, Request, Response
 from eurekube_sync.embedded.playground import Playground
 from eurekube_sync.manifests import load_crd, refusal

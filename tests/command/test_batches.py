@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
-from eurekube_sync.exit_codes import ExitCode
 from tests.command.program import Program
 
 

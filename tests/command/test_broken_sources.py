@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import Handler, Request, Response
-from eurekube_sync.exit_codes import ExitCode
 from tests.command.program import IDS, Program
 
 Proxy = Callable[[Request, Handler], Response]

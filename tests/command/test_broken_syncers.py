@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import Request
-from eurekube_sync.exit_codes import ExitCode
 from tests.command.program import IDS, SYNCERS, Program, syncer
 
 PLAIN = {"selector": {"app": "rating"}, "port": "http"}

@@ -15,17 +15,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.demo import story
 from eurekube_sync.cli.options.calls import Calls
 from eurekube_sync.cli.options.eureka import EurekaAccess
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
-from eurekube_sync.clock import SystemClock
-from eurekube_sync.demo import story
+from eurekube_sync.cli.output.stage import Stage
+from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.playground import Playground
-from eurekube_sync.errors import Stopped
-from eurekube_sync.exit_codes import ExitCode
 from eurekube_sync.manifests import load_crd, refusal
-from eurekube_sync.report.stage import Stage
+from eurekube_sync.model.errors import Stopped
 from tests.command.program import IDS, Program
 
 EXPORT = re.compile(r"^export (\w+)=(\S+)$", re.MULTILINE)

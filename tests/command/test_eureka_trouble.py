@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
+from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import Handler, Request, Response
-from eurekube_sync.exit_codes import ExitCode
 from tests.command.program import IDS, LONG_SECONDS, WEB_PAGE, Ended, Program, lists_answered
 
 SECRET = "s3cr3t-of-mine"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eurekube_sync.exit_codes import ExitCode
+from eurekube_sync.controller.exit_codes import ExitCode
 
 HERE = Path(__file__).parent
 REACHED_BY = {

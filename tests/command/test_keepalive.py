@@ -7,7 +7,7 @@ import signal
 from collections import Counter
 from pathlib import Path
 
-from eurekube_sync.exit_codes import ExitCode
+from eurekube_sync.controller.exit_codes import ExitCode
 from tests.command.program import IDS, Ended, Program
 from tests.command.test_passes import puts
 from tests.waiting import wait_until

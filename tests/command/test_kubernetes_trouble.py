@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import Handler, Request, Response
-from eurekube_sync.exit_codes import ExitCode
 from tests.command.program import LONG_SECONDS, WEB_PAGE, Ended, Program, rating
 
 TOKEN = "t0ken-of-mine"

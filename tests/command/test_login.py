@@ -11,10 +11,10 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from eurekube_sync.cli import run as run_command
-from eurekube_sync.cli.commands import exit_code
+from eurekube_sync.cli.command_line import exit_code
+from eurekube_sync.cli.commands import run as run_command
+from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import Handler, LoopbackServer, Request, Response
-from eurekube_sync.exit_codes import ExitCode
 from tests.certificates import Authority, server_context, serving_tls
 from tests.command.program import SYNCERS, Ended, Program
 from tests.command.test_passes import first_line

@@ -8,8 +8,8 @@ import re
 import click
 import pytest
 
-from eurekube_sync.cli.commands import cli
-from eurekube_sync.exit_codes import ExitCode
+from eurekube_sync.cli.command_line import cli
+from eurekube_sync.controller.exit_codes import ExitCode
 from tests.command.program import Program
 
 CONTEXT = click.Context(cli)

@@ -21,9 +21,9 @@ import msgspec
 import pytest
 import yaml
 
+from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import Handler, Request, Response
 from eurekube_sync.embedded.kubernetes.access import Denial
-from eurekube_sync.exit_codes import ExitCode
 from tests.command.program import BINARY, IDS, LONG_SECONDS, Ended, Program
 from tests.waiting import wait_until
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
+from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import Handler, Request, Response
-from eurekube_sync.exit_codes import ExitCode
 from tests.command.program import IDS, LONG_SECONDS, SYNCERS, Program, rating
 from tests.waiting import wait_until
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
-from eurekube_sync.exit_codes import ExitCode
 from tests.command.program import Program
 
 SECRET = "s3cr3t"

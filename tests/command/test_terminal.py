@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import Handler, Request, Response
-from eurekube_sync.exit_codes import ExitCode
 from tests.command.program import BINARY, IDS, LONG_SECONDS, Program, rating, syncer
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")

@@ -17,11 +17,11 @@ import pytest
 import requests
 import yaml
 
-from eurekube_sync.clock import SystemClock
-from eurekube_sync.cluster import Backoff, ConnectionSettings, KubernetesCluster, connect
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.kubernetes import Backoff, ConnectionSettings, KubernetesCluster, connect
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
-from eurekube_sync.errors import ClusterConflict, ClusterDenied, ConfigurationError
+from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ConfigurationError
 from eurekube_sync.model.kubernetes import EventRecord, Pod, PodReadiness, SyncerObject, SyncerRef, SyncerStatus
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import requests
 
-from eurekube_sync.clock import SystemClock
-from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.eureka import replication as ours
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.adapters.eureka import replication as ours
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
-from eurekube_sync.ports import Dated
+from eurekube_sync.model.ports import Dated
 from tests.contract.eureka_subject import (
     JSON,
     Document,

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.clock import SystemClock
-from eurekube_sync.errors import RegistryRejected
-from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.model.errors import RegistryRejected
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.contract.eureka_subject import EurekaSubject, embedded, embedded_guarded, real

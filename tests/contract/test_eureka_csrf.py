@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 import requests
 
-from eurekube_sync.clock import SystemClock
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import LoopbackServer
-from eurekube_sync.errors import RegistryDenied
-from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.model.errors import RegistryDenied
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.sources import Complete
 from tests.contract.eureka_subject import JSON, SetClock, instance_body

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from eurekube_sync.clock import SystemClock
-from eurekube_sync.desired import Serving
-from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.desired.claims import Serving
 from eurekube_sync.model.eureka import Instance, InstanceKey
 from tests.contract.eureka_subject import EurekaSubject, embedded, real
-from tests.unit.core import build
+from tests.unit.worlds import build
 
 SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.servers)]
 DIRTY_TIMESTAMP = 1_795_248_000_785

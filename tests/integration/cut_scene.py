@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.connect import Connection, connect
 from eurekube_sync.cli.options.calls import Calls
 from eurekube_sync.cli.options.eureka import EurekaAccess
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
-from eurekube_sync.clock import SystemClock
-from eurekube_sync.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.one_pass import PassSettings, World
+from eurekube_sync.controller.reconcile import reconcile
+from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.eureka import LeaseTimes
-from eurekube_sync.one_pass import PassSettings, World
-from eurekube_sync.reconcile import reconcile
-from eurekube_sync.scope import Scope
 from tests.integration.hand_made import make_syncer
 from tests.integration.program import Registry
 from tests.integration.test_safety import NAMESPACE, set_endpoints

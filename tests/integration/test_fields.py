@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.clock import SystemClock
-from eurekube_sync.cluster import ConnectionSettings, KubernetesCluster, connect
-from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster, connect
 from eurekube_sync.plan import differences
 from tests.cases.fields import Row, create, differences_from, field_rows, instances_of, look, remove
 from tests.integration.conftest import install_crd, remove_syncers

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import requests
 
-from eurekube_sync.exit_codes import ExitCode
+from eurekube_sync.controller.exit_codes import ExitCode
 from tests.command.program import IDS, LONG_SECONDS, Ended, Program, rating
 from tests.integration.program import Registry
 from tests.servers.eureka import EurekaServer

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from eurekube_sync.desired.scope import Shard
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.scope import Shard
 from tests.integration.hand_made import make_app, make_namespace, make_syncer, remove_app, slices_of, syncers_of
 from tests.integration.program import CountingProxy, Program, Registry
 from tests.integration.test_safety import SERVICE_ACCOUNT

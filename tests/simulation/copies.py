@@ -6,30 +6,30 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from eurekube_sync.approval import PlanId
-from eurekube_sync.between_passes import BetweenPasses
-from eurekube_sync.cluster import KubernetesCluster
-from eurekube_sync.cluster.in_process import InProcessConnection
-from eurekube_sync.deadline import TimeLimit
-from eurekube_sync.drain import Kind
-from eurekube_sync.eureka import ConnectionOptions, EurekaClient
-from eurekube_sync.eureka.address import EurekaAddress
-from eurekube_sync.eureka.batches import BatchingRegistry, BatchMode
-from eurekube_sync.eureka.doubts import Doubts
-from eurekube_sync.eureka.in_process import InProcessSession
-from eurekube_sync.eureka.peers import EurekaPeers
-from eurekube_sync.eureka.rests import Rests
-from eurekube_sync.exit_codes import ExitCode
-from eurekube_sync.loop import Schedule, run_passes
+from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaClient
+from eurekube_sync.adapters.eureka.address import EurekaAddress
+from eurekube_sync.adapters.eureka.batches import BatchingRegistry, BatchMode
+from eurekube_sync.adapters.eureka.doubts import Doubts
+from eurekube_sync.adapters.eureka.peers import EurekaPeers
+from eurekube_sync.adapters.eureka.rests import Rests
+from eurekube_sync.adapters.kubernetes import KubernetesCluster
+from eurekube_sync.adapters.workers import InTurn
+from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.brake.approval import PlanId
+from eurekube_sync.controller.between_passes import BetweenPasses
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.loop import Schedule, run_passes
+from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
+from eurekube_sync.controller.reconcile import reconcile
+from eurekube_sync.desired.drain import Kind
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.spec import Expression
+from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import LeaseTimes
-from eurekube_sync.one_pass import PassReport, PassSettings, World
-from eurekube_sync.own_writes import OwnWrites
-from eurekube_sync.ports import Registry
-from eurekube_sync.reconcile import reconcile
-from eurekube_sync.renewals import RenewalLedger
-from eurekube_sync.scope import Scope
-from eurekube_sync.syncer import Expression
-from eurekube_sync.workers import InTurn
+from eurekube_sync.model.ports import Registry
+from eurekube_sync.observe.own_writes import OwnWrites
+from tests.in_process.eureka import InProcessSession
+from tests.in_process.kubernetes import InProcessConnection
 
 from .clock import MachineClock
 from .story import Installation, Mode

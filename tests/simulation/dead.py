@@ -26,7 +26,7 @@ from .view import PassView, Violation, is_up, pod_of, syncer_of
 from .world import TEAMS, Key
 
 if TYPE_CHECKING:
-    from eurekube_sync.one_pass import PassReport
+    from eurekube_sync.controller.one_pass import PassReport
 
     from .judge import Judge
 

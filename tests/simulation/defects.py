@@ -9,19 +9,22 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from eurekube_sync import actions, apply, carry_out, decide, reconcile, removals, settle
-from eurekube_sync.actions import Cancel, Renew, Update, removes
-from eurekube_sync.apply import Applier
-from eurekube_sync.brake import Braked
-from eurekube_sync.cluster import KubernetesCluster, walks, wire
-from eurekube_sync.eureka import EurekaClient
+from eurekube_sync.adapters.eureka import EurekaClient
+from eurekube_sync.adapters.kubernetes import KubernetesCluster, walks, wire
+from eurekube_sync.apply import eureka as apply
+from eurekube_sync.apply import kubernetes as settle
+from eurekube_sync.apply.eureka import Applier
+from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.brake import Braked, removals
+from eurekube_sync.controller import carry_out, decide, reconcile
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model import actions
+from eurekube_sync.model.actions import Cancel, Renew, Update, removes
 from eurekube_sync.model.eureka import Instance, InstanceStatus, ObservedInstance
+from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership
+from eurekube_sync.model.ports import Dated
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.ownership import CLUSTER, OWNER, Ownership
 from eurekube_sync.plan import Plan, ours, value
-from eurekube_sync.ports import Dated
-from eurekube_sync.renewals import RenewalLedger
-from eurekube_sync.scope import Scope
 
 from . import truth
 from .chance import story
@@ -166,7 +169,7 @@ def _no_brake(plan: Plan, *arguments: Any, **named: Any) -> Braked:
 
 def defects() -> tuple[Defect, ...]:
     """All of them, in the order of the table."""
-    from eurekube_sync import instance
+    from eurekube_sync.desired import instance
 
     return (
         Defect(

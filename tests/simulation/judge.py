@@ -47,7 +47,7 @@ from .view import OUT, OWNER, PassView, State, Violation, change, is_up, named, 
 from .world import Key, World
 
 if TYPE_CHECKING:
-    from eurekube_sync.one_pass import PassReport
+    from eurekube_sync.controller.one_pass import PassReport
 
 _LOOK_HOLDS = 150.0
 """Seconds that an uncached read may be old when something is written: no pass goes on for longer."""

@@ -8,39 +8,32 @@ from typing import Any
 
 import msgspec
 
-from eurekube_sync import (
-    admission,
-    approval,
-    decide,
-    desired,
-    duplicates,
-    gates,
-    reconcile,
-    removals,
-    restraint,
-    service_mode,
-    settle,
-    status,
-    suspension,
-)
-from eurekube_sync import conduct as product_conduct
-from eurekube_sync.actions import Cancel, Update
-from eurekube_sync.addresses import Pending, places
-from eurekube_sync.brake import braking
-from eurekube_sync.cluster import KubernetesCluster
-from eurekube_sync.cluster.connection import Call
-from eurekube_sync.conduct import POLICY, Limit
-from eurekube_sync.desired import Desired, Serving
-from eurekube_sync.eureka.everywhere import EverywhereBatches
-from eurekube_sync.eureka.peers import EurekaPeers
-from eurekube_sync.gates import Opening
+from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
+from eurekube_sync.adapters.eureka.peers import EurekaPeers
+from eurekube_sync.adapters.kubernetes import KubernetesCluster
+from eurekube_sync.adapters.kubernetes.connection import Call
+from eurekube_sync.apply import gates, status
+from eurekube_sync.apply import kubernetes as settle
+from eurekube_sync.apply.gates import Opening
+from eurekube_sync.brake import approval, braking, removals
+from eurekube_sync.controller import decide, reconcile
+from eurekube_sync.desired import claims as desired
+from eurekube_sync.desired import policy as product_conduct
+from eurekube_sync.desired import services as service_mode
+from eurekube_sync.desired.addresses import Pending, places
+from eurekube_sync.desired.claims import Desired, Serving
+from eurekube_sync.desired.policy import POLICY, Limit
+from eurekube_sync.desired.services import _Behind
+from eurekube_sync.desired.spec import ABANDON_ANNOTATION, Syncer
+from eurekube_sync.model.actions import Cancel, Update
 from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView, SyncerObject
+from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.ownership import syncer_of
-from eurekube_sync.plan import Plan, giving_way, make, ours
-from eurekube_sync.service_mode import _Behind
-from eurekube_sync.syncer import ABANDON_ANNOTATION, Syncer
+from eurekube_sync.plan import Plan, duplicates, giving_way, make, ours
+from eurekube_sync.plan import limit as admission
+from eurekube_sync.plan import policy as restraint
+from eurekube_sync.plan import suspend as suspension
 
 from .defect import Defect
 from .world import GATE

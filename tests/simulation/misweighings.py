@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from eurekube_sync.actions import Grounds, Withdrawal
 from eurekube_sync.brake import BrakeLimits, braking, pods, weigh
 from eurekube_sync.brake.holds import Hold
 from eurekube_sync.brake.loss import loss_of
+from eurekube_sync.model.actions import Grounds, Withdrawal
 from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.observed import Observed
-from eurekube_sync.ownership import pod_namespace_of, pod_uid_of
+from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan import ours
 
 from .defect import Defect

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from eurekube_sync.cluster import walks
+from eurekube_sync.adapters.kubernetes import walks
 
 from .stage import Stage
 from .story import Story

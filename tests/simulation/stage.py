@@ -7,9 +7,9 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from eurekube_sync.deadline import TimeLimit
-from eurekube_sync.exit_codes import ExitCode, of_report
-from eurekube_sync.one_pass import PassReport
+from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.model.deadline import TimeLimit
 
 from .clock import MachineClock, VirtualClock
 from .copies import PERIOD, Process

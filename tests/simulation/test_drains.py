@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from eurekube_sync import decide, drain
-from eurekube_sync.desired import Desired
-from eurekube_sync.observed import Observed
+from eurekube_sync.controller import decide
+from eurekube_sync.desired import drain
+from eurekube_sync.desired.claims import Desired
+from eurekube_sync.observe.eureka import Observed
 
 from .defect import Defect, made_wrong
 from .drains import NodeDrained, PodDrained, story

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from eurekube_sync import catalog, decide, desired
-from eurekube_sync.desired import Desired, Serving
+from eurekube_sync.controller import decide
+from eurekube_sync.desired import catalog
+from eurekube_sync.desired import claims as desired
+from eurekube_sync.desired.claims import Desired, Serving
+from eurekube_sync.desired.rivals import Right
 from eurekube_sync.model.kubernetes import ClusterView
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.rivals import Right
 
 from .defect import Defect
 

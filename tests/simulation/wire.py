@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-from eurekube_sync.deadline import TimeLimit
 from eurekube_sync.embedded.http import Request, Response
+from eurekube_sync.model.deadline import TimeLimit
 
 from .judge import STRIKES_AT_CALM, Judge
 from .troubles import Call, Kind, Trouble, batched, kind_of

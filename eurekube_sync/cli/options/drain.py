@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from eurekube_sync.cli.options.declare import option
-from eurekube_sync.drain import Kind
+from eurekube_sync.desired.drain import Kind
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -15,11 +15,11 @@ import click
 from click.core import ParameterSource
 
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, group, option
-from eurekube_sync.errors import ConfigurationError
-from eurekube_sync.ports import Clock
+from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.model.ports import Clock
 
 if TYPE_CHECKING:
-    from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, Login, SecretFile
+    from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, Login, SecretFile
 
 PASSWORD_VARIABLE = f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"
 """Not an option: a process list shows those."""
@@ -79,7 +79,7 @@ def with_access(
 
 
 def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Clock) -> Login | None:
-    from eurekube_sync.eureka import SecretFile, make_login
+    from eurekube_sync.adapters.eureka import SecretFile, make_login
 
     def secret(name: str, path: str) -> SecretFile:
         return SecretFile(Path(path), option=name, clock=clock)
@@ -205,7 +205,7 @@ def _parse(
     eureka_insecure_skip_tls_verify: bool,
     eureka_proxy: str | None,
 ) -> EurekaAccess:
-    from eurekube_sync.eureka.peers import parse_addresses
+    from eurekube_sync.adapters.eureka.peers import parse_addresses
 
     url = ",".join(eureka_url)
     try:

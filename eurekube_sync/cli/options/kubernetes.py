@@ -8,7 +8,7 @@ import click
 
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, group, option
 from eurekube_sync.cli.values import File, Name
-from eurekube_sync.ports import EndpointsSource
+from eurekube_sync.model.ports import EndpointsSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from eurekube_sync.cli.options.declare import group, option
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.values import Duration
 from eurekube_sync.model.eureka import LeaseTimes
-from eurekube_sync.wording import duration
+from eurekube_sync.model.wording import duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

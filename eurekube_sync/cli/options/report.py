@@ -13,12 +13,12 @@ from typing import Any
 import click
 import yaml
 
-from eurekube_sync.cli.logs import set_up_logs
 from eurekube_sync.cli.options.declare import group, option
-from eurekube_sync.cli.streams import discard_output
+from eurekube_sync.cli.output.logs import set_up_logs
+from eurekube_sync.cli.output.streams import discard_output
+from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.variables import warn_of_unknown
-from eurekube_sync.foreign_text import json_printable
-from eurekube_sync.report.table import console_for
+from eurekube_sync.model.foreign_text import json_printable
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from eurekube_sync.cli.options.declare import group, option
 from eurekube_sync.cli.values import NamespacePairs, Namespaces, Part, Selector, SyncerClass
-from eurekube_sync.scope import Scope, Shard
-from eurekube_sync.syncer import Expression
+from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.desired.spec import Expression
 
 
 def _named_scope(namespaces: tuple[tuple[str, ...], ...], shard: Shard | None) -> Scope:

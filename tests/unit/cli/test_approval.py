@@ -9,10 +9,10 @@ import click
 import pytest
 import yaml
 
-from eurekube_sync.approval import PlanId, SavedDryRun
+from eurekube_sync.brake.approval import PlanId, SavedDryRun
 from eurekube_sync.cli.approval import read_approval
 from eurekube_sync.cli.values import CountAndShare, Percent
-from eurekube_sync.errors import ConfigurationError
+from eurekube_sync.model.errors import ConfigurationError
 
 DRY_RUN = {
     "dryRun": True,

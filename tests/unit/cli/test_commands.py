@@ -9,8 +9,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from eurekube_sync.cli.commands import cli, exit_code
-from eurekube_sync.exit_codes import ExitCode
+from eurekube_sync.cli.command_line import cli, exit_code
+from eurekube_sync.controller.exit_codes import ExitCode
 
 WHERE = ["--owner", "a", "--eureka-url", "http://e/eureka"]
 

@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.cli.connect import Connection, connect, connect_registry
 from eurekube_sync.cli.options.calls import Calls
 from eurekube_sync.cli.options.eureka import EurekaAccess
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
-from eurekube_sync.clock import SystemClock
+from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.controller.one_pass import PassSettings
+from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
-from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.one_pass import PassSettings
-from eurekube_sync.outcome import Result
-from eurekube_sync.reconcile import reconcile
-from eurekube_sync.report.words import sentences
 from tests.trickling import HEAD, NEVER_ENDING_HEAD, SOON_SECONDS, Stopwatch, trickling
-from tests.unit.core.build import OWNER, instance, key
+from tests.unit.worlds.build import OWNER, instance, key
 
 
 def kubeconfig(directory: Path, url: str, user: dict[str, Any] | None = None) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress
 from eurekube_sync.cli.options.eureka import PASSWORD_VARIABLE, EurekaAccess, with_access
-from eurekube_sync.clock import SystemClock
-from eurekube_sync.errors import ConfigurationError
-from eurekube_sync.eureka import ConnectionOptions, EurekaAddress
+from eurekube_sync.model.errors import ConfigurationError
 from tests.certificates import Authority
 
 SECRET = "s3cr3t"

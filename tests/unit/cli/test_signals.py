@@ -8,7 +8,7 @@ import time
 from types import FrameType
 from typing import Any
 
-from eurekube_sync.clock import SystemClock
+from eurekube_sync.adapters.clock import SystemClock
 
 LONG_SECONDS = 60.0
 """Nobody waits for so long here."""

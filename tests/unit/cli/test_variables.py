@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from eurekube_sync.cli.commands import cli
+from eurekube_sync.cli.command_line import cli
 from eurekube_sync.cli.variables import warn_of_unknown
 
 ROOT = click.Context(cli)

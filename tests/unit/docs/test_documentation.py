@@ -12,9 +12,9 @@ import click
 import pytest
 
 import eurekube_sync
-from eurekube_sync.cli.commands import cli
+from eurekube_sync.cli.command_line import cli
 from eurekube_sync.cli.options.eureka import PASSWORD_VARIABLE
-from eurekube_sync.exit_codes import ExitCode
+from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.manifests import Severity, validate_text
 from tests.servers.cache import CACHE_VARIABLE
 
@@ -178,14 +178,16 @@ def test_ci_runs_the_readmes_test_line() -> None:
     assert line in script.replace(" --quiet", "")
 
 
-def test_the_architecture_names_every_module() -> None:
-    """Its table has a row for each module and package of the program, and for nothing else."""
+def test_the_architecture_names_every_file() -> None:
+    """Its table has a row for each folder of the program, which names each file and folder in it and nothing else."""
     package = Path(eurekube_sync.__file__).parent
-    modules = {file.stem for file in package.glob("*.py")} | {
-        file.parent.name for file in package.glob("*/__init__.py")
-    }
-    rows = re.findall(r"^\| `(\w+)` \|", section(ARCHITECTURE, "Which file owns what"), re.MULTILINE)
-    assert sorted(rows) == sorted(modules - {"__init__", "__main__"})
+    folders = {file.parent for file in package.glob("*/__init__.py")}
+    rows = re.findall(r"^\| `(\w+)` \|[^|]*\|([^|]*)\|$", section(ARCHITECTURE, "Which file owns what"), re.MULTILINE)
+    assert sorted(name for name, _ in rows) == sorted(folder.name for folder in folders)
+    for name, files in rows:
+        inside = {file.stem for file in (package / name).glob("*.py")} - {"__init__"}
+        inside |= {file.parent.name + "/" for file in (package / name).glob("*/__init__.py")}
+        assert set(spans(files)) - {"requests", "owner"} == inside, name
 
 
 def test_the_architecture_shows_the_layers_as_they_are_checked() -> None:

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from eurekube_sync.cluster import InProcessConnection, KubernetesCluster
-from eurekube_sync.desired import Serving
+from eurekube_sync.adapters.kubernetes import KubernetesCluster
+from eurekube_sync.desired.claims import Serving
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.manifests import load_crd
 from tests.cases.fields import look
+from tests.in_process.kubernetes import InProcessConnection
 from tests.unit.fields.test_fields import NOW, Clock, Half
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"

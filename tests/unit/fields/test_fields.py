@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.cluster import InProcessConnection, KubernetesCluster
+from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.adapters.kubernetes import KubernetesCluster
 from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
-from eurekube_sync.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.eureka.in_process import InProcessAdapter
 from eurekube_sync.manifests import load_crd
 from eurekube_sync.plan import differences
 from tests.cases.fields import Row, create, differences_from, field_rows, instances_of, look
+from tests.in_process.eureka import InProcessAdapter
+from tests.in_process.kubernetes import InProcessConnection
 
 NAMESPACE = "fields"
 ROWS = field_rows()

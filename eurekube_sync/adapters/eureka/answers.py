@@ -1,0 +1,205 @@
+"""What an HTTP answer, or the lack of one, means: our own errors, one clear sentence each.
+
+Knows status codes and bodies, not calls; a message holds the printable URL only, never a credential or a whole body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+import msgspec
+import requests
+
+from eurekube_sync.adapters.no_answer import Fault, NoAnswer, causes, of_connection, of_proxy, of_tls
+from eurekube_sync.model.errors import (
+    RegistryDenied,
+    RegistryError,
+    RegistryRejected,
+    RegistryStumbled,
+    RegistryUnavailable,
+    RegistryUnusable,
+)
+from eurekube_sync.model.foreign_text import excerpt
+
+TRANSIENT = frozenset({429, 502, 503, 504})
+CSRF_FIX = 'http.csrf(csrf -> csrf.ignoringRequestMatchers("/eureka/**"))'
+_WANTS_TLS = (b"requires TLS", b"to HTTPS port", b"to an HTTPS server", b"speaking plain HTTP to an SSL")
+"""What Tomcat, nginx, Go and Apache say to plain HTTP at a port for TLS."""
+_ERRORS: dict[Fault, type[RegistryError]] = {
+    Fault.AWAY: RegistryUnavailable,
+    Fault.ADDRESS: RegistryUnusable,
+    Fault.LOGIN: RegistryDenied,
+}
+_LONGEST = 160
+"""Characters of a server's own words."""
+_LOGIN_WORDS = ("login", "signin", "sign-in", "oauth", "auth", "sso", "saml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One whole answer. Header values are as sent; `body` is unzipped."""
+
+    method: str
+    url: str
+    status: int
+    content_type: str
+    location: str
+    retry_after: str
+    body: bytes
+
+    @property
+    def call(self) -> str:
+        """What was asked, for messages."""
+        return f"{self.method} {self.url}"
+
+    @property
+    def is_page(self) -> bool:
+        """Whether it is a web page, whatever its status."""
+        return "html" in self.content_type or self.body[:200].lstrip().lower().startswith((b"<!doctype", b"<html"))
+
+    @property
+    def is_eurekas_404(self) -> bool:
+        """Whether a 404 may be Eureka's own: Spring's has a JSON body, Netflix's none; a proxy's is text or a page."""
+        return self.status == 404 and (not self.body or self.body.lstrip()[:1] == b"{")
+
+
+def refusal(answer: Answer, *, with_login: bool, secrets: Collection[str] = ()) -> RegistryError:
+    """The error for an answer that is not what its call hopes for. None of the secrets is shown, whatever it says."""
+    call, status = answer.call, answer.status
+    if 300 <= status < 400:
+        return _redirect(answer, secrets)
+    if status == 401:
+        if with_login:
+            return RegistryDenied(f"{call} was answered 401: Eureka refuses this user or password.")
+        return RegistryDenied(f"{call} was answered 401: Eureka asks for a login; give user and password.")
+    if status == 407:
+        return RegistryDenied(f"{call} was answered 407: the proxy asks for a login; put it into the proxy's URL.")
+    if status == 403:
+        if answer.method == "GET":
+            return RegistryDenied(f"{call} was answered 403: this login may not read Eureka.")
+        return RegistryDenied(f"{call} was answered 403: this login may not use Eureka.")
+    if status == 400 and any(words in answer.body for words in _WANTS_TLS):
+        return RegistryUnusable(f"{call} was answered 400: this port speaks TLS; begin the URL with https://.")
+    if status in TRANSIENT:
+        return RegistryUnavailable(
+            f"{call} was answered {status}: Eureka, or the proxy before it, is overloaded or down."
+        )
+    if status == 404:
+        return RegistryUnusable(f"{answer.url} was not found: {_other_path(answer.url)}")
+    if answer.is_page:
+        return RegistryUnusable(
+            f"{call} was answered {status} with a web page: a login or a proxy answers in Eureka's place, or the URL "
+            "is not that of Eureka."
+        )
+    if status == 400 or (status == 500 and answer.method == "POST"):
+        kind = RegistryStumbled if status == 500 else RegistryRejected
+        return kind(f"{call} was answered {status}: Eureka refuses the instance ({_reason_of(answer.body, secrets)}).")
+    if status >= 500:
+        return RegistryUnavailable(f"{call} was answered {status}: see the log of the Eureka server.")
+    return RegistryUnusable(f"{call} was answered {status}, which Eureka does not do here: is the URL that of Eureka?")
+
+
+def write_protection(answer: Answer) -> RegistryDenied:
+    """The error for a write that is refused although reads work.
+
+    Spring Security's `CsrfFilter` answers 403, which its error page turns into 401 where it asks for a login as well.
+    """
+    return RegistryDenied(
+        f"{answer.call} was answered {answer.status} although reads work: the server's CSRF protection refuses writes. "
+        f"Let the Eureka server ignore it: {CSRF_FIX} in its Spring Security. If it does, this login may only read."
+    )
+
+
+def warming_up(answer: Answer) -> RegistryUnavailable:
+    """The error for a list that is 403 while other reads work (`PeerAwareInstanceRegistryImpl.shouldAllowAccess`)."""
+    return RegistryUnavailable(
+        f"{answer.call} was answered 403 while other reads work: Eureka has just started without a peer to copy from "
+        "and shows its list after 5 minutes."
+    )
+
+
+def unreadable(answer: Answer) -> RegistryUnusable | None:
+    """The error for a success whose body is no JSON; None when it may be."""
+    call = answer.call
+    if answer.is_page:
+        return RegistryUnusable(
+            f"{call} was answered {answer.status} with a web page instead of JSON: a login or a proxy answers in "
+            "Eureka's place, or the URL lacks /eureka."
+        )
+    if not answer.body.strip():
+        return RegistryUnusable(f"{call} was answered {answer.status} with an empty body instead of JSON.")
+    if answer.body.lstrip()[:1] != b"{":
+        kind = excerpt(answer.content_type, most=80) or "something"
+        return RegistryUnusable(
+            f"{call} was answered {answer.status} with {kind} instead of JSON: another program answers at this URL, or "
+            "a proxy drops the Accept header."
+        )
+    return None
+
+
+def failure(error: OSError, call: str) -> tuple[RegistryError, bool]:
+    """The error for a call without an answer, and whether another try may help."""
+    found = causes(error)
+    behind_proxy = isinstance(error, requests.exceptions.ProxyError)
+    told = None if behind_proxy else of_tls(found)
+    match error:
+        case _ if told is not None:
+            pass
+        case requests.exceptions.SSLError():
+            told = NoAnswer(why="TLS could not be agreed on")
+        case requests.exceptions.ProxyError():
+            told = of_proxy(found)
+        case requests.exceptions.ConnectTimeout():
+            told = NoAnswer(why="no connection in time; check the address and firewalls", again=True)
+        case requests.exceptions.Timeout():
+            told = NoAnswer(why="no answer in time", again=True)
+        case requests.exceptions.ChunkedEncodingError() | requests.exceptions.ContentDecodingError():
+            told = NoAnswer(why="the answer broke off", again=True)
+        case requests.exceptions.ConnectionError():
+            broken = of_connection(found)
+            told = replace(broken, why=f"{broken.why}; check that Eureka runs at this address")
+        case requests.RequestException():
+            why = f"{type(error).__name__}; check the URL and the proxy settings"
+            told = NoAnswer(why=why, fault=Fault.ADDRESS)
+        case _:
+            told = NoAnswer(why="the CA file, client certificate or key cannot be read any more")
+    return _ERRORS[told.fault](f"{call} failed: {told.why}."), told.again
+
+
+def _other_path(url: str) -> str:
+    if "eureka" in urlsplit(url).path.split("/"):
+        return "Eureka is at another path there, such as /eureka/v2, or another program answers."
+    return "does the URL end in /eureka?"
+
+
+def _redirect(answer: Answer, secrets: Collection[str]) -> RegistryError:
+    target = answer.location.split("?")[0].split("#")[0]
+    target = excerpt(target.rsplit("@", 1)[-1], most=_LONGEST, secrets=secrets)
+    if any(word in target.lower() for word in _LOGIN_WORDS):
+        return RegistryDenied(
+            f"{answer.call} was redirected to a login page ({answer.status} to {target}): Eureka is behind a web "
+            "login; let it take basic authentication, or no login, on /eureka/**."
+        )
+    return RegistryUnusable(
+        f"{answer.call} was redirected ({answer.status} to {target or 'nowhere'}): redirects are not followed; "
+        "give the final URL."
+    )
+
+
+class _SpringError(msgspec.Struct):
+    """What Spring Boot answers in place of Eureka's text; its `timestamp` would make every sentence another."""
+
+    error: str
+    message: str = ""
+
+
+def _reason_of(body: bytes, secrets: Collection[str]) -> str:
+    """The server's own words, as far as they may be shown."""
+    try:
+        told = msgspec.json.decode(body, type=_SpringError)
+        text = told.message or told.error
+    except (msgspec.MsgspecError, ValueError, RecursionError):  # Eureka's own, which is text
+        text = body[:4096].decode(errors="replace")
+    return excerpt(text, most=_LONGEST, secrets=secrets) or "no reason given"

@@ -1,0 +1,272 @@
+"""Whether writes may go in batches, which servers take them, and how that is found out.
+
+A batch takes the way of Eureka's own replication, which no server hands on. So it is safe only where every server that
+replicates is among ours, which the servers themselves are asked; else each write goes singly to one of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from eurekube_sync.adapters.eureka import replication
+from eurekube_sync.adapters.eureka.doubts import Doubts
+from eurekube_sync.adapters.eureka.everywhere import SINGLY, SIZE, EverywhereBatches, Server, probed, refused
+from eurekube_sync.adapters.eureka.rests import Rests
+from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.errors import RegistryError, RegistryUnavailable
+from eurekube_sync.model.eureka import Batching, Instance, InstanceKey, ObservedInstance
+from eurekube_sync.model.ports import Batches, Clock, Elsewhere, Registry, Workers
+from eurekube_sync.model.sources import Complete, Source
+
+ASK_SECONDS = 480.0
+"""The question whether batches are safe is asked again once in each such stretch of the wall clock."""
+TROUBLED_SECONDS = 60.0
+"""A server whose answer spoke against batches is asked so often: it may have been about to start, or be mended."""
+AWAY_PART = 0.4
+"""After a server has been away for so much of a lease's duration, 2 minutes by default, each write goes singly to one
+that tells the others: it may be away from us alone, and what it holds of ours would lapse there. A renewed lease lasts
+twice its duration."""
+_log = logging.getLogger(__name__)
+
+
+class BatchMode(StrEnum):
+    """`--eureka-batch`."""
+
+    AUTO = "auto"
+    ON = "on"
+    OFF = "off"
+
+
+class AskedServer(Server, Protocol):
+    """A server that can be asked who it is. Raises a RegistryError."""
+
+    def server_status(self) -> replication.ServerStatus:
+        """Who it is and which replicas it has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Verdict:
+    """What a server's answers said. `trouble` None: batches to it are safe."""
+
+    instance_id: str = ""
+    replicas: frozenset[str] = frozenset()
+    trouble: str | None = None
+
+
+class BatchingRegistry:
+    """A `Registry` that also writes in batches where that is safe; it is asked anew with the lists, about every 8
+    minutes, of a server that spoke against it each minute, and whenever one comes back.
+
+    All else is `inner`'s. `servers` by printable address, those of `inner`; `asked` are the same with short timeouts,
+    for one that hangs must not eat the time of a list. `rests`, None where there is one server, and `doubts` are shared
+    with `inner`. `dry_run` asks nothing that is a write in form, and then nothing is written in batches.
+    """
+
+    def __init__(
+        self,
+        inner: Registry,
+        servers: Mapping[str, AskedServer],
+        *,
+        asked: Mapping[str, AskedServer] | None = None,
+        mode: BatchMode,
+        clock: Clock,
+        limit: TimeLimit,
+        workers: Workers,
+        rests: Rests | None = None,
+        doubts: Doubts | None = None,
+        dry_run: bool = False,
+        ask_seconds: float = ASK_SECONDS,
+        lease_duration: float = 300,
+    ) -> None:
+        self._inner = inner
+        self._asked = dict(asked or servers)
+        self._required = mode is BatchMode.ON
+        self._clock = clock
+        self._workers = workers
+        self._rests = rests
+        self._dry_run = dry_run
+        self._ask_seconds = ask_seconds
+        self._away_seconds = AWAY_PART * lease_duration
+        self._stretch: int | None = None
+        self._asked_troubled = 0.0
+        """When those were asked last whose answer spoke against batches, in monotonic seconds."""
+        self._verdicts: dict[str, _Verdict] = {}
+        self._lost: dict[str, tuple[float, str]] = {}
+        """Servers that did not answer when they were last called, since when (monotonic), and why."""
+        self._told: Batching | None = None
+        self._doubts = doubts if doubts is not None else Doubts()
+        self._batches = EverywhereBatches(
+            servers,
+            asked=self._asked,
+            clock=clock,
+            limit=limit,
+            workers=workers,
+            rests=rests,
+            doubts=self._doubts,
+        )
+
+    def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
+        """The list; then the servers are asked that have not said yet whether batches are safe, or were away."""
+        away = self._away()
+        listed = self._inner.list_instances()
+        just_failed = self._away() - away
+        if isinstance(listed, Complete) or self._verdicts:
+            self._consult(away, just_failed)
+        return listed
+
+    def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
+        """What the other servers hold beside it."""
+        return self._inner.list_elsewhere(listed)
+
+    def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
+        """One instance, uncached."""
+        return self._inner.read_instance(key)
+
+    def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
+        """POST. Whether the other servers have heard of it is looked at when it is renewed."""
+        self._inner.register(instance, dirty_timestamp=dirty_timestamp)
+        if len(self._asked) > 1:
+            self._doubts.posted(instance.key, self._clock.monotonic())
+
+    def renew(self, key: InstanceKey) -> bool:
+        """PUT."""
+        return self._inner.renew(key)
+
+    def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
+        """DELETE."""
+        self._doubts.settle(key)
+        return self._inner.cancel(key, ours=ours)
+
+    def batches(self) -> Batches | None:
+        """While they are safe, and every answer had the known form."""
+        if self._told is None or not self._told.on or self._dry_run:
+            return None
+        return self._batches if self._batches.trouble is None and self._batches.usable() else None
+
+    def batching(self) -> Batching:
+        """What was found."""
+        trouble = self._batches.trouble
+        if trouble is not None:
+            return Batching(on=False, why=f"{trouble} {SINGLY}")
+        return self._told or Batching(on=False, why="No Eureka server has said yet whether batches are safe.")
+
+    def unreached(self) -> tuple[str, ...]:
+        """Of the single calls."""
+        return self._inner.unreached()
+
+    def _away(self) -> frozenset[str]:
+        return self._rests.down() if self._rests is not None else frozenset()
+
+    def _consult(self, away: frozenset[str], just_failed: frozenset[str]) -> None:
+        stretch = int(self._clock.now() // self._ask_seconds)
+        everybody = stretch != self._stretch
+        self._stretch = stretch
+        now = self._clock.monotonic()
+        called = set(self._asked) if everybody else {*away, *self._lost, *(self._asked.keys() - self._verdicts)}
+        if everybody or now - self._asked_troubled >= TROUBLED_SECONDS:
+            called |= {name for name, verdict in self._verdicts.items() if verdict.trouble is not None}
+            self._asked_troubled = now
+        due = [name for name in self._asked if name in called - just_failed]
+        if everybody:
+            self._batches.anew()
+        for name, silence in self._batches.silent.items():
+            self._lost.setdefault(name, silence)
+        failed = dict.fromkeys(just_failed, "its list could not be had")
+        for name, answer in zip(due, self._workers.each(self._ask, due), strict=True):
+            if isinstance(answer, _Verdict):
+                self._verdicts[name] = answer
+                if name not in self._batches.silent:
+                    self._lost.pop(name, None)
+            else:
+                failed[name] = str(answer).removesuffix(".")
+        now = self._clock.monotonic()
+        for name, why in failed.items():
+            self._lost[name] = (self._lost[name][0] if name in self._lost else now), why
+            self._batches.silent.pop(name, None)  # it was really away: when it is back, it begins anew
+        safe = [name for name, verdict in self._verdicts.items() if verdict.trouble is None and name not in failed]
+        self._batches.begin(safe)
+        self._tell(self._judged(now))
+
+    def _ask(self, name: str) -> _Verdict | RegistryUnavailable:
+        """What the server says, or why it says nothing now."""
+        verdict = _Verdict()
+        try:
+            if not self._required:
+                verdict = self._question(name)
+            if verdict.trouble is None and not self._dry_run:
+                codes = probed(self._asked[name])
+                if codes != (404,):
+                    trouble = f"{name} answered a batch of one unknown instance with {codes[0]} instead of 404."
+                    verdict = replace(verdict, trouble=trouble)
+        except RegistryUnavailable as error:
+            return error
+        except RegistryError as error:
+            verdict = _Verdict(trouble=refused(error))
+        if self._rests is not None:
+            self._rests.came_back(name)
+        return verdict
+
+    def _question(self, name: str) -> _Verdict:
+        try:
+            status = self._asked[name].server_status()
+        except RegistryUnavailable:
+            raise
+        except RegistryError as error:
+            told = str(error).removesuffix(".")
+            return _Verdict(
+                trouble=f"{name} does not say which replicas it has ({told}); if all of them are in --eureka-url, "
+                "--eureka-batch on does without the question."
+            )
+        ours = {_place(one) for one in self._asked}
+        replicas = {_place(one): one for one in status.replicas}
+        if _place(name) in replicas:
+            return _Verdict(
+                trouble=f"{name} names the very address we call it by as its replica, so it may be one of many behind "
+                "a load balancer: give each server's own address as --eureka-url."
+            )
+        strange = sorted(url for place, url in replicas.items() if place not in ours)
+        if strange:
+            return _Verdict(
+                trouble=f"{name} replicates to {', '.join(strange)}, which --eureka-url does not name: a batch would "
+                "not reach it; give the address of every server, written as the servers name each other."
+            )
+        return _Verdict(instance_id=status.instance_id, replicas=frozenset(status.replicas))
+
+    def _judged(self, now: float) -> Batching:
+        for verdict in self._verdicts.values():
+            if verdict.trouble is not None:
+                return Batching(on=False, why=f"{verdict.trouble} {SINGLY}")
+        for name, (since, why) in self._lost.items() if len(self._asked) > 1 or not self._verdicts else ():
+            if name not in self._verdicts or now - since >= self._away_seconds:
+                told = f"{name} does not answer ({why}), and a batch would reach it through no other server."
+                return Batching(on=False, why=f"{told} {SINGLY}")
+        selves = [(one.instance_id, one.replicas) for one in self._verdicts.values() if one.instance_id]
+        twice = next((name for name, replicas in selves if selves.count((name, replicas)) > 1), None)
+        if twice is not None:
+            return Batching(
+                on=False,
+                why=f"Two addresses of --eureka-url lead to one server, {twice}: give each server's own address, once. "
+                f"{SINGLY}",
+            )
+        number = len(self._asked)
+        where = f"to each of {number} Eureka servers" if number > 1 else "to the Eureka server"
+        because = "--eureka-batch is on" if self._required else "all replicas that the servers name are known"
+        return Batching(on=True, why=f"Renewals go {where} in batches of {SIZE}: {because}.")
+
+    def _tell(self, found: Batching) -> None:
+        if self._told != found:
+            without = logging.WARNING if self._required else logging.INFO
+            _log.log(logging.DEBUG if found.on else without, "%s", found.why)  # that all is well is no news
+        self._told = found
+
+
+def _place(url: str) -> tuple[str, str, int | None, str]:
+    """An address in one form: with its port, also where it is the usual one."""
+    parts = urlsplit(url)
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, (parts.hostname or "").rstrip("."), parts.port or usual, parts.path.rstrip("/")

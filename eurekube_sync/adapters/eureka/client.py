@@ -1,0 +1,355 @@
+"""The calls of Netflix Eureka's REST interface that this program makes, as a `Registry`.
+
+Owns connections, retries and bounds. `PUT .../status` is not among the calls: it would be a sticky override.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import threading
+import warnings
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http.cookiejar import DefaultCookiePolicy
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import requests
+from requests.adapters import BaseAdapter, HTTPAdapter
+from requests.auth import AuthBase, HTTPBasicAuth
+from urllib3.exceptions import HTTPError, InsecureRequestWarning
+
+from eurekube_sync.adapters.answer_time import AnswerTime, bound_answers
+from eurekube_sync.adapters.eureka import answers, replication, wire
+from eurekube_sync.adapters.eureka.address import ConnectionOptions
+from eurekube_sync.adapters.eureka.answers import Answer
+from eurekube_sync.adapters.eureka.login import Login
+from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.errors import RegistryDenied, RegistryError, RegistryUnavailable, RegistryUnusable
+from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
+from eurekube_sync.model.foreign_text import login_secrets
+from eurekube_sync.model.ports import Clock, Elsewhere, Random
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from eurekube_sync.version import __version__
+
+_CHUNK = 256 * 1024
+_PROBE = "/instances/eurekube-sync-probe"
+"""A read that every login may make that may read at all; nothing has this id."""
+_PROBE_SECONDS = 5.0
+"""How long what a probe has shown is believed."""
+_HEADERS = {
+    "Accept": "application/json",
+    "Accept-Encoding": "gzip",
+    "DiscoveryIdentity-Name": "eurekube-sync",
+    "User-Agent": f"eurekube-sync/{__version__}",
+}
+_log = logging.getLogger(__name__)
+
+
+def _log_malformed(labels: tuple[str, ...]) -> None:
+    _log.warning("%d instances of others in Eureka are malformed, such as %s", len(labels), ", ".join(labels[:3]))
+
+
+class EurekaClient:
+    """One Eureka server. Safe in `options.concurrency` threads: they share connections and nothing else.
+
+    `adapter` stands in for the network; `on_malformed` is told what a list held of others that could not be read whole.
+    `limit` bounds every call and every new try by what is left of it.
+    """
+
+    def __init__(
+        self,
+        options: ConnectionOptions,
+        *,
+        clock: Clock,
+        random: Random,
+        adapter: BaseAdapter | None = None,
+        session: requests.Session | None = None,
+        on_malformed: Callable[[tuple[str, ...]], None] = _log_malformed,
+        limit: TimeLimit | None = None,
+    ) -> None:
+        self._options = options
+        self._clock = clock
+        self._random = random
+        self._on_malformed = on_malformed
+        self._limit = limit or TimeLimit(clock)
+        self._login = options.credentials
+        self._session = _prepared(session or requests.Session(), options, adapter)
+        self._probing = threading.Lock()
+        self._probed: tuple[float, bool] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._session.close()
+
+    def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
+        """`ApplicationsResource.getContainers`; all that is not a whole registry is Unknown."""
+        try:
+            decoded = self._list()
+        except RegistryError as error:
+            return Unknown(cause=_cause(error), message=str(error))
+        if decoded.malformed:
+            self._on_malformed(decoded.malformed)
+        return Complete(data=decoded.instances)
+
+    def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
+        """`InstanceResource.getInstanceInfo`, which no cache stands before."""
+        answer = self._call("GET", _instance_path(key))
+        if answer.is_eurekas_404:
+            return None
+        self._expect(answer, 200)
+        observed = wire.decode_instance(_json(answer))
+        if observed.key != InstanceKey(key.app.upper(), key.id):
+            raise RegistryUnusable(
+                f"{answer.call} was answered with another instance, {observed.key}: a cache is broken."
+            )
+        return observed
+
+    def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
+        """`ApplicationResource.addInstance`; repeating it is harmless: an equal timestamp takes the incoming."""
+        body = wire.encode_instance(instance, dirty_timestamp=dirty_timestamp)
+        self._expect(self._call("POST", f"/apps/{quote(instance.key.app, safe='')}", body), 204, 200)
+
+    def renew(self, key: InstanceKey) -> bool:
+        """`InstanceResource.renewLease`."""
+        return self._write("PUT", key)
+
+    def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool] | None = None) -> bool:
+        """`InstanceResource.cancelLease`; `ours` is for those that have several servers to ask."""
+        return self._write("DELETE", key)
+
+    def batches(self) -> None:
+        """None: one server knows nothing of the others. `eureka.batches` puts batches together."""
+
+    def batching(self) -> None:
+        """None: it was not asked."""
+
+    def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
+        """Nothing: there is no other server."""
+        return Elsewhere((), ())
+
+    def unreached(self) -> tuple[str, ...]:
+        """None: a call that does not reach it fails."""
+        return ()
+
+    def replicate(self, body: bytes, *, items: int) -> tuple[int, ...]:
+        """`PeerReplicationResource.batchReplication` with a body of `replication`: one status code for each item.
+
+        This server alone has it: what comes this way is not handed on. Safe to repeat like the calls it stands for.
+        """
+        answer = self._call("POST", "/peerreplication/batch/", body)
+        self._expect(answer, 200)
+        return replication.decode_answers(_json(answer), items=items)
+
+    def server_status(self) -> replication.ServerStatus:
+        """`StatusResource.getStatusInfo`: who the server is, and which replicas it has. As XML: its JSON is a 500."""
+        answer = self._call("GET", "/status", accept="application/xml")
+        self._expect(answer, 200)
+        return replication.decode_status(answer.body)
+
+    def _list(self) -> wire.DecodedList:
+        answer = self._call("GET", "/apps")
+        if answer.status == 403 and self._call("GET", _PROBE).is_eurekas_404:
+            raise answers.warming_up(answer)
+        self._expect(answer, 200)
+        return wire.decode_list(_json(answer))
+
+    def _write(self, method: str, key: InstanceKey) -> bool:
+        answer = self._call(method, _instance_path(key))
+        if answer.is_eurekas_404:
+            return False
+        self._expect(answer, 200)
+        return True
+
+    def _expect(self, answer: Answer, *statuses: int) -> None:
+        """Raise what the answer means, unless it has one of the statuses. A web page is never a success."""
+        if answer.status not in statuses:
+            with_login = self._login is not None
+            if answer.method != "GET" and answer.status in ((401, 403) if with_login else (403,)) and self._may_read():
+                raise answers.write_protection(answer)
+            raise answers.refusal(answer, with_login=with_login, secrets=self._secrets())
+        page = answers.unreadable(answer) if answer.is_page else None
+        if page is not None:
+            raise page
+
+    def _secrets(self) -> tuple[str, ...]:
+        now = self._login() if self._login is not None else None
+        return login_secrets(now.user, now.password) if now is not None else ()
+
+    def _may_read(self) -> bool:
+        """Whether reads work now; asked of the server once in a while, however many writes it refuses."""
+        with self._probing:
+            now = self._clock.monotonic()
+            if self._probed is None or now - self._probed[0] >= _PROBE_SECONDS:
+                try:
+                    works = self._call("GET", _PROBE).is_eurekas_404
+                except RegistryError:
+                    works = False
+                self._probed = now, works
+            return self._probed[1]
+
+    def _call(self, method: str, path: str, body: bytes | None = None, *, accept: str = "") -> Answer:
+        """Make one call, again while it fails in a way that may pass by itself; the last answer, or its error."""
+        call = f"{method} {self._options.address.url}{path}"
+        answer: Answer | None = None
+        error: RegistryError = RegistryUnavailable(f"{call} was not tried: no time was left for it.")
+        for number in range(1, self._options.retries + 2):
+            if self._limit.left() <= 0 or (number > 1 and self._clock.stopping()):
+                break
+            answer = None
+            delay = self._random.random() * min(
+                self._options.retry_limit, self._options.retry_base * 2.0 ** (number - 1)
+            )
+            within = AnswerTime(self._clock, self._options.answer_timeout, self._limit)
+            try:
+                answer = self._send(method, path, body, within, accept)
+            except (OSError, HTTPError, ValueError) as failed:
+                # An error of requests is an OSError; a plain one says that a PEM file is gone. The others leak through
+                # requests where an answer's head makes no sense.
+                known = failed if isinstance(failed, OSError) else requests.RequestException(failed)
+                error, again = (self._too_late(call, within), False) if within.over else answers.failure(known, call)
+                error.__cause__ = failed
+            else:
+                again = answer.status in answers.TRANSIENT
+                asked = self._asked_delay(answer.retry_after) if again else 0.0
+                again, delay = again and asked <= self._options.retry_limit, max(delay, asked)
+            if not again or number > self._options.retries or delay >= self._limit.left() or self._clock.stopping():
+                break
+            self._clock.sleep(delay)
+        if answer is not None:
+            return answer
+        raise error
+
+    def _too_late(self, call: str, within: AnswerTime) -> RegistryUnavailable:
+        if not within.within_limit:
+            return RegistryUnavailable(f"{call} was not answered in the time that was left.")
+        return RegistryUnavailable(
+            f"{call} was not answered whole in {self._options.answer_timeout:g} s: Eureka or the network is too slow."
+        )
+
+    def _send(self, method: str, path: str, body: bytes | None, within: AnswerTime, accept: str) -> Answer:
+        options = self._options
+        url = options.address.url + path
+        timeout = (within.bounded(options.connect_timeout), within.bounded(options.read_timeout))
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        headers |= {"Accept": accept} if accept else {}
+        with (
+            within.running(),
+            self._session.request(
+                method,
+                url,
+                data=body,
+                headers=headers,
+                timeout=timeout,
+                allow_redirects=False,
+                stream=True,
+            ) as response,
+        ):
+            received = io.BytesIO()  # gives its bytes away without a copy
+            for chunk in response.iter_content(_CHUNK):
+                received.write(chunk)
+                if received.tell() > options.max_answer_bytes:
+                    raise RegistryUnusable(
+                        f"{method} {url} was answered with more than {options.max_answer_bytes // 2**20} MB, the limit "
+                        "for one answer: is the URL that of Eureka?"
+                    )
+            return Answer(
+                method=method,
+                url=url,
+                status=response.status_code,
+                content_type=response.headers.get("Content-Type", "").lower(),
+                location=response.headers.get("Location", ""),
+                retry_after=response.headers.get("Retry-After", ""),
+                body=received.getvalue(),
+            )
+
+    def _asked_delay(self, retry_after: str) -> float:
+        """`Retry-After` in seconds (RFC 9110 10.2.3: a number or a date); 0 for none or nonsense."""
+        if retry_after.isascii() and retry_after.strip().isdigit():
+            return float(retry_after)
+        now = datetime.fromtimestamp(self._clock.now(), UTC)
+        try:
+            when = parsedate_to_datetime(retry_after)
+            return max(0.0, (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds())
+        except (TypeError, ValueError, OverflowError):
+            return 0.0
+
+
+class _Pool(HTTPAdapter):
+    """Connections that end an answer with its time."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        """For those that go straight to the server."""
+        super().init_poolmanager(*args, **kwargs)
+        bound_answers(self.poolmanager)
+
+    def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
+        """Also those that go through a proxy."""
+        known = proxy in self.proxy_manager
+        manager = super().proxy_manager_for(proxy, **kwargs)
+        if not known:
+            bound_answers(manager)
+        return manager
+
+
+class _BasicLogin(AuthBase):
+    """Puts the login of the moment into a call; the password may have changed since the last one."""
+
+    def __init__(self, login: Login) -> None:
+        self._login = login
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        now = self._login()
+        HTTPBasicAuth(now.user.encode(), now.password.encode())(request)
+        return request
+
+
+def _prepared(session: requests.Session, options: ConnectionOptions, adapter: BaseAdapter | None) -> requests.Session:
+    session.trust_env = False
+    session.headers.clear()
+    session.headers.update(_HEADERS)
+    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+    session.proxies.update(options.proxies)
+    session.verify = (options.ca_file or True) if options.verify else False
+    session.cert = options.client_certificate
+    if not options.verify:
+        # Said once, in our own words, when the program starts; urllib3 would say it at every call.
+        warnings.filterwarnings("ignore", category=InsecureRequestWarning)
+    login = options.credentials
+    if login is not None:
+        session.auth = _BasicLogin(login)
+    pool = adapter or _Pool(pool_connections=1, pool_maxsize=options.concurrency, pool_block=True)
+    session.mount("http://", pool)
+    session.mount("https://", pool)
+    return session
+
+
+def _instance_path(key: InstanceKey) -> str:
+    return f"/apps/{quote(key.app, safe='')}/{quote(key.id, safe=':')}"
+
+
+def _json(answer: Answer) -> bytes:
+    error = answers.unreadable(answer)
+    if error is not None:
+        raise error
+    return answer.body
+
+
+def _cause(error: RegistryError) -> Cause:
+    match error:
+        case RegistryDenied():
+            return Cause.DENIED
+        case RegistryUnavailable():
+            return Cause.UNAVAILABLE
+    return Cause.UNUSABLE

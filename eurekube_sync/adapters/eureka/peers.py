@@ -1,0 +1,371 @@
+"""Several Eureka servers that replicate to each other, as one `Registry`.
+
+Owns which peer is called. Every call goes to the first peer that is not resting; a write reaches the others by Eureka's
+own replication, so a peer is changed by itself only where it holds what the others do not: a ghost.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from math import inf
+from typing import TypeVar
+
+from eurekube_sync.adapters.eureka.address import EurekaAddress
+from eurekube_sync.adapters.eureka.doubts import Doubts
+from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS
+from eurekube_sync.adapters.eureka.rests import Rests, alike
+from eurekube_sync.adapters.eureka.strays import Strays
+from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.errors import (
+    ConfigurationError,
+    RegistryDenied,
+    RegistryError,
+    RegistryRejected,
+    RegistryStumbled,
+    RegistryUnavailable,
+    RegistryUnusable,
+)
+from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
+from eurekube_sync.model.ownership import OWNER
+from eurekube_sync.model.ports import Clock, Elsewhere, Registry
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+
+SWEEP_SECONDS = 480.0
+"""All peers are listed once in each such stretch of the wall clock ..."""
+SWEEP_MARGIN_SECONDS = 90.0
+"""... by every process that begins in its first part: a process of a CronJob remembers nothing, and one begins each
+minute. Two sweeps are thus never more than 10 minutes apart."""
+SWEEP_SLACK_SECONDS = 30.0
+"""What a pass may take until it renews what a sweep has found, with some to spare."""
+_STRAY_RENEWAL_SECONDS = 25.0
+"""What stands on one peer alone is renewed there in the first pass after this: about as often as all else."""
+
+_log = logging.getLogger(__name__)
+
+A = TypeVar("A")
+
+
+def sweep_seconds(lease_duration: float) -> float:
+    """How often to list all peers where leases are so short: what stands on another peer than the first alone is
+    renewed by who knows of it, and lives twice the duration after that. 480 s for 300 s; below 60 s with every list."""
+    return max(1.0, min(SWEEP_SECONDS, 2 * lease_duration - SWEEP_MARGIN_SECONDS - SWEEP_SLACK_SECONDS))
+
+
+def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:
+    """One address, or several with commas between, as in Spring's `defaultZone`; each may carry its own login.
+
+    One that is given twice counts once; with another login the second time it is a ConfigurationError.
+    """
+    parts = [part for part in text.split(",") if part.strip()] or [text]
+    found: dict[str, EurekaAddress] = {}
+    for number, part in enumerate(parts, start=1):
+        try:
+            address = EurekaAddress.parse(part)
+        except ConfigurationError as error:
+            if len(parts) == 1:
+                raise
+            raise ConfigurationError(
+                f"Of {len(parts)} Eureka URLs, number {number}: {error} A comma in a password is written %2C."
+            ) from None
+        if found.setdefault(address.url, address) != address:
+            raise ConfigurationError(f"The Eureka URL {address.url} is given twice, with different logins.")
+    return tuple(found.values())
+
+
+class EurekaPeers:
+    """Calls the first peer that works; safe in several threads.
+
+    A peer that cannot be reached, answers 5xx or still warms up is left alone for a while, the longer the longer it
+    fails: the call goes to the next one at once, and so do those after it. A rest ends with a list, so a pass does not
+    change its peer back half-way. While all rest, all are tried.
+
+    A peer that refuses our login, or where a web page answers, is a mistake that a person has to see to, and that the
+    next peer would hide until it is needed. So its **list is Unknown**: nothing is withdrawn, and exit code and status
+    say why, pass after pass. But renewals and registrations go on to the next peer, with a warning: the peers are one
+    registry, and a password that was changed on one of them first must not let every lease lapse. A cancel that a peer
+    refuses has failed, for callers may still find the instance there.
+
+    A refusal of one instance (RegistryRejected) is the instance's fault, and no other peer is asked; but where it is a
+    500 (RegistryStumbled), the fault may be the peer's: the next one is asked, and none is left alone for it.
+
+    A peer that is used again after a rest is listed with the next list, for ghosts, and so is one whose list failed.
+    """
+
+    def __init__(
+        self,
+        peers: Mapping[str, Registry],
+        *,
+        clock: Clock,
+        limit: TimeLimit | None = None,
+        rests: Rests | None = None,
+        doubts: Doubts | None = None,
+        sweep_seconds: float = SWEEP_SECONDS,
+    ) -> None:
+        """`peers` by printable address, the preferred one first; `limit` is the one that their clients keep."""
+        self._peers = dict(peers)
+        self._clock = clock
+        self._limit = limit or TimeLimit(clock)
+        self._rests = rests or Rests(clock)
+        self._doubts = doubts or Doubts()
+        self._sweep_seconds = sweep_seconds
+        self._swept: int | None = None
+        self._registered = -inf
+        """When something was registered last, in monotonic seconds."""
+        self._owed: set[str] = set()
+        """Peers to list with the next list, whenever the next sweep may be."""
+        self._unseen: dict[str, str] = {}
+        """Why a peer could not be listed in a sweep, so that it is said once."""
+        self._strays = Strays()
+        """What stands on other peers than the first alone, as their last lists showed it."""
+        self._shown: set[str] = set()
+        """Peers that were listed with the last list, or since."""
+        self._lapsing: dict[InstanceKey, tuple[str, ...]] = {}
+        self._lapsing_renewed: float | None = None
+        self._passed_over: set[str] = set()
+
+    def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
+        """The list of the first peer that gives one; when a sweep is due, also what stands on another peer alone.
+
+        Such strays bear an owner's mark and are not in that list. A desired one is healed like any other that the first
+        peer lacks; one that is not desired is a ghost, which is read uncached, counted by the brake and cancelled.
+        """
+        self._owed.update(self._rests.end())
+        self._shown.clear()
+        failed: dict[str, Unknown] = {}
+        for name in self._order(to_list=True):
+            if self._limit.left() <= 0:
+                break
+            listed = self._peers[name].list_instances()
+            if isinstance(listed, Complete):
+                self._worked(name, listed=True)
+                self._renew_lapsing()
+                self._sweep(name, listed, without=failed)
+                self._passed_over = {*self._down(), *self._unseen} - {name}
+                return self._strays.beside(listed)  # also between two sweeps: what is held is renewed where it stands
+            failed[name] = listed
+            refusing = listed.cause is not Cause.UNAVAILABLE
+            self._rests.begin(name, listed.message, refusing=refusing)
+            if refusing:
+                return Unknown(
+                    cause=listed.cause,
+                    message=f"{listed.message} No other peer's list is taken instead; renewals go to the next peer.",
+                )
+        return Unknown(cause=Cause.UNAVAILABLE, message=_none_left({name: one.message for name, one in failed.items()}))
+
+    def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
+        """The strays of now: peers that were not swept with the list are listed, also one that rests: a deletion waits
+        for it. One that fails, or has failed a moment ago, is unseen."""
+        of_first = [one for one in listed.data if one.key not in self._strays]
+        asked = self._peers.keys() - self._shown - self._rests.just_failed()
+        self._look_at([name for name in self._peers if name in asked], of_first)
+        unseen = tuple(name for name in self._peers if name not in self._shown)
+        self._passed_over.update(unseen)
+        return Elsewhere(self._strays.all(), unseen)
+
+    def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
+        """The first peer's answer; what is absent there is read on the peers that the last list found it on.
+
+        A peer that does not answer by now holds nothing that could be changed: the next sweep looks again.
+        """
+        name, found = self._first(lambda peer: peer.read_instance(key))
+        if found is not None or key not in self._strays:
+            return found
+        for other in self._holders(key, without=name):
+            try:
+                found = self._peers[other].read_instance(key)
+            except RegistryError as error:
+                self._rests.failed(other, error)
+                continue
+            if found is not None:
+                return found
+            self._strays.gone(key, other)
+        return None
+
+    def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
+        """On the first peer, which tells the others."""
+        self._first(lambda peer: peer.register(instance, dirty_timestamp=dirty_timestamp))
+        self._registered = self._clock.monotonic()
+        self._lapsing.pop(instance.key, None)
+        self._strays.settle(instance.key)
+
+    def renew(self, key: InstanceKey) -> bool:
+        """Whether the first peer holds the lease. One that stands on another alone is renewed there with the next list,
+        unless it was registered or cancelled by then: what is held or frozen must not lapse. Not at once, for a peer
+        hands on a renewal, and a ghost would then come to stand on all (PeerEurekaNode.heartbeat)."""
+        _, renewed = self._first(lambda peer: peer.renew(key))
+        if not renewed and key in self._strays:
+            self._lapsing[key] = self._strays.holders(key)
+        return renewed
+
+    def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
+        """On the first peer, then on each other that can be reached and holds it: a 404 is not replicated, and a late
+        heartbeat can bring a cancelled instance back (PeerAwareInstanceRegistryImpl.cancel). There it is read first.
+
+        Not right after a registration: the other peers may still be about to hear of it, and what it is to replace must
+        not go there before it comes. The first peer tells them of both, in that order. A 404 of it may be the second
+        answer to a cancel whose first one was lost; but what is known to stand on others alone it tells nobody of."""
+        self._lapsing.pop(key, None)
+        stray = key in self._strays
+        self._strays.settle(key)
+        replicating = self._clock.monotonic() - self._registered < REPLICATION_SECONDS
+        name, done = self._first(lambda peer: peer.cancel(key, ours=ours), alone=replicating)
+        if (done or not stray) and replicating:
+            return done
+        refusal: RegistryError | None = None
+        self._passed_over.update(self._down() - {name})
+        for other in self._reachable(without=name):
+            peer = self._peers[other]
+            try:
+                stands = peer.read_instance(key)
+                if stands is not None and ours(stands):
+                    done = peer.cancel(key, ours=ours) or done
+            except RegistryUnavailable as error:
+                self._rests.failed(other, error)
+                self._passed_over.add(other)
+            except RegistryError as error:
+                refusal = error
+        if refusal is not None:
+            raise refusal
+        return done
+
+    def batches(self) -> None:
+        """None: call by call, and Eureka's own replication."""
+
+    def batching(self) -> None:
+        """None: it was not asked."""
+
+    def renew_left(self) -> None:
+        """What is left for the next list, when none comes any more: a process of one pass would never renew it."""
+        self._renew_lapsing()
+
+    def unreached(self) -> tuple[str, ...]:
+        """Those that the last list, or a cancel since, passed over."""
+        return tuple(name for name in self._peers if name in self._passed_over)
+
+    def _first(self, call: Callable[[Registry], A], *, alone: bool = False) -> tuple[str, A]:
+        errors: dict[str, RegistryError] = {}
+        for name in self._order()[: 1 if alone else None]:
+            if self._limit.left() <= 0:
+                break
+            try:
+                answer = call(self._peers[name])
+            except RegistryStumbled as error:
+                errors[name] = error
+            except RegistryRejected:
+                raise
+            except RegistryError as error:
+                self._rests.failed(name, error)
+                errors[name] = error
+            else:
+                self._worked(name)
+                return name, answer
+        raise _worst(errors.values())(_none_left({name: str(error) for name, error in errors.items()}))
+
+    def _order(self, *, to_list: bool = False) -> list[str]:
+        """The resting ones last. A peer that refuses is asked for its list all the same."""
+        resting = self._rests.down() if to_list else self._rests.resting()
+        return sorted(self._peers, key=lambda name: name in resting)
+
+    def _down(self) -> frozenset[str]:
+        return self._rests.down() - self._rests.back()
+
+    def _reachable(self, *, without: str) -> list[str]:
+        down = self._down()
+        return [name for name in self._peers if name != without and name not in down]
+
+    def _holders(self, key: InstanceKey, *, without: str) -> list[str]:
+        holders = self._strays.holders(key)
+        return [name for name in self._reachable(without=without) if name in holders]
+
+    def _renew_lapsing(self) -> None:
+        now = self._clock.monotonic()
+        lapsing, self._lapsing = self._lapsing, {}
+        if self._lapsing_renewed is not None and now - self._lapsing_renewed < _STRAY_RENEWAL_SECONDS:
+            return
+        for key, holders in lapsing.items():
+            self._lapsing_renewed = now
+            for name in self._reachable(without=""):
+                if name not in holders or self._limit.left() <= 0:
+                    continue
+                try:
+                    if not self._peers[name].renew(key):
+                        self._strays.gone(key, name)
+                except RegistryError as error:
+                    self._rests.failed(name, error)
+
+    def _worked(self, name: str, *, listed: bool = False) -> None:
+        if self._rests.worked(name, listed=listed):
+            self._owed.add(name)
+
+    def _sweep_due(self) -> bool:
+        now = self._clock.now()
+        stretch = int(now // self._sweep_seconds)
+        swept, self._swept = self._swept, stretch
+        if swept is None:  # this process has just begun; those before it may have swept in this stretch
+            return now % self._sweep_seconds < SWEEP_MARGIN_SECONDS
+        return stretch != swept
+
+    def _sweep(
+        self, first: str, listed: Complete[tuple[ObservedInstance, ...]], *, without: Mapping[str, Unknown]
+    ) -> None:
+        """List the other peers when a sweep is due, or those that are owed one, for what the first one lacks."""
+        due = self._sweep_due()
+        self._shown.add(first)
+        self._strays.show(first, ())  # its own list tells what it holds
+        self._owed |= self._rests.back()
+        reachable = [name for name in self._reachable(without=first) if name not in without]
+        self._look_at([name for name in reachable if due or name in self._owed], listed.data)
+        self._owed.discard(first)
+
+    def _look_at(self, names: Iterable[str], of_first: Iterable[ObservedInstance]) -> None:
+        """What these peers hold and the list of the first does not show."""
+        known = {one.key: one.last_dirty_timestamp for one in of_first}
+        for name in names:
+            if self._limit.left() <= 0:
+                self._owed.add(name)
+                continue
+            theirs = self._peers[name].list_instances()
+            if isinstance(theirs, Unknown):
+                self._not_seen(name, theirs)
+                continue
+            self._worked(name, listed=True)
+            self._owed.discard(name)
+            self._unseen.pop(name, None)
+            self._shown.add(name)
+            self._strays.show(name, [one for one in theirs.data if one.key not in known and OWNER in one.metadata])
+            ages = ((one.key, one.last_dirty_timestamp) for one in theirs.data)
+            self._doubts.differing(name, (key for key, age in ages if known.get(key, age) != age))
+
+    def _not_seen(self, name: str, theirs: Unknown) -> None:
+        """What stood there alone is still taken to stand: it is renewed, and only an uncached read lets it go."""
+        if name not in self._unseen:
+            _log.warning("what stands on the Eureka peer %s alone is not seen: %s", name, theirs.message)
+        self._unseen[name] = theirs.message
+        self._owed.add(name)
+        if theirs.cause is Cause.UNAVAILABLE:  # it would cost the next passes a timeout each
+            self._rests.begin(name, theirs.message, refusing=False)
+
+
+def _worst(errors: Iterable[RegistryError]) -> type[RegistryError]:
+    """What a person has to see to first; then what a peer broke down over: one that is away says nothing of that."""
+    found = list(errors)
+    for kind in (RegistryDenied, RegistryUnusable, RegistryRejected):
+        if any(isinstance(error, kind) for error in found):
+            return kind
+    return RegistryUnavailable
+
+
+def _none_left(messages: Mapping[str, str]) -> str:
+    """What each peer said, by its address; what several say alike is said once."""
+    if not messages:
+        return "No Eureka peer was tried: no time was left for it."
+    told: dict[str, list[str]] = {}
+    for name, message in messages.items():
+        same = next((first for first in told if alike(first, messages[first], name, message)), None)
+        told.setdefault(same or name, []).append(name)
+    sentences = []
+    for first, names in told.items():
+        others = f" (and the same of {', '.join(names[1:])})" if names[1:] else ""
+        sentences.append(messages[first].removesuffix(".") + others)
+    return f"No Eureka peer could be used: {'; and '.join(sentences)}."

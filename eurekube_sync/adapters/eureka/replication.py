@@ -1,0 +1,146 @@
+"""What Eureka servers send to each other, as far as we send it too: batches of writes, and who replicates to whom.
+
+Knows no HTTP. The forms are those of `ReplicationList`, `ReplicationListResponse` and `StatusInfo`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from xml.parsers import expat
+
+import msgspec
+
+from eurekube_sync.adapters.eureka import wire
+from eurekube_sync.adapters.eureka.address import EurekaAddress
+from eurekube_sync.model.errors import ConfigurationError, RegistryUnusable
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.ports import Dated
+from eurekube_sync.model.wording import counted
+
+_MOST_BYTES = 512 * 1024
+"""Of one body: half of what nginx takes by default. 250 instances with little metadata are 160 kB."""
+_LARGEST_STATUS = 1024 * 1024
+REPLICATION_SECONDS = 5.0
+"""How long a register may be on its way to the other peers: servers send every half second what they have to tell."""
+_REPLICAS = ["applicationStats", "registered-replicas"]
+_SERVER_ID = ["instanceInfo", "instanceId"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerStatus:
+    """Who a server says it is."""
+
+    instance_id: str
+    """Of the server itself; empty when it does not say."""
+    replicas: tuple[str, ...]
+    """The printable addresses of those that it sends every write to."""
+
+
+class _Reply(msgspec.Struct, rename="camel"):
+    status_code: int
+
+
+class _Replies(msgspec.Struct, rename="camel"):
+    response_list: list[_Reply]
+
+
+_REPLIES = msgspec.json.Decoder(_Replies)
+
+
+def heartbeat(key: InstanceKey) -> bytes:
+    """A renewal, without a timestamp: a newer one than the server's would be a 404."""
+    return _item("Heartbeat", key)
+
+
+def cancel(key: InstanceKey) -> bytes:
+    """A cancel."""
+    return _item("Cancel", key)
+
+
+def register(dated: Dated) -> bytes:
+    """A registration. Raises RegistryRejected for what would break the list for everybody."""
+    document = wire.instance_document(dated.instance, dirty_timestamp=dated.dirty_timestamp)
+    return _item("Register", dated.instance.key, lastDirtyTimestamp=dated.dirty_timestamp, instanceInfo=document)
+
+
+def bodies(items: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
+    """The items in order, in bodies that no proxy refuses for their size; each with the number of its items."""
+    waiting: list[bytes] = []
+    length = 0
+    for item in items:
+        if waiting and length + len(item) > _MOST_BYTES:
+            yield _body(waiting), len(waiting)
+            waiting, length = [], 0
+        waiting.append(item)
+        length += len(item) + 1
+    if waiting:
+        yield _body(waiting), len(waiting)
+
+
+def decode_answers(body: bytes, *, items: int) -> tuple[int, ...]:
+    """The status code of each item. RegistryUnusable unless there are as many as items."""
+    try:
+        replies = _REPLIES.decode(body).response_list
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise RegistryUnusable("Eureka's answer to a batch is not of the known form.") from None
+    if len(replies) != items:
+        raise RegistryUnusable(f"Eureka answered a batch of {counted(items, 'item')} with {len(replies)}.")
+    return tuple(reply.status_code for reply in replies)
+
+
+def decode_status(body: bytes) -> ServerStatus:
+    """Read `GET /status` as XML. RegistryUnusable for anything else, and for XML that declares a document type."""
+    if len(body) > _LARGEST_STATUS:
+        raise RegistryUnusable("Eureka's status page is too long to be one.")
+    path: list[str] = []
+    found: dict[str, list[str]] = {}
+    parser = expat.ParserCreate()
+
+    def refuse(*_: object) -> None:
+        raise RegistryUnusable("Eureka's status page declares a document type, which Eureka does not do.")
+
+    def text(data: str) -> None:
+        for wanted in (_REPLICAS, _SERVER_ID):
+            if path[1:] == wanted:
+                found[wanted[-1]].append(data)
+
+    def begin(name: str, _: dict[str, str]) -> None:
+        path.append(name)
+        for wanted in (_REPLICAS, _SERVER_ID):
+            if path[1:] == wanted:
+                found.setdefault(wanted[-1], [])
+
+    parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler = begin
+    parser.EndElementHandler = lambda _: path.pop()
+    parser.CharacterDataHandler = text
+    try:
+        parser.Parse(body, True)
+    except expat.ExpatError:
+        raise RegistryUnusable("Eureka's status page is no XML.") from None
+    if _REPLICAS[-1] not in found:
+        raise RegistryUnusable("Eureka's status page does not say which replicas the server has.")
+    return ServerStatus(
+        instance_id=printable("".join(found.get(_SERVER_ID[-1], [])).strip()),
+        replicas=tuple(_printable(one) for one in re.split(r"[,\s]+", "".join(found[_REPLICAS[-1]])) if one),
+    )
+
+
+def _item(action: str, key: InstanceKey, **more: Any) -> bytes:
+    return msgspec.json.encode({"appName": key.app, "id": key.id, "action": action, **more})
+
+
+def _body(items: list[bytes]) -> bytes:
+    return b'{"replicationList":[' + b",".join(items) + b"]}"
+
+
+def _printable(url: str) -> str:
+    """An address as ours are written. The servers' own may hold user and password."""
+    try:
+        return printable(EurekaAddress.parse(url).url)
+    except ConfigurationError:
+        return "an address that cannot be read"

@@ -1,0 +1,141 @@
+"""Which peers are left alone for a while, because they failed or refuse us; its begin and its end are said once."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass, replace
+
+from eurekube_sync.model.errors import RegistryError, RegistryUnavailable
+from eurekube_sync.model.ports import Clock
+from eurekube_sync.model.wording import duration
+
+FIRST_REST_SECONDS = 10.0
+"""How long a peer is left alone after its first failure, which may be one lost call. Each rest after it that the peer
+did not work between is twice as long ..."""
+REST_SECONDS = 300.0
+"""... up to this: as long as an empty server keeps its list to itself."""
+_ASKED_AGAIN_SECONDS = 10.0
+"""So long after its last failure a resting peer may be asked by who waits for its answer."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trouble:
+    """What ails a peer, from its first failure until it works. Times in monotonic seconds."""
+
+    since: float
+    failed: float
+    """When it failed last."""
+    length: float
+    """Of its rest now, or of its last one."""
+    until: float
+    """When its rest is over."""
+    resting: bool
+    refusing: bool
+    """It answered, but not as Eureka does to us: 401, 403, a web page."""
+    why: str
+
+
+class Rests:
+    """The rests of all peers, by printable address; safe in several threads."""
+
+    def __init__(self, clock: Clock, *, first: float = FIRST_REST_SECONDS, longest: float = REST_SECONDS) -> None:
+        self._clock = clock
+        self._first = first
+        self._longest = longest
+        self._lock = threading.Lock()
+        self._troubles: dict[str, _Trouble] = {}
+        self._back: set[str] = set()
+
+    def failed(self, name: str, error: RegistryError) -> None:
+        """A call to the peer failed."""
+        self.begin(name, str(error), refusing=not isinstance(error, RegistryUnavailable))
+
+    def begin(self, name: str, why: str, *, refusing: bool) -> None:
+        """Leave the peer alone, or until later; for twice as long when it has not worked since its last rest."""
+        now = self._clock.monotonic()
+        with self._lock:
+            before = self._troubles.get(name)
+            same = next((n for n, one in self._resting() if n != name and alike(n, one.why, name, why)), None)
+            if before is None:
+                length = self._first
+            else:
+                length = before.length if before.resting else min(2 * before.length, self._longest)
+            self._troubles[name] = _Trouble(
+                since=before.since if before else now,
+                failed=now,
+                length=length,
+                until=now + length,
+                resting=True,
+                refusing=refusing,
+                why=why,
+            )
+            self._back.discard(name)
+        if before is None or before.refusing is not refusing:
+            told = why if same is None else f"for the same reason as {same}."
+            _log.warning("the Eureka peer %s is not used until it works: %s", name, told)
+
+    def worked(self, name: str, *, listed: bool = False) -> bool:
+        """The peer gave a list, or took a write; whether that ended a rest. A list says nothing of writes, which may be
+        refused all the same."""
+        with self._lock:
+            trouble = self._troubles.get(name)
+            if trouble is None or (listed and trouble.refusing):
+                return False
+            del self._troubles[name]
+            self._back.discard(name)
+        lasted = duration(round(self._clock.monotonic() - trouble.since))
+        _log.info("the Eureka peer %s is used again, after %s", name, lasted)
+        return trouble.resting
+
+    def came_back(self, name: str) -> None:
+        """A peer that could not be reached has answered a question: it is used again when it gives its list."""
+        with self._lock:
+            if name in dict(self._resting()):
+                self._back.add(name)
+
+    def end(self) -> list[str]:
+        """End the rests whose time is over; gives their peers."""
+        now = self._clock.monotonic()
+        with self._lock:
+            ended = [name for name, trouble in self._resting() if trouble.until <= now]
+            for name in ended:
+                self._troubles[name] = replace(self._troubles[name], resting=False)
+                self._back.discard(name)
+        return ended
+
+    def resting(self) -> frozenset[str]:
+        """All that are left alone."""
+        with self._lock:
+            return frozenset(name for name, _ in self._resting())
+
+    def down(self) -> frozenset[str]:
+        """Those that cannot be reached, rather than refuse us."""
+        with self._lock:
+            return frozenset(name for name, trouble in self._resting() if not trouble.refusing)
+
+    def just_failed(self) -> frozenset[str]:
+        """Those of them that failed a moment ago: to ask them again now would give the same."""
+        now = self._clock.monotonic()
+        with self._lock:
+            return frozenset(
+                name
+                for name, trouble in self._resting()
+                if not trouble.refusing and now - trouble.failed < _ASKED_AGAIN_SECONDS
+            )
+
+    def back(self) -> frozenset[str]:
+        """Those of them that have answered since."""
+        with self._lock:
+            return frozenset(self._back)
+
+    def _resting(self) -> list[tuple[str, _Trouble]]:
+        """To be called with the lock."""
+        return [(name, trouble) for name, trouble in self._troubles.items() if trouble.resting]
+
+
+def alike(name: str, why: str, other: str, its: str) -> bool:
+    """Whether two peers say the same, but for their addresses."""
+    return why.replace(name, "") == its.replace(other, "")

@@ -1,0 +1,297 @@
+"""Eureka's JSON, read tolerantly and written exactly. Knows no HTTP; camelCase ends here and in `documents`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from eurekube_sync.adapters.eureka.documents import (
+    LIST,
+    ONE,
+    RAW_LIST,
+    InstanceDocument,
+    NamelessApplication,
+    PortDocument,
+    RawApplication,
+)
+from eurekube_sync.model.errors import RegistryRejected, RegistryUnusable
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.foreign_text import excerpt
+
+_DATA_CENTER = {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"}
+_OUR_METADATA = "eurekube."
+_OUR_ID = re.compile(r"[a-z0-9-]+(:[^:]+){3}:\d+")
+_COUNTS = re.compile(r"[A-Z_]+?_(\d+)_")
+_METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_PLACE = re.compile(r" \(byte \d+\)")
+_UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
+"""All that decoding raises: a stray byte, deep nesting and a number of 5,000 digits are no `DecodeError`."""
+_STATUSES = {status.value: status for status in InstanceStatus}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedList:
+    """A whole registry. `malformed` names instances of others of which only a part, or nothing, could be read."""
+
+    instances: tuple[ObservedInstance, ...]
+    malformed: tuple[str, ...] = ()
+
+
+def decode_list(body: bytes) -> DecodedList:
+    """Read `GET /apps`. RegistryUnusable unless it is a registry, whole, in which nothing of ours can be missing.
+
+    `apps__hashcode` counts the instances by status (`Applications.getReconcileHashCode`), from the same snapshot: a
+    list with fewer of them was cut or filtered on its way.
+    """
+    try:
+        decoded, counts = _decode_well_formed(body)
+    except _UNREADABLE:
+        decoded, counts = _decode_with_care(body)
+    try:
+        told = sum(int(count) for count in _COUNTS.findall(counts or ""))
+    except ValueError as error:
+        raise RegistryUnusable(f"Eureka's list has an apps__hashcode with {_reason(error)}.") from error
+    read = len(decoded.instances) + sum(1 for label in decoded.malformed if label.startswith("?"))
+    if read < told:
+        raise RegistryUnusable(
+            "Eureka's list holds fewer instances than its own apps__hashcode counts: something between us and the "
+            "server shortens it."
+        )
+    return decoded
+
+
+def decode_instance(body: bytes) -> ObservedInstance:
+    """Read `GET /apps/{APP}/{id}`; RegistryUnusable if it is no instance."""
+    try:
+        instance = ONE.decode(body).instance
+    except msgspec.ValidationError as error:
+        raise RegistryUnusable(f"Eureka's answer is JSON but no instance ({_reason(error)}).") from error
+    except _UNREADABLE as error:
+        raise _not_whole(error) from error
+    try:
+        return _observed(instance, None)
+    except ValueError as error:
+        raise RegistryUnusable(f"Eureka's answer is an instance with {_reason(error)}.") from error
+
+
+def encode_instance(instance: Instance, *, dirty_timestamp: int) -> bytes:
+    """Write a register body; see `instance_document`."""
+    return msgspec.json.encode({"instance": instance_document(instance, dirty_timestamp=dirty_timestamp)})
+
+
+def instance_document(instance: Instance, *, dirty_timestamp: int) -> dict[str, Any]:
+    """An instance as it is registered. `overriddenstatus` becomes an override: UNKNOWN but for one that moves along.
+
+    RegistryRejected for metadata that would break the XML `/apps` for every reader (`k:v` is an unbound prefix there).
+    """
+    for key, value in instance.metadata.items():
+        if not _METADATA_KEY.fullmatch(key) or _UNPRINTABLE.search(value):
+            raise RegistryRejected(
+                f"Instance {instance.key} was not sent: metadata {key!r} would make the list unreadable in XML for "
+                "every client; use letters, digits, `.`, `_` and `-` in keys and no control characters in values."
+            )
+    body: dict[str, Any] = {
+        "instanceId": instance.key.id,
+        "hostName": instance.host_name,
+        "ipAddr": instance.ip_addr,
+        "app": instance.key.app,
+        "vipAddress": instance.vip_address,
+        "secureVipAddress": instance.secure_vip_address,
+        "status": instance.status.value,
+        "overriddenstatus": instance.override.value,
+        "port": _written_port(instance.port),
+        "securePort": _written_port(instance.secure_port),
+        "dataCenterInfo": _DATA_CENTER,
+        "leaseInfo": {
+            "renewalIntervalInSecs": instance.lease.renewal,
+            "durationInSecs": instance.lease.duration,
+        },
+        "metadata": dict(instance.metadata),
+        "lastDirtyTimestamp": str(dirty_timestamp),
+    }
+    urls = {
+        "homePageUrl": instance.home_page_url,
+        "statusPageUrl": instance.status_page_url,
+        "healthCheckUrl": instance.health_check_url,
+    }
+    return body | {name: url for name, url in urls.items() if url}
+
+
+def _written_port(port: Port) -> dict[str, int | str]:
+    return {"$": port.number, "@enabled": "true" if port.enabled else "false"}
+
+
+def _decode_well_formed(body: bytes) -> tuple[DecodedList, str | None]:
+    applications = LIST.decode(body).applications
+    found = tuple(
+        _observed(instance, application.name)
+        for application in _each(applications.application)
+        for instance in _each(application.instance)
+    )
+    return DecodedList(instances=found), applications.apps__hashcode
+
+
+def _decode_with_care(body: bytes) -> tuple[DecodedList, str | None]:
+    """The same, instance by instance: a malformed one of others is kept as far as it can be read."""
+    try:
+        applications = RAW_LIST.decode(body).applications
+        pairs = [
+            (application.name, raw)
+            for each in _raw_each(applications.application)
+            for application in [_raw_application(each)]
+            for raw in _raw_each(application.instance)
+        ]
+    except msgspec.ValidationError as error:
+        raise RegistryUnusable(
+            f"Eureka's answer is JSON but no registry ({_reason(error)}): is the URL that of Eureka?"
+        ) from error
+    except _UNREADABLE as error:
+        raise _not_whole(error) from error
+    instances: list[ObservedInstance] = []
+    malformed: list[str] = []
+    for name, raw in pairs:
+        try:
+            instances.append(_observed(msgspec.json.decode(raw, type=InstanceDocument), name))
+        except _UNREADABLE as error:
+            kept, label = _salvage(raw, name, _reason(error))
+            malformed.append(label)
+            instances.extend(kept)
+    return DecodedList(instances=tuple(instances), malformed=tuple(malformed)), applications.apps__hashcode
+
+
+def _raw_application(raw: msgspec.Raw) -> RawApplication:
+    """A name that is no text is as good as none: an instance has its own."""
+    try:
+        return msgspec.json.decode(raw, type=RawApplication)
+    except UnicodeDecodeError:
+        return RawApplication(instance=msgspec.json.decode(raw, type=NamelessApplication).instance)
+
+
+def _salvage(raw: msgspec.Raw, app: str | None, reason: str) -> tuple[list[ObservedInstance], str]:
+    """What can be read of a malformed instance, and its label, which starts with `?` when nothing can.
+
+    Only of one that is surely another's: its metadata is absent or readable and not ours, and its id not like ours.
+    Else the whole list is unusable: ours, taken for absent or for different, would be registered or withdrawn wrongly.
+    A byte that is no text becomes U+FFFD.
+    """
+    text = bytes(raw).decode(errors="replace").encode()
+    document = _alone(text, dict[str, msgspec.Raw])
+    fields: dict[str, msgspec.Raw] = document or {}
+    given_id = _alone(fields.get("instanceId"), Any) or _alone(fields.get("hostName"), Any)
+    label = excerpt(f"{app}/{given_id}", most=120)
+    metadata = fields.get("metadata", msgspec.Raw(b"null"))
+    keys = () if bytes(metadata).strip() == b"null" else _alone(metadata, dict[str, msgspec.Raw])
+    is_ours = document is None or keys is None or any(key.startswith(_OUR_METADATA) for key in keys)
+    if is_ours or (isinstance(given_id, str) and _OUR_ID.fullmatch(given_id)):
+        raise RegistryUnusable(f"Eureka lists an instance that could be ours and is malformed: {label} ({reason}).")
+    kept: dict[str, Any] = {}
+    for field in msgspec.structs.fields(InstanceDocument):
+        if field.encode_name in fields:
+            alone = {field.encode_name: fields[field.encode_name]}
+            if _salvaged({"app": "A", "instanceId": "i"} | alone, None) is not None:
+                kept |= alone
+    found = _salvaged(kept, app)
+    return ([], f"?{label}") if found is None else ([found], label)
+
+
+def _salvaged(fields: Mapping[str, Any], app: str | None) -> ObservedInstance | None:
+    document = _alone(msgspec.json.encode(fields), InstanceDocument)
+    try:
+        return _observed(document, app) if document is not None else None
+    except _UNREADABLE:
+        return None
+
+
+def _alone(raw: bytes | msgspec.Raw | None, type: Any) -> Any:
+    """What this part is, read by itself; None when it is absent, null or unreadable."""
+    try:
+        return None if raw is None else msgspec.json.decode(raw, type=type)
+    except _UNREADABLE:
+        return None
+
+
+def _observed(instance: InstanceDocument, app: str | None) -> ObservedInstance:
+    """Turn a wire instance into ours; ValueError when it has no key or a number that is none."""
+    name, instance_id = instance.app or app, instance.instance_id or instance.host_name
+    if not name or not instance_id:
+        raise ValueError("no app name or no id")
+    lease = instance.lease_info
+    overridden = _status(instance.overridden_status)
+    if overridden is InstanceStatus.UNKNOWN:
+        overridden = _status(instance.overridden_legacy)
+    return ObservedInstance(
+        key=InstanceKey(name.upper(), instance_id),
+        host_name=instance.host_name or "",
+        ip_addr=instance.ip_addr or "",
+        port=_read_port(instance.port),
+        secure_port=_read_port(instance.secure_port),
+        vip_address=instance.vip_address or "",
+        secure_vip_address=instance.secure_vip_address or "",
+        status=_status(instance.status),
+        overridden_status=overridden,
+        lease=LeaseTimes(_number(lease.renewal_interval_in_secs), _number(lease.duration_in_secs))
+        if lease
+        else LeaseTimes(0, 0),
+        last_dirty_timestamp=_number(instance.last_dirty_timestamp),
+        last_renewal=_number(lease.last_renewal_timestamp) if lease else 0,
+        metadata=_read_metadata(instance.metadata),
+        home_page_url=instance.home_page_url or "",
+        status_page_url=instance.status_page_url or "",
+        health_check_url=instance.health_check_url or "",
+    )
+
+
+def _status(value: str | None) -> InstanceStatus:
+    return _STATUSES.get(value or "", InstanceStatus.UNKNOWN)
+
+
+def _number(value: int | str | None) -> int:
+    return value if isinstance(value, int) else int(value or 0)
+
+
+def _read_port(port: PortDocument | None) -> Port:
+    if port is None:
+        return Port(0, False)
+    return Port(_number(port.number), port.enabled is True or port.enabled == "true")
+
+
+def _read_metadata(metadata: dict[str, str | int | float | bool | None] | None) -> dict[str, str]:
+    """Without `@class`, which stands for empty metadata (`InstanceInfoSerializer`), and with all values as text."""
+    return {
+        key: value if isinstance(value, str) else str(value).lower()
+        for key, value in (metadata or {}).items()
+        if value is not None and key != "@class"
+    }
+
+
+def _each(items: Any) -> Iterator[Any]:
+    return iter(items) if isinstance(items, list) else iter((items,))
+
+
+def _raw_each(raw: msgspec.Raw) -> list[msgspec.Raw]:
+    if bytes(raw).lstrip()[:1] == b"{":
+        return [raw]
+    return msgspec.json.decode(raw, type=list[msgspec.Raw])
+
+
+def _not_whole(error: Exception) -> RegistryUnusable:
+    return RegistryUnusable(
+        f"Eureka's answer is not whole JSON ({_reason(error)}): it was cut on its way, or another program answers at "
+        "this URL."
+    )
+
+
+def _reason(error: Exception) -> str:
+    """In words that stay the same from pass to pass: no place within an answer that grows and shrinks."""
+    match error:
+        case UnicodeDecodeError():
+            return "text that is not UTF-8"
+        case RecursionError():
+            return "it is nested too deeply"
+    text = str(error)
+    return "a number of too many digits" if "integer string conversion" in text else _PLACE.sub("", text)

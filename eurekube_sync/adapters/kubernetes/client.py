@@ -1,0 +1,449 @@
+"""`KubernetesCluster`: the `Cluster` port on the Kubernetes API.
+
+Says which resources are read and how each write is guarded. How a call is tried again is in `calls`, how a list is
+walked in `walks`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from eurekube_sync.adapters.kubernetes import projection, wire
+from eurekube_sync.adapters.kubernetes.calls import Backoff, Calls, has_cause, is_page, refusal
+from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
+from eurekube_sync.adapters.kubernetes.walks import Kind, list_all, list_cluster_scoped, read_one, unknown
+from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.errors import ClusterConflict, ClusterRejected
+from eurekube_sync.model.kubernetes import (
+    Drainable,
+    EndpointSlice,
+    EventRecord,
+    Node,
+    Pod,
+    PodReadiness,
+    Service,
+    SyncerObject,
+    SyncerStatus,
+)
+from eurekube_sync.model.ports import Clock, EndpointsSource, Random
+from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+
+FINALIZER = "eurekube.io/cleanup"
+COMPONENT = "eurekube-sync"
+_GROUP = "/apis/eurekube.io/v1"
+_DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
+_MERGE_PATCH = "application/merge-patch+json"
+_JSON_PATCH = "application/json-patch+json"
+_STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_TRIES = 3
+"""How often a write that lost a race is made again from a new read (product: at most three times)."""
+_COUNT_SECONDS = 300
+"""An event that repeats is counted at most this often."""
+_LONGEST_MESSAGE = 1024
+"""The API's bound on an Event's message."""
+
+_CRD_MISSING = Unknown(
+    cause=Cause.CRD_MISSING,
+    message="the CRD eurekasyncers.eurekube.io is not installed: eurekube-sync crd | kubectl apply -f -",
+)
+_NOT_SERVED = Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API does not serve this resource (404)")
+
+_SYNCERS = Kind(
+    prefix=_GROUP,
+    plural="eurekasyncers",
+    list_kind="EurekaSyncerList",
+    item=wire.SyncerItem,
+    project=projection.syncer,
+    when_absent=_CRD_MISSING,
+)
+_SERVICES = Kind(
+    prefix="/api/v1",
+    plural="services",
+    list_kind="ServiceList",
+    item=wire.ServiceItem,
+    project=projection.service,
+    when_absent=_NOT_SERVED,
+)
+_SLICES = Kind(
+    prefix="/apis/discovery.k8s.io/v1",
+    plural="endpointslices",
+    list_kind="EndpointSliceList",
+    item=wire.SliceItem,
+    project=projection.endpoint_slice,
+    when_absent=_NOT_SERVED,
+)
+_ENDPOINTS = Kind(
+    prefix="/api/v1",
+    plural="endpoints",
+    list_kind="EndpointsList",
+    item=wire.EndpointsItem,
+    project=projection.slices_of_endpoints,
+    when_absent=_NOT_SERVED,
+)
+_NODES = Kind(
+    prefix="/api/v1",
+    plural="nodes",
+    list_kind="NodeList",
+    item=wire.NodeItem,
+    project=projection.node,
+    when_absent=_NOT_SERVED,
+    namespaced=False,
+)
+_PODS = Kind(
+    prefix="/api/v1",
+    plural="pods",
+    list_kind="PartialObjectMetadataList",
+    item=wire.PodItem,
+    project=projection.pod,
+    when_absent=_NOT_SERVED,
+    accept=_METADATA_ONLY,
+)
+_POD_DRAINS = Kind(
+    prefix="/api/v1",
+    plural="pods",
+    list_kind="PartialObjectMetadataList",
+    item=wire.DrainItem,
+    project=projection.pod_drain,
+    when_absent=_NOT_SERVED,
+    accept=_METADATA_ONLY,
+)
+_NODE_DRAINS = Kind(
+    prefix="/api/v1",
+    plural="nodes",
+    list_kind="PartialObjectMetadataList",
+    item=wire.DrainItem,
+    project=projection.node_drain,
+    when_absent=_NOT_SERVED,
+    accept=_METADATA_ONLY,
+    namespaced=False,
+)
+
+
+_WHOLE_PODS = Kind(
+    prefix="/api/v1",
+    plural="pods",
+    list_kind="PodList",
+    item=wire.WholePodItem,
+    project=projection.readiness,
+    when_absent=_NOT_SERVED,
+)
+
+
+class KubernetesCluster:
+    """The `Cluster` port. May be used from several threads."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        clock: Clock,
+        random: Random,
+        backoff: Backoff | None = None,
+        limit: TimeLimit | None = None,
+        answer_seconds: float = 60.0,
+        endpoints_source: EndpointsSource = "slices",
+    ) -> None:
+        """`endpoints_source` is `endpoints` for clusters without EndpointSlices. `answer_seconds` bounds each answer as
+        a whole; `limit` every call and new try by what is left of it."""
+        self._calls = Calls(
+            connection,
+            clock=clock,
+            random=random,
+            backoff=backoff or Backoff(),
+            limit=limit or TimeLimit(clock),
+            answer_seconds=answer_seconds,
+        )
+        self._endpoints_source = endpoints_source
+        self._counted: dict[str, float] = {}
+        self._identity: Complete[str] | None = None
+
+    def identity(self, *, anew: bool = False) -> Source[str]:
+        """UID of the namespace kube-system; asked for until it is known, since that of a cluster never changes. `anew`
+        asks which cluster answers by now."""
+        if self._identity is not None and not anew:
+            return self._identity
+        found = self._read_identity()
+        if isinstance(found, Complete) and self._identity is None:
+            self._identity = found
+        return found
+
+    def _read_identity(self) -> Source[str]:
+        call = Call(method="GET", path="/api/v1/namespaces/kube-system")
+        answer = read_one(self._calls, call)
+        if isinstance(answer, Unknown):
+            return answer
+        try:
+            uid = msgspec.json.decode(answer.body, type=wire.DefinitionItem).metadata.uid
+        except wire.UNREADABLE:
+            uid = ""
+        if is_page(answer):
+            return unknown(refusal(call, answer))
+        if answer.status == 404 or not uid:
+            return Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API shows no namespace kube-system with a UID")
+        return Complete(data=uid)
+
+    def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[SyncerObject]:
+        """All EurekaSyncers."""
+        return list_all(self._calls, _SYNCERS, namespaces)
+
+    def list_services(self, namespaces: Sequence[str] | None) -> Listed[Service]:
+        """All Services."""
+        return list_all(self._calls, _SERVICES, namespaces)
+
+    def list_slices(self, namespaces: Sequence[str] | None) -> Listed[EndpointSlice]:
+        """All EndpointSlices that belong to a Service; or all Endpoints, as slices. Never both."""
+        if self._endpoints_source == "slices":
+            return list_all(self._calls, _SLICES, namespaces)
+        found = list_all(self._calls, _ENDPOINTS, namespaces)
+        return Listed(
+            by_namespace={name: _flat(source) for name, source in found.by_namespace.items()},
+            elsewhere=_flat(found.elsewhere),
+        )
+
+    def list_pods(self, namespaces: Sequence[str] | None) -> Listed[Pod]:
+        """The metadata of all Pods; neither their specs nor their statuses are sent."""
+        return list_all(self._calls, _PODS, namespaces)
+
+    def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[Drainable]:
+        """Which Pods are drained, from metadata-only lists."""
+        return list_all(self._calls, _POD_DRAINS, namespaces)
+
+    def list_node_drains(self) -> Source[tuple[Drainable, ...]]:
+        """Which Nodes are drained, from a metadata-only list."""
+        return list_cluster_scoped(self._calls, _NODE_DRAINS)
+
+    def list_readiness(self, namespaces: Sequence[str]) -> Listed[PodReadiness]:
+        """How ready all Pods are but for our gate."""
+        return list_all(self._calls, _WHOLE_PODS, namespaces)
+
+    def open_gate(self, pod: PodReadiness, *, reason: str, message: str, at: float) -> None:
+        """A strategic merge patch leaves the other conditions; the UID in it is refused by another Pod of that name."""
+        condition = {
+            "type": projection.REGISTERED,
+            "status": "True",
+            "reason": reason,
+            "message": message[:_LONGEST_MESSAGE],
+            "lastTransitionTime": projection.timestamp(at),
+        }
+        body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+        call = Call(method="PATCH", path=path, body=msgspec.json.encode(body), content_type=_STRATEGIC_MERGE_PATCH)
+        answer = self._calls.send(call)
+        another = answer.status == 422 and b"metadata.uid" in answer.body  # "field is immutable" [real 1.36]
+        if answer.status not in (200, 404) and not another:
+            raise refusal(call, answer)
+
+    def list_nodes(self) -> Source[tuple[Node, ...]]:
+        """All Nodes."""
+        return list_cluster_scoped(self._calls, _NODES)
+
+    def crd_live(self) -> Source[float]:
+        """When the CRD that lives was created: no later change of it moves that time."""
+        answer = read_one(self._calls, Call(method="GET", path=_DEFINITION))
+        if isinstance(answer, Unknown):
+            return answer
+        if answer.status == 404:
+            return _CRD_MISSING
+        try:
+            definition = msgspec.json.decode(answer.body, type=wire.DefinitionItem)
+        except wire.UNREADABLE as error:
+            return Unknown(
+                cause=Cause.UNUSABLE, message=f"the CustomResourceDefinition cannot be read: {wire.reason(error)}"
+            )
+        if projection.is_terminating(definition):
+            message = (
+                "the CustomResourceDefinition eurekasyncers.eurekube.io is being deleted, and every syncer with it"
+            )
+            return Unknown(cause=Cause.CRD_TERMINATING, message=message)
+        created = definition.metadata.creation_timestamp
+        if created is None:
+            message = "the CustomResourceDefinition does not say when it was created (creationTimestamp)"
+            return Unknown(cause=Cause.UNUSABLE, message=message)
+        return Complete(data=projection.seconds(created))
+
+    def namespace_exists(self, name: str) -> Source[bool]:
+        """The role that is shipped may not ask this; a person's may."""
+        answer = read_one(self._calls, Call(method="GET", path=f"/api/v1/namespaces/{name}"))
+        if isinstance(answer, Unknown):
+            return answer
+        if is_page(answer):
+            return unknown(refusal(Call(method="GET", path=f"/api/v1/namespaces/{name}"), answer))
+        return Complete(data=answer.status == 200)
+
+    def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
+        """Put our finalizer on; the `test` of the version keeps others' (a merge patch would lose them)."""
+        current = syncer
+        for _ in range(_TRIES):
+            if current.deleted is not None:
+                raise ClusterConflict(f"{syncer.ref} is being deleted: no finalizer is added any more")
+            if FINALIZER in current.finalizers:
+                return current
+            whole = {"op": "add", "path": "/metadata/finalizers", "value": [*current.finalizers, FINALIZER]}
+            call = _patch(syncer, [*_same(current), whole], _JSON_PATCH)
+            answer = self._calls.send(call)
+            if answer.status == 200:
+                return _read(call, answer)
+            if answer.status not in (404, 409, 422):
+                raise refusal(call, answer)
+            now = self._read_again(syncer) if answer.status != 404 else None
+            if now is None or (now.uid, now.generation) != (syncer.uid, syncer.generation):
+                raise ClusterConflict(f"{syncer.ref} changed, or is gone: the next pass will see it")
+            current = now
+        raise ClusterConflict(f"{syncer.ref} changed {_TRIES} times while its finalizer was added")
+
+    def remove_finalizer(self, syncer: SyncerObject) -> None:
+        """Take our finalizer off, and nobody else's."""
+        current: SyncerObject | None = syncer
+        for _ in range(_TRIES):
+            if current is None or current.uid != syncer.uid or FINALIZER not in current.finalizers:
+                return
+            left = [name for name in current.finalizers if name != FINALIZER]
+            rest = {"op": "replace", "path": "/metadata/finalizers", "value": left}
+            call = _patch(syncer, [*_same(current), rest], _JSON_PATCH)
+            answer = self._calls.send(call)
+            if answer.status in (200, 404):
+                return
+            if answer.status not in (409, 422):
+                raise refusal(call, answer)
+            current = self._read_again(syncer)
+        raise ClusterConflict(f"{syncer.ref} changed {_TRIES} times while its finalizer was removed")
+
+    def write_status(self, syncer: SyncerObject, status: SyncerStatus) -> None:
+        """Replace the status by a merge patch that insists on the resourceVersion (409 when it is another)."""
+        current = syncer
+        for _ in range(_TRIES):
+            body = {
+                "metadata": {"resourceVersion": current.resource_version},
+                "status": projection.status_fields(status),
+            }
+            call = _patch(syncer, body, _MERGE_PATCH, subresource="/status")
+            answer = self._calls.send(call)
+            if answer.status in (200, 404):
+                return
+            if answer.status != 409:
+                raise refusal(call, answer)
+            now = self._read_again(syncer)
+            if now is None:
+                return
+            if (now.uid, now.generation) != (syncer.uid, syncer.generation):
+                raise ClusterConflict(f"{syncer.ref} has another spec by now: the next pass will report on it")
+            if now.status == status:
+                return
+            current = now
+        raise ClusterConflict(f"{syncer.ref} changed {_TRIES} times while its status was written")
+
+    def record_event(self, event: EventRecord, *, at: float) -> None:
+        """Write an Event, or count the one that is there at most every five minutes."""
+        namespace = event.syncer.namespace
+        name = event_name(event)
+        if at - self._counted.get(name, float("-inf")) < _COUNT_SECONDS:
+            return
+        path = f"/api/v1/namespaces/{namespace}/events"
+        call = Call(method="POST", path=path, body=msgspec.json.encode(_event(event, name, at)))
+        answer = self._calls.send(call)
+        if answer.status == 409:
+            self._count_event(f"{path}/{name}", event, at)
+        elif answer.status == 403 and has_cause(answer, "NamespaceTerminating"):
+            pass  # no matter of permissions: nothing new is let in there [real 1.36]
+        elif answer.status not in (201, 404):
+            raise refusal(call, answer)
+        self._counted = {key: time for key, time in self._counted.items() if at - time < _COUNT_SECONDS} | {name: at}
+
+    def _count_event(self, path: str, event: EventRecord, at: float) -> None:
+        """An empty patch reads the event: our role may create and patch events, not get them."""
+        read = Call(method="PATCH", path=path, body=b"{}", content_type=_MERGE_PATCH)
+        answer = self._calls.send(read)
+        if answer.status == 404:
+            return
+        if answer.status != 200:
+            raise refusal(read, answer)
+        try:
+            known = msgspec.json.decode(answer.body, type=wire.EventItem)
+        except wire.UNREADABLE as error:
+            raise ClusterRejected(f"the Event at {path} cannot be read: {wire.reason(error)}") from error
+        if known.last_timestamp and at - projection.seconds(known.last_timestamp) < _COUNT_SECONDS:
+            return
+        body = {
+            "metadata": {"resourceVersion": known.metadata.resource_version},
+            "count": (known.count or 1) + 1,
+            "lastTimestamp": projection.timestamp(at),
+            "message": event.message[:_LONGEST_MESSAGE],
+        }
+        count = Call(method="PATCH", path=path, body=msgspec.json.encode(body), content_type=_MERGE_PATCH)
+        answer = self._calls.send(count)
+        if answer.status not in (200, 404, 409):
+            raise refusal(count, answer)
+
+    def _read_again(self, syncer: SyncerObject) -> SyncerObject | None:
+        call = Call(method="GET", path=_path(syncer))
+        answer = self._calls.send(call)
+        if answer.status == 404:
+            return None
+        if answer.status != 200:
+            raise refusal(call, answer)
+        return _read(call, answer)
+
+
+def _flat(source: Source[tuple[tuple[EndpointSlice, ...], ...]]) -> Source[tuple[EndpointSlice, ...]]:
+    if isinstance(source, Unknown):
+        return source
+    return Complete(data=tuple(piece for pieces in source.data for piece in pieces))
+
+
+def event_name(event: EventRecord) -> str:
+    """The same for the same object, reason and class of message: an Event is counted, not repeated."""
+    digest = hashlib.sha256("\0".join((event.uid, event.reason, event.key)).encode()).hexdigest()[:16]
+    return f"{event.syncer.name[:200].rstrip('.-')}.{digest}"
+
+
+def _event(event: EventRecord, name: str, at: float) -> Mapping[str, Any]:
+    time = projection.timestamp(at)
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": event.syncer.namespace},
+        "involvedObject": {
+            "apiVersion": "eurekube.io/v1",
+            "kind": "EurekaSyncer",
+            "namespace": event.syncer.namespace,
+            "name": event.syncer.name,
+            "uid": event.uid,
+        },
+        "type": "Warning" if event.warning else "Normal",
+        "reason": event.reason,
+        "message": event.message[:_LONGEST_MESSAGE],
+        "count": 1,
+        "firstTimestamp": time,
+        "lastTimestamp": time,
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+    }
+
+
+def _path(syncer: SyncerObject) -> str:
+    return f"{_GROUP}/namespaces/{syncer.namespace}/eurekasyncers/{syncer.name}"
+
+
+def _patch(syncer: SyncerObject, body: Any, content_type: str, subresource: str = "") -> Call:
+    path = f"{_path(syncer)}{subresource}"
+    return Call(method="PATCH", path=path, body=msgspec.json.encode(body), content_type=content_type)
+
+
+def _same(syncer: SyncerObject) -> tuple[Mapping[str, Any], ...]:
+    """Two clusters count their versions by themselves: the address may lead to another one by now."""
+    return (
+        {"op": "test", "path": "/metadata/uid", "value": syncer.uid},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": syncer.resource_version},
+    )
+
+
+def _read(call: Call, answer: Answer) -> SyncerObject:
+    try:
+        return projection.read_syncer(answer.body)
+    except wire.UNREADABLE as error:
+        raise ClusterRejected(f"the answer to {call} is no EurekaSyncer: {wire.reason(error)}") from error

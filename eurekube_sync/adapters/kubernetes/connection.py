@@ -1,0 +1,407 @@
+"""How the Kubernetes API is reached: the one module that imports `kubernetes`, and only when it connects.
+
+Takes from the official client what is hard: kubeconfig, exec plugins, in-cluster tokens that are read again, TLS,
+proxies. Requests go through its connection pool, not through its call methods, which differ in 35, 36 and 37.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from http.client import BadStatusLine, HTTPException
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlencode
+
+from eurekube_sync.adapters.answer_time import AnswerTime, bound_answers
+from eurekube_sync.adapters.no_answer import causes, of_connection, of_proxy, of_tls
+from eurekube_sync.adapters.side_thread import SideThread
+from eurekube_sync.model.errors import ClusterCredentialsLate, ClusterUnavailable, ConfigurationError
+from eurekube_sync.model.foreign_text import excerpt, header_secrets
+from eurekube_sync.version import __version__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request to the API."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    content_type: str = "application/json"
+    accept: str = "application/json"
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came back, decompressed; `retry_after` is the header's text."""
+
+    status: int
+    body: bytes
+    retry_after: str = ""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """What of the call must not be shown, should the answer repeat it."""
+
+
+class Connection(Protocol):
+    """Sends single calls. May be used from several threads."""
+
+    @property
+    def server(self) -> str:
+        """The API server, as a message names it."""
+
+    def send(self, call: Call, within: AnswerTime) -> Answer:
+        """One try. Raises ClusterUnavailable when no whole answer came, or not in time."""
+
+    def renew(self, within: AnswerTime) -> None:
+        """Read the credentials anew, after a 401. Raises ConfigurationError; ClusterUnavailable when late."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionSettings:
+    """Where the API is, and how long to wait for it."""
+
+    kubeconfig: str = ""
+    """Path, or several joined by the path separator; empty: in-cluster, else KUBECONFIG, else ~/.kube/config."""
+    context: str = ""
+    """A context of the kubeconfig; empty for its current one. Given, it rules out the in-cluster configuration."""
+    connect_seconds: float = 5.0
+    read_seconds: float = 30.0
+    """The longest silence within an answer. Without it the client waits for ever; `answer_seconds` of the
+    `KubernetesCluster` bounds the whole answer."""
+    threads: int = 8
+    start_seconds: float = 180.0
+    """How long the program that a kubeconfig names for the credentials may take at the start: it may ask a person."""
+    hang_seconds: float = 180.0
+    """After which it is begun anew later, beside the one that has not ended; as much longer for each that hangs."""
+
+
+def connect(settings: ConnectionSettings, environ: Mapping[str, str] | None = None) -> Connection:
+    """Read the configuration; nothing is sent yet. Raises ConfigurationError with one sentence."""
+    return _ClientConnection(settings, os.environ if environ is None else environ)
+
+
+_log = logging.getLogger(__name__)
+_PROGRAM_HANGS = "the program that the kubeconfig names for them (exec) has not ended"
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    configuration: Any
+    pool: Any
+    credentials: Mapping[str, str] = field(default_factory=dict)
+    """As headers."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return tuple(secret for value in self.credentials.values() for secret in header_secrets(value))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    read: Callable[[], _Loaded]
+    thread: SideThread[_Loaded]
+
+
+class _ClientConnection:
+    def __init__(self, settings: ConnectionSettings, environ: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._environ = environ
+        self._lock = threading.Lock()
+        self._reading: _Reading | None = None
+        """Who reads the credentials just now, or did last ..."""
+        self._left_behind: list[_Reading] = []
+        """... and those before who may never end."""
+        self._begun = 0
+        self._told_unverified = False
+        self._by_program = False
+        """Whether the kubeconfig names a program that gives the credentials."""
+        first = SideThread(self._load)
+        if not first.ended(settings.start_seconds):
+            raise ConfigurationError(
+                f"the credentials of the kubeconfig did not come in {settings.start_seconds:g} s: {_PROGRAM_HANGS}"
+            )
+        self._loaded = first.answer()
+
+    @property
+    def server(self) -> str:
+        return str(self._loaded.configuration.host)
+
+    def renew(self, within: AnswerTime) -> None:
+        self._read(within, self._reload)
+
+    def send(self, call: Call, within: AnswerTime) -> Answer:
+        import urllib3
+
+        loaded = self._read(within, self._refresh)
+        configuration, pool = loaded.configuration, loaded.pool
+        headers = {**_headers(call), **loaded.credentials}
+        query = f"?{urlencode(call.query)}" if call.query else ""
+        timeout = urllib3.Timeout(
+            connect=within.bounded(self._settings.connect_seconds), read=within.bounded(self._settings.read_seconds)
+        )
+        try:
+            with within.running():
+                answer = pool.request(
+                    call.method,
+                    f"{configuration.host}{call.path}{query}",
+                    body=call.body,
+                    headers=headers,
+                    timeout=timeout,
+                    retries=False,
+                    redirect=False,
+                )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise ClusterUnavailable(
+                f"no answer from the Kubernetes API at {configuration.host} to {call}: {_trouble(error)}"
+            ) from error
+        return Answer(
+            status=int(answer.status),
+            body=bytes(answer.data),
+            retry_after=answer.headers.get("Retry-After") or "",
+            secrets=loaded.secrets,
+        )
+
+    def _read(self, within: AnswerTime, read: Callable[[], _Loaded]) -> _Loaded:
+        """What `read` gives, by one thread at a time: the client's hook is not made for several, and the program that a
+        kubeconfig names takes no timeout. One that hangs is left to itself; after a while all is loaded anew, so that
+        nothing is shared with it."""
+        while True:
+            reading = self._under_way(read)
+            try:
+                within.wait_for(reading.thread, self._settings.read_seconds)
+            except TimeoutError:
+                if not self._by_program and within.over and not within.within_limit:
+                    raise ClusterUnavailable("no time was left for it") from None  # a token is there at once
+                why = _PROGRAM_HANGS if self._by_program else "their file is not read in time"
+                raise ClusterCredentialsLate(f"the credentials for the Kubernetes API do not come: {why}") from None
+            try:
+                loaded = reading.thread.answer()
+            except (ClusterUnavailable, ConfigurationError):
+                if reading.read == read:
+                    raise
+            else:
+                if reading.read == read:
+                    return loaded
+
+    def _under_way(self, read: Callable[[], _Loaded]) -> _Reading:
+        """The reading to wait for: the one that goes on, or one that is begun here."""
+        with self._lock:
+            before = self._reading
+            if before is None or before.thread.ended(0):
+                self._reading = self._begin(read)
+            else:
+                self._left_behind = [one for one in self._left_behind if not one.thread.ended(0)]
+                if before.thread.age >= self._settings.hang_seconds * (1 + len(self._left_behind)):
+                    self._left_behind.append(before)
+                    self._reading = self._begin(self._reload)
+            assert self._reading is not None  # begun here, if not before
+            return self._reading
+
+    def _begin(self, read: Callable[[], _Loaded]) -> _Reading:
+        """To be called with the lock. What is read counts from its end on, unless it was left behind before."""
+        number = self._begun = self._begun + 1
+
+        def keep() -> _Loaded:
+            loaded = read()
+            with self._lock:
+                if self._begun == number:
+                    self._loaded = loaded
+            return loaded
+
+        return _Reading(read, SideThread(keep))
+
+    def _refresh(self) -> _Loaded:
+        """With the token of now: the client reads it again when it is old."""
+        return _with_credentials(self._loaded)
+
+    def _reload(self) -> _Loaded:
+        return _with_credentials(self._load())
+
+    def _load(self) -> _Loaded:
+        try:
+            return self._load_all()
+        except OSError as error:
+            what = "the service account" if self._in_cluster() else f"the kubeconfig {self._paths}"
+            raise ConfigurationError(f"{what} cannot be read: {_reason(error)}") from error
+
+    @property
+    def _paths(self) -> str:
+        return self._settings.kubeconfig or self._environ.get("KUBECONFIG") or "~/.kube/config"
+
+    def _load_all(self) -> _Loaded:
+        from kubernetes.client.configuration import Configuration
+        from kubernetes.client.rest import RESTClientObject
+
+        configuration: Any = Configuration()
+        if self._in_cluster():
+            self._load_in_cluster(configuration)
+        else:
+            self._load_kubeconfig(configuration)
+        configuration.retries = False
+        configuration.connection_pool_maxsize = self._settings.threads
+        rest: Any = RESTClientObject(configuration)
+        bound_answers(rest.pool_manager)
+        self._tell_unverified(configuration)
+        return _Loaded(configuration, rest.pool_manager)
+
+    def _tell_unverified(self, configuration: Any) -> None:
+        """Once, in our words: urllib3 would say it at every call."""
+        import urllib3
+
+        if configuration.verify_ssl or not configuration.host.startswith("https://"):
+            return
+        warnings.filterwarnings("ignore", category=urllib3.exceptions.InsecureRequestWarning)
+        if not self._told_unverified:
+            self._told_unverified = True
+            _log.warning(
+                "the Kubernetes API's certificate is not verified (insecure-skip-tls-verify): whoever stands between "
+                "can read the credentials and change what is read; give certificate-authority in the kubeconfig instead"
+            )
+
+    def _in_cluster(self) -> bool:
+        asked = self._settings.kubeconfig or self._settings.context
+        return not asked and bool(self._environ.get("KUBERNETES_SERVICE_HOST"))
+
+    def _load_in_cluster(self, configuration: Any) -> None:
+        from kubernetes.config import incluster_config
+        from kubernetes.config.config_exception import ConfigException
+
+        load: Any = incluster_config.load_incluster_config
+        try:
+            load(client_configuration=configuration)
+        except (ConfigException, OSError) as error:
+            raise ConfigurationError(
+                f"this runs in a cluster, but its service account cannot be used: {_reason(error)}"
+            ) from error
+
+    def _load_kubeconfig(self, configuration: Any) -> None:
+        from kubernetes.config import kube_config
+
+        load: Any = kube_config.load_kube_config
+        paths = self._paths
+        self._by_program = _names_program(paths, self._settings.context)
+        try:
+            load(
+                config_file=paths,
+                context=self._settings.context or None,
+                client_configuration=configuration,
+                persist_config=False,
+            )
+        except Exception as error:
+            raise ConfigurationError(f"the kubeconfig {paths} cannot be used: {_reason(error)}") from error
+        if not configuration.host.startswith(("http://", "https://")):
+            raise ConfigurationError(
+                f"the kubeconfig {paths} names the server {configuration.host}, which lacks https:// before it"
+            )
+
+
+def _headers(call: Call) -> dict[str, str]:
+    headers = {"Accept": call.accept, "Accept-Encoding": "gzip", "User-Agent": f"eurekube-sync/{__version__}"}
+    return headers if call.body is None else {**headers, "Content-Type": call.content_type}
+
+
+def _with_credentials(loaded: _Loaded) -> _Loaded:
+    return replace(loaded, credentials=_credentials(loaded.configuration))
+
+
+def _credentials(configuration: Any) -> Mapping[str, str]:
+    try:
+        settings = configuration.auth_settings()
+    except Exception as error:
+        raise ClusterUnavailable(f"the credentials for the Kubernetes API cannot be read: {_reason(error)}") from error
+    return {each["key"]: each["value"] for each in settings.values() if each["in"] == "header"}
+
+
+def _names_program(paths: str, context: str) -> bool:
+    """Whether the context's user names a program for its credentials. Says in one ConfigurationError what the loader
+    would say in many, or not at all."""
+    import yaml
+
+    found = [path for path in (Path(name).expanduser() for name in paths.split(os.pathsep)) if path.is_file()]
+    if not found and Path(paths).expanduser().is_dir():
+        raise ConfigurationError(f"the kubeconfig {paths} is a folder: give the file in it")
+    if not found:
+        raise ConfigurationError(
+            f"there is no kubeconfig {paths}, and this does not run in a cluster: give --kubeconfig FILE"
+        )
+    contexts: dict[str, str] = {}
+    programs: dict[str, bool] = {}
+    current = ""
+    for path in found:
+        try:
+            document = yaml.safe_load(path.read_text())
+        except yaml.MarkedYAMLError as error:
+            line = error.problem_mark.line + 1 if error.problem_mark else 0
+            raise ConfigurationError(f"the kubeconfig {path} is not YAML: line {line}: {error.problem}") from error
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise ConfigurationError(f"the kubeconfig {path} cannot be read: {_reason(error)}") from error
+        if not isinstance(document, dict):
+            raise ConfigurationError(f"the kubeconfig {path} is no kubeconfig: it holds no mapping")
+        for name, one in _named(document, "contexts", "context"):
+            contexts.setdefault(name, str(one.get("user")))
+        for name, one in _named(document, "users", "user"):
+            programs.setdefault(name, "exec" in one or "auth-provider" in one)
+        current = current or str(document.get("current-context") or "")
+    known = ", ".join(sorted(contexts)) or "none"
+    if context and context not in contexts:
+        raise ConfigurationError(f"the kubeconfig {paths} has no context {context!r}; it has: {known}")
+    if not context and not current:
+        raise ConfigurationError(f"the kubeconfig {paths} has no current context: give --context; it has: {known}")
+    if not context and current not in contexts:
+        raise ConfigurationError(
+            f"the current context {current!r} of the kubeconfig {paths} does not exist; it has: {known}"
+        )
+    return programs.get(contexts[context or current], False)
+
+
+def _named(document: Mapping[str, Any], many: str, one: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    listed = document.get(many)
+    for each in listed if isinstance(listed, list) else ():
+        if isinstance(each, dict):
+            inner = each.get(one)
+            yield str(each.get("name")), inner if isinstance(inner, dict) else {}
+
+
+def _trouble(error: BaseException) -> str:
+    """What went wrong with a call, in words that stay the same from call to call: no seconds, no bytes."""
+    from urllib3.exceptions import (
+        ConnectTimeoutError,
+        DecodeError,
+        NewConnectionError,
+        ProtocolError,
+        ProxyError,
+        ReadTimeoutError,
+    )
+
+    found = causes(error)
+    told = None if isinstance(error, ProxyError) else of_tls(found)
+    match error:
+        case _ if told is not None:
+            return told.why
+        case ProxyError():
+            return of_proxy(found).why
+        case NewConnectionError():  # which is a ConnectTimeoutError, too
+            pass
+        case ConnectTimeoutError():
+            return "no connection in time"
+        case ReadTimeoutError() | TimeoutError():
+            return "no answer in time"
+        case DecodeError():
+            return "the answer broke off"
+        case ProtocolError(args=[_, HTTPException() | ValueError() as cause]) if not isinstance(cause, BadStatusLine):
+            return "the answer broke off"
+    return of_connection(found).why
+
+
+def _reason(error: BaseException) -> str:
+    """The first line of what an error says, cut: a message is one sentence."""
+    return excerpt((str(error) or type(error).__name__).strip().splitlines()[0], most=200)

@@ -1,0 +1,334 @@
+"""What the API's fields mean to us: the structs of `wire` become the dataclasses of `model`.
+
+Owns the API's rules for absent fields. Pure.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from eurekube_sync.adapters.kubernetes import wire
+from eurekube_sync.desired.drain import drainable, ignored_drain, is_drained
+from eurekube_sync.model.kubernetes import (
+    Condition,
+    ConditionStatus,
+    Drainable,
+    Endpoint,
+    EndpointPort,
+    EndpointSlice,
+    Node,
+    Pod,
+    PodReadiness,
+    PodRef,
+    Service,
+    ServicePort,
+    SyncerObject,
+    SyncerStatus,
+)
+
+SERVICE_NAME = "kubernetes.io/service-name"
+"""The label that ties an EndpointSlice to its Service (well-known labels of the Kubernetes documentation)."""
+REGISTERED = "eurekube.io/registered"
+"""Our readiness gate: the condition of a Pod that Eureka holds."""
+OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
+"""The annotation with which the endpoints controller says that it stopped at 1000 addresses."""
+
+_STATUS: msgspec.json.Decoder[wire.StatusItem | None] = msgspec.json.Decoder(wire.StatusItem | None)
+_SYNCER = msgspec.json.Decoder(wire.SyncerItem)
+
+
+def seconds(time: datetime) -> float:
+    """Unix seconds; a time without a zone is UTC."""
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+
+
+def timestamp(unix_seconds: float) -> str:
+    """A time as the API writes it."""
+    return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def read_syncer(body: bytes) -> SyncerObject:
+    """One EurekaSyncer."""
+    return syncer(_SYNCER.decode(body))
+
+
+def syncer(item: wire.SyncerItem) -> SyncerObject:
+    """Our view of an EurekaSyncer; a spec that is no object is an empty one, which is invalid."""
+    meta = item.metadata
+    return SyncerObject(
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        generation=meta.generation,
+        resource_version=meta.resource_version,
+        created=seconds(meta.creation_timestamp) if meta.creation_timestamp else 0.0,
+        deleted=seconds(meta.deletion_timestamp) if meta.deletion_timestamp else None,
+        finalizers=tuple(meta.finalizers or ()),
+        labels=meta.labels or {},
+        annotations=meta.annotations or {},
+        spec=item.spec if isinstance(item.spec, dict) else {},
+        status=_status(item.status),
+    )
+
+
+def _status(raw: msgspec.Raw) -> SyncerStatus | None:
+    """A status is a report, never a source: one that cannot be read is as good as none, and is written anew."""
+    try:
+        item = _STATUS.decode(raw)
+        if item is None:
+            return None
+        conditions = tuple(_condition(condition) for condition in item.conditions or ())
+    except wire.UNREADABLE:
+        return None
+    return SyncerStatus(
+        observed_generation=item.observed_generation,
+        conditions=conditions,
+        ready=item.ready,
+        desired=item.desired,
+        registered=item.registered,
+        up=item.up,
+        down=item.down,
+        app_name=item.app_name,
+        vip_address=item.vip_address,
+        apps=tuple(item.apps or ()),
+        errors=tuple(item.errors or ()),
+        suspended_since=int(seconds(item.suspended_since)) if item.suspended_since else None,
+        suspended_up=item.suspended_up,
+    )
+
+
+def _condition(item: wire.StatusCondition) -> Condition:
+    return Condition(
+        type=item.type,
+        status=ConditionStatus(item.status),
+        reason=item.reason,
+        message=item.message,
+        observed_generation=item.observed_generation,
+        last_transition=int(seconds(item.last_transition_time)) if item.last_transition_time else 0,
+    )
+
+
+def status_fields(status: SyncerStatus) -> dict[str, Any]:
+    """A status as a merge patch: every field we own is in it, null takes one away (RFC 7386)."""
+    conditions = [
+        {
+            "type": condition.type,
+            "status": condition.status.value,
+            "reason": condition.reason,
+            "message": condition.message,
+            "observedGeneration": condition.observed_generation,
+            "lastTransitionTime": timestamp(condition.last_transition),
+        }
+        for condition in status.conditions
+    ]
+    return {
+        "observedGeneration": status.observed_generation,
+        "conditions": conditions or None,
+        "ready": status.ready or None,
+        "desired": status.desired,
+        "registered": status.registered,
+        "up": status.up,
+        "down": status.down,
+        "appName": status.app_name or None,
+        "vipAddress": status.vip_address or None,
+        "apps": list(status.apps) or None,
+        "errors": list(status.errors) or None,
+        "suspendedSince": None if status.suspended_since is None else timestamp(status.suspended_since),
+        "suspendedUp": status.suspended_up,
+    }
+
+
+def service(item: wire.ServiceItem) -> Service:
+    """Our view of a Service."""
+    spec = item.spec
+    return Service(
+        namespace=item.metadata.namespace,
+        name=item.metadata.name,
+        labels=item.metadata.labels or {},
+        type=spec.type,
+        cluster_ips=tuple(spec.cluster_ips or ([spec.cluster_ip] if spec.cluster_ip else ())),
+        ip_families=tuple(spec.ip_families or ()),
+        ports=tuple(
+            ServicePort(
+                name=port.name,
+                port=port.port,
+                target=None if port.target_port == port.port else port.target_port,
+                node_port=port.node_port or None,
+            )
+            for port in spec.ports or ()
+        ),
+        publish_not_ready=spec.publish_not_ready_addresses,
+        selects=bool(spec.selector),
+        annotations=item.metadata.annotations or {},
+        load_balancer=_load_balancer(item.status),
+        external_ips=tuple(spec.external_ips or ()),
+        external_name=spec.external_name,
+        local=spec.external_traffic_policy == "Local",
+    )
+
+
+def _load_balancer(status: wire._ServiceStatus | None) -> tuple[str, ...]:
+    """Each entry has an IP or a host name; where it has both, the IP needs no DNS."""
+    entries = (status.load_balancer.ingress if status and status.load_balancer else None) or ()
+    return tuple(host for entry in entries if (host := entry.ip or entry.hostname))
+
+
+def endpoint_slice(item: wire.SliceItem) -> EndpointSlice | None:
+    """Our view of an EndpointSlice; None for one that belongs to no Service."""
+    owner = (item.metadata.labels or {}).get(SERVICE_NAME)
+    if not owner:
+        return None
+    return EndpointSlice(
+        namespace=item.metadata.namespace,
+        name=item.metadata.name,
+        service=owner,
+        address_type=item.address_type,
+        ports=tuple(EndpointPort(name=port.name or "", port=port.port) for port in item.ports or ()),
+        endpoints=tuple(_endpoint(entry, item.metadata.namespace) for entry in item.endpoints or () if entry.addresses),
+    )
+
+
+def slices_of_endpoints(item: wire.EndpointsItem) -> tuple[EndpointSlice, ...]:
+    """What an Endpoints object says, as slices: one for each subset and address family, an empty one where it has none.
+
+    It knows nothing of zones and of serving while terminating: a terminating pod is in none. One that is truncated says
+    so in each slice.
+    """
+    meta = item.metadata
+    truncated = (meta.annotations or {}).get(OVER_CAPACITY) == "truncated"
+    found: list[EndpointSlice] = []
+    for subset in item.subsets or ():
+        by_family: dict[str, list[Endpoint]] = {}
+        for addresses, ready in ((subset.addresses, True), (subset.not_ready_addresses, False)):
+            for address in addresses or ():
+                family = "IPv6" if ":" in address.ip else "IPv4"
+                by_family.setdefault(family, []).append(_of_address(address, meta.namespace, ready=ready))
+        ports = tuple(EndpointPort(name=port.name or "", port=port.port) for port in subset.ports or ())
+        for family, endpoints in by_family.items():
+            found.append(_slice_of(item, len(found), family, ports, tuple(endpoints), truncated=truncated))
+    if not found:
+        found.append(_slice_of(item, 0, "IPv4", (), (), truncated=truncated))
+    return tuple(found)
+
+
+def _slice_of(
+    item: wire.EndpointsItem,
+    number: int,
+    family: str,
+    ports: tuple[EndpointPort, ...],
+    endpoints: tuple[Endpoint, ...],
+    *,
+    truncated: bool,
+) -> EndpointSlice:
+    return EndpointSlice(
+        namespace=item.metadata.namespace,
+        name=f"{item.metadata.name}-{number}",
+        service=item.metadata.name,
+        address_type=family,
+        ports=ports,
+        endpoints=endpoints,
+        truncated=truncated,
+        of_endpoints=True,
+    )
+
+
+def _of_address(address: wire._Address, namespace: str, *, ready: bool) -> Endpoint:
+    return Endpoint(
+        address=address.ip,
+        ready=ready,
+        serving=ready,
+        pod=_pod_ref(address.target_ref, namespace),
+        node=address.node_name or "",
+        zone=None,
+    )
+
+
+def pod(item: wire.PodItem) -> Pod:
+    """A Pod's metadata; ValueError when the UID is empty."""
+    meta = item.metadata
+    if not meta.uid:
+        raise ValueError("a Pod without a UID")
+    return Pod(name=meta.name, uid=meta.uid, labels=meta.labels or {}, annotations=meta.annotations or {})
+
+
+def pod_drain(item: wire.DrainItem) -> Drainable:
+    """Whether a Pod is drained; ValueError when the UID is empty."""
+    if not item.metadata.uid:
+        raise ValueError("a Pod without a UID")
+    return drainable(item.metadata.uid, item.metadata.annotations or {})
+
+
+def node_drain(item: wire.DrainItem) -> Drainable:
+    """Whether a Node is drained."""
+    return drainable(item.metadata.name, item.metadata.annotations or {})
+
+
+def readiness(item: wire.WholePodItem) -> PodReadiness:
+    """How ready a Pod is but for our gate, as the kubelet computes Ready: its containers, and every gate."""
+    meta = pod(wire.PodItem(metadata=item.metadata))
+    conditions = (item.status.conditions if item.status else None) or ()
+    true = {condition.type for condition in conditions if condition.status == "True"}
+    gates = {gate.condition_type for gate in (item.spec.readiness_gates if item.spec else None) or ()}
+    return PodReadiness(
+        namespace=item.metadata.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        ready={"ContainersReady", *(gates - {REGISTERED})} <= true,
+        registered=REGISTERED in true,
+    )
+
+
+def node(item: wire.NodeItem) -> Node:
+    """Our view of a Node; one that does not say that it is ready is not."""
+    labels = item.metadata.labels or {}
+    status = item.status
+    addresses = (status.addresses if status else None) or ()
+    conditions = (status.conditions if status else None) or ()
+    return Node(
+        name=item.metadata.name,
+        ready=any((condition.type, condition.status) == ("Ready", "True") for condition in conditions),
+        internal=tuple(entry.address for entry in addresses if entry.type == "InternalIP"),
+        external=tuple(entry.address for entry in addresses if entry.type == "ExternalIP"),
+        zone=labels.get("topology.kubernetes.io/zone", ""),
+        drained=is_drained(item.metadata.annotations or {}),
+        ignored=ignored_drain(item.metadata.annotations or {}),
+        excluded="node.kubernetes.io/exclude-from-external-load-balancers" in labels,
+    )
+
+
+_NO_CONDITIONS = wire.EndpointConditions()
+
+
+def _endpoint(item: wire.EndpointItem, namespace: str) -> Endpoint:
+    """Nil is true for ready and serving, false for terminating (discovery/v1 EndpointConditions).
+
+    A pod without a UID is legal, and none: all such would be one and the same.
+    """
+    conditions = item.conditions or _NO_CONDITIONS
+    return Endpoint(
+        address=item.addresses[0],
+        ready=conditions.ready is not False,
+        serving=conditions.serving is not False,
+        terminating=conditions.terminating is True,
+        pod=_pod_ref(item.target_ref, namespace),
+        node=item.node_name or "",
+        zone=item.zone or "",
+    )
+
+
+def _pod_ref(target: wire._Target | None, namespace: str) -> PodRef | None:
+    """The Pod that an endpoint is, if it is one of the slice's own namespace: another's would be a claim that the
+    cluster's controllers never make."""
+    if target is None or target.kind != "Pod" or not target.uid or target.namespace not in ("", namespace):
+        return None
+    return PodRef(target.name, target.uid)
+
+
+def is_terminating(item: wire.DefinitionItem) -> bool:
+    """Whether a CustomResourceDefinition is going, and takes its objects with it."""
+    conditions = (item.status.conditions if item.status else None) or ()
+    named = any((condition.type, condition.status) == ("Terminating", "True") for condition in conditions)
+    return named or item.metadata.deletion_timestamp is not None

@@ -1,0 +1,220 @@
+"""LIST, in pages: all of a source, or Unknown; never less without saying so.
+
+A walk is whole when every page came, each a list of the kind that was asked for, all of one revision. The first page
+is asked for without a resourceVersion: a consistent read. `resourceVersion=0` may be arbitrarily old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import msgspec
+
+from eurekube_sync.adapters.kubernetes import wire
+from eurekube_sync.adapters.kubernetes.calls import Calls, is_page, refusal, said
+from eurekube_sync.adapters.kubernetes.connection import Answer, Call
+from eurekube_sync.model.errors import ClusterDenied, ClusterError, ClusterUnavailable
+from eurekube_sync.model.foreign_text import excerpt
+from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+
+PAGE = 500
+_WALKS = 2
+"""A 410 in the middle starts the walk again from the beginning, once."""
+
+I = TypeVar("I")  # noqa: E741  an item of the wire
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind(Generic[I, T]):
+    """What is listed, and how an item is read. `project` gives None for one that is not ours to see."""
+
+    prefix: str
+    """`/api/v1` or `/apis/GROUP/VERSION`."""
+    plural: str
+    list_kind: str
+    item: type[I]
+    project: Callable[[I], T | None]
+    when_absent: Unknown
+    """What a 404 means."""
+    accept: str = "application/json"
+    namespaced: bool = True
+
+    def path(self, namespace: str | None) -> str:
+        """The path of the list; None for the whole cluster."""
+        scope = f"/namespaces/{namespace}" if namespace is not None else ""
+        return f"{self.prefix}{scope}/{self.plural}"
+
+
+class _NotWhole(Exception):
+    """The walk lost its revision; what it has so far is of no use."""
+
+
+class _Failed(Exception):
+    """The walk ended; `unknown` says why, `unanswered` whether it was for lack of an answer."""
+
+    def __init__(self, unknown: Unknown, *, unanswered: bool = False) -> None:
+        super().__init__(unknown.message)
+        self.unknown = unknown
+        self.unanswered = unanswered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found(Generic[T]):
+    objects: Mapping[str, list[T]]
+    """By namespace."""
+    unreadable: Mapping[str, Unknown]
+    """Namespaces with an item of unexpected types: something is there that we cannot see."""
+
+
+def list_all(calls: Calls, kind: Kind[I, T], namespaces: Sequence[str] | None) -> Listed[T]:
+    """The whole cluster in one walk, or each of the namespaces by itself. Never raises."""
+    if namespaces is not None:
+        not_read = Unknown(cause=Cause.NOT_READ, message="this namespace is outside the scope of this pass")
+        return Listed(by_namespace=_one_by_one(calls, kind, namespaces), elsewhere=not_read)
+    try:
+        found = _walk(calls, kind, None)
+    except _Failed as failed:
+        return Listed(by_namespace={}, elsewhere=failed.unknown)
+    complete: dict[str, Source[tuple[T, ...]]] = {
+        name: Complete(data=tuple(objects)) for name, objects in found.objects.items()
+    }
+    return Listed(by_namespace={**complete, **found.unreadable}, elsewhere=Complete(data=()))
+
+
+def list_cluster_scoped(calls: Calls, kind: Kind[I, T]) -> Source[tuple[T, ...]]:
+    """All objects of a kind that lives in no namespace. Never raises."""
+    try:
+        found = _walk(calls, kind, None)
+    except _Failed as failed:
+        return failed.unknown
+    for unknown in found.unreadable.values():
+        return unknown
+    return Complete(data=tuple(item for objects in found.objects.values() for item in objects))
+
+
+def _one_by_one(calls: Calls, kind: Kind[I, T], namespaces: Sequence[str]) -> Mapping[str, Source[tuple[T, ...]]]:
+    """A server that gives one of them no answer is not asked for the next: each would take all tries and timeouts."""
+    sources: dict[str, Source[tuple[T, ...]]] = {}
+    for name in dict.fromkeys(namespaces):
+        try:
+            sources[name] = _one_namespace(calls, kind, name)
+        except _Failed as failed:
+            sources[name] = failed.unknown
+            if failed.unanswered:
+                message = f"{kind.plural} were not listed here: the list of {name} before got no answer"
+                rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
+                return dict.fromkeys(namespaces, rest) | sources
+    return sources
+
+
+def _one_namespace(calls: Calls, kind: Kind[I, T], namespace: str) -> Source[tuple[T, ...]]:
+    found = _walk(calls, kind, namespace)
+    for unknown in found.unreadable.values():
+        return unknown
+    return Complete(data=tuple(found.objects.get(namespace, ())))
+
+
+def _walk(calls: Calls, kind: Kind[I, T], namespace: str | None) -> _Found[T]:
+    for _ in range(_WALKS):
+        try:
+            return _pages(calls, kind, namespace)
+        except _NotWhole:
+            continue
+    message = f"the list {kind.path(namespace)} changed under every walk: its pages expired twice"
+    raise _Failed(Unknown(cause=Cause.UNAVAILABLE, message=message))
+
+
+def _pages(calls: Calls, kind: Kind[I, T], namespace: str | None) -> _Found[T]:
+    decode = msgspec.json.Decoder(kind.item).decode
+    objects: dict[str, list[T]] = {}
+    unreadable: dict[str, Unknown] = {}
+    token, revision = "", ""
+    while True:
+        query = {"limit": str(PAGE)} | ({"continue": token} if token else {})
+        call = Call(method="GET", path=kind.path(namespace), query=query, accept=kind.accept)
+        page = _page(calls, kind, call, namespace)
+        if revision and page.metadata.resource_version != revision:
+            raise _NotWhole
+        revision = page.metadata.resource_version
+        for raw in page.items or ():
+            try:
+                item = decode(raw)
+                projected = kind.project(item)
+                where: str = item.metadata.namespace  # type: ignore[attr-defined]
+            except wire.UNREADABLE as error:
+                where, unknown = _unreadable(kind, raw, error, namespace)
+                unreadable[where] = unknown
+                continue
+            if bool(where) is not kind.namespaced or (namespace is not None and where != namespace):
+                raise _Failed(_unusable(call, f"an item of the namespace {where!r}"))
+            if projected is not None:
+                objects.setdefault(where, []).append(projected)
+        following = page.metadata.continue_
+        if not following:
+            return _Found(objects=objects, unreadable=unreadable)
+        if following == token:
+            raise _Failed(_unusable(call, "the same page for ever"))
+        token = following
+
+
+def _page(calls: Calls, kind: Kind[I, T], call: Call, namespace: str | None) -> wire.RawPage:
+    try:
+        answer = calls.send(call)
+    except ClusterError as error:
+        raise _Failed(unknown(error), unanswered=isinstance(error, ClusterUnavailable)) from error
+    if answer.status == 410:
+        raise _NotWhole
+    if answer.status == 404:
+        raise _Failed(kind.when_absent)
+    if answer.status != 200:
+        raise _Failed(unknown(refusal(call, answer)))
+    try:
+        page = _PAGE.decode(answer.body)
+    except wire.UNREADABLE as error:
+        raise _Failed(_unusable(call, f"no list but {said(answer)}" if is_page(answer) else "no whole list")) from error
+    if page.kind != kind.list_kind:
+        raise _Failed(_unusable(call, f"a {excerpt(page.kind, most=80)}"))
+    return page
+
+
+_PAGE = msgspec.json.Decoder(wire.RawPage)
+_HEAD = msgspec.json.Decoder(wire.Head)
+
+
+def _unreadable(kind: Kind[I, T], raw: msgspec.Raw, error: Exception, namespace: str | None) -> tuple[str, Unknown]:
+    """One item that cannot be read hides something: its namespace is Unknown, or all when even that cannot be read."""
+    try:
+        head = _HEAD.decode(raw).metadata
+    except wire.UNREADABLE:
+        message = f"{kind.path(namespace)} holds an item that cannot be read: {wire.reason(error)}"
+        raise _Failed(Unknown(cause=Cause.UNUSABLE, message=message)) from error
+    message = f"{kind.plural} {head.namespace}/{head.name} cannot be read: {wire.reason(error)}"
+    return head.namespace, Unknown(cause=Cause.UNUSABLE, message=message)
+
+
+def _unusable(call: Call, got: str) -> Unknown:
+    return Unknown(cause=Cause.UNUSABLE, message=f"the Kubernetes API answered {got} to {call}")
+
+
+def unknown(error: ClusterError) -> Unknown:
+    """Why a source is Unknown, from the error of its call."""
+    match error:
+        case ClusterDenied():
+            cause = Cause.DENIED
+        case ClusterUnavailable():
+            cause = Cause.UNAVAILABLE
+        case _:
+            cause = Cause.UNUSABLE
+    return Unknown(cause=cause, message=str(error))
+
+
+def read_one(calls: Calls, call: Call) -> Answer | Unknown:
+    """The 200 answer of a GET, or why there is none. A 404 is an answer too."""
+    try:
+        answer = calls.send(call)
+    except ClusterError as error:
+        return unknown(error)
+    return answer if answer.status in (200, 404) else unknown(refusal(call, answer))

@@ -1,0 +1,342 @@
+"""Carries a plan out against Eureka: renewals, then adds and other changes, then what takes away.
+
+Safe to repeat and safe to cut: between any two calls the registry is no worse than before. Each call may fail by
+itself; after many failures in a row, or when the pass's time is over, the rest is not tried. Where the registry takes
+batches, renewals, first registrations and cancels go in these first, and singly where a batch does not tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar, assert_never
+
+from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update
+from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
+from eurekube_sync.model.errors import RegistryError, RegistryRejected, RegistryUnavailable
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.outcomes import Outcome, Result, cause_of
+from eurekube_sync.model.ports import Batched, Batches, Clock, Dated, Registry, Workers
+from eurekube_sync.model.sources import Cause
+from eurekube_sync.observe.eureka import Unread
+
+_GOLDEN_RATIO = 0.6180339887498949
+_ANOTHERS = "another's instance stands under our id"
+
+A = TypeVar("A", bound=Action)
+T = TypeVar("T")
+
+
+class Applier:
+    """One pass's calls to Eureka. Holds no state of its own but the failures in a row."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        clock: Clock,
+        workers: Workers,
+        renewals: RenewalLedger,
+        ours: Callable[[ObservedInstance], bool] | None,
+        deadline: Deadline,
+    ) -> None:
+        """`ours` tells whose an instance is that stands under an id of ours; None: nothing may be changed."""
+        self._registry = registry
+        self._renewals = renewals
+        self._clock = clock
+        self._workers = workers
+        self._ours = ours
+        self._deadline = deadline
+        self._reads, self._changes = Streak(), Streak()
+
+    def read(self, keys: Iterable[InstanceKey]) -> dict[InstanceKey, ObservedInstance | Unread | None]:
+        """Reads each key uncached, beginning somewhere else each time; a failure is an `Unread`."""
+
+        def read(key: InstanceKey) -> ObservedInstance | Unread | None:
+            if why := self._give_up(self._reads):
+                return Unread(why=why, late=self._deadline.passed)
+            try:
+                reading = self._registry.read_instance(key)
+            except RegistryError as error:
+                self._reads.note(unreachable=isinstance(error, RegistryUnavailable))
+                return Unread(why=str(error))
+            self._reads.note(unreachable=False)
+            return reading
+
+        wanted = _rotated(list(dict.fromkeys(keys)), self._clock.now())
+        return dict(zip(wanted, self._workers.each(read, wanted), strict=True))
+
+    def renew(self, renewals: Sequence[Renew], listed: Iterable[ObservedInstance] = ()) -> list[Outcome]:
+        """Renews each lease that is due; the others have no outcome. Begins with what the list says was renewed longest
+        ago, and where it does not tell somewhere else each time, so that passes cut short never starve the same ones:
+        a rotation alone meets the same ones again and again where passes take a time that fits it. Goes on to the
+        deadline whatever fails.
+
+        Leases are counted from pass to pass: one that a slow pass renews late must not be found too fresh in the pass
+        that is to renew it next, and be left for the one after.
+        """
+        self._renewals.forget(self._deadline.begun)
+        due = [action for action in renewals if self._renewals.due(action.key, self._deadline.begun)]
+        return self.renew_now(_in_turn(due, listed, self._clock.now()))
+
+    def renew_now(self, renewals: Sequence[Renew]) -> list[Outcome]:
+        """Renews each of these leases, due or not."""
+        return self._shortened(
+            renewals, self._renew_many, lambda action: self._guard(action, self._renew, action.status, None), None
+        )
+
+    def change(self, actions: Sequence[Register | Update | Renew], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
+        """Registers and updates; a Renew here is one that met a 404 and is to be healed. `barred` are syncers that must
+        not register, with the reason: their finalizer could not be set."""
+
+        def change(action: Register | Update | Renew) -> Outcome:
+            standing = action.was if isinstance(action, Update) else None
+            if action.syncer is not None and action.syncer in barred:
+                result = Result.NOT_TRIED if self._deadline.passed else Result.FAILED
+                return Outcome(action=action, result=result, detail=barred[action.syncer], status=standing)
+            return self._guard(action, self._change, standing, self._changes)
+
+        many: list[Register | Renew] = []
+        if self._registry.batches() is not None:
+            free = [action for action in actions if not (action.syncer is not None and action.syncer in barred)]
+            lapsed = [action for action in free if isinstance(action, Renew)]
+            readings = self.read([action.key for action in lapsed])
+            many += [action for action in free if isinstance(action, Register)]
+            many += [action for action in lapsed if readings[action.key] is None]
+        chosen = {action.key for action in many}
+        rest = [action for action in actions if action.key not in chosen]
+        return [
+            *self._shortened(many, self._register_many, change, self._changes),
+            *self._workers.each(change, rest),
+        ]
+
+    def missed(self, renewals: Sequence[Renew], done: Iterable[Outcome]) -> list[Outcome]:
+        """Of what was not renewed in this pass, being not due, what a Eureka server lacks that was away and is written
+        to again: an instance that came meanwhile has to be there before the one that it replaced goes there. No other
+        server is asked."""
+        batches = self._registry.batches()
+        if batches is None or not batches.returned():
+            return []
+        known = {outcome.action.key for outcome in done}
+        asked = {action.key: action for action in renewals if action.key not in known}
+        return [replace(_standing(asked[key]), lacking=True) for key in sorted(batches.lacking(list(asked)))]
+
+    def level(self, renewed: Sequence[Outcome], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
+        """Brings what was renewed on some Eureka servers to those that lack it, as far as this pass desires it; gives
+        the outcomes that this changes. What cannot be brought there is due again in the next pass.
+
+        A person's OUT_OF_SERVICE is not carried over, and its instance therefore neither: it would come up UP there.
+        """
+        batches = self._registry.batches()
+        lacking = [
+            (outcome, outcome.action.heal)
+            for outcome in renewed
+            if outcome.lacking
+            and isinstance(outcome.action, Renew)
+            and outcome.action.heal is not None
+            and outcome.status is outcome.action.heal.status
+            and not (outcome.action.syncer is not None and outcome.action.syncer in barred)
+        ]
+        if batches is None or self._ours is None or not lacking:
+            return []
+        ours = self._ours
+
+        def level(chunk: Sequence[tuple[Outcome, Instance]]) -> list[Outcome]:
+            answers = [Batched.UNSETTLED] * len(chunk)
+            if not self._give_up(self._changes):
+                answers = batches.level([self._dated(wanted) for _, wanted in chunk], ours=ours)
+            changed = []
+            for (outcome, _), answer in zip(chunk, answers, strict=True):
+                if answer is Batched.CONFLICT:
+                    changed.append(replace(outcome, result=Result.CONFLICT, detail=_ANOTHERS, lacking=False))
+                elif answer is Batched.DONE:
+                    changed.append(replace(outcome, lacking=False))
+                else:
+                    self._renewals.again(outcome.action.key)
+            return changed
+
+        chunks = self._workers.each(level, _chunks(lacking, batches.size))
+        return [outcome for chunk in chunks for outcome in chunk]
+
+    def withdraw(self, actions: Sequence[Update | Cancel], blocked: Mapping[InstanceKey, str]) -> list[Outcome]:
+        """Cancels, and updates from UP to DOWN. `blocked` are keys that must stay, with the reason."""
+
+        def withdraw(action: Update | Cancel) -> Outcome:
+            if action.key in blocked:
+                return Outcome(action=action, result=Result.HELD_BACK, detail=blocked[action.key], status=action.was)
+            if isinstance(action, Cancel):
+                return self._guard(action, self._cancel, action.was, self._changes)
+            return self._guard(action, self._change, action.was, self._changes)
+
+        cancels = [action for action in actions if isinstance(action, Cancel) and action.key not in blocked]
+        chosen = {action.key for action in cancels}
+        rest = [action for action in actions if action.key not in chosen]
+        return [
+            *self._shortened(cancels, self._cancel_many, withdraw, self._changes),
+            *self._workers.each(withdraw, rest),
+        ]
+
+    def _shortened(
+        self,
+        actions: Sequence[A],
+        many: Callable[[Batches, Sequence[A]], list[Outcome | None]],
+        single: Callable[[A], Outcome],
+        streak: Streak | None,
+    ) -> list[Outcome]:
+        """The outcome of each: by batches, while the registry takes them; and by a single call where that is None."""
+
+        def batch(chunk: Sequence[A]) -> list[Outcome | None]:
+            batches = self._registry.batches()
+            if batches is None or self._give_up(streak):
+                return [None] * len(chunk)
+            return many(batches, chunk)
+
+        batches = self._registry.batches()
+        if batches is None:
+            return self._workers.each(single, actions)
+        chunks = self._workers.each(batch, _chunks(actions, batches.size))
+        ended = [outcome for chunk in chunks for outcome in chunk]
+        left = [action for action, outcome in zip(actions, ended, strict=True) if outcome is None]
+        return [*(outcome for outcome in ended if outcome), *self._workers.each(single, left)]
+
+    def _renew_many(self, batches: Batches, chunk: Sequence[Renew]) -> list[Outcome | None]:
+        def outcome(action: Renew, answer: Batched) -> Outcome | None:
+            match answer:
+                case Batched.DONE | Batched.PARTLY:
+                    return replace(self._renewed(action), lacking=answer is Batched.PARTLY)
+                case Batched.ABSENT:
+                    return _gone(action)
+            return None
+
+        return [outcome(*pair) for pair in zip(chunk, batches.renew([a.key for a in chunk]), strict=True)]
+
+    def _register_many(self, batches: Batches, chunk: Sequence[Register | Renew]) -> list[Outcome | None]:
+        wanted = [action.instance if isinstance(action, Register) else action.heal for action in chunk]
+        answers = batches.register([self._dated(instance) for instance in wanted if instance is not None])
+        ended: list[Outcome | None] = []
+        for action, answer in zip(chunk, answers, strict=True):
+            if answer is not Batched.DONE:
+                ended.append(None)
+                continue
+            self._renewals.note(action.key, self._deadline.begun)
+            ended.append(_registered(action))
+        return ended
+
+    def _cancel_many(self, batches: Batches, chunk: Sequence[Cancel]) -> list[Outcome | None]:
+        assert self._ours is not None  # a pass that does not know who it is plans renewals alone
+        for action in chunk:
+            self._renewals.drop(action.key)
+        answers = batches.cancel([action.key for action in chunk], ours=self._ours)
+        return [
+            Outcome(action=action, result=Result.DONE) if answer is Batched.DONE else None
+            for action, answer in zip(chunk, answers, strict=True)
+        ]
+
+    def _dated(self, instance: Instance, *, stored: int = 0) -> Dated:
+        return Dated(instance, max(int(self._clock.now() * 1000), stored + 1))
+
+    def _give_up(self, streak: Streak | None) -> str | None:
+        if self._deadline.passed:
+            return "the pass ended before"
+        broken = streak is not None and streak.broken
+        return f"Eureka did not answer {FAILURES_IN_A_ROW} calls in a row" if broken else None
+
+    def _guard(
+        self, action: A, call: Callable[[A], Outcome], standing: InstanceStatus | None, streak: Streak | None
+    ) -> Outcome:
+        if why := self._give_up(streak):
+            cause = None if self._deadline.passed else Cause.UNAVAILABLE
+            return Outcome(action=action, result=Result.NOT_TRIED, detail=why, status=standing, cause=cause)
+        try:
+            outcome = call(action)
+        except RegistryError as error:
+            if streak is not None:
+                streak.note(unreachable=isinstance(error, RegistryUnavailable))
+            return Outcome(
+                action=action,
+                result=Result.FAILED,
+                detail=str(error),
+                status=standing,
+                cause=cause_of(error),
+            )
+        if streak is not None:
+            streak.note(unreachable=False)
+        return outcome
+
+    def _renew(self, action: Renew) -> Outcome:
+        return self._renewed(action) if self._registry.renew(action.key) else _gone(action)
+
+    def _renewed(self, action: Renew) -> Outcome:
+        self._renewals.note(action.key, self._deadline.begun)
+        return _standing(action)
+
+    def _change(self, action: Register | Update | Renew) -> Outcome:
+        match action:
+            case Register():
+                self._register(action.instance, stored=0)
+                return _registered(action)
+            case Update():
+                self._register(action.instance, stored=action.stored_timestamp)
+                return Outcome(action=action, result=Result.DONE, status=action.becomes)
+            case Renew():
+                return self._heal(action)
+            case _:  # pragma: no cover
+                assert_never(action)
+
+    def _heal(self, action: Renew) -> Outcome:
+        assert action.heal is not None  # only such renewals are handed back
+        try:
+            stands = self._registry.read_instance(action.key)
+        except RegistryError:
+            if action.status is not None:
+                raise
+            stands = None  # the registry cannot be read at all; the 404 of the renewal is an uncached answer too
+        if stands is not None and not (self._ours and self._ours(stands)):
+            return Outcome(action=action, result=Result.CONFLICT, detail=_ANOTHERS)
+        self._register(action.heal, stored=stands.last_dirty_timestamp if stands else 0)
+        return _registered(action)
+
+    def _register(self, instance: Instance, *, stored: int) -> None:
+        # The renewal right after makes the lease last twice its duration (Lease.renew), and proves that it is there.
+        self._registry.register(instance, dirty_timestamp=self._dated(instance, stored=stored).dirty_timestamp)
+        self._renewals.note(instance.key, self._deadline.begun)
+        if not self._registry.renew(instance.key):
+            raise RegistryRejected("Eureka took the registration, but does not know the instance a moment later")
+
+    def _cancel(self, action: Cancel) -> Outcome:
+        assert self._ours is not None  # a pass that does not know who it is plans renewals alone
+        self._renewals.drop(action.key)
+        self._registry.cancel(action.key, ours=self._ours)  # a 404 is as good
+        return Outcome(action=action, result=Result.DONE)
+
+
+def _gone(action: Renew) -> Outcome:
+    return Outcome(action=action, result=Result.GONE, detail="Eureka holds no such lease")
+
+
+def _standing(action: Renew) -> Outcome:
+    status = action.status or (action.heal.status if action.heal else None)
+    return Outcome(action=action, result=Result.DONE, status=status)
+
+
+def _registered(action: Register | Renew) -> Outcome:
+    """Of a Renew: it was lapsed, and is healed."""
+    if isinstance(action, Register):
+        return Outcome(action=action, result=Result.DONE, status=action.instance.status)
+    assert action.heal is not None  # only such renewals are handed back
+    return Outcome(action=action, result=Result.HEALED, status=action.heal.status)
+
+
+def _chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def _in_turn(due: Sequence[Renew], listed: Iterable[ObservedInstance], now: float) -> list[Renew]:
+    last = {instance.key: instance.last_renewal for instance in listed}
+    return sorted(_rotated(due, now), key=lambda action: last.get(action.key, 0))
+
+
+def _rotated(items: Sequence[T], now: float) -> list[T]:
+    start = int(len(items) * ((now // 10) * _GOLDEN_RATIO % 1))
+    return [*items[start:], *items[:start]]

@@ -1,0 +1,114 @@
+"""When our finalizer may go: nothing of the syncer is listed on any server, every id it could have written answered a
+DELETE, and the deletion is older than the server's cache, so that the lists cannot hide a late register. A server that
+does not show what it holds is waited for until that has lapsed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from eurekube_sync.desired.claims import Claim, Deleting
+from eurekube_sync.desired.policy import Policy, is_gone
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned
+from eurekube_sync.model.actions import Cancel, Renew
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.outcomes import Outcomes
+from eurekube_sync.model.ownership import syncer_of
+from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan import Plan
+
+
+def look_elsewhere(claims: Iterable[Claim], observed: Observed, *, cache_seconds: float) -> frozenset[SyncerRef]:
+    """The deleted syncers that other servers than the one that gave the list have to be asked about: all, as soon as
+    one may come to its end; before that none. What stands on another alone no list shows, and its ids are nobody's once
+    its endpoints are gone."""
+    deleting = [claim.syncer for claim in claims if isinstance(claim, Deleting)]
+    ends = any(
+        CLEANUP_FINALIZER in syncer.finalizers
+        and not abandoned(syncer)
+        and not observed.listed.get(syncer.ref)
+        and _age(syncer, observed) >= cache_seconds
+        for syncer in deleting
+    )
+    return frozenset(syncer.ref for syncer in deleting) if ends else frozenset()
+
+
+def waits_for(
+    claim: Deleting,
+    registry: Complete[Observed] | Unknown,
+    plan: Plan,
+    outcomes: Outcomes,
+    wanted_by: Mapping[InstanceKey, SyncerRef],
+    marked: frozenset[InstanceKey],
+    unseen: Sequence[str] | None,
+    *,
+    cache_seconds: float,
+    lapse_seconds: float,
+) -> str | None:
+    """Why the finalizer has to stay, as a sentence; None when it may go. `wanted_by` are the keys that living syncers
+    claim, `marked` those of ours that bear this syncer's mark; `unseen` the other servers that did not show what they
+    hold, None when they were not asked."""
+    if isinstance(registry, Unknown):
+        return f"Eureka could not be read: {registry.message}"
+    observed = registry.data
+    if left := still_there(claim, observed, outcomes, wanted_by, marked):
+        why = _why_left(left[0], plan, outcomes)
+        if heir := wanted_by.get(left[0]):
+            why = f"syncer {heir} claims it: {why}"
+        still = one_or_more(len(left), "is still to go,", "are still to go, such as")
+        return f"{counted(len(left), 'instance')} {still} {left[0]}: {why}"
+    if observed.listed.get(claim.syncer.ref):
+        return "Eureka's cached list still shows its instances"
+    age = _age(claim.syncer, observed)
+    if age < cache_seconds or unseen is None:
+        return f"it is taken off {cache_seconds:g} s after the deletion, when Eureka's list must show a late register"
+    if unseen and age < lapse_seconds:
+        may = f"may still hold an instance, which has lapsed {lapse_seconds:g} s after the deletion"
+        return f"{' and '.join(unseen)} could not be listed and {may}"
+    return None
+
+
+def still_there(
+    claim: Deleting,
+    observed: Observed,
+    outcomes: Outcomes,
+    wanted_by: Mapping[InstanceKey, SyncerRef],
+    marked: frozenset[InstanceKey],
+) -> list[InstanceKey]:
+    """What it may have written and did not answer a DELETE; sorted."""
+    return sorted(k for k in claim.keys | marked if not _gone(k, claim, observed, outcomes, k in wanted_by))
+
+
+def _age(syncer: SyncerObject, observed: Observed) -> float:
+    """How old the deletion was when the list was asked for: a pass may have been paused since."""
+    assert syncer.deleted is not None  # a `Deleting` claim is made of a deletion
+    return observed.asked - syncer.deleted
+
+
+def _why_left(key: InstanceKey, plan: Plan, outcomes: Outcomes) -> str:
+    """The same in every pass, whether the lease of what stays was due or not."""
+    outcome = outcomes.by_key.get(key)
+    if outcome is not None:
+        return outcome.detail or outcome.action.why
+    return next((action.why for action in plan.actions if action.key == key), "not tried")
+
+
+def _gone(key: InstanceKey, claim: Deleting, observed: Observed, outcomes: Outcomes, wanted: bool) -> bool:
+    outcome = outcomes.by_key.get(key)
+    if (stands := observed.ours.get(key)) and is_gone(stands):
+        return True  # its policy lets nothing be cancelled: it is DOWN, and lapses
+    if stands and syncer_of(stands) == claim.syncer.ref and (outcome is None or isinstance(outcome.action, Renew)):
+        return False  # also where a successor claims it that is suspended, or whose own change is held
+    if outcome is None:
+        # Nothing was due: a successor's endpoint that was never ready, another's instance, or a policy that cancels
+        # nothing unseen.
+        absent = claim.policy is not Policy.SYNC and stands is None
+        return key not in observed.unread and (wanted or key in observed.others or absent)
+    if isinstance(outcome.action, Cancel):
+        return not outcome.failed
+    if outcome.action.syncer == claim.syncer.ref:
+        return False  # its removal is held, or could not be decided
+    # A successor's from now on, once it bears the successor's mark.
+    return not outcome.failed or stands is None or syncer_of(stands) != claim.syncer.ref

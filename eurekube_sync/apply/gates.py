@@ -1,0 +1,161 @@
+"""The readiness gates of pods: each a latch that opens once, and is never shut again.
+
+Open once Eureka holds the pod's instance UP, as an uncached read shows, so that a rolling update waits for it; or when
+it is not to be registered on purpose; or when Eureka could not be read for five minutes. A gate that were shut again
+would take the app down inside the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from eurekube_sync.apply.eureka import Applier
+from eurekube_sync.apply.status import REGISTRY_UNKNOWN
+from eurekube_sync.desired.claims import Deleting, Desired, Serving
+from eurekube_sync.desired.instance import Wanted
+from eurekube_sync.desired.spec import selected_namespace
+from eurekube_sync.model.deadline import Deadline
+from eurekube_sync.model.errors import ClusterError, ClusterUnavailable
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import ClusterView, ConditionStatus, PodReadiness
+from eurekube_sync.model.ownership import Ownership, pod_uid_of
+from eurekube_sync.model.ports import Cluster, Workers
+from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.wording import one_or_more
+from eurekube_sync.observe.eureka import Observed, Unread
+from eurekube_sync.plan import Obstacle, Plan
+
+_LONGEST_UNKNOWN = 300
+"""Seconds that a rollout waits for a registry that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """A gate to open."""
+
+    pod: PodReadiness
+    reason: str
+    message: str
+    confirm: tuple[InstanceKey, ...] = ()
+    """What has to be UP first, by uncached reads."""
+
+
+def openings(
+    desired: Desired, view: ClusterView, registry: Complete[Observed] | Unknown, plan: Plan, *, now: float
+) -> tuple[Opening, ...]:
+    """The gates that may open after a pass, each at most once; `now` in Unix seconds. A pod of several syncers waits
+    for all that have something to wait for."""
+    shut_in = _shut(view)
+    themselves = {blocked.key: blocked.why for blocked in plan.blocked if blocked.obstacle is Obstacle.DUPLICATE}
+    found: dict[str, list[Opening | None]] = {}
+    for claim in desired.claims.values() if shut_in else ():
+        shut = shut_in.get(selected_namespace(claim.syncer), {})  # nobody else opens a pod's gate, or keeps it shut
+        if isinstance(claim, Deleting):
+            for uid in claim.gated & shut.keys():
+                deleted = Opening(pod=shut[uid], reason="SyncerDeleted", message="its syncer is being deleted")
+                found.setdefault(uid, []).append(deleted)
+        if isinstance(claim, Serving) and claim.conduct.readiness_gate:
+            for uid in claim.lost_pods & shut.keys():
+                message = f"another syncer holds its address, and {claim.syncer.ref} does not register it"
+                found.setdefault(uid, []).append(Opening(pod=shut[uid], reason="Conflict", message=message))
+            for key, wanted in (*claim.wanted.items(), *claim.over.items()):
+                if key not in claim.idle and (pod := shut.get(pod_uid_of(wanted.instance) or "")):
+                    opening = _opening(claim, key, wanted, pod, registry, themselves, now)
+                    found.setdefault(pod.uid, []).append(opening)
+    return tuple(opening for uid in sorted(found) if (opening := _together(found[uid])))
+
+
+def _together(openings: Sequence[Opening | None]) -> Opening | None:
+    """What the syncers of one pod ask for; None when one of them waits."""
+    agreed = sorted((one for one in openings if one), key=lambda one: not one.confirm)
+    if len(agreed) < len(openings):
+        return None
+    keys = tuple(key for one in agreed for key in one.confirm)
+    names = " and ".join(map(str, keys))
+    message = f"{names} {one_or_more(len(keys), 'is', 'are')} UP in Eureka" if keys else agreed[0].message
+    return replace(agreed[0], message=message, confirm=keys)
+
+
+def _shut(view: ClusterView) -> Mapping[str, Mapping[str, PodReadiness]]:
+    """By namespace and UID."""
+    sources = view.readiness.by_namespace if view.readiness else {}
+    return {
+        namespace: {pod.uid: pod for pod in source.data if not pod.registered}
+        for namespace, source in sources.items()
+        if isinstance(source, Complete)
+    }
+
+
+def _opening(
+    claim: Serving,
+    key: InstanceKey,
+    wanted: Wanted,
+    pod: PodReadiness,
+    registry: Complete[Observed] | Unknown,
+    themselves: Mapping[InstanceKey, str],
+    now: float,
+) -> Opening | None:
+    if claim.conduct.suspend:
+        return Opening(pod=pod, reason="Suspended", message="its syncer is suspended")
+    if key in claim.over or claim.conduct.detached:
+        return Opening(pod=pod, reason="OverLimit", message=wanted.why)
+    if wanted.drained:
+        return Opening(pod=pod, reason="Drained", message=wanted.why)
+    if key in themselves:
+        return Opening(pod=pod, reason="RegistersItself", message=themselves[key])
+    if isinstance(registry, Unknown):
+        waited = _unknown_for(claim, now)
+        message = f"Eureka could not be read for {waited:.0f} s: {registry.message}"
+        return Opening(pod=pod, reason=REGISTRY_UNKNOWN, message=message) if waited >= _LONGEST_UNKNOWN else None
+    if wanted.instance.status is not InstanceStatus.UP:
+        return None
+    return Opening(pod=pod, reason="Registered", message="", confirm=(key,))
+
+
+def _unknown_for(claim: Serving, now: float) -> float:
+    """How long Eureka could not be read, as the syncer's condition has it: a one-shot remembers nothing."""
+    synced = claim.syncer.status.condition("Synced") if claim.syncer.status else None
+    unknown = synced is not None and synced.status is ConditionStatus.UNKNOWN and synced.reason == REGISTRY_UNKNOWN
+    return now - synced.last_transition if synced is not None and unknown else 0
+
+
+def open_gates(
+    cluster: Cluster,
+    applier: Applier,
+    workers: Workers,
+    deadline: Deadline,
+    ownership: Ownership,
+    wished: Sequence[Opening],
+    *,
+    now: float,
+) -> tuple[ClusterError, ...]:
+    """Opens them, after a look at Eureka where one is needed. What fails is done by the next pass."""
+
+    def open_one(opening: Opening) -> ClusterError | None:
+        pod = opening.pod
+        if deadline.passed:
+            return ClusterUnavailable(f"the gate of pod {pod.namespace}/{pod.name} stays shut: the pass ended before")
+        try:
+            cluster.open_gate(pod, reason=opening.reason, message=opening.message, at=now)
+        except ClusterError as error:
+            return error
+        return None
+
+    errors = workers.each(open_one, tuple(_confirmed(applier, ownership, wished)))
+    return tuple(error for error in errors if error)
+
+
+def _confirmed(applier: Applier, ownership: Ownership, wished: Sequence[Opening]) -> Iterator[Opening]:
+    readings = applier.read([key for opening in wished for key in opening.confirm])
+    for opening in wished:
+        if all(_stands(readings.get(key), opening, ownership) for key in opening.confirm):
+            yield opening
+
+
+def _stands(reading: ObservedInstance | Unread | None, opening: Opening, ownership: Ownership) -> bool:
+    """A person's OUT_OF_SERVICE is on purpose, and no reason for a rollout to wait for ever."""
+    if not isinstance(reading, ObservedInstance):
+        return False
+    ours = ownership.holds(reading) and pod_uid_of(reading) == opening.pod.uid
+    return ours and reading.status in (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)

@@ -1,0 +1,216 @@
+"""What a pass writes to Kubernetes: finalizers on before anything is registered, and off when all is gone; status where
+it changed; events for what flipped. A write that fails is reported, and the next pass does it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from eurekube_sync.apply.finalizers import still_there, waits_for
+from eurekube_sync.apply.retelling import worth_writing
+from eurekube_sync.apply.status import flips, let_go_event, statuses
+from eurekube_sync.brake import Held
+from eurekube_sync.desired.claims import Claim, Deleting, Desired
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned
+from eurekube_sync.model.actions import Register, Renew, Update
+from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
+from eurekube_sync.model.errors import ClusterError, ClusterUnavailable
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import EventRecord, SyncerObject, SyncerRef, SyncerStatus
+from eurekube_sync.model.outcomes import Outcomes
+from eurekube_sync.model.ports import Clock, Cluster, Workers
+from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan import Plan
+
+
+def without_finalizer(desired: Desired, actions: Iterable[Register | Update | Renew]) -> list[SyncerObject]:
+    """The syncers of these actions that lack our finalizer; those that are being deleted cannot get it any more."""
+    refs = sorted({action.syncer for action in actions if action.syncer is not None})
+    return [
+        claim.syncer
+        for ref in refs
+        if (claim := desired.claims.get(ref))
+        and claim.syncer.deleted is None
+        and CLEANUP_FINALIZER not in claim.syncer.finalizers
+    ]
+
+
+def put_finalizers_on(
+    cluster: Cluster,
+    workers: Workers,
+    deadline: Deadline,
+    desired: Desired,
+    adds: Iterable[Register | Update | Renew],
+) -> tuple[dict[SyncerRef, str], tuple[ClusterError, ...]]:
+    """Puts our finalizer on every syncer that is about to register, or whose instances stand without it; those where it
+    failed must not register, with the reason. A server that hangs is not asked for all of them."""
+    without = without_finalizer(desired, adds)
+    streak = Streak()
+
+    def put_on(syncer: SyncerObject) -> ClusterError | str | None:
+        if streak.broken:
+            return f"the Kubernetes API did not answer {FAILURES_IN_A_ROW} calls in a row"
+        if deadline.passed:
+            return "no time was left for it"
+        try:
+            cluster.add_finalizer(syncer)
+        except ClusterError as error:
+            streak.note(unreachable=isinstance(error, ClusterUnavailable))
+            return error
+        streak.note(unreachable=False)
+        return None
+
+    failed = {s.ref: error for s, error in zip(without, workers.each(put_on, without), strict=True) if error}
+    barred = {ref: f"its finalizer could not be set: {error}" for ref, error in failed.items()}
+    return barred, tuple(error for error in failed.values() if isinstance(error, ClusterError))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsettled:
+    """What there is to write; false for nothing."""
+
+    finished: tuple[SyncerRef, ...]
+    """Deletions that may end."""
+    changed: tuple[tuple[Claim, SyncerStatus], ...]
+    standings: Mapping[SyncerRef, SyncerStatus]
+    """Of all others, changed or not."""
+
+    def __bool__(self) -> bool:
+        return bool(self.finished or self.changed)
+
+
+def unsettled(
+    desired: Desired,
+    registry: Complete[Observed] | Unknown,
+    plan: Plan,
+    held: Held | None,
+    outcomes: Outcomes,
+    unseen: Sequence[str] | None,
+    *,
+    options: Sequence[str] = (),
+    now: float,
+    cache_seconds: float,
+    lapse_seconds: float,
+    words: bool,
+) -> Unsettled:
+    """What a pass has to tell the cluster. `unseen` are the other Eureka servers that did not show what they hold, None
+    when they were not asked; `options` are what a command to paste has to say of its scope; `now` in Unix seconds,
+    `lapse_seconds` is how long an instance lives after its last renewal; `words`: a failure that goes on is told in its
+    latest words."""
+
+    def waits(claim: Deleting, marked: frozenset[InstanceKey]) -> str | None:
+        return waits_for(
+            claim, registry, plan, outcomes, desired.wanted_by, marked, unseen,
+            cache_seconds=cache_seconds, lapse_seconds=lapse_seconds,
+        )  # fmt: skip
+
+    finished, waiting = _deletions(desired, registry, waits)
+    due = statuses(
+        desired, registry, plan, held, outcomes, waiting, options=options, now=now, cache_seconds=cache_seconds
+    )
+    left = {ref: status for ref, status in sorted(due.items()) if ref not in finished}
+    claims = desired.claims
+    changed = [
+        (claims[ref], status)
+        for ref, status in left.items()
+        if worth_writing(claims[ref].syncer.status, status, words=words)
+    ]
+    return Unsettled(finished=tuple(finished), changed=tuple(changed), standings=left)
+
+
+def settle(
+    cluster: Cluster,
+    clock: Clock,
+    workers: Workers,
+    deadline: Deadline,
+    desired: Desired,
+    registry: Complete[Observed] | Unknown,
+    outcomes: Outcomes,
+    due: Unsettled,
+    *,
+    lapse_seconds: float,
+) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
+    """Lets finished deletions go, and tells every other syncer how it stands. Gives the statuses that were written.
+    `lapse_seconds` is how long an instance lives after its last renewal."""
+    now = clock.now()
+
+    def let_go(ref: SyncerRef) -> ClusterError | None:
+        if deadline.passed:
+            return ClusterUnavailable(f"the finalizer of {ref} was not taken off: the pass ended before")
+        claim, unsaid = desired.claims[ref], None
+        if abandoned(claim.syncer):
+            left = _left(claim, registry, outcomes, desired)
+            unsaid = record(cluster, let_go_event(claim.syncer, left, lapse_seconds), now)
+        try:
+            cluster.remove_finalizer(claim.syncer)
+        except ClusterError as error:
+            return error
+        return unsaid
+
+    def tell(change: tuple[Claim, SyncerStatus]) -> ClusterError | None:
+        claim, status = change
+        if deadline.passed:
+            return ClusterUnavailable(f"the status of {claim.syncer.ref} was not written: the pass ended before")
+        # Events first: a status that is written already would hide the flip from the next pass. But one that may not be
+        # written at all must not keep the status from being true.
+        unsaid: ClusterError | None = None
+        for event in flips(claim, status):
+            unsaid = record(cluster, event, now) or unsaid
+            if isinstance(unsaid, ClusterUnavailable):
+                return unsaid
+        try:
+            cluster.write_status(claim.syncer, status)
+        except ClusterError as error:
+            return error
+        return unsaid
+
+    errors = workers.each(let_go, due.finished)
+    told = workers.each(tell, due.changed)
+    written = {
+        claim.syncer.ref: status for (claim, status), error in zip(due.changed, told, strict=True) if error is None
+    }
+    return written, tuple(error for error in (*errors, *told) if error)
+
+
+def record(cluster: Cluster, event: EventRecord, now: float) -> ClusterError | None:
+    """Writes the event; the error that kept it from being written."""
+    try:
+        cluster.record_event(event, at=now)
+    except ClusterError as error:
+        return error
+    return None
+
+
+def _left(
+    claim: Claim, registry: Complete[Observed] | Unknown, outcomes: Outcomes, desired: Desired
+) -> Collection[InstanceKey] | None:
+    """What an abandoned deletion leaves in Eureka; None: that could not be seen."""
+    if isinstance(registry, Unknown):
+        return None
+    marked = registry.data.keys_by_syncer.get(claim.syncer.ref, frozenset())
+    if not isinstance(claim, Deleting):
+        return marked
+    return still_there(claim, registry.data, outcomes, desired.wanted_by, marked)
+
+
+def _deletions(
+    desired: Desired,
+    registry: Complete[Observed] | Unknown,
+    waits: Callable[[Deleting, frozenset[InstanceKey]], str | None],
+) -> tuple[list[SyncerRef], Mapping[SyncerRef, str]]:
+    marked = registry.data.keys_by_syncer if isinstance(registry, Complete) else {}
+    finished: list[SyncerRef] = []
+    waiting: dict[SyncerRef, str] = {}
+    for ref, claim in sorted(desired.claims.items()):
+        if CLEANUP_FINALIZER not in claim.syncer.finalizers:
+            continue
+        if abandoned(claim.syncer):
+            finished.append(ref)
+        elif isinstance(claim, Deleting):
+            why = waits(claim, marked.get(ref, frozenset()))
+            if why is None:
+                finished.append(ref)
+            else:
+                waiting[ref] = why
+    return finished, waiting

@@ -1,0 +1,167 @@
+"""What a person released: a plan by its id, what a saved dry run showed, or one syncer's removals for a while.
+
+Each releases what was meant and nothing beside it. One that cannot be meant for this pass (another cluster's, too old,
+written wrong) releases nothing, and says so. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeAlias, assert_never
+
+from eurekube_sync.model.actions import Withdrawal
+from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import SyncerObject
+from eurekube_sync.model.ownership import Ownership
+from eurekube_sync.plan import withdrawal_id
+
+APPROVE_ANNOTATION = "eurekube.io/approve-removals-until"
+LONGEST = 3600
+"""Seconds: how far ahead an annotation may release, and how old a saved dry run or a plan id may be."""
+
+_CLOCKS_APART = 60
+_RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_PLAN_ID = re.compile(r"[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanId:
+    """Releases the very set of withdrawals that has this checksum: all that are held, or all that are planned."""
+
+    value: str
+    given: float | None = None
+    """Unix seconds; a process that runs on must not keep it for another day's outage of the same pods."""
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedDryRun:
+    """Releases what it showed, as far as this pass would still do the same to the same instance."""
+
+    name: str
+    """The file's, for messages."""
+    owner: str
+    cluster: str
+    at: float
+    """Unix seconds."""
+    removals: frozenset[tuple[str, InstanceKey]]
+    """`cancel` or `update`, and the instance."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Approval: TypeAlias = PlanId | SavedDryRun
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What an annotation on one syncer comes to now."""
+
+    released: bool
+    why: str
+    """A sentence without its end, such as `it expired at ...`."""
+
+
+def approve_command(plan_id: str, options: Sequence[str]) -> str:
+    """The command that releases a plan, to be pasted: in another scope the plan is another one."""
+    return shlex.join(["eurekube-sync", "run", *options, "--approve", plan_id])
+
+
+def is_plan_id(text: str) -> bool:
+    """Whether it has the form of a plan id; anything else that is given to `--approve` is a file."""
+    return _PLAN_ID.fullmatch(text) is not None
+
+
+def from_dry_run(data: Any, name: str) -> SavedDryRun:
+    """A saved `run --dry-run -o json` or `-o yaml`. Raises ConfigurationError: the end of a sentence about the file."""
+    if not isinstance(data, Mapping) or data.get("dryRun") is not True:
+        raise ConfigurationError("is no dry run: save one with run --dry-run -o json")
+    shown = [*_list(data.get("actions")), *_list(data.get("held"))]
+    try:
+        removals = frozenset(
+            (str(one["action"]), InstanceKey(str(one["app"]), str(one["id"]))) for one in shown if one["withdrawal"]
+        )
+        owner, cluster, at = data["owner"], data["cluster"], _time(data["at"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigurationError("is no dry run of this version: save a new one") from error
+    if not removals:
+        raise ConfigurationError("shows no removal, so there is nothing to release")
+    return SavedDryRun(name=name, owner=str(owner), cluster=str(cluster), at=at, removals=removals)
+
+
+def refusal(approval: Approval | None, ownership: Ownership, now: float) -> str | None:
+    """Why it cannot be meant for a pass of this owner and cluster; the end of a sentence. `now` in Unix seconds."""
+    if isinstance(approval, PlanId) and approval.given is not None and now - approval.given > LONGEST:
+        return f"was given {(now - approval.given) / 60:.0f} minutes ago, more than {LONGEST // 60}: look again"
+    if not isinstance(approval, SavedDryRun):
+        return None
+    if (approval.owner, approval.cluster) != (ownership.owner, ownership.cluster):
+        return (
+            f"is a dry run of owner {approval.owner} in cluster {approval.cluster}, and this is owner "
+            f"{ownership.owner} in cluster {ownership.cluster}"
+        )
+    if now - approval.at > LONGEST:
+        return f"is {(now - approval.at) / 60:.0f} minutes old, more than {LONGEST // 60}: look again"
+    if approval.at - now > _CLOCKS_APART:
+        return "was saved in the future: the clocks of both machines differ"
+    return None
+
+
+def released_by(
+    approval: Approval | None, planned: Iterable[Withdrawal], held: Iterable[Withdrawal]
+) -> frozenset[InstanceKey]:
+    """The withdrawals that it releases, of those that are planned and, among them, held."""
+    planned, held = tuple(planned), tuple(held)
+    match approval:
+        case PlanId(value=value):
+            for meant in (held, planned):
+                if meant and withdrawal_id(meant) == value:
+                    return frozenset(one.key for one in meant)
+            return frozenset()
+        case SavedDryRun():
+            return frozenset(w.key for w in planned if (type(w).__name__.lower(), w.key) in approval.removals)
+        case None:
+            return frozenset()
+        case _:  # pragma: no cover
+            assert_never(approval)
+
+
+def annotated(syncer: SyncerObject, now: float) -> Release | None:
+    """What the syncer's annotation releases now (Unix seconds): all of its removals, or none; None without one."""
+    text = syncer.annotations.get(APPROVE_ANNOTATION)
+    if text is None:
+        return None
+    try:
+        until = _time(text)
+    except ValueError:
+        shown = text if len(text) <= 40 else f"{text[:40]}..."
+        return Release(False, f"{shown!r} is no time such as 2026-01-31T12:00:00Z")
+    if until <= now:
+        return Release(False, f"it expired at {text}")
+    if until > now + LONGEST:
+        return Release(False, f"{text} is more than an hour ahead")
+    return Release(True, f"its removals are released until {text}")
+
+
+def _time(text: Any) -> float:
+    """Unix seconds of an RFC 3339 time. Raises ValueError."""
+    if not isinstance(text, str) or not _RFC_3339.fullmatch(text.upper()):
+        raise ValueError(f"no RFC 3339 time: {text!r}")
+    return datetime.fromisoformat(text.upper()).timestamp()
+
+
+def rfc_3339(unix_seconds: float) -> str:
+    """The time as a dry run says it."""
+    return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _list(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else []

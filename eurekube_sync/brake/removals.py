@@ -1,0 +1,255 @@
+"""The last stage of a pass: what may go, now that it is known what came.
+
+The plan was braked before anything was done. Adds may have failed since, and leases turned out to have lapsed, so what
+takes away is weighed once more, and waits where nothing took its place. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from eurekube_sync.brake import Brake, Held, apply_brake, hold_back
+from eurekube_sync.desired.claims import Desired
+from eurekube_sync.model.actions import (
+    Cancel,
+    Grounds,
+    Register,
+    Renew,
+    Update,
+    Withdrawal,
+    brings_up,
+    removes,
+    withdraws,
+)
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.outcomes import Outcome, Result
+from eurekube_sync.model.ownership import pod_uid_of, syncer_of
+from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan import Blocked, Obstacle, Plan, renewal_of, sorted_plan
+from eurekube_sync.plan.duplicates import lacks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removals:
+    """What is left to do of a plan when its adds are done."""
+
+    plan: Plan
+    """As far as it was not held."""
+    actions: tuple[Withdrawal, ...] = ()
+    """Every cancel, and UP to DOWN."""
+    kept_back: Mapping[InstanceKey, str]
+    """Those of them that must wait for a successor, with the reason."""
+    held: Held | None = None
+    """What the second look held."""
+
+
+def witnesses(plan: Plan, observed: Observed, read: Collection[InstanceKey]) -> tuple[InstanceKey, ...]:
+    """What else to read uncached: for each app that loses an UP instance, one that is to stay UP, until one is proven.
+
+    The list may be old, and what it calls UP may be DOWN since: another process wrote a moment ago, or a person. `read`
+    are the keys that were read uncached. After each that is no witness twice as many are asked.
+    """
+    taken = {action.key for action in plan.withdrawals}
+    losing = {key.app for key in taken}
+    if not losing:
+        return ()
+    proven: set[str] = set()
+    refuted: Counter[str] = Counter()
+    waiting: dict[str, list[InstanceKey]] = {}
+    for key, instance in observed.ours.items():
+        if key.app not in losing or key in taken:
+            continue
+        up = instance.status is InstanceStatus.UP
+        if key in read and up and key not in observed.unread:
+            proven.add(key.app)
+        elif key in read:
+            refuted[key.app] += 1
+        elif up:
+            waiting.setdefault(key.app, []).append(key)
+    return tuple(
+        key for app, keys in waiting.items() if app not in proven for key in sorted(keys)[: max(1, refuted[app])]
+    )
+
+
+def without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:
+    """The plan with what waits for an instance that cannot even be tried renewed, before the brake sees it.
+
+    It would be kept back after the adds all the same. Braked first, it would await its confirmation, get it, be kept
+    back, and await it anew: a status that changes for ever, and says now this and now that.
+    """
+    if not plan.blocked:
+        return plan
+    blocked = _blocked(plan, desired, observed)
+    hoped = [Outcome(action=action, result=Result.DONE) for action in plan.changes if not removes(action)]
+    return _without(plan, failed_adds(_removals(plan), hoped, observed.ours, blocked, _unread(plan, desired)))
+
+
+def what_may_go(
+    plan: Plan,
+    desired: Desired,
+    observed: Observed,
+    done: Sequence[Outcome],
+    brake: Brake,
+) -> Removals:
+    """The removals of the plan after its renewals and adds; `done` is what became of those.
+
+    What must wait for a successor is not weighed: it stays. The brake would have it await a confirmation, get that, and
+    then wait all the same, in a status that changes for ever.
+    """
+    if not _removals(plan):
+        return Removals(plan=plan, kept_back={})
+    blocked = _blocked(plan, desired, observed)
+    kept_back = failed_adds(_removals(plan), done, observed.ours, blocked, _unread(plan, desired))
+    weighed = _without(_achieved(plan, done), kept_back)
+    held = apply_brake(weighed, _still_standing(observed, done), brake).held
+    plan = hold_back(plan, held)
+    return Removals(plan=plan, actions=_removals(plan), kept_back=kept_back, held=held)
+
+
+def _without(plan: Plan, waits: Mapping[InstanceKey, str]) -> Plan:
+    """The plan with these removals renewed instead."""
+    return sorted_plan(
+        (
+            renewal_of(action, waits[action.key])
+            if isinstance(action, Update | Cancel) and action.key in waits
+            else action
+            for action in plan.actions
+        ),
+        plan.blocked,
+    )
+
+
+def _removals(plan: Plan) -> tuple[Withdrawal, ...]:
+    return tuple(a for a in plan.actions if isinstance(a, Update | Cancel) and removes(a))
+
+
+def _still_standing(observed: Observed, done: Iterable[Outcome]) -> Observed:
+    """Without what lapsed, and could not be brought back: it is no UP instance that the losses are few of."""
+    lapsed = {outcome.action.key for outcome in done if isinstance(outcome.action, Renew) and outcome.status is None}
+    return replace(observed, ours={key: instance for key, instance in observed.ours.items() if key not in lapsed})
+
+
+def _achieved(plan: Plan, outcomes: Iterable[Outcome]) -> Plan:
+    """The plan without the adds and other changes that did not come about: what the brake is to weigh the withdrawals
+    against."""
+    failed = {o.action.key for o in outcomes if o.failed and isinstance(o.action, Register | Update)}
+    return replace(plan, actions=tuple(action for action in plan.actions if action.key not in failed))
+
+
+def failed_adds(
+    withdrawals: Iterable[Update | Cancel],
+    outcomes: Iterable[Outcome],
+    standing: Mapping[InstanceKey, ObservedInstance],
+    blocked: Iterable[tuple[SyncerRef, Instance]] = (),
+    unread: Iterable[tuple[_PodOf, str]] = (),
+) -> dict[InstanceKey, str]:
+    """The withdrawals to hold back: an add of the same app, VIP or syncer failed or was blocked, and no UP instance of
+    it would be left.
+
+    None that leaves its app and all its VIPs an UP instance, if another syncer's, for a refused add would keep a dead
+    pod for ever; unless it is its own pod that could not be added, under another name, or its pod lives and is merely
+    over a limit. What the same pod is to be instead, and a call failed for, is waited for in any case, unless the pod
+    has another address by now. What has another pod's address waits for nothing: its callers would reach another app.
+
+    `outcomes` are those of the renewals and changes so far, `standing` what stood before, `blocked` the wanted
+    instances that could not even be tried, `unread` the pods of those that could not be read, with their addresses.
+    """
+    taken = {one.key: one.grounds for one in withdrawals if withdraws(one) and one.grounds is not Grounds.DUPLICATE}
+    failed: set[str] = set()
+    left: Counter[str] = Counter()
+    ended = {outcome.action.key: outcome for outcome in outcomes}
+    lacking, awaited = list(blocked), list(unread)
+    for key, outcome in ended.items():
+        action = outcome.action
+        if isinstance(action, Register | Update) and brings_up(action):
+            if outcome.failed:
+                lacking.append((action.syncer, action.instance))
+                awaited += _pod(action.instance, action.syncer)
+            else:
+                left.update(_names(key, action.instance.vip_address, action.syncer))
+        elif isinstance(action, Renew) and action.heal and not _stands(outcome):  # lapsed, and not brought back
+            lacking += [(action.syncer, action.heal)] if action.syncer else []
+    for syncer, instance in lacking:
+        failed.update(_names(instance.key, instance.vip_address, syncer))
+    moving = {instance.ip_addr for _, instance in lacking}
+    follows: dict[_PodOf, set[str]] = {}
+    for pod, address in awaited:
+        follows.setdefault(pod, set()).add(address)
+    for key, observed in standing.items():
+        gone = key in taken or (key in ended and not _stands(ended[key]))
+        if observed.status is InstanceStatus.UP and not gone:
+            left.update(_names(key, observed.vip_address, syncer_of(observed)))
+    held_back = {}
+    for key, grounds in taken.items():
+        if grounds is Grounds.REPLACED:
+            continue
+        there = standing[key]
+        names = _names(key, there.vip_address, syncer_of(there))
+        lives = grounds is Grounds.OVER_LIMIT or there.ip_addr in moving
+        harmless = not lives and all(left[name] for name in _called(key, there.vip_address))
+        mine = _pod(there, syncer_of(there))
+        own = any(_may_be_its(address, there.ip_addr) for pod, _ in mine for address in follows.get(pod, ()))
+        own = own and grounds is not Grounds.SYNCER_DELETED
+        if own or (any(name in failed and not left[name] for name in names) and not harmless):
+            held_back[key] = "the instances that were to take its place could not be registered"
+    return held_back
+
+
+_PodOf: TypeAlias = tuple[str, str]
+"""The app or the syncer, and the pod's UID."""
+
+
+def _pod(instance: Instance | ObservedInstance, syncer: SyncerRef | None) -> tuple[tuple[_PodOf, str], ...]:
+    """The pod, with its address; nothing where the mark names none."""
+    uid = pod_uid_of(instance)
+    if uid is None:
+        return ()
+    return tuple(((name, uid), instance.ip_addr) for name in (f"app {instance.key.app}", f"syncer {syncer}"))
+
+
+def _may_be_its(now: str, before: str) -> bool:
+    """Whether a pod that has the one address may still have the other: a pod has one of each family, and after its
+    sandbox was made anew another one, under the same UID."""
+    return now == before or (":" in now) is not (":" in before)
+
+
+def _unread(plan: Plan, desired: Desired) -> list[tuple[_PodOf, str]]:
+    """The pods of the wanted instances that could not be read, and so not be registered."""
+    found = [(one.syncer, desired.wanted(one.key)) for one in plan.blocked if one.obstacle is Obstacle.UNREAD]
+    return [pod for syncer, wanted in found if wanted for pod in _pod(wanted.instance, syncer)]
+
+
+def _stands(outcome: Outcome) -> bool:
+    """Whether it stands, and callers of each Eureka server find it."""
+    return outcome.status is not None and not (outcome.lacking and outcome.status is InstanceStatus.UP)
+
+
+def _names(key: InstanceKey, vip_address: str, syncer: SyncerRef | None) -> tuple[str, ...]:
+    return (*_called(key, vip_address), f"syncer {syncer}")
+
+
+def _called(key: InstanceKey, vip_address: str) -> tuple[str, ...]:
+    """What callers know an instance by."""
+    return (f"app {key.app}", *(f"vip {name}" for name in vip_address.split(",") if name))
+
+
+def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[tuple[SyncerRef, Instance]]:
+    """What could not be tried and UP instances wait for."""
+    blocked = [(one, desired.wanted(one.key)) for one in plan.blocked]
+    return [
+        (one.syncer, wanted.instance)
+        for one, wanted in blocked
+        if wanted and wanted.instance.status is InstanceStatus.UP and not _serves_itself(one, wanted.instance, observed)
+    ]
+
+
+def _serves_itself(blocked: Blocked, wanted: Instance, observed: Observed) -> bool:
+    """Whether the pod's own registration does for its callers what ours would; or ours stands beside it."""
+    other = observed.others.get(blocked.other) if blocked.other else None
+    if blocked.obstacle is not Obstacle.DUPLICATE or other is None:
+        return False
+    return blocked.key in observed.ours or lacks(other, wanted) is None

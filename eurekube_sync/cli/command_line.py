@@ -1,0 +1,82 @@
+"""All sub-commands, and the one place where an error becomes a sentence and a code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from eurekube_sync.cli.options.command import CONTEXT, Group
+from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX
+from eurekube_sync.cli.output.streams import discard_output, prepare_streams
+from eurekube_sync.controller.exit_codes import ExitCode, of_error
+from eurekube_sync.model.errors import EurekubeError
+from eurekube_sync.version import __version__
+
+_COMMANDS = {
+    "run": "eurekube_sync.cli.commands.run",
+    "keepalive": "eurekube_sync.cli.commands.keepalive",
+    "orphans": "eurekube_sync.cli.commands.orphans",
+    "owner": "eurekube_sync.cli.commands.owner.group",
+    "validate": "eurekube_sync.cli.commands.validate",
+    "crd": "eurekube_sync.cli.commands.crd",
+    "demo": "eurekube_sync.cli.commands.demo",
+}
+
+
+class _LazyCommands(Group):
+    """Imports a sub-command when it is called: `validate` in a pipeline should not wait for the Kubernetes client."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = __import__(_COMMANDS[cmd_name], fromlist=["command"])
+        command = module.command
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=_LazyCommands, context_settings=CONTEXT)
+@click.version_option(__version__, prog_name="eurekube-sync")
+def cli() -> None:
+    """Makes services of a Kubernetes cluster appear in Netflix Eureka.
+
+    Options can be set as environment variables, too: EUREKUBE_SYNC_ and the name. Not so what decides something once,
+    such as --approve and --yes.
+    """
+
+
+def exit_code(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line. One sentence on stderr for whatever goes wrong; a traceback only when it is asked for."""
+    prepare_streams()
+    try:
+        code = cli.main(arguments, prog_name="eurekube-sync", standalone_mode=False)
+        sys.stdout.flush()
+        return int(code or ExitCode.OK)
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return ExitCode.INTERRUPTED
+    except (BrokenPipeError, SystemExit):
+        # Whoever reads our report has closed its end (click and rich say so by SystemExit); nothing was lost.
+        discard_output()
+        return ExitCode.OK
+    except EurekubeError as error:
+        click.echo(f"Error: {error}", err=True)
+        return of_error(error)
+    except Exception as error:  # noqa: BLE001 - the last door: a bug becomes a sentence too
+        if os.environ.get(f"{ENVIRONMENT_PREFIX}DEBUG"):
+            traceback.print_exc()
+        name = type(error).__name__
+        click.echo(f"Internal error: {name}: {error} (a bug; {ENVIRONMENT_PREFIX}DEBUG=1 shows where)", err=True)
+        return ExitCode.INTERNAL_ERROR

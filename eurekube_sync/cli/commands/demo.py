@@ -1,0 +1,88 @@
+"""`demo`: the whole thing in a minute, with neither a cluster nor a Eureka."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+
+import click
+
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.demo import story
+from eurekube_sync.cli.demo.manifests import SYNCER
+from eurekube_sync.cli.options.calls import Calls
+from eurekube_sync.cli.options.command import Command
+from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, option
+from eurekube_sync.cli.options.eureka import EurekaAccess
+from eurekube_sync.cli.options.kubernetes import KubernetesAccess
+from eurekube_sync.cli.output.stage import Stage
+from eurekube_sync.cli.output.table import console_for
+from eurekube_sync.cli.signals import stopped_by_signals
+from eurekube_sync.embedded.playground import Playground
+from eurekube_sync.manifests import load_crd, refusal
+from eurekube_sync.model.errors import ConfigurationError, Stopped
+
+
+@click.command(cls=Command, short_help="See it work, with neither a cluster nor a Eureka.")
+@option("--serve", is_flag=True, help="Leave both servers running, and print how to point others at them.")
+@option("--kubernetes-port", type=click.IntRange(0, 65535), default=0, help="Port of the Kubernetes API; 0: any free.")
+@option("--eureka-port", type=click.IntRange(0, 65535), default=0, help="Port of Eureka; 0: any free.")
+def command(serve: bool, kubernetes_port: int, eureka_port: int) -> None:
+    """See it work: both servers embedded, on loopback, and the real program between them."""
+    clock = SystemClock()
+    with ExitStack() as stack:
+        stack.enter_context(stopped_by_signals(clock))
+        try:
+            playground = stack.enter_context(
+                Playground(
+                    load_crd(),
+                    validate=refusal,
+                    cache_seconds=story.CACHE_SECONDS,
+                    kubernetes_port=kubernetes_port,
+                    eureka_port=eureka_port,
+                )
+            )
+        except OSError as error:
+            raise ConfigurationError(
+                f"the servers cannot listen on --kubernetes-port {kubernetes_port} and --eureka-port {eureka_port} "
+                f"({error.strerror}): choose others, or 0 for any free port"
+            ) from error
+        if not serve:
+            _tell(playground, clock)
+            return
+        _serve(playground)
+        while not clock.stopping():
+            clock.sleep(3600)
+
+
+def _tell(playground: Playground, clock: SystemClock) -> None:
+    unhurried = sys.stdout.isatty()  # a person reads; a pipe does not
+
+    def pause(seconds: float) -> None:
+        clock.sleep(max(seconds if unhurried else 0.0, story.CACHE_SECONDS + 0.1 if seconds == 0 else 0.0))
+        if clock.stopping():
+            raise Stopped("a signal ended the demo")
+
+    connection = Connection(
+        eureka=EurekaAccess(eureka_url=playground.eureka_url),
+        kubernetes=KubernetesAccess(kubeconfig=str(playground.kubeconfig)),
+        calls=Calls(concurrency=4),
+    )
+    with connect(connection, clock) as world:
+        try:
+            story.tell(Stage(console_for(sys.stdout)), playground, world, pause)
+        except Stopped as stopped:
+            raise click.Abort from stopped
+
+
+def _serve(playground: Playground) -> None:
+    story.prepare(playground)
+    playground.create(SYNCER)
+    click.echo("# Both servers run until Ctrl-C. In another terminal:")
+    click.echo(f"export KUBECONFIG={playground.kubeconfig}")
+    click.echo(f"export {ENVIRONMENT_PREFIX}EUREKA_URL={playground.eureka_url}")
+    click.echo(f"export {ENVIRONMENT_PREFIX}OWNER={story.OWNER}")
+    click.echo("# eurekube-sync run --dry-run; eurekube-sync run; kubectl get esync -A")
+    click.echo(f"# curl -H 'Accept: application/json' {playground.eureka_url}/apps")
+    sys.stdout.flush()

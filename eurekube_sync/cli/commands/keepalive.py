@@ -1,0 +1,85 @@
+"""`keepalive`: renews all that is ours from Eureka alone, while the cluster or `run` is away."""
+
+from __future__ import annotations
+
+import click
+
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.cli.connect import Connection, connect_registry
+from eurekube_sync.cli.garbage import look_rarely_for_cycles, looking_for_cycles
+from eurekube_sync.cli.options.calls import Calls, batch_option, call_options
+from eurekube_sync.cli.options.command import Command
+from eurekube_sync.cli.options.declare import option
+from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
+from eurekube_sync.cli.options.leases import Leases, kept_lease_options
+from eurekube_sync.cli.options.owner import owner_option
+from eurekube_sync.cli.options.passes import Passes, pass_options
+from eurekube_sync.cli.options.report import ReportForm, report_options
+from eurekube_sync.cli.options.scope import name_scope_options
+from eurekube_sync.cli.output.passes import teller
+from eurekube_sync.cli.signals import stopped_by_signals
+from eurekube_sync.cli.values import Name
+from eurekube_sync.controller.between_passes import BetweenPasses
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.keepalive import KeepaliveSettings, keepalive
+from eurekube_sync.controller.loop import Schedule, run_passes
+from eurekube_sync.desired.scope import Scope
+
+
+@click.command(cls=Command, short_help="Renew what is ours, without a cluster.")
+@owner_option
+@eureka_options
+@option(
+    "--cluster",
+    type=Name(),
+    metavar="UID",
+    default=None,
+    help="Only instances of this cluster. Default: all of the owner's.",
+)
+@name_scope_options
+@call_options
+@batch_option
+@pass_options
+@kept_lease_options
+@report_options
+def command(
+    owner: str,
+    eureka: EurekaAccess,
+    cluster: str | None,
+    scope: Scope,
+    calls: Calls,
+    eureka_batch: str,
+    passes: Passes,
+    leases: Leases,
+    form: ReportForm,
+) -> ExitCode:
+    """Renew all that is ours from Eureka alone: one pass, --passes N, or --daemon. No cluster is asked.
+
+    Nothing is added or removed. Start it while `run` cannot run, and end it when `run` is back: two that renew the same
+    leases disturb Eureka's self-preservation.
+    """
+    form.set_up_logs()
+    leases.check(passes)
+    settings = KeepaliveSettings(
+        owner=owner,
+        cluster=cluster,
+        scope=scope,
+        dry_run=passes.dry_run,
+        deadline=passes.timeout,
+    )
+    connection = Connection(
+        eureka=eureka,
+        calls=calls,
+        eureka_batch=eureka_batch,
+        dry_run=passes.dry_run,
+        renewal_interval=leases.renewal_interval,
+        renewal_slack=passes.renewal_slack,
+        lease_duration=leases.duration,
+    )
+    tell = teller(form, passes, leases.renewal_interval, eureka.notices)
+    schedule = Schedule(passes=passes.number, interval=passes.interval, watched=form.at_terminal)
+    look_rarely_for_cycles()
+    clock = SystemClock()
+    with stopped_by_signals(clock), connect_registry(connection, clock) as world:
+        between = BetweenPasses(world, interval=passes.interval) if passes.number is None else None
+        return run_passes(lambda: keepalive(world, settings), clock, schedule, tell, looking_for_cycles(between))

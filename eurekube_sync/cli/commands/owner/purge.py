@@ -1,0 +1,88 @@
+"""`owner purge`, which asks."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from eurekube_sync.cli.commands.owner.carry_out import carry_out
+from eurekube_sync.cli.commands.owner.options import dry_run_option, which_cluster_option
+from eurekube_sync.cli.options.calls import Calls, call_options
+from eurekube_sync.cli.options.command import Command
+from eurekube_sync.cli.options.declare import option
+from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
+from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
+from eurekube_sync.cli.options.owner import owner_option
+from eurekube_sync.cli.options.report import ReportForm, report_options
+from eurekube_sync.cli.options.scope import name_scope_options
+from eurekube_sync.cli.signals import ended_by_signals
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.owner.purge import Purge, look_again, look_before_purge, purge
+from eurekube_sync.owner.report import OwnerReport
+from eurekube_sync.owner.world import OwnerWorld
+
+_NAMED = 10
+"""The most instances that the question names."""
+
+
+@click.command(cls=Command, name="purge", short_help="Cancel all that is ours: uninstall.")
+@owner_option
+@eureka_options
+@kubernetes_options
+@which_cluster_option
+@name_scope_options
+@option("--yes", "-y", variable=False, is_flag=True, help="Do not ask.")
+@call_options
+@dry_run_option
+@report_options
+def purge_command(
+    owner: str,
+    eureka: EurekaAccess,
+    kubernetes: KubernetesAccess,
+    cluster: str | None,
+    scope: Scope,
+    yes: bool,
+    calls: Calls,
+    dry_run: bool,
+    form: ReportForm,
+) -> ExitCode:
+    """Cancel all of the owner's instances of one cluster, on every peer, from Eureka alone. With --namespace or --shard
+    those of syncers that the names put there: another installation of the same owner keeps its own.
+
+    Without --cluster the cluster is asked for its UID, and the finalizers of syncers that are being deleted are taken
+    off as well.
+    """
+    form.set_up_logs()
+    if not (yes or dry_run or sys.stdin.isatty()):
+        raise click.UsageError("there is no terminal to ask at: give --yes, or --dry-run to see what would go")
+
+    def work(world: OwnerWorld) -> OwnerReport | ExitCode:
+        found = look_before_purge(world, owner=owner, cluster=cluster, scope=scope)
+        if found.standing and not (yes or dry_run):
+            if not _confirmed(found):
+                click.echo("nothing was changed", err=True)
+                return ExitCode.DECLINED
+            found = look_again(world, found)
+        return purge(world, found, dry_run=dry_run)
+
+    return carry_out(work, eureka, None if cluster else kubernetes, calls, form)
+
+
+def _confirmed(found: Purge) -> bool:
+    """Asks on stderr, so that stdout holds the report alone."""
+    number = len(found.standing)
+    for one in found.standing[:_NAMED]:
+        click.echo(f"  {one.key} {one.status}", err=True)
+    if number > _NAMED:
+        click.echo(f"  and {number - _NAMED} more", err=True)
+    for caution in found.cautions:
+        click.echo(f"! {caution}", err=True)
+    what = {1: "the one instance", 2: "both instances"}.get(number, f"all {number} instances")
+    try:
+        with ended_by_signals():
+            return click.confirm(f"Cancel {what} of {found.whose}?", err=True)
+    except click.Abort:
+        click.echo("\nnothing was changed", err=True)
+        raise

@@ -1,0 +1,140 @@
+"""`run`: one pass, some passes, or passes until a signal."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import click
+
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.cli.approval import read_approval
+from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.garbage import look_rarely_for_cycles, looking_for_cycles
+from eurekube_sync.cli.options.brake import approve_option, brake_options
+from eurekube_sync.cli.options.calls import Calls, batch_option, call_options
+from eurekube_sync.cli.options.command import Command
+from eurekube_sync.cli.options.declare import option
+from eurekube_sync.cli.options.drain import drain_option
+from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
+from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
+from eurekube_sync.cli.options.leases import Leases, lease_options
+from eurekube_sync.cli.options.owner import named_owner, owner_option
+from eurekube_sync.cli.options.passes import Passes, pass_options
+from eurekube_sync.cli.options.report import ReportForm, report_options
+from eurekube_sync.cli.options.scope import scope_options
+from eurekube_sync.cli.output.passes import teller
+from eurekube_sync.cli.output.table import console_for
+from eurekube_sync.cli.signals import stopped_by_signals
+from eurekube_sync.controller.between_passes import BetweenPasses
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.loop import Schedule, run_passes
+from eurekube_sync.controller.one_pass import PassReport, PassSettings
+from eurekube_sync.controller.reconcile import reconcile
+from eurekube_sync.desired.drain import Kind
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.wording import counted
+
+
+@click.command(cls=Command, short_help="Make Eureka equal to what the cluster says.")
+@owner_option
+@eureka_options
+@kubernetes_options
+@scope_options
+@call_options
+@batch_option
+@pass_options
+@drain_option
+@option("--detailed-exitcode", is_flag=True, help=f"With --dry-run: exit {ExitCode.CHANGES_PENDING} on changes.")
+@option(
+    "--fail-on-held/--no-fail-on-held",
+    default=None,
+    help=f"Exit {ExitCode.REMOVALS_HELD} when the brake holds removals.  [default: for a single pass]",
+    show_default=False,
+)
+@option(
+    "--fail-on-broken",
+    is_flag=True,
+    help=f"Exit {ExitCode.ACTIONS_FAILED} when a syncer cannot be served: an invalid spec, no such Service or port.",
+)
+@lease_options
+@brake_options
+@approve_option
+@report_options
+def command(
+    owner: str,
+    eureka: EurekaAccess,
+    kubernetes: KubernetesAccess,
+    scope: Scope,
+    calls: Calls,
+    eureka_batch: str,
+    passes: Passes,
+    drains: frozenset[Kind],
+    detailed_exitcode: bool,
+    fail_on_held: bool | None,
+    fail_on_broken: bool,
+    leases: Leases,
+    brake: BrakeLimits,
+    approve: str | None,
+    form: ReportForm,
+) -> ExitCode:
+    """Make Eureka equal to what the cluster says: one pass, --passes N, or --daemon.
+
+    The report goes to standard output, the logs go to standard error. A password for Eureka is read from a file, or
+    from the variable EUREKUBE_SYNC_EUREKA_PASSWORD.
+    """
+    form.set_up_logs()
+    leases.check(passes)
+    if detailed_exitcode and not passes.dry_run:
+        raise click.UsageError("--detailed-exitcode tells what a dry run found: give --dry-run with it")
+    look_rarely_for_cycles()
+    clock = SystemClock()
+    settings = PassSettings(
+        owner=owner,
+        scope=scope,
+        lease=leases.times,
+        brake=brake,
+        approved=read_approval(approve, now=clock.now()) if approve else None,
+        drains=drains,
+        named=named_owner(owner),
+        dry_run=passes.dry_run,
+        deadline=passes.timeout,
+        registry_cache=leases.registry_cache,
+    )
+    schedule = Schedule(
+        passes=passes.number,
+        interval=passes.interval,
+        fail_on_held=not passes.many if fail_on_held is None else fail_on_held,
+        fail_on_broken=fail_on_broken,
+        detailed_exitcode=detailed_exitcode,
+        watched=form.at_terminal,
+    )
+    connection = Connection(
+        eureka=eureka,
+        kubernetes=kubernetes,
+        calls=calls,
+        eureka_batch=eureka_batch,
+        dry_run=passes.dry_run,
+        registry_cache=leases.registry_cache,
+        renewal_interval=leases.renewal_interval,
+        renewal_slack=passes.renewal_slack,
+        lease_duration=leases.duration,
+    )
+    tell = teller(form, passes, leases.renewal_interval, eureka.notices)
+    with stopped_by_signals(clock), connect(connection, clock) as world:
+
+        def one_pass() -> PassReport:
+            nonlocal settings
+            report = reconcile(world, settings)
+            if report.approval_spent:
+                settings = replace(settings, approved=None)
+            return report
+
+        between = BetweenPasses(world, interval=passes.interval) if passes.number is None else None
+        code = run_passes(one_pass, clock, schedule, tell, looking_for_cycles(between))
+    if not passes.many and not passes.dry_run and form.at_terminal:
+        minutes = counted(2 * leases.duration / 60, "minute")
+        hint = f"leases lapse in {minutes} unless something keeps running: run --daemon, or a CronJob"
+        console_for(sys.stdout).print(hint, style="dim")
+    return code

@@ -1,0 +1,125 @@
+"""The story of the demo, in chapters. Every pass in it is the real one, over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from eurekube_sync.cli.demo.manifests import LABELS, NAMESPACE, SYNCER, world
+from eurekube_sync.cli.output.stage import Stage
+from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
+from eurekube_sync.controller.reconcile import reconcile
+from eurekube_sync.embedded.playground import Playground
+from eurekube_sync.model.errors import EurekubeError, Stopped
+
+CACHE_SECONDS = 1.0
+"""The demo's Eureka refreshes its lists each second; a real one each 30."""
+OWNER = "demo"
+
+
+def settings() -> PassSettings:
+    """A pass of the demo; a deleted syncer goes after the short cache of its Eureka."""
+    return PassSettings(owner=OWNER, registry_cache=2 * CACHE_SECONDS)
+
+
+def tell(stage: Stage, playground: Playground, world_: World, pause: Callable[[float], None]) -> None:
+    """Tells the whole story, with `pause(seconds)` between its chapters.
+
+    Raises Stopped as soon as the clock is stopping, and EurekubeError if the program did not do what the story says.
+    """
+    prepare(playground)
+    stage.line("eurekube-sync: services in Kubernetes appear in Eureka, so callers outside need no change.")
+    stage.chapter(
+        "Two small servers run on this machine",
+        f"Kubernetes API  {playground.kubernetes_url}",
+        f"Eureka          {playground.eureka_url}",
+        "In the data centre BILLING runs, as ever. In the cluster runs rating: two pods, and three Services of them",
+        "(rating, rating-headless, rating-metrics). Its Helm chart brings this:",
+    )
+    stage.line("     kind: EurekaSyncer")
+    stage.line("     spec: {mode: pod, selector: {app: rating}, port: http}")
+    playground.create(SYNCER)
+    pause(3)
+
+    stage.chapter("What would happen?", "A dry run writes nothing anywhere: two instances, not six, none on metrics.")
+    stage.command("eurekube-sync run --dry-run")
+    _expect(_pass(stage, world_, dry_run=True), registers=2)
+    pause(3)
+
+    stage.chapter("Do it")
+    _run(stage, world_, registers=2)
+    _callers(stage, playground, pause, expected=2)
+
+    stage.chapter("Again: nothing to do", "Leases are renewed. Nothing is written twice.")
+    _run(stage, world_)
+    pause(2)
+
+    stage.chapter("A pod stops being ready")
+    playground.set_ready(NAMESPACE, "rating-2", ready=False)
+    _run(stage, world_, updates=1)
+    _callers(stage, playground, pause, expected=1)
+
+    stage.chapter("It dies, and another takes its place")
+    playground.delete("Pod", NAMESPACE, "rating-2", grace_seconds=0)
+    playground.create_pod(NAMESPACE, "rating-3", "10.0.0.3", LABELS)
+    _run(stage, world_, registers=1, cancels=1)
+    _callers(stage, playground, pause, expected=2)
+
+    stage.chapter("The syncer is deleted", "A finalizer keeps it until Eureka holds nothing of it.")
+    stage.command("kubectl delete esync rating -n rating")
+    playground.delete("EurekaSyncer", NAMESPACE, "rating")
+    _run(stage, world_, cancels=2)
+    pause(0)
+    _wait_for_cache(world_)
+    _run(stage, world_)
+    _callers(stage, playground, pause, expected=0)
+    status, _ = playground.kubernetes.call("GET", f"/apis/eurekube.io/v1/namespaces/{NAMESPACE}/eurekasyncers/rating")
+    if status != 404:
+        raise EurekubeError(f"the demo's syncer should be gone, but reading it answered {status}")
+    stage.listing("BILLING, which is not ours, was never touched:", playground.instances("billing"))
+    stage.line()
+    stage.line("That was all. eurekube-sync demo --serve leaves the servers running for you to play with.")
+
+
+def prepare(playground: Playground) -> None:
+    """The world before the syncer: a foreign instance, a Service with two pods and its twins."""
+    playground.register("BILLING", "dc-17:billing:8080", "192.0.2.17", 8080)
+    for manifest in world():
+        playground.create(manifest)
+    for number in (1, 2):
+        playground.create_pod(NAMESPACE, f"rating-{number}", f"10.0.0.{number}", LABELS)
+
+
+def _run(stage: Stage, world_: World, **expected: int) -> None:
+    stage.command("eurekube-sync run")
+    _expect(_pass(stage, world_), **expected)
+
+
+def _pass(stage: Stage, world_: World, *, dry_run: bool = False) -> PassReport:
+    report = reconcile(world_, replace(settings(), dry_run=dry_run))
+    if world_.clock.stopping():  # it was cut short, so what the story expects of it says nothing
+        raise Stopped("a signal ended the demo")
+    stage.report(report)
+    return report
+
+
+def _expect(report: PassReport, *, registers: int = 0, updates: int = 0, cancels: int = 0) -> None:
+    kinds = [type(action).__name__ for action in report.plan.changes if getattr(action, "was", "") is not None]
+    found = (kinds.count("Register"), kinds.count("Update"), kinds.count("Cancel"))
+    told = (registers, updates, cancels)
+    if found != told or report.outcomes.failures:
+        raise EurekubeError(f"the demo left its story: {found} instead of {told} changes; {sentences(report)}")
+
+
+def _callers(stage: Stage, playground: Playground, pause: Callable[[float], None], *, expected: int) -> None:
+    pause(0)
+    found = playground.instances("rating")
+    stage.listing("Callers that look up rating now find:", found)
+    if sum(state == "UP" for _, state in found) != expected:
+        raise EurekubeError(f"the demo left its story: {found}")
+    pause(3)
+
+
+def _wait_for_cache(world_: World) -> None:
+    world_.clock.sleep(2 * CACHE_SECONDS + 0.2)

@@ -1,0 +1,52 @@
+"""Logs go to stderr, as text or as one JSON object a line; the report goes to stdout."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+from eurekube_sync.model.foreign_text import json_printable, printable
+
+_CALLS = "urllib3.connectionpool"
+"""Tells of each call to either server: method, path and status, neither header nor credential."""
+
+
+def _time(record: logging.LogRecord) -> str:
+    """ISO 8601 in UTC, as reports have it."""
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+class _Lines(logging.Formatter):
+    """`2026-11-22T03:15:53.197Z WARNING ...`; a traceback follows on lines of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = f"{_time(record)} {record.levelname} {printable(record.getMessage())}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class _JsonLines(logging.Formatter):
+    """One object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            entry["traceback"] = self.formatException(record.exc_info)
+        return json_printable(json.dumps(entry, ensure_ascii=False))
+
+
+def set_up_logs(*, as_json: bool, verbose: bool) -> None:
+    """Call once, before anything is logged."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonLines() if as_json else _Lines())
+    for name in ("eurekube_sync", _CALLS) if verbose else ("eurekube_sync",):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [handler]
+        logger.setLevel(logging.DEBUG if verbose else logging.INFO)
+        logger.propagate = False

@@ -1,0 +1,119 @@
+"""`orphans` and the `owner` commands, as a table and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.console import RenderableType
+
+from eurekube_sync.cli.output.table import Row, rows_table
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.outcomes import Result
+from eurekube_sync.model.ownership import syncer_of
+from eurekube_sync.owner.moves import Affected
+from eurekube_sync.owner.orphans import Fate, Kind, Orphans
+from eurekube_sync.owner.report import OwnerReport
+
+_FATES = {
+    Fate.CANCEL: ("-", "red"),
+    Fate.HOLD: ("=", "bold yellow"),
+    Fate.RENEW: ("=", "yellow"),
+    Fate.UPDATE: ("~", "green"),
+    Fate.LEAVE: ("x", "magenta"),
+}
+
+
+def orphans_table(orphans: Orphans, notices: Sequence[str] = ()) -> RenderableType:
+    """Each with what becomes of it; then what could not be read; then the summary."""
+    rows = []
+    for one in orphans.found:
+        sign, style = ("?", "red") if one.kind is Kind.UNKNOWN else _FATES[one.fate]
+        rows.append(_row(one.instance, sign, style, one.instance.status.value, one.why, syncer_of(one.instance)))
+    return rows_table(rows, (*notices, *orphans.unknown), orphans.summary)
+
+
+def orphans_data(orphans: Orphans, code: ExitCode, notices: Sequence[str] = ()) -> dict[str, Any]:
+    """The same as dictionaries, lists, texts and numbers."""
+    return {
+        "exitCode": int(code),
+        "summary": orphans.summary,
+        "orphans": [
+            {
+                **_instance(one.instance),
+                "kind": one.kind.value,
+                "run": one.fate.value,
+                "why": one.why,
+            }
+            for one in orphans.found
+        ],
+        "unknown": list(orphans.unknown),
+        "messages": list(notices),
+    }
+
+
+def owner_table(report: OwnerReport, notices: Sequence[str] = ()) -> RenderableType:
+    """Each instance that moves or goes; then what to see to; then the summary."""
+    return rows_table(_rows(report), (*notices, *report.sentences), report.summary)
+
+
+def owner_data(report: OwnerReport, notices: Sequence[str] = ()) -> dict[str, Any]:
+    """The same as dictionaries, lists, texts and numbers."""
+    return {
+        "command": report.command,
+        "dryRun": report.dry_run,
+        "exitCode": int(report.code),
+        "summary": report.summary,
+        "instances": [_affected(one) for one in report.affected],
+        "messages": [*notices, *report.sentences, *map(str, report.errors)],
+    }
+
+
+def _affected(one: Affected) -> dict[str, Any]:
+    return {
+        **_instance(one.instance),
+        "syncer": str(one.syncer) if one.syncer else None,
+        "becomes": one.target.id if one.target else None,
+        "why": one.why,
+        "result": one.result.value if one.result else None,
+        "detail": one.detail,
+    }
+
+
+def _instance(one: ObservedInstance) -> dict[str, Any]:
+    syncer = syncer_of(one)
+    return {
+        "app": one.key.app,
+        "id": one.key.id,
+        "status": one.status.value,
+        "syncer": str(syncer) if syncer else None,
+    }
+
+
+def _rows(report: OwnerReport) -> Iterator[Row]:
+    for one in report.affected:
+        why = one.why
+        if one.target is not None and one.target != one.instance.key:
+            why += f"; as {one.target.id}"
+        if one.failed:
+            yield _row(one.instance, "!", "bold red", one.instance.status.value, one.detail, one.syncer)
+        elif one.result is Result.GONE:
+            yield _row(one.instance, " ", "dim", "gone", why, one.syncer)
+        elif one.target is None:
+            yield _row(one.instance, "-", "red", f"{one.instance.status} > gone", why, one.syncer)
+        else:
+            yield _row(one.instance, "~", "green", one.instance.status.value, why, one.syncer)
+
+
+def _row(instance: ObservedInstance, sign: str, style: str, status: str, why: str, syncer: SyncerRef | None) -> Row:
+    return Row(
+        app=instance.key.app,
+        sign=sign,
+        id=instance.key.id,
+        status=status,
+        why=why,
+        syncer=str(syncer or ""),
+        style=style,
+    )

@@ -1,0 +1,55 @@
+"""How the commands that make passes tell of each."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from eurekube_sync.cli.options.passes import Passes
+from eurekube_sync.cli.options.report import ReportForm
+from eurekube_sync.cli.output.machine import as_data
+from eurekube_sync.cli.output.table import pass_table
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.model.sources import Complete
+from eurekube_sync.observe.self_preservation import Headroom, headroom, interval_of, sentences
+
+log = logging.getLogger(__name__)
+
+
+def teller(
+    form: ReportForm, passes: Passes, renewal_interval: float, notices: Sequence[str] = ()
+) -> Callable[[PassReport, ExitCode], None]:
+    """Reports a pass, and in the first that could read Eureka logs what `renewal_interval` does to its
+    self-preservation. A report that cannot be written ends neither the passes nor changes their exit code."""
+    renewed_every = _renewed_every(passes, renewal_interval)
+    said = False
+
+    def room(report: PassReport) -> Headroom | None:
+        nonlocal said
+        if not isinstance(report.registry, Complete):
+            return None
+        found = headroom(report.registry.data, renewed_every)
+        if not said and (found.at_risk or passes.many):  # a single pass would say the harmless part again and again
+            said = True
+            for sentence in sentences(found):
+                log.log(logging.WARNING if found.at_risk else logging.INFO, "%s", sentence)
+        return found
+
+    def tell(report: PassReport, code: ExitCode) -> None:
+        found = room(report)
+        form.write(
+            lambda: pass_table(report, notices, at_terminal=form.at_terminal),
+            lambda: as_data(report, code, notices, found, without_renewed=passes.many),
+            one_of_many=passes.many,
+        )
+
+    return tell
+
+
+def _renewed_every(passes: Passes, renewal_interval: float) -> float:
+    """Seconds between two renewals of a lease, as far as this process has it in hand."""
+    daemon = passes.number is None
+    if not passes.many or (daemon and passes.interval > renewal_interval):  # a daemon renews between its passes, too
+        return renewal_interval
+    return interval_of(renewal_interval=renewal_interval, slack=passes.renewal_slack, pass_interval=passes.interval)

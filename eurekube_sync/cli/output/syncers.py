@@ -1,0 +1,129 @@
+"""What each syncer comes to: an entry of the data, and a line of the report where it is less than its pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from eurekube_sync.apply.status import nothing_wanted
+from eurekube_sync.cli.output.sentence import Sentence, of_syncer
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.claims import Claim, Frozen, Serving, every
+from eurekube_sync.desired.spec import class_of
+from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.wording import counted
+
+_SUSPENDED = "nothing is registered or taken out; what stands is renewed"
+
+
+def nobody_in_scope(report: PassReport) -> Iterator[Sentence]:
+    """That no syncer is served, or no such namespace is there."""
+    if report.desired is None or report.view is None:
+        return
+    listed = report.view.syncers
+    sources = [*listed.by_namespace.values(), *([] if report.scope.namespaces else [listed.elsewhere])]
+    if report.desired.claims or any(isinstance(source, Unknown) for source in sources):
+        yield from (Sentence(text=f"namespace {name} does not exist") for name in report.absent)
+        return
+    yield Sentence(text=f"no EurekaSyncer in scope ({_why_nobody(report, list(every(listed)))})")
+
+
+def _why_nobody(report: PassReport, listed: list[SyncerObject]) -> str:
+    scope = report.scope
+    named = sorted(scope.namespaces or ())
+    if report.absent and len(report.absent) == len(named):
+        does = "does" if len(named) == 1 else "do"
+        return f"{_namespaces(named)} {does} not exist"
+    if not listed:
+        return f"there is none in {_namespaces(named) if named else 'the cluster'}"
+    of_class = [one for one in listed if class_of(one) == scope.syncer_class]
+    if not of_class and scope.syncer_class:
+        return f"no syncer has class {scope.syncer_class}"
+    if not of_class:
+        return f"each has a class, such as {class_of(listed[0])}; serve it with --syncer-class"
+    if not any(all(part.matches(one.labels) for part in scope.selector) for one in of_class):
+        return f"no syncer matches --selector {','.join(map(str, scope.selector))}"
+    return f"no syncer falls into shard {scope.shard}"
+
+
+def _namespaces(names: list[str]) -> str:
+    return f"{'namespace' if len(names) == 1 else 'namespaces'} {', '.join(names)}"
+
+
+def come_to_nothing(report: PassReport) -> Iterator[Sentence]:
+    """A note for each syncer that is served and has less UP than its Services have endpoints, and why."""
+    planned = {action.key for action in report.plan.changes}
+    planned |= {action.key for action in report.held.withdrawals} if report.held else set()
+    for ref, claim in sorted(report.desired.claims.items()) if report.desired else ():
+        if not isinstance(claim, Serving):
+            continue
+        reason, message = _account(claim)
+        told = reason == "NotReady" and claim.unready.keys() <= planned  # by its rows
+        if reason and not told:
+            yield of_syncer(ref, reason, message, note=True)
+    for ref, message in _of_other_classes(report) if report.dry_run else ():
+        yield of_syncer(ref, "OtherClass", message, note=True)
+
+
+def _account(claim: Serving) -> tuple[str, str]:
+    """A machine word, and why; empty for one of which all is UP, or will be."""
+    if claim.conduct.suspend:
+        return "Suspended", _SUSPENDED
+    if claim.incomplete or claim.kept or claim.unplaced:
+        return "", ""  # that is told as what it is
+    if not claim.wanted and not claim.over and not claim.lost:
+        return nothing_wanted(claim)
+    if claim.unready:
+        first, *more = sorted(claim.unready.values())
+        rest = f" (and {len(more)} more)" if more else ""
+        return "NotReady", f"{len(more) + 1} of {counted(claim.endpoints, 'endpoint')} not ready: {first}{rest}"
+    drained = sorted(wanted.why for wanted in claim.wanted.values() if wanted.drained)
+    if drained and len(drained) == len(claim.wanted):
+        return "Drained", drained[0]
+    return "", ""
+
+
+def _of_other_classes(report: PassReport) -> Iterator[tuple[SyncerRef, str]]:
+    """Syncers that were listed, and that somebody else has to serve."""
+    served = f"class {report.scope.syncer_class}" if report.scope.syncer_class else "syncers without a class"
+    for one in every(report.view.syncers) if report.view and report.desired else ():
+        if class_of(one) != report.scope.syncer_class:
+            named = class_of(one)
+            own = f"spec.syncerClass is {named}" if named else "it names no class"
+            yield one.ref, f"{own}, and this installation serves {served}"
+
+
+def syncers_data(report: PassReport) -> list[dict[str, Any]]:
+    """Every syncer that was listed: how many instances it wants, how many are UP in Eureka, how many endpoints are
+    ready, each null while unknown; a machine word, and why."""
+    claims = report.desired.claims if report.desired else {}
+    data = [_entry(report, ref, claim) for ref, claim in sorted(claims.items())]
+    unknown = dict.fromkeys(("desired", "up", "ready"))
+    others = [
+        {"syncer": str(ref), "state": "notServed", **unknown, "reason": "OtherClass", "message": message}
+        for ref, message in _of_other_classes(report)
+    ]
+    return [*data, *others]
+
+
+def _entry(report: PassReport, ref: SyncerRef, claim: Claim) -> dict[str, Any]:
+    status = report.standings.get(ref)
+    ready = status.condition("Ready") if status else None
+    seen = status if isinstance(report.registry, Complete) else None
+    data: dict[str, Any] = {
+        "syncer": str(ref),
+        "state": type(claim).__name__.lower(),
+        "desired": status.desired if status else None,
+        "up": seen.up if seen else None,
+        "ready": claim.endpoints - len(claim.unready) if isinstance(claim, Serving) else None,
+    }
+    reason, message = _account(claim) if isinstance(claim, Serving) else ("", "")
+    if not reason and ready is not None:
+        reason, message = ready.reason, ready.message
+    if isinstance(claim, Frozen):
+        reason, message = claim.reason, claim.message
+    data |= {"reason": reason, "message": message}
+    if isinstance(claim, Serving) and claim.notes:
+        data["notes"] = list(claim.notes)
+    return data

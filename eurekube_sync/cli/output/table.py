@@ -1,0 +1,288 @@
+"""A pass as a table: what is dangerous first, with what becomes of each instance and why. With `stage`, all that
+imports rich."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from itertools import groupby
+from statistics import median_low
+from typing import IO, assert_never
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from eurekube_sync.cli.output.sentence import Sentence
+from eurekube_sync.cli.output.summary import summary
+from eurekube_sync.cli.output.words import gathered, told
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, brings_up, withdraws
+from eurekube_sync.model.eureka import InstanceStatus
+from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.outcomes import Outcome, Result
+from eurekube_sync.model.sources import Cause
+
+_MOST_REGISTRATIONS = 200
+"""Shown at a terminal; everything else is always shown."""
+_FOLDED = 3
+"""Held rows with one text that are more than this are one row at a terminal."""
+_UNBOUNDED = 10_000
+"""Columns of what is no terminal: one line a row and a sentence, for grep."""
+_HEADINGS = ("APP", "", "INSTANCE", "STATUS", "WHY", "SYNCER")
+_GAP = "  "
+_NARROWEST = 24
+"""Columns that a reason needs beside its instance: with fewer it goes below it."""
+_IN_WORDS = {
+    Result.FAILED: "failed",
+    Result.HELD_BACK: "held back",
+    Result.NOT_TRIED: "not tried",
+    Result.CONFLICT: "conflict",
+}
+
+
+class Danger(IntEnum):
+    """The order of the rows."""
+
+    FAILED = 0
+    HELD = 1
+    CANCEL = 2
+    DOWN = 3
+    CONFLICT = 4
+    UPDATE = 5
+    REGISTER = 6
+
+
+def console_for(stream: IO[str], *, width: int | None = None) -> Console:
+    """A console that colours at a terminal only (NO_COLOR and FORCE_COLOR are honoured) and wraps nothing elsewhere."""
+    console = Console(file=stream, highlight=False, soft_wrap=False, width=width)
+    if not console.is_terminal and width is None:
+        console.width = _UNBOUNDED
+    return console
+
+
+def pass_table(report: PassReport, notices: Sequence[str] = (), *, at_terminal: bool = False) -> RenderableType:
+    """The diff, when there is one; then what to see to; then the summary line. At a terminal what is alike is gathered
+    and a long list of registrations is cut; elsewhere each instance and each syncer has its line."""
+    rows = sorted(_rows(report), key=_order)
+    found = [*(Sentence(text=notice) for notice in notices), *(one for one in told(report) if not one.in_a_row)]
+    shown = list(gathered(found)) if at_terminal else found
+    folded = list(_folded(rows)) if at_terminal else rows
+    registrations = sum(row.danger is Danger.REGISTER for row in folded)
+    more = max(0, registrations - _MOST_REGISTRATIONS) if at_terminal else 0
+    parts: list[RenderableType] = [Diff(folded[: len(folded) - more])] if folded else []
+    parts += [Text(f"... and {more} more to register; -o json has them all", style="dim")] if more else []
+    parts += [_noted(one.text) if one.note else marked(one.text) for one in shown]
+    return Group(*parts, Text(summary(report), style="bold"))
+
+
+def rows_table(rows: Iterable[Row], see_to: Iterable[str], last: str) -> RenderableType:
+    """Rows by app, then a sentence for each thing to see to, then the one line."""
+    ordered = sorted(rows, key=_order)
+    parts: list[RenderableType] = [Diff(ordered)] if ordered else []
+    return Group(*parts, *(marked(sentence) for sentence in see_to), Text(last, style="bold"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of a diff: an instance, what becomes of it, and why."""
+
+    app: str
+    sign: str
+    id: str
+    status: str
+    why: str
+    syncer: str
+    style: str
+    danger: Danger = Danger.UPDATE
+
+    def __post_init__(self) -> None:
+        for name in ("app", "id", "status", "why", "syncer"):  # anybody may register any name
+            object.__setattr__(self, name, printable(getattr(self, name)))
+
+
+def _order(row: Row) -> tuple[Danger, str, tuple[tuple[int, str], ...]]:
+    return (row.danger, row.app, natural(row.id))
+
+
+def _folded(rows: Iterable[Row]) -> Iterator[Row]:
+    """Held rows that say the same of one app and syncer as one row."""
+
+    def alike(row: Row) -> tuple[Danger, str, str, str, str]:
+        return (row.danger, row.app, row.syncer, row.status, row.why)
+
+    for (danger, *_), group in groupby(rows, key=alike):
+        same = list(group)
+        if danger is Danger.HELD and len(same) > _FOLDED:
+            yield replace(same[0], id=f"{len(same)} instances")
+        else:
+            yield from same
+
+
+class Diff:
+    """The rows as columns where these fit, else under the app and syncer of each group, else each on two lines: an id
+    is never broken without need. A reason that is longer than most is wrapped, and no other row for it."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for layout in (_columns, _by_group):
+            lines = layout(self._rows, console, options.max_width)
+            if lines is not None:
+                yield from lines
+                return
+        yield from _stacked(self._rows)
+
+
+def _columns(rows: Sequence[Row], console: Console, width: int) -> list[Text] | None:
+    table = [tuple(Text(heading, style="bold dim") for heading in _HEADINGS)]
+    for app, group in groupby(rows, key=lambda row: row.app):
+        for index, row in enumerate(group):
+            table.append(
+                (
+                    Text("" if index else app, style="bold"),
+                    Text(row.sign, style=row.style),
+                    Text(row.id),
+                    Text(row.status, style=row.style),
+                    Text(row.why),
+                    Text(row.syncer, style="dim"),
+                )
+            )
+    aligned = _aligned(table, _HEADINGS.index("WHY"), console, width)
+    return None if aligned is None else [line for lines in aligned for line in lines]
+
+
+def _by_group(rows: Sequence[Row], console: Console, width: int) -> list[Text] | None:
+    cells = [(Text(r.sign, r.style), Text(r.id), Text(r.status, r.style), Text(r.why)) for r in rows]
+    aligned = _aligned(cells, 3, console, width)
+    if aligned is None or any(heading.cell_len > width for heading, _ in _groups(rows)):
+        return None
+    each = iter(aligned)
+    return [line for heading, group in _groups(rows) for line in (heading, *(one for _ in group for one in next(each)))]
+
+
+def _aligned(table: Sequence[tuple[Text, ...]], long: int, console: Console, width: int) -> list[list[Text]] | None:
+    """The lines of each row. Cells of the column `long` are wrapped where most of them fit; None: they do not."""
+    widths = [max(cell.cell_len for cell in column) for column in zip(*table, strict=True)]
+    room = width - sum(widths) - len(_GAP) * (len(widths) - 1) + widths[long]
+    if room < widths[long]:
+        if room < max(_NARROWEST, median_low(cells[long].cell_len for cells in table)):
+            return None
+        widths[long] = room
+    indent = sum(widths[:long]) + len(_GAP) * long
+    return [_lines(cells, long, widths, indent, console) for cells in table]
+
+
+def _lines(cells: tuple[Text, ...], long: int, widths: Sequence[int], indent: int, console: Console) -> list[Text]:
+    first, *rest = cells[long].wrap(console, widths[long])
+    row = [*cells[:long], first, *cells[long + 1 :]]
+    for cell, width in zip(row[:-1], widths, strict=False):
+        cell.rstrip()
+        cell.pad_right(width - cell.cell_len)
+    return [Text(_GAP).join(row), *(Text.assemble(" " * indent, line) for line in rest)]
+
+
+def _groups(rows: Sequence[Row]) -> Iterator[tuple[Text, list[Row]]]:
+    for (app, syncer), group in groupby(rows, key=lambda row: (row.app, row.syncer)):
+        yield Text.assemble((app, "bold"), (f"  {syncer}", "dim")), list(group)
+
+
+def _stacked(rows: Sequence[Row]) -> Iterator[RenderableType]:
+    for heading, group in _groups(rows):
+        yield heading
+        for row in group:
+            yield Text.assemble((f"{row.sign} ", row.style), row.id, "  ", (row.status, row.style))
+            yield _hanging(Text(" "), Text(row.why))
+
+
+def natural(text: str) -> tuple[tuple[int, str], ...]:
+    """10.0.0.9 before 10.0.0.10."""
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text))
+
+
+def _rows(report: PassReport) -> Iterator[Row]:
+    for action in report.plan.changes:
+        if not (isinstance(action, Cancel) and action.was is None):
+            yield _row(action, report.outcomes.by_key.get(action.key))
+    for action in report.held.withdrawals if report.held else ():
+        yield _row(action, None, held=True)
+    for blocked in report.plan.blocked:
+        sign, style, danger = ("x", "magenta", Danger.CONFLICT) if blocked.conflict else ("?", "red", Danger.FAILED)
+        yield Row(
+            app=blocked.key.app,
+            sign=sign,
+            id=blocked.key.id,
+            status="blocked",
+            why=blocked.why,
+            syncer=str(blocked.syncer),
+            style=style,
+            danger=danger,
+        )
+
+
+def _row(action: Action, outcome: Outcome | None, *, held: bool = False) -> Row:
+    match action:
+        case Register():
+            sign, status, style, danger = "+", action.instance.status.value, "green", Danger.REGISTER
+        case Update():
+            becomes = action.instance.status
+            kept = not (withdraws(action) or brings_up(action))
+            status = becomes.value if kept else f"{action.was} > {becomes}"
+            sign, style = "~", "green" if becomes is InstanceStatus.UP else "yellow"
+            danger = Danger.DOWN if withdraws(action) else Danger.UPDATE
+        case Cancel():
+            sign, status, style, danger = "-", f"{action.was} > gone", "red", Danger.CANCEL
+        case Renew():
+            raise AssertionError(action)  # a renewal is no change
+        case _:  # pragma: no cover
+            assert_never(action)
+    why = action.why
+    if isinstance(action, Update):
+        changed = [c for c in action.changes if c.field != "status"]
+        if changed:
+            why += "; " + ", ".join(f"{c.field}: {c.was or 'none'} > {c.becomes or 'none'}" for c in changed[:3])
+            why += f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+    if held:
+        sign, style, why, danger = "=", "bold yellow", f"HELD: {why}", Danger.HELD
+    if outcome is not None and (outcome.failed or outcome.result is Result.CONFLICT):
+        sign, style, why = "!", "bold red", _trouble(outcome)
+        danger = danger if outcome.result is Result.NOT_TRIED else Danger.FAILED
+    return Row(
+        app=action.key.app,
+        sign=sign,
+        id=action.key.id,
+        status=status,
+        why=why,
+        syncer=str(action.syncer),
+        style=style,
+        danger=danger,
+    )
+
+
+def _trouble(outcome: Outcome) -> str:
+    """What the server refuses to all alike is said once, in the sentence below the table."""
+    if outcome.cause is Cause.DENIED:
+        return f"{_IN_WORDS[outcome.result]}: see below"
+    return f"{_IN_WORDS[outcome.result]}: {outcome.detail}"
+
+
+def marked(sentence: str) -> RenderableType:
+    """A sentence for a person to see to."""
+    return _hanging(Text("!", style="bold red"), Text(printable(sentence)))
+
+
+def _noted(sentence: str) -> RenderableType:
+    """A sentence for a person to know."""
+    return _hanging(Text("i", style="cyan"), Text(printable(sentence)))
+
+
+def _hanging(mark: Text, text: Text) -> RenderableType:
+    """A mark, and a text whose further lines begin below its first."""
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(mark, text)
+    return grid

@@ -1,0 +1,1 @@
+"""One pass, and pass after pass. Begin with `reconcile`."""

@@ -1,0 +1,95 @@
+"""What a pass writes to Eureka, in the order in which nothing is lost: renewals, adds, and then what takes away."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from eurekube_sync.apply.eureka import Applier
+from eurekube_sync.apply.kubernetes import put_finalizers_on
+from eurekube_sync.brake import Brake, Held, held_of
+from eurekube_sync.brake.removals import what_may_go
+from eurekube_sync.controller.one_pass import APPLYING, PassReport, World
+from eurekube_sync.desired.claims import Desired
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.actions import Register, Renew, Update, removes
+from eurekube_sync.model.deadline import Deadline
+from eurekube_sync.model.errors import ClusterError
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
+from eurekube_sync.model.ownership import CLASS, Ownership, syncer_of
+from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.observe.eureka import Observed, is_ours
+from eurekube_sync.observe.other_owner import served_by_others
+from eurekube_sync.plan import Plan, plan_renewals
+
+
+def renew_ours(
+    world: World, applier: Applier, registry: Complete[Observed] | Unknown, cancelled: frozenset[InstanceKey]
+) -> list[Outcome]:
+    """Renews all of ours that stands, whatever the cluster will say of it: a lease costs nothing. While Eureka cannot
+    be read, what this process renewed before; never what it has `cancelled` a moment ago. Another class's mark may be
+    out of date, so what bears one waits for the cluster; so does what may stand twice, under another owner."""
+    if isinstance(registry, Unknown):
+        stood = sorted(world.renewals.renewed_lately())
+        return applier.renew([Renew(key=key, syncer=None, why="it stood") for key in stood])
+    observed = registry.data
+    class_, contended = observed.scope.syncer_class, served_by_others(observed)
+    standing = [
+        one
+        for key, one in observed.ours.items()
+        if key not in cancelled and one.metadata.get(CLASS) == class_ and syncer_of(one) not in contended
+    ]
+    return applier.renew(plan_renewals(standing, "it stands", now=world.clock.now()).of(Renew), standing)
+
+
+def carry_out(
+    world: World,
+    applier: Applier,
+    deadline: Deadline,
+    brake: Brake,
+    report: PassReport,
+    desired: Desired,
+    renewed: list[Outcome],
+) -> tuple[Plan, Outcomes, Held | None, tuple[ClusterError, ...]]:
+    """The renewals that are left; finalizers, before anything is registered; adds and other changes; then, weighed
+    against what the adds really gained, what takes away."""
+    plan = report.plan
+    early = {outcome.action.key: outcome for outcome in renewed}
+    renewals = plan.of(Renew)
+    done = [replace(early[action.key], action=action) for action in renewals if action.key in early]
+    done += applier.renew([action for action in renewals if action.key not in early])
+    lapsed = [o.action for o in done if o.result is Result.GONE and isinstance(o.action, Renew) and o.action.heal]
+    adds = [*(a for a in plan.actions if isinstance(a, Register | Update) and not removes(a)), *lapsed]
+    deadline.stage_of_rest(0.5, APPLYING)
+    barred, errors = put_finalizers_on(world.cluster, world.workers, deadline, desired, [*adds, *renewals])
+    deadline.stage(APPLYING)
+    done += applier.change(adds, barred)
+    done += applier.missed(renewals, done)
+    done += applier.level(done, barred)
+
+    held = report.held
+    if isinstance(report.registry, Complete):
+        removals = what_may_go(plan, desired, report.registry.data, done, brake)
+        done += applier.withdraw(removals.actions, removals.kept_back)
+        plan = removals.plan
+        held = held_of([*(held.holds if held else ()), *(removals.held.holds if removals.held else ())])
+    outcomes = renew_the_rest(applier, Outcomes.of(done))
+    world.own_writes.note(outcomes, world.clock.monotonic())
+    return plan, outcomes, held, errors
+
+
+def renew_the_rest(applier: Applier, outcomes: Outcomes) -> Outcomes:
+    """Renewals that their stage left over, in whatever time the later stages did not need."""
+    untried = [o.action for o in outcomes.by_key.values() if o.result is Result.NOT_TRIED]
+    rest = [action for action in untried if isinstance(action, Renew)]
+    return Outcomes.of([*outcomes.by_key.values(), *applier.renew(rest)]) if rest else outcomes
+
+
+def applier_of(world: World, ownership: Ownership | None, scope: Scope, deadline: Deadline) -> Applier:
+    """Whoever makes the calls: it may change what is ours in this scope; of an unknown cluster nothing."""
+
+    def ours(instance: ObservedInstance) -> bool:
+        return ownership is not None and is_ours(instance, ownership, scope)
+
+    may_change = ours if ownership is not None else None
+    return Applier(world.registry, world.clock, world.workers, world.renewals, may_change, deadline)

@@ -1,0 +1,92 @@
+"""Pass after pass: once, a number of times, or until a signal. A pass that fails does not skip the next."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.controller.outages import Began, Change, Outages
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.ports import Clock
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """How often, and what counts as failure."""
+
+    passes: int | None = 1
+    """None: until a signal."""
+    interval: float = 30
+    """Seconds from the start of a pass to the start of the next."""
+    fail_on_held: bool = True
+    fail_on_broken: bool = False
+    detailed_exitcode: bool = False
+    watched: bool = False
+    """A person reads the report as it comes: what it says of a single pass is not logged as well."""
+
+
+Between: TypeAlias = Callable[[tuple[InstanceKey, ...], float], int]
+"""Called with what stands and the moment of the next pass, in monotonic seconds, until which it may take; how many
+leases it renewed."""
+
+
+def run_passes(
+    one_pass: Callable[[], PassReport],
+    clock: Clock,
+    schedule: Schedule,
+    tell: Callable[[PassReport, ExitCode], None],
+    between: Between | None = None,
+) -> ExitCode:
+    """Runs the passes and gives the last one's exit code; `tell` hears of each, and `between` is called after each but
+    the last. A signal ends it between two calls. An outage is logged when it begins and when it ends.
+
+    A bug that ends a pass ends the process only if it was the last: leases must be renewed, and the next pass does it.
+    """
+    done = renewed = 0
+    outages = Outages()
+    while True:
+        begun = clock.monotonic()
+        done += 1
+        last = schedule.passes is not None and done >= schedule.passes
+        standing: tuple[InstanceKey, ...] = ()
+        try:
+            report = replace(one_pass(), renewed_between=renewed)
+        except Exception:
+            if last:
+                raise
+            log.exception("a bug ended this pass; the next one begins as if it had not been")
+        else:
+            code = of_report(
+                report,
+                fail_on_held=schedule.fail_on_held,
+                detailed=schedule.detailed_exitcode,
+                fail_on_broken=schedule.fail_on_broken,
+            )
+            tell(report, code)
+            if not (schedule.watched and schedule.passes == 1):
+                _log_changes(outages.note(report))
+            if last:
+                return code
+            standing = report.standing
+            del report  # it holds all that was read: the next pass has no room beside it in a small pod
+        renewed = 0
+        try:
+            if between is not None:
+                renewed = between(standing, begun + schedule.interval)
+        except Exception:
+            log.exception("a bug ended the renewals between two passes; the next pass makes them")
+        if not clock.stopping():
+            clock.sleep(max(0.0, begun + schedule.interval - clock.monotonic()))
+        if clock.stopping():
+            return ExitCode.OK if schedule.passes is None else ExitCode.CUT_SHORT
+
+
+def _log_changes(changes: Iterable[Change]) -> None:
+    for change in changes:
+        log.log(logging.WARNING if isinstance(change, Began) else logging.INFO, "%s", change.sentence)

@@ -1,0 +1,139 @@
+"""What a pass is given, and what it finds and does: values, of which every step of it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.apply.retelling import Retelling
+from eurekube_sync.brake import BrakeLimits, Held
+from eurekube_sync.brake.approval import Approval
+from eurekube_sync.brake.sightings import Sightings
+from eurekube_sync.desired.claims import Desired
+from eurekube_sync.desired.drain import Kind
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.actions import Cancel
+from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.errors import ClusterError
+from eurekube_sync.model.eureka import Batching, InstanceKey, LeaseTimes
+from eurekube_sync.model.kubernetes import ClusterView, SyncerRef, SyncerStatus
+from eurekube_sync.model.outcomes import Outcomes, Result
+from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
+from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.observe.last_seen import LastSeen
+from eurekube_sync.observe.other_owner import OtherOwner
+from eurekube_sync.observe.own_writes import OwnWrites
+from eurekube_sync.observe.unserved import Unserved
+from eurekube_sync.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """All that a pass touches."""
+
+    registry: Registry
+    cluster: Cluster
+    clock: Clock
+    workers: Workers
+    renewals: RenewalLedger
+    own_writes: OwnWrites
+    time_limit: TimeLimit
+    """The one that the adapters keep."""
+    sightings: Sightings = field(default_factory=Sightings)
+    last_seen: LastSeen = field(default_factory=LastSeen)
+    told: dict[SyncerRef, float] = field(default_factory=dict)
+    """Syncers that nobody served, and when this process last told so, in monotonic seconds."""
+    retelling: Retelling = field(default_factory=Retelling)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassSettings:
+    """How a pass is to be made. Times in seconds."""
+
+    owner: str
+    scope: Scope = field(default_factory=Scope)
+    lease: LeaseTimes = LeaseTimes(30, 300)  # noqa: RUF009 - a NamedTuple is immutable
+    brake: BrakeLimits = field(default_factory=BrakeLimits)
+    approved: Approval | None = None
+    drains: frozenset[Kind] = frozenset()
+    """Kinds beside Services whose drain annotations are looked for: each is a list of its own in every pass."""
+    named: tuple[str, ...] = ()
+    """Options of the command line beside the scope without which a command to paste would be another one."""
+    dry_run: bool = False
+    deadline: float = 120
+    registry_cache: float = 45
+    """How long Eureka's lists may hide what was written: 30 s in the server, and some."""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What a command to paste has to say of whose instances it is about."""
+        return (*self.named, *self.scope.options)
+
+    @property
+    def confirm_within(self) -> float:
+        """Until when a pass may confirm what another one saw: passes that are further apart let leases lapse."""
+        return self.brake.confirm_after + 2 * self.lease.duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassReport:
+    """All that a pass found and did, for the table, the summary line and the exit code."""
+
+    owner: str
+    cluster: str | None
+    """UID; None while it is not known, and for `keepalive` of every cluster."""
+    scope: Scope
+    options: tuple[str, ...] = ()
+    """What a command to paste has to say of whose instances it is about."""
+    dry_run: bool
+    at: float
+    """When it began, in Unix seconds."""
+    plan: Plan
+    registry: Complete[Observed] | Unknown
+    view: ClusterView | None
+    """None when no cluster was asked, by `keepalive`."""
+    desired: Desired | None = None
+    """None when the cluster did not tell who it is, another cluster uses our name, or another owner stops us."""
+    clashes: tuple[str, ...] = ()
+    other_owners: tuple[OtherOwner, ...] = ()
+    """Those that serve our syncers in this cluster."""
+    absent: tuple[str, ...] = ()
+    """Namespaces of the scope that do not exist."""
+    unserved: tuple[Unserved, ...] = ()
+    """Syncers that left our scope and came into nobody's."""
+    held: Held | None = None
+    outcomes: Outcomes = Outcomes(by_key={})  # noqa: RUF009 - immutable
+    standings: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)
+    """How each syncer stands after the pass, of a dry run now; a deletion that may end is not among them."""
+    statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)
+    """Those of them that were written."""
+    cluster_errors: tuple[ClusterError, ...] = ()
+    approved: Approval | None = None
+    """What a person released ..."""
+    approval_refused: str | None = None
+    """... why that cannot be meant for this pass ..."""
+    released: frozenset[InstanceKey] = frozenset()
+    """... and the withdrawals of this pass that it released."""
+    batching: Batching | None = None
+    """Whether writes go to Eureka in batches, as its servers say; None where it was not asked."""
+    renewed_between: int = 0
+    """Leases that a daemon of many renewed since the pass before."""
+    cut_short: bool = False
+    """The pass's time was over, or it was asked to stop, before all was tried."""
+
+    @property
+    def standing(self) -> tuple[InstanceKey, ...]:
+        """What is to be renewed until the next pass; of a dry run nothing."""
+        return () if self.dry_run else tuple(a.key for a in self.plan.actions if not isinstance(a, Cancel))
+
+    @property
+    def approval_spent(self) -> bool:
+        """Whether all that was released is done: the same set another day is another removal."""
+        ended = [self.outcomes.by_key.get(key) for key in self.released]
+        return bool(ended) and all(outcome is not None and outcome.result is Result.DONE for outcome in ended)
+
+
+IDENTIFYING, LISTING, CHOOSING, RENEWING, READING, APPLYING, SETTLING = 0.1, 0.3, 0.4, 0.7, 0.8, 0.92, 1.0
+"""When each stage has to end, as a share of the pass's time: one that hangs leaves the later ones theirs."""

@@ -1,0 +1,199 @@
+"""Which endpoints the Services of one syncer give, and on which port: slices in, one `Backend` per pod out.
+
+The rules are the EndpointSlice API's: nil conditions, several slices per Service, duplicates between them, a slice per
+family of a dual-stack Service. The order of slices and Services never matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.model.kubernetes import Endpoint, EndpointSlice, PodRef, Service, ServicePort
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """One pod (or bare address) behind one Service, on the port that the syncer asks for."""
+
+    service: str
+    address: str
+    port: int
+    ready: bool
+    serving: bool
+    terminating: bool
+    pod: PodRef | None
+    node: str = ""
+    zone: str | None = ""
+
+    @property
+    def identity(self) -> str:
+        """What makes two endpoints the same: the pod's UID, or the bare address."""
+        return self.pod.uid if self.pod and self.pod.uid else self.address
+
+    @property
+    def label(self) -> str:
+        """What a person calls it."""
+        return f"pod {self.pod.name}" if self.pod else f"endpoint {self.address}"
+
+    @property
+    def preference(self) -> tuple[bool, bool, bool, int, str, str]:
+        """The order among duplicates: not terminating, then ready, then serving, then whatever is stable."""
+        return (self.terminating, not self.ready, not self.serving, self.port, self.address, self.service)
+
+
+def choose_port(service: Service, port: str | int | None) -> ServicePort | None:
+    """The Service's port that the syncer means; None when this Service has no such port.
+
+    A name is a port's name; a number is the Service's `port`, else a target port that only one port has; nothing is
+    the only port, else the one named `http`. In a Service without ports a number stands for itself. Raises
+    InvalidSyncer(AmbiguousPort).
+    """
+    if port is None:
+        if len(service.ports) == 1:
+            return service.ports[0]
+        named = [p for p in service.ports if p.name == "http"]
+        if named or not service.ports:
+            return named[0] if named else None
+        raise InvalidSyncer(
+            "AmbiguousPort", f"Service {service.name} has the ports {_ports(service)}: name one in spec.port"
+        )
+    if not service.ports and isinstance(port, int):  # a headless Service may have none; its pods listen all the same
+        return ServicePort(name="", port=port)
+    if isinstance(port, str):
+        return next((p for p in service.ports if p.name == port), None)
+    by_number = [p for p in service.ports if p.port == port] or [p for p in service.ports if p.target == port]
+    if len(by_number) > 1:
+        raise InvalidSyncer(
+            "AmbiguousPort", f"Service {service.name}: {port} fits several of {_ports(service)}: name one in spec.port"
+        )
+    return by_number[0] if by_number else None
+
+
+def chosen_ports(
+    services: Sequence[Service], port: str | int | None, *, field: str = "port", where: str = "its pods listen on"
+) -> tuple[tuple[Service, ServicePort], ...]:
+    """The Services that have the port, by name. Raises InvalidSyncer when none has it, or when it is ambiguous; `field`
+    of the spec asked for it, and `where` a number of its own would be, in words."""
+    pairs = [(service, choose_port(service, port)) for service in sorted(services, key=lambda s: s.name)]
+    chosen = tuple((service, found) for service, found in pairs if found is not None)
+    if not chosen and not any(service.ports for service in services):
+        names = ", ".join(service.name for service, _ in pairs[:5])
+        have = f"Service {names} has no ports" if len(pairs) == 1 else f"Services {names} have no ports"
+        lacking = "" if port is None else f", so none of the name {port!r}"
+        raise InvalidSyncer("NoSuchPort", f"{have}{lacking}: say in spec.{field} the number of the port that {where}")
+    if not chosen:
+        there = "; ".join(f"{service.name}: {_ports(service)}" for service, _ in pairs[:5])
+        wanted = "port" if port is None else f"port {port!r}"
+        raise InvalidSyncer("NoSuchPort", f"no Service has the {wanted}; there are {there}")
+    return chosen
+
+
+def backends(
+    service: Service, port: ServicePort, slices: Iterable[EndpointSlice], *, family: str | None
+) -> tuple[Backend, ...]:
+    """The Service's endpoints of one address family (None: of any), one per pod, duplicates merged.
+
+    A pod without the named port stands in a slice without it and is none of ours. But when no slice has the port and
+    there are endpoints, or one has none of the Service's ports, the slices are older than the Service, or the port does
+    not exist: that is not "no endpoints".
+    Raises InvalidSyncer(NoSuchPort).
+    """
+    best: dict[str, Backend] = {}
+    filled = [piece for piece in slices if piece.endpoints and family in (None, piece.address_type)]
+    matched = [(piece, number) for piece in filled if (number := _number(piece, port, service)) is not None]
+    if (filled and not matched) or any(_older(piece, service) for piece in filled):
+        raise InvalidSyncer(
+            "NoSuchPort", f"no EndpointSlice of Service {service.name} has the port {port.name or port.port} (yet)"
+        )
+    for piece, number in matched:
+        for endpoint in piece.endpoints:
+            found = Backend(
+                service=service.name,
+                address=endpoint.address,
+                port=number,
+                ready=healthy(endpoint, service),
+                serving=endpoint.serving,
+                terminating=endpoint.terminating,
+                pod=endpoint.pod,
+                node=endpoint.node,
+                zone=endpoint.zone,
+            )
+            identity = found.identity
+            known = best.get(identity)
+            if known is None or found.preference < known.preference:
+                best[identity] = found
+    return tuple(best[identity] for identity in sorted(best))
+
+
+def untold(service: Service, slices: Sequence[EndpointSlice], *, family: str | None) -> str:
+    """That no slice tells of the Service's endpoints of that family (None: of one of its families), in words; empty
+    where all is told.
+
+    The cluster makes a slice for each family of a Service with a selector, an empty one where it selects nothing
+    (k8s.io/endpointslice, Reconciler.Reconcile): what is not there was not made yet, or was taken away. A Service
+    without a selector has the slices that people write, of whichever family; one that is a name elsewhere has none.
+    """
+    asked = tuple(one for one in service.ip_families if family in (None, one))
+    if service.is_external_name or (service.ip_families and not asked):
+        return ""
+    if not slices:
+        if service.selects:
+            return f"Service {service.name} has no EndpointSlice, not even an empty one"
+        advice = "write one, an empty one where nothing is behind it"
+        return f"Service {service.name} has no EndpointSlice, and without a selector it gets none by itself: {advice}"
+    if not service.selects or (family is None and any(piece.of_endpoints for piece in slices)):
+        return ""
+    there = {piece.address_type for piece in slices if piece.endpoints or not piece.of_endpoints}
+    first = service.ip_families[:1] if any(piece.of_endpoints for piece in slices) else ()
+    lacking = [one for one in asked if one not in there and one not in first]
+    if not lacking:
+        return ""
+    return f"Service {service.name} has no EndpointSlice of {' and '.join(lacking)}, not even an empty one"
+
+
+def one_per_pod(found: Iterable[Backend]) -> tuple[Backend, ...]:
+    """Merges what several Services give: the same pod on the same port is one. Raises InvalidSyncer(AmbiguousService)
+    when Services give a pod different ports."""
+    by_pod: dict[str, list[Backend]] = {}
+    for backend in found:
+        by_pod.setdefault(backend.identity, []).append(backend)
+    return tuple(_merge(by_pod[identity]) for identity in sorted(by_pod))
+
+
+def _merge(same: Sequence[Backend]) -> Backend:
+    if len(same) == 1:
+        return same[0]
+    ports: Mapping[int, str] = {b.port: b.service for b in sorted(same, key=lambda b: b.service, reverse=True)}
+    if len(ports) > 1:
+        offers = ", ".join(f"{service} ({port})" for port, service in sorted(ports.items()))
+        raise InvalidSyncer(
+            "AmbiguousService",
+            f"{same[0].label} is behind Services with different ports, {offers}: name one in spec.port",
+        )
+    return min(same, key=lambda b: b.preference)
+
+
+def _older(piece: EndpointSlice, service: Service) -> bool:
+    """Whether a slice was made for ports that the Service no longer has: it is about to be written anew."""
+    names = {port.name for port in service.ports}
+    return bool(piece.ports) and not any(port.name in names for port in piece.ports)
+
+
+def _number(piece: EndpointSlice, port: ServicePort, service: Service) -> int | None:
+    if not piece.ports and not service.ports:
+        return port.port
+    return next((p.port for p in piece.ports if p.name == port.name), None)
+
+
+def healthy(endpoint: Endpoint, service: Service) -> bool:
+    """Whether an endpoint takes calls."""
+    # With publishNotReadyAddresses "ready" is always true and says nothing; "serving" is the pod's own readiness.
+    return endpoint.serving and not endpoint.terminating if service.publish_not_ready else endpoint.ready
+
+
+def _ports(service: Service) -> str:
+    if not service.ports:
+        return "none"
+    return ", ".join(f"{p.name or 'unnamed'} ({p.port})" for p in service.ports)

@@ -1,0 +1,311 @@
+"""How one syncer's endpoints become Eureka instances: names, addresses, URLs, metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, assert_never
+
+from eurekube_sync.desired.drain import DRAINED, NO_DRAIN, Drain, Kind
+from eurekube_sync.desired.presentation import (
+    MANAGEMENT_PORT,
+    NO_PATHS,
+    ZONE,
+    Base,
+    From,
+    MetadataSource,
+    is_ip,
+    value_fault,
+)
+from eurekube_sync.desired.spec import Syncer, check_app_name, host_name_warning
+from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.kubernetes import Pod, PodRef, Service
+from eurekube_sync.model.ownership import Ownership, instance_id
+
+_PLAIN_PORT_OFF = Port(80, False)
+_SECURE_PORT_OFF = Port(443, False)
+_MOST_WARNINGS = 5
+_LONGEST_LABEL, _LONGEST_NAME = 63, 253
+"""Of a host name (RFC 1035 2.3.4)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Naming:
+    """What every instance of a pass carries alike."""
+
+    ownership: Ownership
+    lease: LeaseTimes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """An instance that should stand, and why in words."""
+
+    instance: Instance
+    why: str
+    drained: bool = False
+    """A person asked for it to be DOWN."""
+    unsure: frozenset[Kind] = frozenset()
+    """Whether one of these is drained could not be read."""
+    allotted: bool = False
+    """The cluster gave its address to the namespace (`Site.allotted`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """An endpoint that is there and is not wanted."""
+
+    why: str
+    terminating: bool
+    """Positive evidence; an endpoint that is merely not ready is none."""
+    unsure: frozenset[Kind] = frozenset()
+    """Whether one of these is drained could not be read."""
+    pod_uid: str | None = None
+    """Of one that is not ready; None where the endpoint has no pod."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """An endpoint of which too little is known this time: what stands is renewed, nothing is registered."""
+
+    why: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unplaced:
+    """An endpoint whose own port is not known this time, so that its key is not: whatever stands of it is renewed."""
+
+    identity: str
+    """The pod's UID, or the bare address."""
+    why: str
+
+
+Found: TypeAlias = Wanted | Leaving | Kept
+"""What an endpoint comes to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incomplete:
+    """Why there may be more than was found: nothing goes for being absent."""
+
+    reason: str
+    """CamelCase."""
+    message: str
+    unknown: bool = False
+    """True when a source is to blame, False when an address or a slice is awaited."""
+    heeds_pods: bool = False
+    """Whether an instance whose pod is gone goes all the same, as of a frozen syncer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where one instance is, and what is known of that place."""
+
+    host: str
+    """An IP address, or a host name."""
+    port: int | None
+    secure_port: int | None
+    pod: PodRef | None = None
+    node: str = ""
+    zone: str = ""
+    services: Sequence[Service] = ()
+    """Behind which it stands, by name."""
+    pod_metadata: Pod | None = None
+    label: str = ""
+    """What a person calls it."""
+    allotted: bool = False
+    """The cluster gave the address to a pod or Service of the namespace: no person wrote it."""
+
+    @property
+    def main_port(self) -> int:
+        """The one that its id names: the plain one where there is one."""
+        port = self.secure_port if self.port is None else self.port
+        assert port is not None  # one of them is there
+        return port
+
+    def with_pod(self, pod: Pod) -> Site:
+        """The same with the pod's labels and annotations."""
+        return replace(self, pod_metadata=pod)
+
+
+@dataclass(slots=True)
+class Builder:
+    """Builds the instances of one syncer, and remembers the app names and the oddities that it met."""
+
+    spec: Syncer
+    naming: Naming
+    _apps: set[str] = field(default_factory=set)
+    _warnings: dict[str, None] = field(default_factory=dict)
+
+    def app_name(self, service: Service) -> str:
+        """The syncer's own name, else the Service's. Raises InvalidSyncer for one that Eureka could not hold."""
+        name = self.spec.app_name or check_app_name(f"Service {service.name}", service.name)
+        self._apps.add(name.upper())
+        return name
+
+    def key(self, app: str, site: Site) -> InstanceKey:
+        """What the instance at this place is known by."""
+        owner = self.naming.ownership.owner
+        namespace = self.spec.ref.namespace
+        id_ = instance_id(owner=owner, namespace=namespace, app=app, address=site.host, port=site.main_port)
+        return InstanceKey(app.upper(), id_)
+
+    def wanted(self, key: InstanceKey, site: Site, *, up: bool, why: str, drain: Drain = NO_DRAIN) -> Wanted:
+        """The whole instance; DOWN where it is drained, and marked. Raises InvalidSyncer(NoHostName) where the place
+        has no name of the asked kind."""
+        vip = self.spec.vip_address or key.app.lower()
+        host_name = self._host_name(site)
+        home, status, health = self._urls(site, host_name)
+        metadata = self.naming.ownership.marked(
+            self._metadata(site),
+            self.spec.ref,
+            site.pod,
+            pod_namespace=self.spec.namespace,
+            syncer_class=self.spec.syncer_class,
+        )
+        return Wanted(
+            why=drain.why or why,
+            drained=bool(drain.by),
+            unsure=drain.unsure,
+            allotted=site.allotted,
+            instance=Instance(
+                key=key,
+                host_name=host_name,
+                ip_addr=site.host,
+                port=_PLAIN_PORT_OFF if site.port is None else Port(site.port, True),
+                secure_port=_SECURE_PORT_OFF if site.secure_port is None else Port(site.secure_port, True),
+                vip_address=vip,
+                secure_vip_address=self.spec.secure_vip_address or vip,
+                status=InstanceStatus.UP if up and not drain.by else InstanceStatus.DOWN,
+                lease=self.naming.lease,
+                metadata={**metadata, DRAINED: ",".join(drain.by)} if drain.by else metadata,
+                home_page_url=home,
+                status_page_url=status,
+                health_check_url=health,
+            ),
+        )
+
+    def warn(self, warning: str) -> None:
+        """Something that a person should know although it works; the same is said once."""
+        self._warnings.setdefault(warning)
+
+    @property
+    def apps(self) -> tuple[str, ...]:
+        """The app names met so far, sorted."""
+        return tuple(sorted(self._apps))
+
+    @property
+    def vip_address(self) -> str:
+        """The VIP to show: the spec's, or that of the first app."""
+        return self.spec.vip_address or (self.apps[0].lower() if self._apps else "")
+
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know although it works."""
+        vips = [name for name in self.vip_address.split(",") if name]
+        found = [warning for name in vips if (warning := host_name_warning(name))]
+        more = len(self._warnings) - _MOST_WARNINGS
+        found += sorted(self._warnings)[:_MOST_WARNINGS]
+        return (*found, f"and {more} more") if more > 0 else tuple(found)
+
+    def _host_name(self, site: Site) -> str:
+        wish = self.spec.presentation.host_name
+        if wish.base is Base.IP and not wish.suffix:
+            return wish.of(site.host)
+        if not is_ip(site.host):
+            raise InvalidSyncer("NoHostName", f"{site.label} has a host name and no IP for {wish.suffix} to follow")
+        names = {Base.IP: site.host, Base.POD: site.pod.name if site.pod else "", Base.NODE: site.node}
+        if not names[wish.base]:
+            raise InvalidSyncer("NoHostName", f"{site.label} has no {wish.base.value}: set spec.hostName to ip")
+        name = wish.of(names[wish.base])
+        if len(name) > _LONGEST_NAME or any(len(label) > _LONGEST_LABEL for label in name.split(".")):
+            short = f"{name[:80]}..." if len(name) > 80 else name
+            raise InvalidSyncer(
+                "NoHostName",
+                f"{site.label}: {short} is no host name, a label of which has {_LONGEST_LABEL} characters at most and "
+                f"the whole {_LONGEST_NAME}: set spec.hostName to ip",
+            )
+        return name
+
+    def _urls(self, site: Site, host_name: str) -> tuple[str, str, str]:
+        """Of home page, status page and health check; empty for none."""
+        paths = self.spec.presentation.paths
+        if paths is NO_PATHS:
+            return "", "", ""
+        scheme, port = ("http", site.port) if site.secure_port is None else ("https", site.secure_port)
+        base = f"{scheme}://{host_name}:{port}"
+        # As Spring does: status and health are the actuator's, which may have a port of its own.
+        actuator = f"{scheme}://{host_name}:{paths.management_port}" if paths.management_port else base
+        return (
+            f"{base}{paths.home}" if paths.home else "",
+            f"{actuator}{paths.status}" if paths.status else "",
+            f"{actuator}{paths.health}" if paths.health else "",
+        )
+
+    def _metadata(self, site: Site) -> dict[str, str]:
+        found = dict(self.spec.presentation.metadata)
+        for entry in self.spec.presentation.metadata_from:
+            value = next((texts[entry.name] for texts in _texts(entry, site) if entry.name in texts), None)
+            if value is None:
+                continue
+            if fault := value_fault(value):
+                self.warn(f"metadata {entry.key} of {site.label} is left out: {fault}")
+            else:
+                found[entry.key] = value
+        zones, port = self.spec.presentation.zones, self.spec.presentation.paths.management_port
+        if zones is not None and site.zone:
+            found[ZONE] = zones.get(site.zone, site.zone)
+        if port is not None:
+            found[MANAGEMENT_PORT] = str(port)
+        return found
+
+
+def _texts(entry: MetadataSource, site: Site) -> Iterable[Mapping[str, str]]:
+    """The labels or annotations to look in, the first that has it counts."""
+    pods = [site.pod_metadata] if site.pod_metadata else []
+    match entry.source:
+        case From.POD_LABEL:
+            return [pod.labels for pod in pods]
+        case From.POD_ANNOTATION:
+            return [pod.annotations for pod in pods]
+        case From.SERVICE_LABEL:
+            return [service.labels for service in site.services]
+        case From.SERVICE_ANNOTATION:
+            return [service.annotations for service in site.services]
+        case _:  # pragma: no cover
+            assert_never(entry.source)
+
+
+def better(one: Wanted, other: Wanted) -> Wanted:
+    """The one to keep where an address stands for two pods, as while a new pod takes over an IP: the UP one, then by
+    pod, so that the order of slices does not matter."""
+    return min(one, other, key=_standing)
+
+
+def _standing(wanted: Wanted) -> tuple[bool, str, tuple[tuple[str, str], ...]]:
+    return (
+        wanted.instance.status is not InstanceStatus.UP,
+        wanted.why,
+        tuple(sorted(wanted.instance.metadata.items())),
+    )
+
+
+def as_it_stands(stands: ObservedInstance) -> Instance:
+    """What would be registered to leave everything as it is: UP, or DOWN, for Eureka keeps an override by itself."""
+    return Instance(
+        key=stands.key,
+        host_name=stands.host_name,
+        ip_addr=stands.ip_addr,
+        port=stands.port,
+        secure_port=stands.secure_port,
+        vip_address=stands.vip_address,
+        secure_vip_address=stands.secure_vip_address,
+        status=InstanceStatus.UP if stands.status is InstanceStatus.UP else InstanceStatus.DOWN,
+        lease=stands.lease,
+        metadata=stands.metadata,
+        home_page_url=stands.home_page_url,
+        status_page_url=stands.status_page_url,
+        health_check_url=stands.health_check_url,
+    )

@@ -1,0 +1,188 @@
+"""`mode: pod`: each pod behind the Services is an instance, at its own address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from eurekube_sync.desired.catalog import Catalog
+from eurekube_sync.desired.endpoints import Backend, backends, chosen_ports, one_per_pod, untold
+from eurekube_sync.desired.instance import Builder, Found, Incomplete, Kept, Leaving, Site, Unplaced
+from eurekube_sync.desired.spec import Syncer
+from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import EndpointSlice, Service, ServicePort
+
+
+@dataclass(frozen=True, slots=True)
+class _Listening:
+    """What listens on one of the ports that were asked for."""
+
+    by_identity: Mapping[str, Backend]
+    services: Mapping[str, Sequence[Service]]
+    """Behind which each stands, by name."""
+
+
+def serve_pods(
+    spec: Syncer, services: Sequence[Service], catalog: Catalog, builder: Builder
+) -> Iterator[tuple[InstanceKey, Found] | Incomplete | Unplaced]:
+    """What each pod comes to. Raises InvalidSyncer, SourceUnknown."""
+    plain = None if spec.port is None and spec.secure_port is not None else chosen_ports(services, spec.port)
+    secure = None if spec.secure_port is None else chosen_ports(services, spec.secure_port, field="securePort")
+    chosen = {service.name: service for service, _ in [*(plain or ()), *(secure or ())]}
+    apps = {service.name: builder.app_name(service) for service, _ in plain or secure or ()}
+    family = _family(spec, list(chosen.values()))
+    # A Service without pods has an empty slice. One with none at all is too young, or it is being made anew.
+    missing = [
+        (service, why)
+        for service in chosen.values()
+        if (why := untold(service, catalog.slices_of(service), family=family) or _left_over(service, catalog))
+    ]
+    perhaps = [service for service, _ in missing]
+    if not any(_told(service, catalog, family) for service in chosen.values()):
+        names = f"Service {', '.join(chosen)} has no EndpointSlice: type ExternalName has no pods"
+        raise InvalidSyncer("NoEndpointSlices", "; ".join(why for _, why in missing) or names)
+    for _, why in missing:
+        yield Incomplete(reason="NoEndpointSlices", message=why, heeds_pods=True)
+    truncated = [service for service in chosen.values() if any(piece.truncated for piece in catalog.slices_of(service))]
+    if truncated:
+        names = ", ".join(service.name for service in truncated)
+        message = f"the Endpoints of Service {names} are truncated: more stand behind it than are written there"
+        yield Incomplete(reason="EndpointsTruncated", message=message, unknown=True)
+    for name, service in sorted(chosen.items()):
+        if service.publish_not_ready and _without_health(catalog.slices_of(service)):
+            builder.warn(f"the Endpoints of Service {name} do not tell which pods are ready: publishNotReadyAddresses")
+    for denied in catalog.drains.denied():
+        builder.warn(denied)
+    unsure = frozenset(service.name for service in truncated)
+    on_plain = None if plain is None else _listening(plain, catalog, family, unsure)
+    on_secure = None if secure is None else _listening(secure, catalog, family, unsure)
+    main, beside = (on_plain, on_secure) if on_plain is not None else (on_secure, None)
+    assert main is not None  # without a secure port there is a plain one
+    for identity, backend in main.by_identity.items():
+        behind = main.services[identity]
+        app, *others = sorted({apps[service.name] for service in behind}) if len(behind) > 1 else [apps[behind[0].name]]
+        if others:
+            raise InvalidSyncer(
+                "AmbiguousService",
+                f"{backend.label} is behind the Services {', '.join([app, *others])}: name the app in spec.appName",
+            )
+        lacking = beside is not None and identity not in beside.by_identity
+        safe = on_secure.by_identity[identity].port if on_secure is not None and not lacking else None
+        site = Site(
+            host=backend.address,
+            port=backend.port if on_plain is not None else None,
+            secure_port=safe,
+            pod=backend.pod,
+            node=backend.node,
+            zone=_zone(spec, backend, catalog),
+            services=behind,
+            label=backend.label,
+            allotted=backend.pod is not None,
+        )
+        key = builder.key(app, site)
+        found = _found(spec, backend, site, key, catalog, builder, perhaps)
+        if lacking and not isinstance(found, Leaving):  # it lacks that port, or a slice is yet to come: who could tell
+            why = f"{backend.label} has no port {spec.secure_port!r} (yet)"
+            builder.warn(f"{why}: nothing of it is registered, and what stands of it stays")
+            found = Kept(why=why, host=site.host, port=site.main_port)
+        yield key, found
+    for identity, backend in beside.by_identity.items() if beside is not None else ():
+        if identity not in main.by_identity and not backend.terminating:
+            why = f"{backend.label} has no port {spec.port!r} (yet)"
+            builder.warn(f"{why}: nothing of it is registered, and what stands of it stays")
+            yield Unplaced(identity=identity, why=why)
+
+
+def _told(service: Service, catalog: Catalog, family: str) -> bool:
+    """Whether there are slices of it, and all that the family needs."""
+    slices = catalog.slices_of(service)
+    return bool(slices) and not service.is_external_name and not untold(service, slices, family=family)
+
+
+def _left_over(service: Service, catalog: Catalog) -> str:
+    """That the slices of a Service that became a name elsewhere tell nothing, in words: no controller looks at them any
+    more, and a pod that has ended is ready there for ever (kubernetes/kubernetes#105986)."""
+    if not service.is_external_name or not any(piece.endpoints for piece in catalog.slices_of(service)):
+        return ""
+    return f"Service {service.name} is of type ExternalName, and its EndpointSlices are of before it was: delete them"
+
+
+def _without_health(slices: Sequence[EndpointSlice]) -> bool:
+    """Whether they are made from Endpoints, which know readiness and nothing beside it."""
+    return any(endpoint.zone is None for piece in slices for endpoint in piece.endpoints)
+
+
+def _listening(
+    chosen: Sequence[tuple[Service, ServicePort]], catalog: Catalog, family: str, unsure: frozenset[str]
+) -> _Listening:
+    found: list[Backend] = []
+    services: dict[str, list[Service]] = {}
+    for service, port in chosen:
+        if service.is_external_name:
+            continue
+        for backend in backends(service, port, catalog.slices_of(service), family=family):
+            if service.name in unsure and not backend.ready:
+                continue  # nothing is withdrawn for what a truncated list says
+            found.append(backend)
+            services.setdefault(backend.identity, []).append(service)
+    return _Listening({backend.identity: backend for backend in one_per_pod(found)}, services)
+
+
+def _family(spec: Syncer, services: Sequence[Service]) -> str:
+    """The one address family of the syncer's instances: the spec's, else the first that all its Services share, so that
+    a Service of another family does not read as one without endpoints."""
+    known = [service.ip_families for service in services if service.ip_families]
+    shared = [family for family in known[0] if all(family in families for families in known)] if known else ["IPv4"]
+    if spec.address_family is None and shared:
+        return shared[0]
+    if spec.address_family is not None and (not known or any(spec.address_family in families for families in known)):
+        return spec.address_family
+    offers = "; ".join(f"{service.name}: {', '.join(service.ip_families)}" for service in services)
+    raise InvalidSyncer("NoAddress", f"the Services have no address family in common, {offers}: set spec.addressFamily")
+
+
+def _zone(spec: Syncer, backend: Backend, catalog: Catalog) -> str:
+    if backend.zone is not None or spec.presentation.zones is None:
+        return backend.zone or ""
+    node = catalog.nodes.get(backend.node)
+    return node.zone if node else ""
+
+
+def _past_the_gate(backend: Backend, catalog: Catalog) -> Backend:
+    """The slices call a pod not ready until our gate is open, and it opens when the pod is registered: so the pod's own
+    containers decide. One that is not in the list is younger than it."""
+    pod = catalog.readiness.get(backend.pod.uid) if backend.pod and not backend.terminating else None
+    return replace(backend, ready=pod.ready, serving=pod.ready) if pod else backend
+
+
+def _found(
+    spec: Syncer,
+    backend: Backend,
+    site: Site,
+    key: InstanceKey,
+    catalog: Catalog,
+    builder: Builder,
+    perhaps: Sequence[Service],
+) -> Found:
+    """`perhaps`: the Services behind which it may stand as well."""
+    if spec.conduct.readiness_gate:
+        backend = _past_the_gate(backend, catalog)
+    kept = spec.keep_while_serving and backend.serving
+    if backend.terminating and not kept:
+        return Leaving(why=f"{backend.label} terminates", terminating=True)
+    up = backend.ready or (backend.terminating and kept)
+    drain = catalog.drains.of(site.services, backend.pod, backend.node, perhaps=perhaps)
+    for ignored in catalog.drains.ignored(site.services, backend.pod, backend.node):
+        builder.warn(ignored)
+    if not up and spec.cancel_not_ready and not drain.by:  # a cancel would forget the drain
+        uid = backend.pod.uid if backend.pod else None
+        return Leaving(why=f"{backend.label} is not ready", terminating=False, unsure=drain.unsure, pod_uid=uid)
+    if spec.presentation.needs_pods and backend.pod is not None:
+        pod = catalog.pods.get(backend.pod.uid)
+        if pod is None:  # its slice and the list of pods are of two moments
+            why = f"{backend.label} is not in the list of pods, so its labels and annotations are not known"
+            return Kept(why=why, host=site.host, port=site.main_port)
+        site = site.with_pod(pod)
+    why = f"{backend.label} is {'ready' if up else 'not ready'}"
+    return builder.wanted(key, site, up=up, why=why, drain=drain)

@@ -1,0 +1,197 @@
+"""How a syncer treats what it registers: how much of it, under which policy, and what it leaves alone.
+
+The marks of a limit and a policy are written into the instance: the registry itself then tells under which limit an
+instance was let in, and which policy holds after its syncer is gone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, assert_never
+
+from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
+
+LIMIT = "eurekube.limit"
+"""The limit that was in force when the instance was last written."""
+POLICY = "eurekube.policy"
+"""The policy, unless it is Sync."""
+GONE = "eurekube.gone"
+"""When it was turned DOWN instead of cancelled, in Unix seconds."""
+
+_RENEWED_FOR = 3600
+_MOST = 100_000
+_PERCENT = re.compile(r"(100|[1-9]?[0-9])%")
+_SECONDS = re.compile(r"[0-9]{1,12}")
+_MARK = re.compile(r"(share )?([0-9]{1,6})(%?)")
+
+
+class Measure(StrEnum):
+    """What a limit counts in."""
+
+    COUNT = "Count"
+    PODS = "Pods"
+    """Percent of our pods."""
+    SHARE = "Share"
+    """Percent of all UP instances of the VIP."""
+
+
+class Policy(StrEnum):
+    """What may be done to what is registered."""
+
+    SYNC = "Sync"
+    UPSERT_ONLY = "UpsertOnly"
+    """Nothing is cancelled."""
+    CREATE_ONLY = "CreateOnly"
+    """What is registered is renewed and follows UP and DOWN; nothing else is changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """How many instances may be UP."""
+
+    measure: Measure
+    value: int
+    """A number, or a percentage."""
+
+    def __str__(self) -> str:
+        match self.measure:
+            case Measure.COUNT:
+                return str(self.value)
+            case Measure.PODS:
+                return f"{self.value}%"
+            case Measure.SHARE:
+                return f"share {self.value}%"
+            case _:  # pragma: no cover
+                assert_never(self.measure)
+
+    def places(self, *, pods: int, others: int) -> int | None:
+        """How many instances may be UP; None: all. `pods` are ours, ready or not, `others` the UP instances of the VIP
+        that are not ours.
+
+        Percentages round up, and one above zero gives one place at least: it asks for something.
+        """
+        match self.measure:
+            case Measure.COUNT:
+                return self.value
+            case Measure.PODS:
+                return _ceiling(self.value * pods, 100)
+            case Measure.SHARE if self.value == 100:
+                return None
+            case Measure.SHARE:  # n of n + others
+                return max(_ceiling(self.value * others, 100 - self.value), min(self.value, 1))
+            case _:  # pragma: no cover
+                assert_never(self.measure)
+
+    def lowered_since(self, mark: str) -> bool:
+        """Whether an instance with this mark was let in under a higher limit, or one of another kind, or none.
+
+        A number is the same for everybody at any time; what a percentage comes to may fall by itself, when pods go or
+        the data centre shrinks, and takes nothing out.
+        """
+        return self.measure is Measure.COUNT or not self.let_in(mark)
+
+    def let_in(self, mark: str) -> bool:
+        """Whether an instance with this mark was let in under this limit, or a lower one of its kind."""
+        before = read_mark(mark)
+        return before is not None and before.measure is self.measure and before.value <= self.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conduct:
+    """What a spec says of it."""
+
+    limit: Limit | None = None
+    policy: Policy = Policy.SYNC
+    suspend: bool = False
+    warn_of_duplicates: bool = False
+    """`onDuplicate: Warn`; else what registers itself is not registered a second time."""
+    readiness_gate: bool = False
+
+    @property
+    def detached(self) -> bool:
+        """Whether it lets nothing in, so that what it selects is free for another syncer."""
+        return self.limit is not None and self.limit.value == 0 and not self.suspend
+
+    @property
+    def lets_all_in(self) -> bool:
+        """Whether what it wants does not depend on what stands."""
+        return self.limit is None or self.suspend
+
+    @property
+    def returns_unseen(self) -> bool:
+        """Whether an instance that a registry lost comes back while nobody can see what stands there, and though this
+        process never saw it."""
+        return self.limit is None and not self.suspend
+
+    @property
+    def marks(self) -> Mapping[str, str]:
+        """What is written into each instance."""
+        marks = {LIMIT: str(self.limit)} if self.limit else {}
+        return marks if self.policy is Policy.SYNC else {**marks, POLICY: self.policy.value}
+
+
+def parse_limit(limit: Any) -> Limit | None:
+    """`spec.limit`: a number, `20%`, or `{share: 10%}`. Raises InvalidSyncer."""
+    if limit is None:
+        return None
+    if isinstance(limit, float) and limit.is_integer():  # 3.0 is the number 3 to the API server
+        limit = int(limit)
+    if isinstance(limit, int) and not isinstance(limit, bool) and 0 <= limit <= _MOST:
+        return Limit(measure=Measure.COUNT, value=limit)
+    share = limit.get("share") if isinstance(limit, dict) and len(limit) == 1 else None
+    percent = limit if share is None else share
+    if isinstance(percent, str) and _PERCENT.fullmatch(percent):
+        return Limit(measure=Measure.PODS if share is None else Measure.SHARE, value=int(percent[:-1]))
+    raise InvalidSyncer(
+        "InvalidSpec",
+        f"spec.limit: {limit!r} is none of a number in 0..{_MOST}, a percentage such as 20%, and {{share: 10%}}",
+    )
+
+
+def read_mark(mark: str) -> Limit | None:
+    """The limit that a mark names; None for none that we could have written."""
+    found = _MARK.fullmatch(mark)
+    if found is None or (found[1] and not found[3]):
+        return None
+    measure = Measure.SHARE if found[1] else Measure.PODS if found[3] else Measure.COUNT
+    return Limit(measure=measure, value=int(found[2]))
+
+
+def policy_of(metadata: Mapping[str, str]) -> Policy:
+    """The policy that an instance's mark names. One that a later version wrote and this one does not know is taken for
+    the one that never cancels."""
+    mark = metadata.get(POLICY)
+    if mark is None:
+        return Policy.SYNC
+    return Policy(mark) if mark in set(Policy) else Policy.UPSERT_ONLY
+
+
+def policy_asked(spec: Mapping[str, Any]) -> Policy:
+    """The policy of a raw spec, of which other parts may be wrong. One that this version does not know is taken for the
+    one that never cancels."""
+    asked = spec.get("policy", Policy.SYNC)
+    return Policy(asked) if asked in list(Policy) else Policy.UPSERT_ONLY
+
+
+def is_gone(instance: ObservedInstance) -> bool:
+    """Whether it was turned DOWN instead of cancelled, and nothing is left to do but to let it lapse."""
+    return _gone_at(instance.metadata) is not None and instance.status is not InstanceStatus.UP
+
+
+def lapses(instance: ObservedInstance, now: float) -> bool:
+    """Whether that is so long ago that it is renewed no more; `now` in Unix seconds."""
+    at = _gone_at(instance.metadata)
+    return at is not None and is_gone(instance) and now - at >= _RENEWED_FOR
+
+
+def _gone_at(metadata: Mapping[str, str]) -> int | None:
+    mark = metadata.get(GONE, "")
+    return int(mark) if _SECONDS.fullmatch(mark) else None
+
+
+def _ceiling(dividend: int, divisor: int) -> int:
+    return -(-dividend // divisor)

@@ -1,0 +1,267 @@
+"""How an instance presents itself to callers: its host name, its URLs, what is metadata and where it comes from.
+
+Owns what `hostName`, `paths`, `zone`, `metadata` and `metadataFrom` of a spec mean, and what Eureka can hold of it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+import msgspec
+
+from eurekube_sync.model.errors import InvalidSyncer
+
+ZONE = "zone"
+"""Metadata key that Spring Cloud LoadBalancer reads (ZonePreferenceServiceInstanceListSupplier)."""
+MANAGEMENT_PORT = "management.port"
+"""Metadata key that Spring Boot Admin reads (DefaultServiceInstanceConverter)."""
+
+_METADATA_KEY = re.compile(r"[A-Za-z][A-Za-z0-9.-]*")
+_RESERVED_METADATA_KEYS = frozenset({"class", "instanceId"})
+_OUR_METADATA_PREFIX = "eurekube."
+_CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
+_HOST_NAME = re.compile(rf"(ip|podName|nodeName)([.-]{_LABEL}(?:[.]{_LABEL})*)?")
+_PATH = re.compile(r"/[!-~]*")
+_LONGEST_VALUE = 1024
+
+
+class Base(StrEnum):
+    """What a host name begins with."""
+
+    IP = "ip"
+    POD = "podName"
+    NODE = "nodeName"
+
+
+class From(StrEnum):
+    """Where a metadata value comes from; the names are the spec's fields."""
+
+    POD_LABEL = "podLabel"
+    POD_ANNOTATION = "podAnnotation"
+    SERVICE_LABEL = "serviceLabel"
+    SERVICE_ANNOTATION = "serviceAnnotation"
+
+    @property
+    def of_pod(self) -> bool:
+        """Whether the Pod has to be read for it."""
+        return self in (From.POD_LABEL, From.POD_ANNOTATION)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostName:
+    """`spec.hostName`."""
+
+    base: Base = Base.IP
+    suffix: str = ""
+    """Empty, or such as `.rating.example.com`."""
+
+    def of(self, name: str) -> str:
+        """The host name for what the base stands for: an address, a pod's name or a node's.
+
+        An IPv6 address is bracketed, as URLs need it. Before a suffix an address is a label of a DNS name: `-` for `.`
+        and `:`, as in the cluster's own pod names and in services such as sslip.io.
+        """
+        if self.base is not Base.IP:
+            return f"{name}{self.suffix}"
+        if not self.suffix:
+            return f"[{name}]" if ":" in name else name
+        label = re.sub(r"[.:]", "-", name)
+        return f"{'0' * label.startswith('-')}{label}{'0' * label.endswith('-')}{self.suffix}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paths:
+    """`spec.paths`; empty for none."""
+
+    home: str = ""
+    status: str = ""
+    health: str = ""
+    management_port: int | None = None
+
+
+NO_PATHS = Paths()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataSource:
+    """One entry of `metadataFrom`."""
+
+    key: str
+    source: From
+    name: str
+    """Of the label or annotation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presentation:
+    """All of it for one syncer."""
+
+    host_name: HostName = field(default_factory=HostName)
+    paths: Paths = NO_PATHS
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata_from: tuple[MetadataSource, ...] = ()
+    zones: Mapping[str, str] | None = None
+    """`zone.map` when the zone is taken from the endpoint, else None."""
+
+    @property
+    def needs_pods(self) -> bool:
+        """Whether Pods have to be read."""
+        return bool(self.metadata_from) and any(entry.source.of_pod for entry in self.metadata_from)
+
+
+class PathsSpec(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """`paths` as it is written."""
+
+    home: str | None = None
+    status: str | None = None
+    health: str | None = None
+    management_port: int | float | None = None
+
+
+class ZoneSpec(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """`zone` as it is written."""
+
+    from_endpoint: bool
+    map: dict[str, str] | None = None
+
+
+class MetadataFromSpec(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """One of `metadataFrom` as it is written."""
+
+    key: str
+    pod_label: str | None = None
+    pod_annotation: str | None = None
+    service_label: str | None = None
+    service_annotation: str | None = None
+
+
+def parse_presentation(
+    *,
+    pods: bool,
+    host_name: str | None,
+    paths: PathsSpec | None,
+    metadata: Mapping[str, str],
+    metadata_from: Sequence[MetadataFromSpec],
+    zone: ZoneSpec | None,
+) -> Presentation:
+    """The fields with their meaning; `pods` is mode pod. Raises InvalidSyncer."""
+    for key, value in metadata.items():
+        _check_key("spec.metadata", key)
+        if fault := value_fault(value):
+            raise InvalidSyncer("InvalidMetadata", f"spec.metadata.{key}: {fault}")
+    found = Presentation(
+        host_name=_host_name(host_name, pods=pods),
+        paths=_paths(paths),
+        metadata=metadata,
+        metadata_from=tuple(_metadata_from(entry, pods=pods) for entry in metadata_from),
+        zones=(zone.map or {}) if zone and zone.from_endpoint else None,
+    )
+    if found.zones is not None and not pods:
+        raise InvalidSyncer("InvalidSpec", "spec.zone: zone.fromEndpoint is only for mode pod: a Service is in no zone")
+    for name, value in (found.zones or {}).items():
+        if fault := value_fault(value) or ("" if value else "the value is empty"):
+            raise InvalidSyncer("InvalidMetadata", f"spec.zone.map.{name[:80]}: {fault}")
+    keys = [*metadata, *(entry.key for entry in found.metadata_from)]
+    keys += [ZONE] if found.zones is not None else []
+    keys += [MANAGEMENT_PORT] if found.paths.management_port is not None else []
+    for key in keys:
+        if keys.count(key) > 1:
+            raise InvalidSyncer("InvalidMetadata", f"metadata key {key} is given twice: give it in one place")
+    return found
+
+
+def value_fault(value: str) -> str | None:
+    """Why a text cannot be a metadata value, or None when it can."""
+    if _CONTROL_CHARACTER.search(value) or len(value) > _LONGEST_VALUE:
+        return (
+            f"the value has a control character or is longer than {_LONGEST_VALUE}, "
+            "which would break the registry for every reader"
+        )
+    return None
+
+
+def is_ip(address: str) -> bool:
+    """Whether it is an IP address, rather than a host name."""
+    return family_of(address) is not None
+
+
+def family_of(address: str) -> Literal["IPv4", "IPv6"] | None:
+    """The family of an IP address; None for a host name, and for an address that holds on one machine only."""
+    if "%" in address:
+        return None
+    try:
+        return "IPv6" if ipaddress.ip_address(address).version == 6 else "IPv4"
+    except ValueError:
+        return None
+
+
+def _host_name(text: str | None, *, pods: bool) -> HostName:
+    if text is None:
+        return HostName()
+    parts = _HOST_NAME.fullmatch(text)
+    if parts is None:
+        raise InvalidSyncer(
+            "InvalidSpec",
+            f"spec.hostName: {text[:80]!r} is none of ip, podName and nodeName, also with a suffix that begins "
+            "with a dot or a hyphen",
+        )
+    base = Base(parts[1])
+    if base is not Base.IP and not pods:
+        raise InvalidSyncer("InvalidSpec", "spec.hostName: hostName podName and nodeName are only for mode pod")
+    return HostName(base=base, suffix=parts[2] or "")
+
+
+def _paths(spec: PathsSpec | None) -> Paths:
+    if spec is None:
+        return NO_PATHS
+    for field_, path in (("home", spec.home), ("status", spec.status), ("health", spec.health)):
+        if path is not None and not _PATH.fullmatch(path):
+            raise InvalidSyncer("InvalidSpec", f"spec.paths.{field_}: {path!r} is no path: it begins with a slash")
+    port = spec.management_port
+    number = None if port is None else int(port)
+    if number is not None and (number != port or not 1 <= number <= 65535):
+        raise InvalidSyncer("InvalidSpec", f"spec.paths.managementPort: {port} is no number in 1..65535")
+    return Paths(home=spec.home or "", status=spec.status or "", health=spec.health or "", management_port=number)
+
+
+def _metadata_from(spec: MetadataFromSpec, *, pods: bool) -> MetadataSource:
+    _check_key("spec.metadataFrom", spec.key)
+    given = [
+        (source, name)
+        for source, name in (
+            (From.POD_LABEL, spec.pod_label),
+            (From.POD_ANNOTATION, spec.pod_annotation),
+            (From.SERVICE_LABEL, spec.service_label),
+            (From.SERVICE_ANNOTATION, spec.service_annotation),
+        )
+        if name is not None
+    ]
+    if len(given) != 1:
+        raise InvalidSyncer(
+            "InvalidSpec",
+            f"spec.metadataFrom: {spec.key}: exactly one of podLabel, podAnnotation, serviceLabel and "
+            "serviceAnnotation is needed",
+        )
+    ((source, name),) = given
+    if source.of_pod and not pods:
+        raise InvalidSyncer(
+            "InvalidSpec", f"spec.metadataFrom: {spec.key}: podLabel and podAnnotation are only for mode pod"
+        )
+    return MetadataSource(key=spec.key, source=source, name=name)
+
+
+def _check_key(field_: str, key: str) -> None:
+    if not _METADATA_KEY.fullmatch(key) or len(key) > 128:
+        raise InvalidSyncer(
+            "InvalidMetadata",
+            f"{field_}: key {key[:80]!r} would break the XML of the registry for every reader: "
+            "a letter, then letters, digits, '.' or '-', at most 128",
+        )
+    if key.startswith(_OUR_METADATA_PREFIX) or key in _RESERVED_METADATA_KEYS:
+        raise InvalidSyncer("InvalidMetadata", f"{field_}: key {key} is reserved")

@@ -1,0 +1,134 @@
+"""What a pass may change. Namespace and shard are told by a syncer's name; labels and class only by the syncer itself,
+so they are applied after a complete list: what such a list does not show is gone, and not merely somebody else's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field, replace
+
+from eurekube_sync.desired.spec import Expression, class_of, selected_namespace
+from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.sources import Complete, Listed
+
+ANY = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """One of `count` equal parts of all syncers, counted from 0."""
+
+    index: int
+    count: int
+
+    def holds(self, syncer: SyncerRef) -> bool:
+        """Whether the syncer falls into this part: a hash of `namespace/name`, which orphans have, too."""
+        digest = hashlib.sha256(str(syncer).encode()).digest()
+        return int.from_bytes(digest[:8], "big") % self.count == self.index
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Whose instances a pass may change; by default those of every syncer without a class."""
+
+    namespaces: frozenset[str] | None = None
+    """None: every one."""
+    shard: Shard | None = None
+    selector: tuple[Expression, ...] = ()
+    """On the labels of the syncers."""
+    syncer_class: str | None = None
+    """Of `spec.syncerClass`; None: syncers that name no class."""
+    allowed: frozenset[tuple[str, str]] = frozenset()
+    """From the syncer's namespace to the Services', where these differ; `*` is any."""
+    elsewhere: frozenset[SyncerRef] = field(default=frozenset(), repr=False)
+    """Syncers that a list showed to be somebody else's, by label or class."""
+
+    @property
+    def share(self) -> float:
+        """Which part of an installation it is: a shard's absolute limits are this share of the whole."""
+        return 1 / self.shard.count if self.shard else 1.0
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What gives another command line the same scope."""
+        found = [("-n", name) for name in sorted(self.namespaces or ())]
+        found += [("--shard", str(self.shard))] if self.shard else []
+        found += [("--selector", ",".join(str(one) for one in self.selector))] if self.selector else []
+        found += [("--syncer-class", self.syncer_class)] if self.syncer_class else []
+        found += [("--allow-namespace", f"{source}:{target}") for source, target in sorted(self.allowed)]
+        return tuple(word for option in found for word in option)
+
+    def covers(self, syncer: SyncerRef) -> bool:
+        """Whether the syncer of this name is ours, as far as is known: one that is gone is, too."""
+        return (
+            (self.namespaces is None or syncer.namespace in self.namespaces)
+            and syncer not in self.elsewhere
+            and (self.shard is None or self.shard.holds(syncer))
+        )
+
+    def takes(self, syncer: SyncerObject) -> bool:
+        """Whether this syncer is ours to serve."""
+        return (
+            class_of(syncer) == self.syncer_class
+            and all(expression.matches(syncer.labels) for expression in self.selector)
+            and self.covers(syncer.ref)
+        )
+
+    def knowing(self, syncers: Listed[SyncerObject]) -> Scope:
+        """The same, with what the lists that are complete tell of labels and classes."""
+        others = {
+            syncer.ref
+            for source in syncers.by_namespace.values()
+            if isinstance(source, Complete)
+            for syncer in source.data
+            if not self.takes(syncer)
+        }
+        return replace(self, elsewhere=frozenset(others))
+
+    def may_select(self, syncer: SyncerObject) -> bool:
+        """Whether the syncer may have Services of the namespace that it names."""
+        return self.may_reach(syncer.namespace, selected_namespace(syncer))
+
+    def may_reach(self, own: str, other: str) -> bool:
+        """Whether syncers of the one namespace may select in the other: their own, or one that the operator allows."""
+        return own == other or any(source in (ANY, own) and target in (ANY, other) for source, target in self.allowed)
+
+    def __str__(self) -> str:
+        """What sets it apart from another installation's, but for the namespaces; empty for all."""
+        parts = [f"shard {self.shard}"] if self.shard else []
+        parts += [f"selector {', '.join(str(one) for one in self.selector)}"] if self.selector else []
+        parts += [f"class {self.syncer_class}"] if self.syncer_class else []
+        return "; ".join(parts)
+
+
+# --- A selector as text --------------------------------------------------------------------------------------------
+
+_KEY = r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+_VALUE = r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?"
+_EQUALITY = re.compile(rf"({_KEY})\s*(==|=|!=)\s*({_VALUE})")
+_SET = re.compile(rf"({_KEY})\s+(in|notin)\s*\(\s*({_VALUE}(?:\s*,\s*{_VALUE})*)\s*\)")
+_EXISTENCE = re.compile(rf"(!?)\s*({_KEY})")
+_COMMA = re.compile(r",(?![^()]*\))")
+
+
+def parse_selector(text: str) -> tuple[Expression, ...]:
+    """A label selector as `kubectl get --selector` takes it: `team=a,tier!=db,zone in (x, y),!canary`.
+
+    Raises ValueError with a sentence that names the part that is wrong.
+    """
+    return tuple(_expression(part.strip()) for part in _COMMA.split(text))
+
+
+def _expression(part: str) -> Expression:
+    if found := _EQUALITY.fullmatch(part):
+        return Expression(key=found[1], operator="NotIn" if found[2] == "!=" else "In", values=frozenset({found[3]}))
+    if found := _SET.fullmatch(part):
+        values = frozenset(value.strip() for value in found[3].split(","))
+        return Expression(key=found[1], operator="In" if found[2] == "in" else "NotIn", values=values)
+    if found := _EXISTENCE.fullmatch(part):
+        return Expression(key=found[2], operator="DoesNotExist" if found[1] else "Exists")
+    raise ValueError(f"{part!r} is no part of a label selector; write team=a, tier!=db, zone in (x, y), team or !team")

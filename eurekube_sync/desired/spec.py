@@ -1,0 +1,372 @@
+"""What one EurekaSyncer asks for: its raw spec becomes a `Syncer`, or an `InvalidSyncer` that says why not.
+
+The API server has checked the spec against the CRD, perhaps an older one, so nothing is taken on trust here. A field
+that this version does not know is refused by name: a syncer is never silently served without one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal, assert_never
+
+import msgspec
+
+from eurekube_sync.desired.policy import Conduct, Policy, parse_limit
+from eurekube_sync.desired.presentation import MetadataFromSpec, PathsSpec, Presentation, ZoneSpec, parse_presentation
+from eurekube_sync.desired.spec_faults import spec_faults
+from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
+from eurekube_sync.model.value_faults import same_port, shown, wrong_type
+
+CLEANUP_FINALIZER = "eurekube.io/cleanup"
+ABANDON_ANNOTATION = "eurekube.io/abandon"
+DRAIN_ANNOTATION = "eurekube.io/drain"
+_LONGEST_SHOWN = 40
+
+_APP_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_VIP = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:[0-9]{1,5})?"
+_VIP_ADDRESS = re.compile(rf"{_VIP}(,{_VIP})*")
+_FIXED_HOST = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
+_HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
+
+
+class Mode(StrEnum):
+    """What becomes an instance: each pod behind the Services, or each Service."""
+
+    POD = "pod"
+    SERVICE = "service"
+
+
+class ServiceAddress(StrEnum):
+    """`service.address`: which address of a Service becomes its instance."""
+
+    AUTO = "Auto"
+    CLUSTER_IP = "ClusterIP"
+    LOAD_BALANCER = "LoadBalancer"
+    NODE_PORT = "NodePort"
+    EXTERNAL_IP = "ExternalIP"
+    EXTERNAL_NAME = "ExternalName"
+
+
+class NodeAddress(StrEnum):
+    """`service.nodeAddress`: which address of a node; when it is not said, the external one of a node that has one."""
+
+    INTERNAL = "InternalIP"
+    EXTERNAL = "ExternalIP"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expression:
+    """One of `matchExpressions`."""
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: frozenset[str] = frozenset()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """As the API server's label selectors: NotIn and DoesNotExist hold for an absent key."""
+        match self.operator:
+            case "In":
+                return labels.get(self.key) in self.values
+            case "NotIn":
+                return labels.get(self.key) not in self.values
+            case "Exists":
+                return self.key in labels
+            case "DoesNotExist":
+                return self.key not in labels
+            case _:  # pragma: no cover
+                assert_never(self.operator)
+
+    def __str__(self) -> str:
+        """As `kubectl get --selector` takes it."""
+        values = ", ".join(sorted(self.values))
+        match self.operator:
+            case "In":
+                return f"{self.key}={values}" if len(self.values) == 1 else f"{self.key} in ({values})"
+            case "NotIn":
+                return f"{self.key}!={values}" if len(self.values) == 1 else f"{self.key} notin ({values})"
+            case "Exists":
+                return self.key
+            case "DoesNotExist":
+                return f"!{self.key}"
+            case _:  # pragma: no cover
+                assert_never(self.operator)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selector:
+    """Which Services of one namespace: all parts must hold; a Selector with no part does not exist."""
+
+    service: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    expressions: tuple[Expression, ...] = ()
+
+    def matches(self, service: Service) -> bool:
+        """Whether the Service is meant."""
+        return (
+            (self.service is None or service.name == self.service)
+            and all(service.labels.get(key) == value for key, value in self.labels)
+            and all(expression.matches(service.labels) for expression in self.expressions)
+        )
+
+    def __str__(self) -> str:
+        parts = [f"{key}={value}" for key, value in self.labels]
+        parts += [str(expression) for expression in self.expressions]
+        parts += [f"name {self.service}"] if self.service else []
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Syncer:
+    """A syncer's spec with its meaning; None where the Service decides."""
+
+    ref: SyncerRef
+    syncer_class: str | None
+    """Which installation is to serve it; None: the one without a class."""
+    namespace: str
+    """Of its Services."""
+    mode: Mode
+    selector: Selector
+    app_name: str | None
+    vip_address: str | None
+    secure_vip_address: str | None
+    port: str | int | None
+    secure_port: str | int | None
+    """With no `port` beside it, the plain port is off."""
+    presentation: Presentation
+    address_family: str | None
+    cancel_not_ready: bool
+    """`notReady: Cancel`; else a not-ready endpoint is DOWN."""
+    service_address: ServiceAddress = ServiceAddress.AUTO
+    node_address: NodeAddress | None = None
+    fixed_host: str | None = None
+    """`service.hostname`: the one address, such as an Ingress's."""
+    keep_while_serving: bool
+    """`terminating: KeepWhileServing`; else an endpoint goes as soon as it terminates."""
+    conduct: Conduct = Conduct()  # noqa: RUF009 - immutable
+    max_removal_percent: int | None = None
+    """More of its UP instances than this go in one pass with evidence only."""
+
+
+class _Expression(msgspec.Struct, forbid_unknown_fields=True):
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: list[str] = []
+
+
+class _Selector(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    app: str | None = None
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[_Expression] | None = None
+    service: str | None = None
+    namespace: str | None = None
+
+
+class _Service(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    address: ServiceAddress | None = None
+    node_address: NodeAddress | None = None
+    hostname: str | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    selector: _Selector
+    syncer_class: str | None = None
+    mode: Mode = Mode.POD
+    app_name: str | None = None
+    vip_address: str | None = None
+    secure_vip_address: str | None = None
+    port: str | int | float | None = None
+    metadata: dict[str, str] | None = None
+    address_family: Literal["IPv4", "IPv6"] | None = None
+    not_ready: Literal["Down", "Cancel"] = "Down"
+    terminating: Literal["Cancel", "KeepWhileServing"] = "Cancel"
+    secure_port: str | int | float | None = None
+    metadata_from: list[MetadataFromSpec] | None = None
+    zone: ZoneSpec | None = None
+    paths: PathsSpec | None = None
+    host_name: str | None = None
+    service: _Service | None = None
+    limit: Any = None
+    policy: Policy = Policy.SYNC
+    suspend: bool = False
+    on_duplicate: Literal["Skip", "Warn"] = "Skip"
+    max_removal_percent: int | float | None = None
+    readiness_gate: bool = False
+
+
+def parse(syncer: SyncerObject) -> Syncer:
+    """The syncer's spec with its meaning. Raises InvalidSyncer."""
+    try:
+        spec = msgspec.convert(syncer.spec, _Spec)
+    except msgspec.ValidationError as error:
+        raise InvalidSyncer("InvalidSpec", spec_faults(syncer.spec, _Spec) or f"spec: {error}") from error
+    pods = spec.mode is Mode.POD
+    if spec.port is not None and spec.port == spec.secure_port:
+        raise InvalidSyncer("InvalidSpec", f"spec.{same_port(spec.port)}")
+    at = _service(spec.service, pods=pods)
+    selector = _selector(spec.selector)
+    return Syncer(
+        ref=syncer.ref,
+        syncer_class=class_of(syncer),
+        namespace=selected_namespace(syncer),
+        mode=spec.mode,
+        selector=selector,
+        app_name=_name("spec.appName" if spec.app_name else "spec.selector.app", spec.app_name or spec.selector.app),
+        vip_address=_vip("spec.vipAddress", spec.vip_address),
+        secure_vip_address=_vip("spec.secureVipAddress", spec.secure_vip_address),
+        port=_port("port", spec.port),
+        secure_port=_port("securePort", spec.secure_port),
+        presentation=parse_presentation(
+            pods=pods,
+            host_name=spec.host_name,
+            paths=spec.paths,
+            metadata=spec.metadata or {},
+            metadata_from=spec.metadata_from or (),
+            zone=spec.zone,
+        ),
+        address_family=spec.address_family,
+        cancel_not_ready=spec.not_ready == "Cancel",
+        service_address=at.address or ServiceAddress.AUTO,
+        node_address=at.node_address,
+        fixed_host=at.hostname,
+        keep_while_serving=spec.terminating == "KeepWhileServing",
+        conduct=Conduct(
+            limit=parse_limit(spec.limit),
+            policy=spec.policy,
+            suspend=spec.suspend,
+            warn_of_duplicates=spec.on_duplicate == "Warn",
+            readiness_gate=spec.readiness_gate and pods,
+        ),
+        max_removal_percent=_percent("spec.maxRemovalPercent", spec.max_removal_percent),
+    )
+
+
+def class_of(syncer: SyncerObject) -> str | None:
+    """The class that its spec names, whether the rest of it can be served or not."""
+    named = syncer.spec.get("syncerClass")
+    return named if isinstance(named, str) and named else None
+
+
+def ignored_value(annotations: Mapping[str, str], name: str) -> str:
+    """What is wrong with a switch that is neither "true" nor "false"; empty for one that is right, or not there."""
+    value = annotations.get(name, "false")
+    if value in ("true", "false"):
+        return ""
+    shown = value if len(value) <= _LONGEST_SHOWN else f"{value[:_LONGEST_SHOWN]}..."
+    return f'annotation {name}: {shown!r} is ignored: write "true"'
+
+
+def abandoned(syncer: SyncerObject) -> bool:
+    """Whether a person lets the deletion go on without its clean-up."""
+    return syncer.deleted is not None and syncer.annotations.get(ABANDON_ANNOTATION) == "true"
+
+
+def selected_namespace(syncer: SyncerObject) -> str:
+    """The namespace of its Services: its own, unless the spec names another."""
+    selector = syncer.spec.get("selector")
+    named = selector.get("namespace") if isinstance(selector, Mapping) else None
+    return named if isinstance(named, str) and named else syncer.namespace
+
+
+def host_name_warning(name: str) -> str | None:
+    """A warning when Spring's Feign would refuse the name as a host, else None."""
+    if _HOST_NAME.fullmatch(name):
+        return None
+    return f"{name} is no legal host name: Feign and RestTemplate clients refuse it in a URL"
+
+
+def check_app_name(field: str, name: str) -> str:
+    """The name, when Eureka and every reader of it can live with it. Raises InvalidSyncer."""
+    if not _APP_NAME.fullmatch(name):
+        shown = name if len(name) <= 80 else f"{name[:80]}..."
+        raise InvalidSyncer(
+            "InvalidName",
+            f"{field}: {shown!r} cannot be an app name: 1 to 128 letters, digits, '.', '_' or '-', "
+            "a letter or digit at both ends",
+        )
+    return name
+
+
+def _selector(spec: _Selector) -> Selector:
+    parts = {
+        "app": spec.app,
+        "matchLabels": spec.match_labels,
+        "matchExpressions": spec.match_expressions,
+        "service": spec.service,
+    }
+    for name, part in parts.items():
+        if part is not None and not part:
+            raise InvalidSyncer("InvalidSpec", f"spec.selector.{name} must not be empty: it would select everything")
+    if all(part is None for part in parts.values()):
+        raise InvalidSyncer(
+            "InvalidSpec", "spec.selector: at least one of app, matchLabels, matchExpressions and service is needed"
+        )
+    labels = dict(spec.match_labels or {})
+    if spec.app is not None:
+        if not _LABEL_VALUE.fullmatch(spec.app):
+            raise InvalidSyncer(
+                "InvalidSpec",
+                f"spec.selector.app: {shown(spec.app)} is no label's value: at most 63 letters, digits, '.', '_' or "
+                "'-', a letter or digit at both ends",
+            )
+        labels.setdefault("app", spec.app)
+        if labels["app"] != spec.app:
+            raise InvalidSyncer(
+                "InvalidSpec", "spec.selector.app: app and the label app in matchLabels contradict each other"
+            )
+    expressions = tuple(
+        Expression(key=e.key, operator=e.operator, values=frozenset(e.values)) for e in spec.match_expressions or ()
+    )
+    for index, expression in enumerate(expressions):
+        if bool(expression.values) is not (needed := expression.operator in ("In", "NotIn")):
+            fault = "In or NotIn needs at least one value" if needed else "Exists or DoesNotExist takes no values"
+            raise InvalidSyncer("InvalidSpec", f"spec.selector.matchExpressions[{index}].values: operator {fault}")
+    return Selector(service=spec.service, labels=tuple(sorted(labels.items())), expressions=expressions)
+
+
+def _name(field: str, name: str | None) -> str | None:
+    return None if name is None else check_app_name(field, name)
+
+
+def _vip(field: str, vip: str | None) -> str | None:
+    if vip is not None and (len(vip) > 512 or not _VIP_ADDRESS.fullmatch(vip)):
+        raise InvalidSyncer(
+            "InvalidName", f"{field}: names of letters, digits, '.', '_' or '-' with commas between, at most 512 long"
+        )
+    return vip
+
+
+def _port(field: str, port: str | float | None) -> str | int | None:
+    # 8080.0 is the number 8080 to the API server, which stores it as it came.
+    number = int(port) if isinstance(port, float) and port.is_integer() else port
+    if isinstance(number, float):
+        raise InvalidSyncer("InvalidSpec", f"spec.{field} {wrong_type(number, ('integer', 'string'))}")
+    if number == "" or (isinstance(number, int) and not 1 <= number <= 65535):
+        raise InvalidSyncer("InvalidSpec", f"spec.{field}: {port!r} is neither a port's name nor a number in 1..65535")
+    return number
+
+
+def _service(spec: _Service | None, *, pods: bool) -> _Service:
+    if spec is None:
+        return _Service()
+    if pods and spec != _Service():
+        raise InvalidSyncer("InvalidSpec", "spec.service: service is only for mode service")
+    if spec.hostname is not None:
+        if spec.address:
+            raise InvalidSyncer("InvalidSpec", "spec.service.address: hostname and address exclude each other")
+        if not _FIXED_HOST.fullmatch(spec.hostname) or len(spec.hostname) > 253:
+            raise InvalidSyncer("InvalidName", f"spec.service.hostname: {spec.hostname[:80]!r} is no host name")
+    node_ports = spec.hostname is None and spec.address in (None, ServiceAddress.AUTO, ServiceAddress.NODE_PORT)
+    if spec.node_address and not node_ports:
+        raise InvalidSyncer("InvalidSpec", "spec.service.nodeAddress: nodeAddress is only for address NodePort")
+    return spec
+
+
+def _percent(field: str, number: float | None) -> int | None:
+    if number is not None and not (number == int(number) and 0 <= number <= 100):
+        raise InvalidSyncer("InvalidSpec", f"{field}: {number!r} is no whole number in 0..100")
+    return None if number is None else int(number)

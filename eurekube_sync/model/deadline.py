@@ -1,0 +1,81 @@
+"""How long a pass may go on, and each of its stages: so that a server that hangs takes no more than its stage; and
+after how many failures the rest is not tried.
+
+A `TimeLimit` is shared with the adapters, which bound every call and every new try by what is left of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from math import inf
+
+from eurekube_sync.model.ports import Clock
+
+FAILURES_IN_A_ROW = 20
+
+
+class TimeLimit:
+    """Until when what runs now may go on. Set by a pass, kept by the adapters; safe in several threads."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._end = inf
+
+    def left(self) -> float:
+        """Seconds; infinite while nothing is set, and never below zero."""
+        return max(0.0, self._end - self._clock.monotonic())
+
+    def end_at(self, moment: float) -> None:
+        """`moment` in monotonic seconds; infinity lifts the limit."""
+        self._end = moment
+
+
+class Deadline:
+    """When to begin nothing new: the stage's time is over, or the program was asked to stop."""
+
+    def __init__(self, clock: Clock, seconds: float, limit: TimeLimit | None = None) -> None:
+        self._clock = clock
+        self.begun = clock.monotonic()
+        """When the pass began, in monotonic seconds."""
+        self._seconds = seconds
+        self._limit = limit or TimeLimit(clock)
+        self.cut_short = False
+        """Whether something was not begun because of it."""
+        self.stage(1.0)
+
+    def stage(self, share: float) -> None:
+        """From now on, what is begun has to end before this share of the pass's time is over."""
+        self._end = self.begun + share * self._seconds
+        self._limit.end_at(self._end)
+
+    def stage_of_rest(self, part: float, share: float) -> None:
+        """The same, for a part of what is left until that share: a later stage of the same time gets the rest."""
+        now = self._clock.monotonic()
+        self._end = now + part * max(0.0, self.begun + share * self._seconds - now)
+        self._limit.end_at(self._end)
+
+    @property
+    def passed(self) -> bool:
+        """Whether it has passed; to be asked only by who then leaves something undone."""
+        passed = self._clock.stopping() or self._clock.monotonic() >= self._end
+        self.cut_short = self.cut_short or passed
+        return passed
+
+
+@dataclass(slots=True)
+class Streak:
+    """Counts the calls in a row that got no answer from one server, over all threads."""
+
+    failures: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, *, unreachable: bool) -> None:
+        """One call more; any answer ends the row."""
+        with self.lock:
+            self.failures = self.failures + 1 if unreachable else 0
+
+    @property
+    def broken(self) -> bool:
+        """Whether to leave the rest."""
+        return self.failures >= FAILURES_IN_A_ROW

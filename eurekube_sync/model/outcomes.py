@@ -1,0 +1,95 @@
+"""What became of each action. A failed one is an outcome, not an exception: the others go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from eurekube_sync.model.actions import Action
+from eurekube_sync.model.errors import (
+    ClusterDenied,
+    ClusterUnavailable,
+    EurekubeError,
+    RegistryDenied,
+    RegistryUnavailable,
+    RegistryUnusable,
+)
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
+from eurekube_sync.model.sources import Cause
+
+
+class Result(StrEnum):
+    """How an action ended."""
+
+    DONE = "Done"
+    HEALED = "Healed"
+    """A renewal met a 404, and the instance was registered anew."""
+    GONE = "Gone"
+    """A renewal met a 404, and nothing says that the instance lives."""
+    CONFLICT = "Conflict"
+    """Another's instance stands under our id."""
+    FAILED = "Failed"
+    HELD_BACK = "HeldBack"
+    """A withdrawal that would have left no UP instance, after an add had failed."""
+    NOT_TRIED = "NotTried"
+    """The pass ended before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One action and its end."""
+
+    action: Action
+    result: Result
+    detail: str = ""
+    status: InstanceStatus | None = None
+    """What stands now, as far as we know; None: nothing."""
+    cause: Cause | None = None
+    """Of a failure, where it has one of these."""
+    lacking: bool = False
+    """It was renewed, and some Eureka servers lack it."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the next pass has it to do again."""
+        return self.result in (Result.FAILED, Result.HELD_BACK, Result.NOT_TRIED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """All outcomes of a pass, one per key."""
+
+    by_key: Mapping[InstanceKey, Outcome]
+
+    @classmethod
+    def of(cls, outcomes: Iterable[Outcome]) -> Outcomes:
+        """A later outcome of the same key replaces an earlier one: a heal follows its renewal."""
+        return cls(by_key={outcome.action.key: outcome for outcome in outcomes})
+
+    @property
+    def failures(self) -> tuple[Outcome, ...]:
+        """What the next pass has to do again, by key."""
+        return tuple(outcome for _, outcome in sorted(self.by_key.items()) if outcome.failed)
+
+    @property
+    def succeeded(self) -> int:
+        """How many did what they were to do."""
+        return self.count(Result.DONE) + self.count(Result.HEALED)
+
+    def count(self, result: Result) -> int:
+        """How many ended so."""
+        return sum(outcome.result is result for outcome in self.by_key.values())
+
+
+def cause_of(error: EurekubeError) -> Cause | None:
+    """The cause that an error of an adapter stands for; None for a refusal of one thing alone."""
+    match error:
+        case RegistryUnavailable() | ClusterUnavailable():
+            return Cause.UNAVAILABLE
+        case RegistryDenied() | ClusterDenied():
+            return Cause.DENIED
+        case RegistryUnusable():
+            return Cause.UNUSABLE
+        case _:
+            return None

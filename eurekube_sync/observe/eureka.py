@@ -1,0 +1,159 @@
+"""What stands in Eureka, seen with our eyes: ours in scope, ours elsewhere, another cluster's under our name, others'.
+
+A list is up to 30 s old by the server's cache, so whatever a pass would change is read again, uncached, and laid over
+the list (`Observed.refreshed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from eurekube_sync.desired.policy import is_gone
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, syncer_of
+from eurekube_sync.model.sources import Complete
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """An uncached read that failed: the instance may be there or not."""
+
+    why: str
+    late: bool = False
+    """The pass ended before it was tried."""
+
+
+@dataclass(frozen=True, kw_only=True)  # without slots: it keeps its index
+class Observed:
+    """A complete list of the registry, divided; each key is in one of `ours` and `others`."""
+
+    ownership: Ownership
+    scope: Scope
+    ours: Mapping[InstanceKey, ObservedInstance]
+    """Owner and cluster match, and the syncer is in scope."""
+    others: Mapping[InstanceKey, ObservedInstance]
+    """Never changed: foreign, or ours in another scope, or with an unreadable mark."""
+    clashes: tuple[str, ...] = ()
+    """UIDs of other clusters under our owner name."""
+    listed: Mapping[SyncerRef, int] = field(default_factory=dict)
+    """How many of a syncer's instances the list itself showed, before any fresh read, but for those left to lapse."""
+    unread: Mapping[InstanceKey, Unread] = field(default_factory=dict)
+    """Keys whose uncached read failed."""
+    asked: float
+    """When the list was asked for, in Unix seconds; the server's cache may have made it somewhat before."""
+    newest: float = 0.0
+    """The latest renewal in the list, in Unix seconds of the server's clock. A quiet server's list may be minutes old,
+    so how long nobody renewed an instance is told by what stands beside it."""
+
+    @cached_property
+    def keys_by_syncer(self) -> Mapping[SyncerRef, frozenset[InstanceKey]]:
+        """The keys of `ours` by the syncer that their mark names. Made once, in one walk, when first asked for."""
+        found: dict[SyncerRef, set[InstanceKey]] = {}
+        for key, instance in self.ours.items():
+            syncer = syncer_of(instance)
+            assert syncer is not None  # `ours` holds none without
+            found.setdefault(syncer, set()).add(key)
+        return {syncer: frozenset(keys) for syncer, keys in found.items()}
+
+    def silent(self, instance: ObservedInstance) -> float:
+        """Seconds for which nobody had renewed or registered the instance when the list was made; 0 where Eureka gives
+        no time. Eureka adds the duration to the time of a renewal alone (Lease.renew): right after a registration only
+        `last_dirty_timestamp` tells that somebody serves it."""
+        seen = max(instance.renewed, instance.last_dirty_timestamp / 1000)
+        return self.newest - seen if instance.last_renewal else 0.0
+
+    def refreshed(self, readings: Mapping[InstanceKey, ObservedInstance | Unread | None]) -> Observed:
+        """The same with uncached reads laid over it; None is a 404: not there."""
+        known = {key: reading for key, reading in readings.items() if not isinstance(reading, Unread)}
+        unread = {key: reading for key, reading in readings.items() if isinstance(reading, Unread)}
+        return replace(self._laid_over(known), unread={**self.unread, **unread})
+
+    def remembering(self, written: Mapping[InstanceKey, ObservedInstance | None]) -> Observed:
+        """The same with our own late writes laid over it. A stranger that the list shows under our id is younger than
+        our write; and what was cancelled and is still listed may have come back, so that it stays to be read again."""
+        return self._laid_over({key: wrote for key, wrote in written.items() if wrote and key not in self.others})
+
+    def beside(self, elsewhere: Iterable[ObservedInstance], syncers: Collection[SyncerRef]) -> Observed:
+        """The same with what other servers list for these syncers. Only for those that are deleted: what was registered
+        since the cluster was listed would look undesired, and nothing is registered for them."""
+        known = self.ours.keys() | self.others.keys()
+        found = [i for i in elsewhere if i.key not in known and is_ours(i, self.ownership, self.scope)]
+        mine = {i.key: i for i in found if syncer_of(i) in syncers}
+        return replace(self, ours={**self.ours, **mine}, listed=_counted(mine.values(), self.listed)) if mine else self
+
+    def narrowed(self, scope: Scope) -> Observed:
+        """The same in a scope that knows more by now: what turned out to be somebody else's is `others`."""
+        theirs = {key: i for key, i in self.ours.items() if not is_ours(i, self.ownership, scope)}
+        ours = {key: i for key, i in self.ours.items() if key not in theirs}
+        return replace(self, scope=scope, ours=ours, others={**self.others, **theirs})
+
+    def _laid_over(self, written: Mapping[InstanceKey, ObservedInstance | None]) -> Observed:
+        if not written:
+            return self
+        ours, others = dict(self.ours), dict(self.others)
+        for key, instance in written.items():
+            ours.pop(key, None)
+            others.pop(key, None)
+            if instance is not None:
+                (ours if is_ours(instance, self.ownership, self.scope) else others)[key] = instance
+        return replace(self, ours=ours, others=others)
+
+
+def observe(
+    registry: Complete[tuple[ObservedInstance, ...]], ownership: Ownership, scope: Scope, *, asked: float
+) -> Observed:
+    """Divides a complete list. There is no `Observed` of an Unknown registry, so nothing can be withdrawn from one.
+    `asked` is when it was asked for, in Unix seconds."""
+    ours: dict[InstanceKey, ObservedInstance] = {}
+    others: dict[InstanceKey, ObservedInstance] = {}
+    clashes: set[str] = set()
+    newest = 0.0
+    for instance in registry.data:
+        newest = max(newest, instance.renewed)
+        if is_ours(instance, ownership, scope):
+            ours[instance.key] = instance
+        else:
+            others[instance.key] = instance
+            if ownership.clashes(instance):
+                clashes.add(instance.metadata.get(CLUSTER, ""))
+    return Observed(
+        ownership=ownership,
+        scope=scope,
+        ours=ours,
+        others=others,
+        clashes=tuple(sorted(clashes)),
+        listed=_counted(ours.values(), {}),
+        asked=asked,
+        newest=newest,
+    )
+
+
+def _counted(ours: Iterable[ObservedInstance], before: Mapping[SyncerRef, int]) -> Mapping[SyncerRef, int]:
+    found = dict(before)
+    for instance in ours:
+        syncer = syncer_of(instance)
+        assert syncer is not None  # is_ours has read it
+        found[syncer] = found.get(syncer, 0) + (not is_gone(instance))
+    return found
+
+
+def is_ours(instance: ObservedInstance, ownership: Ownership, scope: Scope) -> bool:
+    """Whether a pass may change the instance: owner and cluster match, and its syncer is in scope."""
+    syncer = syncer_of(instance)
+    return syncer is not None and ownership.holds(instance) and scope.covers(syncer)
+
+
+def held_by_owner(
+    registry: Complete[tuple[ObservedInstance, ...]], owner: str, scope: Scope
+) -> tuple[ObservedInstance, ...]:
+    """What carries the owner's name and lies in scope, of whichever cluster: all that may be renewed while the cluster
+    does not tell who it is."""
+    return tuple(
+        instance
+        for instance in registry.data
+        if instance.metadata.get(OWNER) == owner and (syncer := syncer_of(instance)) and scope.covers(syncer)
+    )

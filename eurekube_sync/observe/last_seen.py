@@ -1,0 +1,58 @@
+"""What this process last saw UP in Eureka: what comes back where nobody can see what stands, though a limit, a
+suspension or a drain that cannot be read lets nothing else in. Nothing else rests on this memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from eurekube_sync.desired.claims import Desired
+from eurekube_sync.desired.policy import LIMIT
+from eurekube_sync.model.actions import Register, Renew, Update
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
+from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
+from eurekube_sync.model.ownership import POD
+from eurekube_sync.observe.eureka import Observed
+
+
+class LastSeen:
+    """What stood UP after the last pass that could read Eureka: the memory of one process."""
+
+    def __init__(self) -> None:
+        self._up: dict[InstanceKey, int] = {}
+        """Whose pod's, and under which limit."""
+
+    def note(self, observed: Observed, outcomes: Outcomes, renewed: Iterable[InstanceKey]) -> None:
+        """Remember what such a pass left of what this process renewed lately, and forget all else. By those very keys,
+        which are kept in any case: those of this pass may go with all else that it read."""
+        up = {
+            key: _marks(stands.metadata)
+            for key, stands in observed.ours.items()
+            if stands.status is InstanceStatus.UP and key not in outcomes.by_key
+        }
+        for key, outcome in outcomes.by_key.items():
+            left = _written(outcome) or observed.ours.get(key)
+            if outcome.status is InstanceStatus.UP and left is not None:
+                up[key] = _marks(left.metadata)
+        self._up = {key: up[key] for key in renewed if key in up}
+
+    def still_wanted(self, desired: Desired, renewed: Iterable[InstanceKey]) -> frozenset[InstanceKey]:
+        """What stood UP and is wanted for the same pod and under the same limit: another limit may leave fewer places,
+        and the mark of what comes back would hide that. `renewed` is what this process renewed lately, and did not
+        cancel since."""
+        wanted = ((key, desired.wanted(key)) for key in renewed if key in self._up)
+        return frozenset(key for key, one in wanted if one and _marks(one.instance.metadata) == self._up[key])
+
+
+def _written(outcome: Outcome) -> Instance | None:
+    match outcome.action:
+        case Register() | Update() if not outcome.failed:
+            return outcome.action.instance
+        case Renew() if outcome.result is Result.HEALED:
+            return outcome.action.heal
+        case _:
+            return None
+
+
+def _marks(metadata: Mapping[str, str]) -> int:
+    return hash((metadata.get(POD), metadata.get(LIMIT)))

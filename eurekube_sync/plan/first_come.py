@@ -1,0 +1,60 @@
+"""Of an address that several namespaces claim, and the cluster gave to none of them, the first that is registered has
+it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from eurekube_sync.desired.claims import Desired, Serving, seniority
+from eurekube_sync.desired.rivals import Bid, Right, Rival, across_namespaces, sockets_of
+from eurekube_sync.desired.spec import selected_namespace
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.observe.eureka import Observed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstCome:
+    """The claims, of which one may register at each such address."""
+
+    desired: Desired
+    doubtful: tuple[InstanceKey, ...] = ()
+    """To be read uncached before anything comes in: the list may not show yet which of them stand."""
+
+
+def first_come(desired: Desired, observed: Observed) -> FirstCome:
+    """What stands has the address; else what would be registered now, of the older syncer first."""
+    bidding = {bid: claim for claim in desired.claims.values() if isinstance(claim, Serving) for bid in _bids(claim)}
+    settled: dict[SyncerRef, dict[InstanceKey, Rival]] = {bid.syncer: {} for bid in bidding}
+    doubtful: list[InstanceKey] = []
+
+    def rank(bid: Bid) -> tuple[bool, bool, tuple[float, SyncerRef]]:
+        return (bid.key not in observed.ours, not _comes_in(bidding[bid], bid.key), seniority(bidding[bid]))
+
+    for bid, others in across_namespaces(tuple(bidding)):
+        first = min(others, key=rank)
+        if rank(first) < rank(bid):
+            settled[bid.syncer][bid.key] = Rival(first.syncer, Right.FIRST)
+        elif bid.key not in observed.ours and _comes_in(bidding[bid], bid.key):
+            doubtful += [other.key for other in others]
+    claims = dict(desired.claims)
+    for ref, outdone in settled.items():
+        claim = claims[ref]
+        assert isinstance(claim, Serving)  # no other bids
+        others_hold = {key: rival for key, rival in claim.idle.items() if rival.right is not Right.UNDECIDED}
+        claims[ref] = replace(claim, idle={**others_hold, **outdone})
+    return FirstCome(desired=replace(desired, claims=claims), doubtful=tuple(doubtful))
+
+
+def _bids(claim: Serving) -> Iterator[Bid]:
+    for key, rival in claim.idle.items():
+        if rival.right is Right.UNDECIDED:
+            sockets = sockets_of(claim.wanted[key].instance)
+            namespace = selected_namespace(claim.syncer)
+            yield Bid(key, claim.syncer.ref, namespace, sockets, allotted=False)
+
+
+def _comes_in(claim: Serving, key: InstanceKey) -> bool:
+    """Whether it would be registered if nobody else claimed its address."""
+    return claim.wanted[key].instance.status is InstanceStatus.UP and not claim.conduct.suspend

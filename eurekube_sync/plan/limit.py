@@ -1,0 +1,168 @@
+"""Which of the ready endpoints are registered where a syncer has a limit.
+
+Who stands stays, then come newcomers in an order that never changes: raising a limit only adds, lowering it only takes
+away, and a substitute stays until it dies. What a percentage comes to is worked out anew in each pass, and takes
+nothing out when it falls by itself: only an instance whose mark names a higher limit than the spec may go. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from zlib import crc32
+
+from eurekube_sync.desired.claims import Claim, Desired, Serving
+from eurekube_sync.desired.policy import LIMIT, Limit, Measure
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.ownership import syncer_of
+from eurekube_sync.observe.eureka import Observed
+
+_STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
+"""What a person put out of service keeps its place: it comes back. Of those that may go it goes first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """The claims within their limits."""
+
+    desired: Desired
+    doubtful: tuple[InstanceKey, ...] = ()
+    """To be read uncached before anything comes in: the list may not show yet that they stand."""
+
+
+def admit(desired: Desired, observed: Observed) -> Admission:
+    """Each claim with what its limit lets in; a claim without a limit, or of a suspended syncer, as it is."""
+    doubtful: list[InstanceKey] = []
+    limited: dict[SyncerRef, Serving] = {}
+    callers = _Callers(observed) if any(_limit(claim) for claim in desired.claims.values()) else None
+    for ref, claim in desired.claims.items():
+        limit = _limit(claim)
+        if limit is None or callers is None or not isinstance(claim, Serving):
+            continue
+        held = observed.keys_by_syncer.get(ref, ()) if claim.doubts else ()
+        choice = _choose(claim, limit, observed, callers, held)
+        limited[ref] = choice.claim
+        doubtful += choice.doubtful
+    if not limited:
+        return Admission(desired=desired)
+    claims = {**desired.claims, **limited}
+    # What one keeps out another may want.
+    wanted_by = {
+        key: ref for key, ref in desired.wanted_by.items() if ref not in limited or key not in limited[ref].over
+    }
+    return Admission(desired=replace(desired, claims=claims, wanted_by=wanted_by), doubtful=tuple(doubtful))
+
+
+def _limit(claim: Claim) -> Limit | None:
+    return claim.conduct.limit if isinstance(claim, Serving) and not claim.conduct.suspend else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    claim: Serving
+    doubtful: Iterable[InstanceKey]
+
+
+def _choose(
+    claim: Serving, limit: Limit, observed: Observed, callers: _Callers, held: Collection[InstanceKey]
+) -> _Choice:
+    """`held`: what bears the claim's mark, where it may stay without being wanted."""
+    up = [key for key, wanted in claim.wanted.items() if wanted.instance.status is InstanceStatus.UP]
+    ready = sorted((key for key in up if key not in claim.idle or _stands(key, observed)), key=_order)
+    standing = [key for key in ready if _stands(key, observed)]
+    unseen = sum(_is_kept(key, claim, observed) for key in held)
+    pods = len(claim.wanted) + sum(not leaving.terminating for leaving in claim.leaving.values())
+    others = callers.others(claim) if limit.measure is Measure.SHARE else 0
+    places = limit.places(pods=pods, others=others)
+    staying = [key for key in standing if not _may_go(key, limit, observed)]
+    # What could not be read may stand: nobody comes in for it. It may also be gone: nobody goes for it.
+    unsure = [key for key in ready if key in observed.unread and key not in staying]
+    # Whom callers reach, or will, goes before whom a person put out of service, unless that one was let in under this
+    # very limit: a lowered one would leave them nobody.
+    rest = [key for key in standing if key not in staying and key not in unsure]
+    served = [key for key in rest if _is_up(key, observed)]
+    put_out = [key for key in rest if key not in served]
+    kept = [key for key in put_out if limit.let_in(_mark(key, observed))]
+    newcomers = [key for key in ready if key not in standing and key not in unsure]
+    free = len(ready) if places is None else max(0, places - len(staying))
+    taken = len(served) + len(kept) + len(unsure) + (0 if places is None else unseen)
+    coming = newcomers[: max(0, free - taken)]
+    chosen = [*served, *kept, *coming, *(key for key in put_out if key not in kept)][:free]
+    # A detached one holds nothing, read or not.
+    admitted = {*staying, *unsure, *chosen} if limit.value else set()
+    out = [key for key in claim.wanted if key not in admitted and (key in ready or limit.value == 0)]
+    note = _note(limit, places, ready=len(ready), others=others, admitted=len(admitted), vip=claim.vip_address)
+    comes = any(key in newcomers for key in chosen)
+    return _Choice(
+        claim=replace(
+            claim,
+            wanted={key: wanted for key, wanted in claim.wanted.items() if key not in out},
+            over={key: replace(claim.wanted[key], why=f"over the limit: {note}") for key in out},
+            notes=(*claim.notes, note),
+        ),
+        doubtful=[key for key in newcomers if key in out] if comes else (),
+    )
+
+
+def _stands(key: InstanceKey, observed: Observed) -> bool:
+    return key in observed.ours and observed.ours[key].status in _STANDING
+
+
+def _is_kept(key: InstanceKey, claim: Serving, observed: Observed) -> bool:
+    """Whether it stays although nobody can tell this time that it is wanted: it has a place, or the limit would be
+    exceeded for good once it is seen again."""
+    return key not in claim.wanted and _stands(key, observed) and claim.keeps(observed.ours[key]) is not None
+
+
+def _is_up(key: InstanceKey, observed: Observed) -> bool:
+    return observed.ours[key].status is InstanceStatus.UP
+
+
+def _may_go(key: InstanceKey, limit: Limit, observed: Observed) -> bool:
+    return limit.lowered_since(_mark(key, observed))
+
+
+def _mark(key: InstanceKey, observed: Observed) -> str:
+    return observed.ours[key].metadata.get(LIMIT, "")
+
+
+def _order(key: InstanceKey) -> tuple[int, InstanceKey]:
+    """The same in every pass and after every restart, and no favour to low addresses."""
+    return (crc32(key.id.encode()), key)
+
+
+def _note(limit: Limit, places: int | None, *, ready: int, others: int, admitted: int, vip: str) -> str:
+    short = f", {places} asked for and {ready} ready" if places is not None and places > ready else ""
+    if limit.measure is Measure.SHARE:
+        return f"{limit} of {vip}: {admitted} of {admitted + others}{short}"
+    return f"limit {limit}: {admitted} of {ready} ready{short}"
+
+
+class _Callers:
+    """What callers find under a VIP."""
+
+    def __init__(self, observed: Observed) -> None:
+        self._by_name: dict[str, dict[InstanceKey, SyncerRef | None]] = {}
+        for key, instance, syncer in _standing_up(observed):
+            for name in _names(instance.vip_address):
+                self._by_name.setdefault(name, {})[key] = syncer
+
+    def others(self, claim: Serving) -> int:
+        """How many UP instances, under any VIP of the claim's, are neither its own nor about to be."""
+        names = {name for wanted in claim.wanted.values() for name in _names(wanted.instance.vip_address)}
+        found = {key: syncer for name in names for key, syncer in self._by_name.get(name, {}).items()}
+        return sum(syncer != claim.syncer.ref and key not in claim.wanted for key, syncer in found.items())
+
+
+def _standing_up(observed: Observed) -> Iterator[tuple[InstanceKey, ObservedInstance, SyncerRef | None]]:
+    for key, instance in observed.ours.items():
+        if instance.status is InstanceStatus.UP:
+            yield key, instance, syncer_of(instance)
+    for key, instance in observed.others.items():
+        if instance.status is InstanceStatus.UP:
+            yield key, instance, None
+
+
+def _names(vip_address: str) -> list[str]:
+    return [name.casefold() for name in vip_address.split(",") if name]

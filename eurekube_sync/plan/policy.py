@@ -1,0 +1,116 @@
+"""What a plan leaves alone: a suspended syncer changes nothing (see `suspension`), a policy other than Sync cancels
+nothing.
+
+A filter on a plan, so that whatever else a plan may hold, it is held to the same rules. The policy of an instance whose
+syncer is gone is the one that its mark names. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from eurekube_sync.desired.claims import Claim, Desired, Serving
+from eurekube_sync.desired.instance import as_it_stands
+from eurekube_sync.desired.policy import GONE, POLICY, Policy, is_gone, lapses, policy_asked, policy_of
+from eurekube_sync.model.actions import Action, Cancel, Change, Renew, Update, grounds_of
+from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
+from eurekube_sync.model.ownership import KEYS, POD
+from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan import Plan, sorted_plan
+from eurekube_sync.plan.suspend import is_suspended, left_as_it_is, lost
+
+_OURS = "eurekube."
+
+
+def restrain(plan: Plan, desired: Desired, observed: Observed, *, now: float, cache_seconds: float) -> Plan:
+    """The plan without what a syncer asked not to be done; `now` in Unix seconds, `cache_seconds` is how long a
+    list may hide what was written."""
+    comes_back = lost(desired, observed, cache_seconds)
+
+    def restrained(action: Action) -> Iterator[Action]:
+        claim = desired.claims.get(action.syncer) if action.syncer else None
+        # What is wanted is renewed, whosever it is by its mark.
+        if isinstance(action, Renew) and action.key in desired.wanted_by and not is_suspended(claim):
+            return iter((action,))
+        if claim is not None and is_suspended(claim):
+            return left_as_it_is(action, claim.syncer, observed, comes_back, cache_seconds)
+        return _restrained(action, claim, observed.ours.get(action.key), now)
+
+    actions = [kept for action in plan.actions for kept in restrained(action)]
+    return plan if actions == [*plan.actions] else sorted_plan(actions, plan.blocked)
+
+
+def _restrained(action: Action, claim: Claim | None, stands: ObservedInstance | None, now: float) -> Iterator[Action]:
+    policy = _policy(claim, stands)
+    match action:
+        case Renew() if stands is not None and lapses(stands, now):
+            return
+        case Update() if policy is Policy.CREATE_ONLY and stands is not None:
+            yield _created_only(action, stands)
+        case Cancel() if policy is not Policy.SYNC:
+            yield from [] if stands is None else _left_to_lapse(action, stands, policy, now)
+        case _:
+            yield action
+
+
+def _policy(claim: Claim | None, stands: ObservedInstance | None) -> Policy:
+    """The spec's; and of a syncer that ends, or cannot be served, the mark's as well: what either never cancels is not
+    cancelled."""
+    if isinstance(claim, Serving):
+        return claim.conduct.policy
+    marked = policy_of(stands.metadata) if stands is not None else Policy.SYNC
+    asked = policy_asked(claim.syncer.spec) if claim is not None else Policy.SYNC
+    return marked if asked is Policy.SYNC else asked
+
+
+def _created_only(action: Update, stands: ObservedInstance) -> Action:
+    """UP, DOWN and our own marks; but another pod under the same address is another instance."""
+    if any(change.field == f"metadata.{POD}" for change in action.changes):
+        return action
+    changes = tuple(change for change in action.changes if change.field == "status" or _is_mark(change.field))
+    marks = {key: value for key, value in action.instance.metadata.items() if key.startswith(_OURS) and key != KEYS}
+    kept = {key: value for key, value in stands.metadata.items() if not key.startswith(_OURS) or key == KEYS}
+    instance = replace(as_it_stands(stands), status=action.instance.status, metadata={**kept, **marks})
+    if changes:
+        return replace(action, instance=instance, changes=changes)
+    heal = action.instance if action.instance.status is InstanceStatus.UP else None
+    return Renew(key=action.key, syncer=action.syncer, why=action.why, heal=heal, status=stands.status)
+
+
+def _is_mark(field: str) -> bool:
+    return field.startswith(f"metadata.{_OURS}") and field != f"metadata.{KEYS}"
+
+
+def _left_to_lapse(action: Cancel, stands: ObservedInstance, policy: Policy, now: float) -> Iterator[Action]:
+    """DOWN instead of cancelled; renewed for an hour, and then no more. The policy may be younger than what stands: it
+    is marked here at the latest, or the end of the syncer would be the end of the policy."""
+    why = f"{action.why}; policy {policy} cancels nothing"
+    if lapses(stands, now):
+        return
+    if is_gone(stands):
+        yield Renew(key=action.key, syncer=action.syncer, why=why, status=stands.status)
+        return
+    marks = {GONE: str(int(now)), POLICY: policy.value}
+    down = as_it_stands(stands)
+    yield Update(
+        instance=replace(down, status=InstanceStatus.DOWN, metadata={**down.metadata, **marks}),
+        syncer=action.syncer,
+        why=why,
+        changes=(
+            *(
+                Change(field=f"metadata.{key}", was=stands.metadata.get(key, ""), becomes=mark)
+                for key, mark in marks.items()
+                if stands.metadata.get(key) != mark
+            ),
+            *(
+                [Change(field="status", was=stands.status.value, becomes=InstanceStatus.DOWN.value)]
+                if stands.status is not InstanceStatus.DOWN
+                else []
+            ),
+        ),
+        was=stands.status,
+        stored_timestamp=stands.last_dirty_timestamp,
+        proof=action.proof,
+        grounds=grounds_of(action),
+    )

@@ -1,0 +1,886 @@
+"""Batches to every Eureka server: when they are safe, what all answers mean together, and what follows a failure."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.adapters.eureka.batches import ASK_SECONDS, BatchingRegistry, BatchMode
+from eurekube_sync.adapters.eureka.doubts import Doubts
+from eurekube_sync.adapters.eureka.peers import EurekaPeers
+from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS, decode_answers, decode_status
+from eurekube_sync.adapters.eureka.rests import Rests
+from eurekube_sync.adapters.workers import InTurn
+from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.embedded.eureka import EmbeddedEureka
+from eurekube_sync.embedded.http import Request, Response
+from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.errors import RegistryUnusable
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.ports import Batched, Dated, Registry
+from tests.in_process.eureka import InProcessAdapter
+from tests.unit.worlds import fakes
+from tests.unit.worlds.build import NS, OWNERSHIP, REF, endpoint, instance, key, piece, service, syncer
+
+NAMES = ("http://one:8761/eureka", "http://two:8761/eureka", "http://three:8761/eureka")
+NOW = 2_000_000_000_000
+BATCH, STATUS = "/eureka/peerreplication/batch/", "/eureka/status"
+
+
+@dataclass
+class Server:
+    """An embedded server behind our own client, which counts its calls and can be unplugged."""
+
+    name: str
+    clock: fakes.Clock
+    limit: TimeLimit
+    eureka: EmbeddedEureka = field(init=False)
+    client: EurekaClient = field(init=False)
+    calls: list[Request] = field(default_factory=list)
+    plugged: bool = True
+    answers: dict[str, Response] = field(default_factory=dict)
+    """In place of the server's own, by path."""
+    stood: list[int] = field(default_factory=list)
+    """How many instances it held after each write."""
+    most: int | None = None
+    """The items of a batch that it has done in time; a longer one takes effect, and is not answered."""
+
+    def __post_init__(self) -> None:
+        self.empty()
+        self.client = EurekaClient(
+            ConnectionOptions(address=EurekaAddress.parse(self.name), retries=0),
+            clock=self.clock,
+            random=random.Random(0),
+            adapter=InProcessAdapter(self.handle),
+            limit=self.limit,
+        )
+
+    def empty(self) -> None:
+        """It starts anew and remembers nothing."""
+        replicas = self.eureka.replicas if hasattr(self, "eureka") else ()
+        self.eureka = EmbeddedEureka(self.clock.now, response_cache_seconds=0, self_preservation=False)
+        self.eureka.replicas = replicas
+
+    def handle(self, request: Request) -> Response:
+        if not self.plugged:
+            raise ConnectionError("unplugged")
+        self.calls.append(request)
+        answer = self.answers.get(request.path) or self.eureka.handle(request)
+        if request.method != "GET":
+            self.stood.append(sum(len(instances) for _, instances in self.eureka.registered()))
+        if self.most is not None and request.path == BATCH and self.items(request) > self.most:
+            raise TimeoutError("no answer in time")
+        return answer
+
+    def items(self, request: Request) -> int:
+        return len(json.loads(request.body)["replicationList"])
+
+    def count(self, path: str) -> int:
+        return sum(call.path == path for call in self.calls)
+
+    def sent(self) -> list[str]:
+        """The actions of all items that came in batches, the probe left out."""
+        items = [item for call in self.calls if call.path == BATCH for item in json.loads(call.body)["replicationList"]]
+        return [item["action"] for item in items if item["appName"] != "EUREKUBE-SYNC-PROBE"]
+
+    def put(self, *numbers: int, metadata: dict[str, str] | None = None) -> None:
+        for number in numbers:
+            one = instance(number)
+            one = one if metadata is None else replace(one, metadata=metadata)
+            self.client.register(one, dirty_timestamp=1)
+
+    def holds(self) -> set[InstanceKey]:
+        listed = self.client.list_instances()
+        return {one.key for one in listed.data}  # type: ignore[union-attr]
+
+
+class Site:
+    """Some servers that name each other, and the registry over them."""
+
+    def __init__(
+        self,
+        number: int = 2,
+        *,
+        mode: BatchMode = BatchMode.AUTO,
+        dry_run: bool = False,
+        ask_seconds: float = ASK_SECONDS,
+        lease_duration: float = 300,
+    ) -> None:
+        self.clock = fakes.Clock()
+        self.limit = TimeLimit(self.clock)
+        self.servers = [Server(name, self.clock, self.limit) for name in NAMES[:number]]
+        for server in self.servers:
+            server.eureka.replicas = tuple(f"{name}/" for name in NAMES[:number] if name != server.name)
+        self.mode, self.dry_run, self.ask_seconds = mode, dry_run, ask_seconds
+        self.lease_duration = lease_duration
+        self.restart()
+
+    def restart(self) -> BatchingRegistry:
+        """The program starts anew."""
+        clients = {server.name: server.client for server in self.servers}
+        rests, doubts = Rests(self.clock) if len(clients) > 1 else None, Doubts()
+        inner: Registry = clients[NAMES[0]]
+        if rests is not None:
+            inner = EurekaPeers(clients, clock=self.clock, limit=self.limit, rests=rests, doubts=doubts)
+        self.registry = BatchingRegistry(
+            inner,
+            clients,
+            mode=self.mode,
+            clock=self.clock,
+            limit=self.limit,
+            workers=InTurn(),
+            rests=rests,
+            doubts=doubts,
+            dry_run=self.dry_run,
+            ask_seconds=self.ask_seconds,
+            lease_duration=self.lease_duration,
+        )
+        return self.registry
+
+    def listed(self) -> Site:
+        """One list, after which it is known whether batches are safe."""
+        self.registry.list_instances()
+        return self
+
+    def renew(self, *numbers: int) -> list[Batched]:
+        batches = self.registry.batches()
+        assert batches is not None
+        return batches.renew([key(number) for number in numbers])
+
+    def why(self) -> str:
+        """Why not, after a list."""
+        found = self.listed().registry.batching()
+        assert not found.on
+        assert self.registry.batches() is None
+        return found.why
+
+    def forget(self) -> None:
+        for server in self.servers:
+            server.calls.clear()
+
+
+class TestTheQuestion:
+    @pytest.mark.parametrize("number", [1, 2, 3])
+    def test_batches_are_on_when_all_replicas_are_ours(self, number: int, caplog: pytest.LogCaptureFixture) -> None:
+        """Said once, with where they go."""
+        caplog.set_level(logging.DEBUG)
+        site = Site(number).listed().listed()
+        assert site.registry.batches() is not None
+        assert site.registry.batching().on
+        assert len([m for m in caplog.messages if "in batches of 250: all replicas" in m]) == 1
+        assert {server.count(STATUS) for server in site.servers} == {1}
+
+    def test_a_server_that_is_one_of_many_behind_its_address_is_renewed_plainly(self) -> None:
+        """A load balancer's servers name each other, by addresses that are not ours."""
+        site = Site(1)
+        site.servers[0].eureka.replicas = ("http://inner-2:8761/eureka/",)
+        assert "replicates to http://inner-2:8761/eureka, which --eureka-url does not name" in site.why()
+
+    def test_a_server_that_names_the_address_we_call_is_renewed_plainly(self) -> None:
+        """All servers behind a load balancer may be given its address as their peer."""
+        site = Site(1)
+        site.servers[0].eureka.replicas = ("http://ONE:8761/eureka",)
+        assert "load balancer" in site.why()
+
+    def test_a_peer_that_is_not_listed_is_named_without_its_password(self) -> None:
+        """Servers name each other with user and password."""
+        site = Site(2)
+        site.servers[1].eureka.replicas = (NAMES[0], "http://ann:s3cret@three:8761/eureka/")
+        why = site.why()
+        assert "http://three:8761/eureka" in why
+        assert "s3cret" not in why
+        assert not [call for server in site.servers for call in server.calls if call.path == BATCH][1:]
+
+    def test_two_addresses_of_one_server_are_told(self) -> None:
+        """A load balancer beside its only server: each lease would be renewed twice."""
+        site = Site(2)
+        page = (
+            b"<s><applicationStats><registered-replicas/></applicationStats>"
+            b"<instanceInfo><instanceId>a:b</instanceId></instanceInfo></s>"
+        )
+        for server in site.servers:
+            server.answers[STATUS] = Response(status=200, body=page, content_type="application/xml")
+        assert "lead to one server, a:b" in site.why()
+
+    @pytest.mark.parametrize("status", [403, 404])
+    def test_without_an_answer_to_the_question_it_is_plain_and_on_says_otherwise(self, status: int) -> None:
+        """What a server does not say is not guessed; --eureka-batch on is the way around."""
+        site = Site(1)
+        site.servers[0].answers[STATUS] = Response(status=status, body=b"{}")
+        assert "--eureka-batch on does without the question" in site.why()
+        sure = Site(1, mode=BatchMode.ON)
+        sure.servers[0].answers[STATUS] = Response(status=status, body=b"{}")
+        assert sure.listed().registry.batches() is not None
+        assert sure.servers[0].count(STATUS) == 0
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            Response(status=200, body=b'{"responseList":[{"statusCode":200}]}'),
+            Response(status=200, body=b'{"responseList":[]}'),
+            Response(status=200, body=b"<html>sign in</html>", content_type="text/html"),
+            Response(status=405, body=b"{}"),
+            Response(status=404, body=b"{}"),
+            Response(status=403, body=b"{}"),
+        ],
+    )
+    @pytest.mark.parametrize("mode", [BatchMode.AUTO, BatchMode.ON])
+    def test_an_answer_of_another_form_ends_as_plain_renewals(
+        self, answer: Response, mode: BatchMode, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A batch of one heartbeat for an id that nothing has must be a 404; with `on` the fallback is a warning."""
+        site = Site(2, mode=mode)
+        site.servers[1].answers[BATCH] = answer
+        site.why()
+        warned = [record for record in caplog.records if record.levelno >= logging.WARNING]
+        assert bool(warned) is (mode is BatchMode.ON)
+
+    def test_a_refused_batch_path_says_what_to_allow(self) -> None:
+        """Spring Security may let the other path alone."""
+        site = Site(1)
+        site.servers[0].answers[BATCH] = Response(status=403, body=b"{}")
+        assert "/eureka/peerreplication/**" in site.why()
+
+    def test_a_dry_run_asks_and_writes_nothing(self, caplog: pytest.LogCaptureFixture) -> None:
+        """Not even a heartbeat for what does not exist; that batches are on is no news."""
+        caplog.set_level(logging.INFO)
+        site = Site(2, dry_run=True).listed()
+        assert site.registry.batching().on
+        assert not caplog.messages
+        assert site.registry.batches() is None
+        assert {call.method for server in site.servers for call in server.calls} == {"GET"}
+
+    def test_it_is_asked_again_and_the_answer_may_change(self, caplog: pytest.LogCaptureFixture) -> None:
+        """Somebody adds a replica."""
+        caplog.set_level(logging.DEBUG)
+        site = Site(2).listed()
+        site.servers[0].eureka.replicas += ("http://three:8761/eureka",)
+        assert site.listed().registry.batches() is not None
+        site.clock.sleep(ASK_SECONDS)
+        assert "http://three:8761/eureka" in site.why()
+        assert len(caplog.messages) == 2
+
+    def test_a_server_that_has_not_answered_yet_keeps_it_plain(self) -> None:
+        """It may be there for callers and away from us alone: only the others' own replication reaches it then."""
+        site = Site(2)
+        site.servers[1].plugged = False
+        assert f"{NAMES[1]} does not answer" in site.why()
+        site.servers[1].plugged = True
+        assert site.listed().registry.batching().on
+
+    def test_a_server_whose_status_is_broken_is_no_server_that_is_down(self, caplog: pytest.LogCaptureFixture) -> None:
+        """It stays in use for all else, and it is plain."""
+        site = Site(2)
+        site.servers[0].answers[STATUS] = Response(status=500, body=b"{}")
+        assert f"{NAMES[0]} does not answer" in site.why()
+        site.servers[0].put(1)
+        site.forget()
+        assert site.registry.renew(key(1))
+        assert site.servers[1].calls == []
+        assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+    def test_a_server_that_is_back_is_asked_before_it_is_used(self) -> None:
+        """Another may have taken its place."""
+        site = Site(2).listed()
+        site.servers[1].plugged = False
+        site.servers[0].put(1)
+        assert site.renew(1) == [Batched.DONE]
+        assert site.listed().registry.batching().on
+        site.servers[1].plugged = True
+        site.servers[1].eureka.replicas = ("http://three:8761/eureka",)
+        assert "http://three:8761/eureka" in site.why()
+
+    def test_a_server_that_stays_away_ends_batches_before_its_leases_lapse(self) -> None:
+        """Two minutes long the others are enough; then each write goes to one that tells the others."""
+        site = Site(2).listed()
+        site.servers[1].plugged = False
+        site.renew(1)
+        for _ in range(4):
+            assert site.listed().registry.batching().on
+            site.clock.sleep(30)
+        assert f"{NAMES[1]} does not answer" in site.why()
+        site.servers[1].plugged = True
+        assert site.listed().registry.batching().on
+
+    def test_short_leases_wait_less_for_a_server_that_is_away(self) -> None:
+        """A renewed lease of 30 s lapses after a minute."""
+        site = Site(2, lease_duration=30).listed()
+        site.servers[1].plugged = False
+        site.renew(1)
+        site.clock.sleep(10)
+        assert site.listed().registry.batching().on
+        site.clock.sleep(10)
+        assert f"{NAMES[1]} does not answer" in site.why()
+
+    def test_a_server_that_spoke_against_batches_is_asked_again_each_minute(self) -> None:
+        """It was about to start; the others are not asked for that."""
+        site = Site(2)
+        site.servers[1].answers[STATUS] = Response(status=403, body=b"{}")
+        assert "does not say which replicas it has" in site.why()
+        site.servers[1].answers.clear()
+        site.clock.sleep(59)
+        site.forget()
+        site.why()
+        assert site.servers[1].count(STATUS) == 0
+        site.clock.sleep(1)
+        assert site.listed().registry.batching().on
+        assert [server.count(STATUS) for server in site.servers] == [0, 1]
+
+    def test_while_all_are_down_nothing_is_known(self) -> None:
+        """The single calls tell the trouble."""
+        site = Site(2)
+        for server in site.servers:
+            server.plugged = False
+        assert "has said yet" in site.why()
+
+
+class TestAnswers:
+    def test_a_renewal_is_of_every_server(self) -> None:
+        """Renewed on all, on some, on none, in the order of the keys."""
+        site = Site(3).listed()
+        for server, numbers in zip(site.servers, ([1, 2], [1, 2], [1]), strict=True):
+            server.put(*numbers)
+        assert site.renew(3, 1, 2) == [Batched.ABSENT, Batched.DONE, Batched.PARTLY]
+
+    def test_what_a_server_lacks_goes_to_it_alone(self) -> None:
+        """It is read there, registered, and verified by a heartbeat, which makes the lease last twice its duration."""
+        site = Site(2).listed()
+        site.servers[0].put(1, 2)
+        site.servers[1].put(2)
+        assert site.renew(1, 2) == [Batched.PARTLY, Batched.DONE]
+        site.forget()
+        batches = site.registry.batches()
+        assert batches is not None
+        assert batches.level([Dated(instance(1), NOW)], ours=OWNERSHIP.holds) == [Batched.DONE]
+        assert site.servers[0].calls == []
+        assert site.servers[1].sent() == ["Register", "Heartbeat"]
+        site.clock.sleep(599)
+        assert key(1) in site.servers[1].holds()
+
+    def test_anothers_instance_in_that_place_stays(self) -> None:
+        """A renewal that is a 404 may be of an instance whose status is unknown: it is read before."""
+        site = Site(2).listed()
+        site.servers[0].put(1)
+        other = replace(instance(1), status=InstanceStatus.UNKNOWN, metadata={"eurekube.owner": "another"})
+        site.servers[1].client.register(other, dirty_timestamp=1)
+        assert site.renew(1) == [Batched.PARTLY]
+        batches = site.registry.batches()
+        assert batches is not None
+        assert batches.level([Dated(instance(1), NOW)], ours=OWNERSHIP.holds) == [Batched.CONFLICT]
+        assert "Register" not in site.servers[1].sent()
+
+    def test_a_registration_goes_everywhere_and_is_verified(self) -> None:
+        """A server says 200 of one that it has rejected: the heartbeat after it is a 404."""
+        site = Site(2).listed()
+        batches = site.registry.batches()
+        assert batches is not None
+        bad = replace(instance(2), ip_addr="")
+        assert batches.register([Dated(instance(1), NOW), Dated(bad, NOW)]) == [Batched.DONE, Batched.UNSETTLED]
+        for server in site.servers:
+            assert server.sent() == ["Register", "Register", "Heartbeat", "Heartbeat"]
+            assert server.holds() == {key(1)}
+
+    def test_one_that_would_break_the_list_is_not_sent(self) -> None:
+        """The single call refuses it with its reason; the others of the batch go."""
+        site = Site(2).listed()
+        batches = site.registry.batches()
+        assert batches is not None
+        bad = replace(instance(2), metadata={"a:b": "c"})
+        assert batches.register([Dated(bad, NOW), Dated(instance(1), NOW)]) == [Batched.UNSETTLED, Batched.DONE]
+
+    def test_a_cancel_leaves_what_is_not_ours(self) -> None:
+        """On each of several servers it is read first; a single one was read by the caller."""
+        site = Site(2).listed()
+        site.servers[0].put(1, 2)
+        site.servers[1].put(1)
+        site.servers[1].put(2, metadata={"eurekube.owner": "another"})
+        batches = site.registry.batches()
+        assert batches is not None
+        assert batches.cancel([key(1), key(2), key(3)], ours=OWNERSHIP.holds) == [Batched.DONE] * 3
+        assert [server.holds() for server in site.servers] == [set(), {key(2)}]
+        alone = Site(1).listed()
+        alone.servers[0].put(1)
+        alone.forget()
+        batches = alone.registry.batches()
+        assert batches is not None
+        assert batches.cancel([key(1)], ours=OWNERSHIP.holds) == [Batched.DONE]
+        assert [call.path for call in alone.servers[0].calls] == [BATCH]
+
+    def test_a_cancel_does_not_overtake_what_one_server_alone_was_told(self) -> None:
+        """A server hands on a single registration a moment later; what it replaces must not go there before."""
+        site = Site(2).listed()
+        for server in site.servers:
+            server.put(1, 2)
+        batches = site.registry.batches()
+        assert batches is not None
+        site.registry.register(instance(2), dirty_timestamp=2)
+        site.forget()
+        assert batches.cancel([key(1)], ours=OWNERSHIP.holds) == [Batched.UNSETTLED]
+        assert [server.calls for server in site.servers] == [[], []]
+        assert site.registry.cancel(key(1), ours=OWNERSHIP.holds)
+        assert [server.holds() for server in site.servers] == [{key(2)}, {key(1), key(2)}]
+        site.clock.sleep(REPLICATION_SECONDS)
+        assert batches.cancel([key(1)], ours=OWNERSHIP.holds) == [Batched.DONE]
+        assert site.servers[1].holds() == {key(2)}
+
+    def test_a_long_batch_is_sent_in_several_bodies(self) -> None:
+        """A proxy takes no body of any length; the answers come in order all the same."""
+        site = Site(1).listed()
+        batches = site.registry.batches()
+        assert batches is not None
+        wordy = [replace(instance(n), metadata={**instance(n).metadata, "text": "x" * 10_000}) for n in range(1, 101)]
+        site.forget()
+        assert batches.register([Dated(one, NOW) for one in wordy]) == [Batched.DONE] * 100
+        assert max(len(call.body) for call in site.servers[0].calls) < 600_000
+        assert len(site.servers[0].holds()) == 100
+
+
+class TestFailures:
+    def test_a_server_that_cannot_be_reached_is_left_out_and_said_once(self, caplog: pytest.LogCaptureFixture) -> None:
+        """The others' answers count, and it costs no further try in this pass."""
+        site = Site(2).listed()
+        site.servers[0].put(1)
+        site.servers[1].plugged = False
+        assert site.renew(1) == [Batched.DONE]
+        assert site.renew(1) == [Batched.DONE]
+        assert len(caplog.messages) == 1
+        assert f"the Eureka peer {NAMES[1]} is not used until it works" in caplog.messages[0]
+
+    def test_when_it_is_back_it_is_used_with_the_next_list(self) -> None:
+        """And what it lacks shows in the renewals."""
+        site = Site(2).listed()
+        site.servers[0].put(1)
+        site.servers[1].plugged = False
+        site.renew(1)
+        site.listed()
+        site.servers[1].plugged = True
+        site.listed()
+        assert site.renew(1) == [Batched.PARTLY]
+
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_what_no_server_has_cancelled_is_not_cancelled(self, number: int) -> None:
+        """All went away in the very call: nobody has taken the cancel."""
+        site = Site(number).listed()
+        batches = site.registry.batches()
+        assert batches is not None
+        for server in site.servers:
+            server.put(1)
+            server.plugged = False
+        assert batches.cancel([key(1)], ours=OWNERSHIP.holds) == [Batched.UNSETTLED]
+
+    def test_a_server_that_is_too_slow_for_a_long_batch_gets_shorter_ones(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Left out of all batches, it would let every lease of ours lapse while they count as renewed."""
+        caplog.set_level(logging.INFO)
+        site = Site(2).listed()
+        numbers = range(1, 251)
+        for server in site.servers:
+            server.put(*numbers)
+        site.servers[1].most = 100
+        site.forget()
+        assert site.renew(*numbers) == [Batched.DONE] * 250
+        batches = [call for call in site.servers[1].calls if call.path == BATCH]
+        assert [site.servers[1].items(call) for call in batches] == [250, 1, 125, 1, 62, 62, 62, 62, 2]
+        assert [site.servers[0].items(call) for call in site.servers[0].calls] == [250]
+        site.listed().forget()
+        assert site.renew(*numbers) == [Batched.DONE] * 250
+        assert site.servers[1].count(BATCH) == 5
+        told = [message for message in caplog.messages if "at a time" in message]
+        assert len(told) == 2
+        assert NAMES[1] in told[0]
+        site.clock.sleep(ASK_SECONDS)
+        site.listed().forget()
+        site.renew(*numbers)
+        assert site.servers[1].items(site.servers[1].calls[0]) == 124
+
+    def test_a_server_that_answers_one_item_and_never_some_ends_batches(self) -> None:
+        """Single calls tell the others of each renewal."""
+        site = Site(2).listed()
+        numbers = range(1, 101)
+        site.servers[1].most = 1
+        assert site.renew(*numbers) == [Batched.UNSETTLED] * 100
+        assert f"{NAMES[1]} answers a batch of one item, and not of" in site.why()
+
+    def test_a_server_that_answers_questions_and_no_batch_ends_them_before_its_leases_lapse(self) -> None:
+        """As one that stays away: it goes down under each batch, and is up again when it is asked."""
+        site = Site(2)
+        for _ in range(4):
+            assert site.listed().registry.batching().on
+            site.servers[1].plugged = False
+            assert site.renew(1) == [Batched.ABSENT]
+            site.servers[1].plugged = True
+            site.clock.sleep(30)
+        assert f"{NAMES[1]} does not answer" in site.why()
+        site.clock.sleep(ASK_SECONDS)
+        assert site.listed().registry.batching().on
+
+    def test_without_any_server_all_is_left_to_single_calls(self) -> None:
+        """They tell the trouble."""
+        site = Site(1).listed()
+        batches = site.registry.batches()
+        assert batches is not None
+        site.servers[0].plugged = False
+        assert batches.renew([key(1)]) == [Batched.UNSETTLED]
+        assert site.registry.batches() is None
+        assert batches.register([Dated(instance(1), NOW)]) == [Batched.UNSETTLED]
+        assert batches.cancel([key(1)], ours=OWNERSHIP.holds) == [Batched.UNSETTLED]
+
+    @pytest.mark.parametrize("status", [403, 404, 405, 500])
+    def test_an_answer_of_another_form_ends_batches_at_once(
+        self, status: int, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A proxy was put before the server: single calls from then on, until it is asked again."""
+        site = Site(2).listed()
+        batches = site.registry.batches()
+        assert batches is not None
+        site.servers[1].answers[BATCH] = Response(status=status, body=b"{}")
+        assert batches.renew([key(1)]) == [Batched.UNSETTLED]
+        assert site.registry.batches() is None
+        assert not site.registry.batching().on
+        assert len(caplog.messages) == 1
+        assert site.listed().registry.batches() is None
+        site.servers[1].answers.clear()
+        site.clock.sleep(ASK_SECONDS)
+        assert site.listed().registry.batches() is not None
+
+    def test_an_item_that_the_server_stumbles_over_is_left_to_a_single_call(self) -> None:
+        """The others of the batch are settled."""
+        site = Site(1).listed()
+        site.servers[0].answers[BATCH] = Response(
+            status=200, body=b'{"responseList":[{"statusCode":200},{"statusCode":500},{"statusCode":404}]}'
+        )
+        assert site.renew(1, 2, 3) == [Batched.DONE, Batched.UNSETTLED, Batched.ABSENT]
+
+    def test_a_body_that_the_server_cannot_read_is_left_to_single_calls_and_ends_nothing(self) -> None:
+        """One registration that it cannot parse makes a 400 of all; renewals go on in batches."""
+        site = Site(1).listed()
+        batches = site.registry.batches()
+        assert batches is not None
+        site.servers[0].answers[BATCH] = Response(status=400, body=b'{"error": "cannot parse request body"}')
+        assert batches.register([Dated(instance(1), NOW)]) == [Batched.UNSETTLED]
+        assert site.registry.batches() is not None
+
+    def test_without_time_nothing_is_sent_and_no_server_is_blamed(self) -> None:
+        """Nor after the signal to stop."""
+        site = Site(2).listed()
+        site.forget()
+        batches = site.registry.batches()
+        assert batches is not None
+        site.limit.end_at(site.clock.monotonic())
+        assert batches.renew([key(1)]) == [Batched.UNSETTLED]
+        site.limit.end_at(site.clock.monotonic() + 60)
+        site.clock.stopped = True
+        assert batches.renew([key(1)]) == [Batched.UNSETTLED]
+        assert batches.cancel([key(1)], ours=OWNERSHIP.holds) == [Batched.UNSETTLED]
+        site.clock.stopped = False
+        assert not [call for server in site.servers for call in server.calls]
+        assert batches.renew([key(1)]) == [Batched.ABSENT]
+
+
+class TestReturns:
+    def test_a_server_that_is_back_alone_is_asked_what_it_lacks(self) -> None:
+        """Once; what it lacks can be brought there."""
+        site = Site(2).listed()
+        batches = site.registry.batches()
+        assert batches is not None
+        assert batches.lacking([]) == frozenset()
+        site.servers[1].plugged = False
+        assert batches.register([Dated(instance(1), NOW)]) == [Batched.DONE]
+        assert not site.listed().registry.batches().returned()  # type: ignore[union-attr]
+        site.servers[1].plugged = True
+        site.servers[1].put(2)
+        site.listed().forget()
+        assert batches.returned()
+        assert batches.lacking([key(1), key(2)]) == {key(1)}
+        assert [server.sent() for server in site.servers] == [[], ["Heartbeat"] * 2]
+        assert not batches.returned()
+        assert batches.level([Dated(instance(1), NOW)], ours=OWNERSHIP.holds) == [Batched.DONE]
+        assert site.servers[1].holds() == {key(1), key(2)}
+        assert not site.listed().registry.batches().returned()  # type: ignore[union-attr]
+
+    def test_a_single_server_is_not_asked(self) -> None:
+        """What it has lost is not in its list."""
+        assert not Site(1).listed().registry.batches().returned()  # type: ignore[union-attr]
+
+    def test_one_that_has_not_answered_for_all_is_asked_again(self) -> None:
+        """It went away once more, or no time was left; nothing is said to be lacking there meanwhile."""
+        site = Site(2).listed()
+        batches = site.registry.batches()
+        assert batches is not None
+        site.limit.end_at(site.clock.monotonic())
+        assert batches.lacking([key(1)]) == frozenset()
+        assert batches.returned()
+        site.limit.end_at(site.clock.monotonic() + 60)
+        site.servers[1].plugged = False
+        assert batches.lacking([key(1)]) == {key(1)}
+        assert not batches.returned()
+        site.servers[1].plugged = True
+        site.listed()
+        assert batches.returned()
+
+
+class TestDoubts:
+    def test_what_one_server_alone_was_told_is_renewed_singly_until_all_have_it(self) -> None:
+        """A heartbeat in a batch carries no timestamp: a server that missed a change would keep its old copy."""
+        site = Site(2).listed()
+        for server in site.servers:
+            server.put(1, 2)
+        changed = replace(instance(1), vip_address="changed")
+        site.registry.register(changed, dirty_timestamp=2)
+        for _ in range(2):
+            assert site.renew(1, 2) == [Batched.UNSETTLED, Batched.DONE]
+        site.servers[1].client.register(changed, dirty_timestamp=2)  # as a single renewal of the first makes it
+        assert site.renew(1, 2) == [Batched.DONE] * 2
+        site.forget()
+        assert site.renew(1, 2) == [Batched.DONE] * 2
+        assert {call.path for server in site.servers for call in server.calls} == {BATCH}
+
+    def test_a_sweep_puts_in_doubt_what_differs(self) -> None:
+        """A server was away while something changed; what bears no difference stays in batches."""
+        site = Site(2)
+        for server in site.servers:
+            server.put(1, 2)
+        site.servers[0].client.register(replace(instance(1), vip_address="changed"), dirty_timestamp=2)
+        site.listed()
+        assert site.renew(1, 2) == [Batched.UNSETTLED, Batched.DONE]
+
+    def test_a_doubt_stays_while_a_server_cannot_be_looked_at(self) -> None:
+        """The others are renewed in batches; when it is back, it is looked at."""
+        site = Site(2).listed()
+        for server in site.servers:
+            server.put(1)
+        site.registry.register(replace(instance(1), vip_address="changed"), dirty_timestamp=2)
+        site.servers[1].plugged = False
+        assert site.renew(1) == [Batched.DONE]
+        site.servers[1].plugged = True
+        site.listed().listed()
+        assert site.renew(1) == [Batched.UNSETTLED]
+
+    def test_a_cancel_ends_a_doubt(self) -> None:
+        """Nothing is left that could differ; a single server has no doubts."""
+        site = Site(2).listed()
+        site.registry.register(instance(1), dirty_timestamp=2)
+        assert site.registry.cancel(key(1), ours=OWNERSHIP.holds)
+        site.registry.register(instance(2), dirty_timestamp=2)
+        site.clock.sleep(REPLICATION_SECONDS)
+        batches = site.registry.batches()
+        assert batches is not None
+        assert batches.cancel([key(2)], ours=OWNERSHIP.holds) == [Batched.DONE]
+        alone = Site(1).listed()
+        alone.registry.register(instance(3), dirty_timestamp=2)
+        for one, numbers in ((site, (1, 2)), (alone, (3,))):
+            one.forget()
+            one.renew(*numbers)
+            assert {call.path for server in one.servers for call in server.calls} == {BATCH}
+
+
+class Story:
+    """Passes of the whole program over two servers that replicate nothing."""
+
+    def __init__(self, pods: Sequence[int] = (1, 2)) -> None:
+        self.site = Site(2)
+        self.world = fakes.FakeWorld()
+        self.world.clock = self.site.clock
+        self.world.registry = self.site.registry  # type: ignore[assignment]
+        self.world.cluster.apply(service(), piece(*(endpoint(pod) for pod in pods)), syncer())
+
+    def run(self, later: float = 30) -> PassReport:
+        """A pass, so many seconds later."""
+        self.site.clock.sleep(later)
+        self.site.forget()
+        report = self.world.run()
+        assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.OK
+        return report
+
+    def held(self) -> list[set[InstanceKey]]:
+        return [server.holds() for server in self.site.servers]
+
+
+def of_a_stranger() -> Instance:
+    """An instance that another process registers through us."""
+    return replace(instance(9), metadata={})
+
+
+class TestPasses:
+    def test_no_single_call_is_made_while_batches_work(self) -> None:
+        """Registered, renewed and cancelled on both, though they replicate nothing."""
+        story = Story()
+        story.run()
+        assert story.held() == [{key(1), key(2)}] * 2
+        story.run()
+        assert [server.sent() for server in story.site.servers] == [["Heartbeat"] * 2] * 2
+        story.world.cluster.apply(piece(endpoint(1)))
+        story.run()
+        assert story.held() == [{key(1)}] * 2
+        assert {call.method for server in story.site.servers for call in server.calls} <= {"GET", "POST"}
+
+    @pytest.mark.parametrize("which", [0, 1])
+    def test_a_server_that_comes_back_empty_is_brought_level(self, which: int) -> None:
+        """In the pass that finds it back."""
+        story = Story()
+        story.run()
+        lost = story.site.servers[which]
+        lost.plugged = False
+        story.run()
+        story.run()
+        lost.plugged = True
+        lost.empty()
+        for _ in range(2):
+            story.run()
+        assert story.held() == [{key(1), key(2)}] * 2
+
+    @pytest.mark.parametrize("which", [0, 1])
+    def test_what_was_cancelled_while_a_server_was_away_goes_when_it_is_back(self, which: int) -> None:
+        """Within two passes: it answers in the first, and is listed in the second."""
+        story = Story()
+        story.run()
+        away = story.site.servers[which]
+        away.plugged = False
+        story.world.cluster.apply(piece(endpoint(1)))
+        story.run()
+        assert story.site.servers[1 - which].holds() == {key(1)}
+        away.plugged = True
+        story.run()
+        story.run()
+        assert story.held() == [{key(1)}] * 2
+
+    @pytest.mark.parametrize("which", [0, 1])
+    def test_a_server_that_is_back_gets_what_came_before_it_loses_what_went(self, which: int) -> None:
+        """Callers that ask that server alone always find one, though no lease is due."""
+        story = Story((1,))
+        story.world.renewals = RenewalLedger(period=30, slack=5)
+        for _ in range(4):
+            story.run(10)
+        away = story.site.servers[which]
+        away.plugged = False
+        story.world.cluster.apply(piece(endpoint(2)))
+        story.run(10)
+        assert story.site.servers[1 - which].holds() == {key(2)}
+        away.plugged, away.stood = True, []
+        for _ in range(4):
+            story.run(10)
+        assert story.held() == [{key(2)}] * 2
+        assert {0, 1} & set(away.stood) == {1}
+
+    def test_a_deletion_right_after_a_single_registration_does_not_end_while_a_server_is_left_to_replication(
+        self,
+    ) -> None:
+        """Which is cut: the second one is listed before the finalizer goes."""
+        story = Story()
+        for _ in range(2):
+            story.run()
+        story.world.cluster.delete(REF)
+        story.site.registry.register(of_a_stranger(), dirty_timestamp=NOW)
+        story.world.run()
+        assert story.held() == [{of_a_stranger().key}, {key(1), key(2)}]
+        story.world.cluster.apply(piece())
+        for _ in range(4):
+            story.run()
+        assert REF not in story.world.cluster.syncers
+        assert story.held() == [{of_a_stranger().key}, set()]
+
+    def test_a_404_brings_back_nothing_that_is_not_desired(self) -> None:
+        """A frozen instance that one server lacks stays where it stands, and is renewed there."""
+        story = Story()
+        story.run()
+        story.site.servers[1].empty()
+        story.world.cluster.services.clear()
+        for _ in range(3):
+            story.run()
+        assert story.held() == [{key(1), key(2)}, set()]
+        assert story.site.servers[0].sent() == ["Heartbeat"] * 2
+
+    def test_what_another_scope_holds_on_one_server_is_not_cancelled_there(self) -> None:
+        """The same id, under a syncer that is not ours to serve: only our own copy goes."""
+        story = Story()
+        story.world.scope = Scope(namespaces=frozenset({NS}))
+        story.run()
+        one = instance(1, ref=SyncerRef("elsewhere", "cart"))
+        story.site.servers[1].client.register(replace(one, key=key(1)), dirty_timestamp=NOW)
+        story.world.cluster.apply(piece(endpoint(2)))
+        story.run()
+        assert story.held() == [{key(2)}, {key(1), key(2)}]
+
+    def test_a_person_s_out_of_service_is_not_carried_over_as_up(self) -> None:
+        """What a person took out on one server does not come up on the other."""
+        story = Story((1,))
+        story.run()
+        story.site.servers[0].handle(
+            Request(
+                method="PUT", path=f"/eureka/apps/{key(1).app}/{key(1).id}/status", query={"value": "OUT_OF_SERVICE"}
+            )
+        )
+        story.site.servers[1].empty()
+        for _ in range(2):
+            story.run()
+        assert story.held() == [{key(1)}, set()]
+
+    def test_batches_that_end_in_the_middle_of_a_pass_cost_no_renewal(self) -> None:
+        """The rest is renewed singly in the same pass."""
+        story = Story()
+        story.run()
+        story.site.servers[0].answers[BATCH] = Response(status=403, body=b"{}")
+        report = story.run()
+        assert report.outcomes.succeeded == 2
+        assert [call.method for call in story.site.servers[0].calls].count("PUT") == 2
+
+
+class TestForms:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b"",
+            b"{}",
+            b"[]",
+            b'{"responseList":null}',
+            b'{"responseList":[{"statusCode":"200"}]}',
+            b'{"responseList":[{}]}',
+            b'{"responseList":[{"statusCode":200},{"statusCode":200}]}',
+            b"\xff",
+            b"[" * 5000,
+        ],
+    )
+    def test_an_answer_of_another_form_is_unusable(self, body: bytes) -> None:
+        """Also one of another length."""
+        with pytest.raises(RegistryUnusable):
+            decode_answers(body, items=1)
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b"",
+            b"{}",
+            b"<a>",
+            b"<html/>",
+            b'<!DOCTYPE a [<!ENTITY b "c">]><a><applicationStats><registered-replicas>&b;</registered-replicas>'
+            b"</applicationStats></a>",
+            b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>',
+            b"<a>" + b" " * 2**20 + b"</a>",
+            b"<a><registered-replicas>http://x/eureka</registered-replicas></a>",
+        ],
+    )
+    def test_a_status_page_of_another_form_is_unusable(self, body: bytes) -> None:
+        """No document type is read at all, so that none can name a file or grow."""
+        with pytest.raises(RegistryUnusable):
+            decode_status(body)
+
+    def test_replicas_are_read_however_they_are_divided(self) -> None:
+        """With commas, blanks, a slash at the end, or a login; what is no address is kept as one that is not ours."""
+        page = (
+            b"<s><applicationStats><registered-replicas> http://u:p@A:1/eureka/, https://b/eureka/v2/,nonsense"
+            b"</registered-replicas></applicationStats><instanceInfo><instanceId>me</instanceId></instanceInfo></s>"
+        )
+        status = decode_status(page)
+        assert status.instance_id == "me"
+        assert status.replicas == ("http://a:1/eureka", "https://b/eureka/v2", "an address that cannot be read")

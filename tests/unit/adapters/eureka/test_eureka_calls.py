@@ -1,0 +1,483 @@
+"""The client's calls: headers, retries, bounds, and one clear sentence for each answer that is no answer."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.adapters.eureka.login import Credentials
+from eurekube_sync.embedded.http import Request, Response
+from eurekube_sync.model.errors import (
+    ConfigurationError,
+    RegistryDenied,
+    RegistryError,
+    RegistryRejected,
+    RegistryUnavailable,
+    RegistryUnusable,
+)
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
+from eurekube_sync.model.sources import Cause, Complete, Unknown
+from tests.in_process.eureka import InProcessAdapter
+
+KEY = InstanceKey("RATING", "prod:shop:rating:10.0.0.1:8080")
+EMPTY = b'{"applications":{"versions__delta":"1","apps__hashcode":"","application":[]}}'
+HTML = Response(status=200, body=b"<!DOCTYPE html><html>sign in</html>", content_type="text/html")
+INSTANCE = Instance(
+    key=KEY,
+    host_name="10.0.0.1",
+    ip_addr="10.0.0.1",
+    port=Port(8080, True),
+    secure_port=Port(443, False),
+    vip_address="rating",
+    secure_vip_address="rating",
+    status=InstanceStatus.UP,
+    lease=LeaseTimes(30, 300),
+    metadata={"eurekube.owner": "prod"},
+)
+
+
+@dataclass(slots=True)
+class FakeClock:
+    """Time that passes only by sleeping."""
+
+    time: float = 1_795_248_000.0
+    slept: list[float] = field(default_factory=list)
+    stopped: bool = False
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.time += seconds
+
+    def stopping(self) -> bool:
+        return self.stopped
+
+
+class Highest:
+    """Chance at its highest, so that waits are the longest."""
+
+    def random(self) -> float:
+        return 1.0
+
+
+@dataclass(slots=True)
+class Server:
+    """Answers with what it was given, in order, the last one for ever; remembers what it was asked."""
+
+    answers: list[Response | Exception]
+    requests: list[Request] = field(default_factory=list)
+
+    def handle(self, request: Request) -> Response:
+        self.requests.append(request)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def connect(
+    *answers: Response | Exception,
+    url: str = "http://eureka:8761/eureka",
+    clock: FakeClock | None = None,
+    **options: Any,
+) -> tuple[EurekaClient, Server]:
+    server = Server(list(answers))
+    client = EurekaClient(
+        ConnectionOptions(address=EurekaAddress.parse(url), **options),
+        clock=clock or FakeClock(),
+        random=Highest(),
+        adapter=InProcessAdapter(server.handle),
+    )
+    return client, server
+
+
+def error_of(call: Callable[[], object]) -> RegistryError:
+    with pytest.raises(RegistryError) as caught:
+        call()
+    return caught.value
+
+
+class TestRequests:
+    def test_every_call_says_what_it_takes_and_who_it_is(self) -> None:
+        """Accept, gzip, identity and version are in every call; no call has a cookie or a login of its own accord."""
+        client, server = connect(Response(status=200, body=EMPTY))
+        assert client.list_instances() == Complete(data=())
+        headers = server.requests[0].headers
+        assert headers["accept"] == "application/json"
+        assert headers["accept-encoding"] == "gzip"
+        assert headers["discoveryidentity-name"] == "eurekube-sync"
+        assert headers["user-agent"].startswith("eurekube-sync/")
+        assert not headers.keys() & {"cookie", "authorization"}
+
+    def test_each_call_has_its_method_and_path(self) -> None:
+        """A renew is a PUT without a timestamp, a cancel a DELETE; nothing is ever sent to `/status`."""
+        client, server = connect(Response(status=200))
+        client.renew(KEY)
+        client.cancel(KEY)
+        client.register(INSTANCE, dirty_timestamp=1)
+        path = "/eureka/apps/RATING/prod:shop:rating:10.0.0.1:8080"
+        assert [(one.method, one.path, dict(one.query)) for one in server.requests] == [
+            ("PUT", path, {}),
+            ("DELETE", path, {}),
+            ("POST", "/eureka/apps/RATING", {}),
+        ]
+        assert server.requests[2].headers["content-type"] == "application/json"
+
+    def test_an_odd_id_stays_one_segment(self) -> None:
+        """Characters that would change the path are encoded."""
+        client, server = connect(Response(status=200))
+        client.renew(InstanceKey("A/B", "x?y#z/../q"))
+        assert server.requests[0].path == "/eureka/apps/A%2FB/x%3Fy%23z%2F..%2Fq"
+
+    def test_a_zipped_list_is_unzipped(self) -> None:
+        """A gzipped answer is read."""
+        zipped = Response(status=200, body=gzip.compress(EMPTY), headers={"Content-Encoding": "gzip"})
+        assert connect(zipped)[0].list_instances() == Complete(data=())
+
+    def test_credentials_of_the_url_become_a_login(self) -> None:
+        """User and password of the URL are sent as basic authentication, percent-decoded, and not in the path."""
+        client, server = connect(Response(status=200, body=EMPTY), url="http://us%40er:p%C3%A4ss@eureka/eureka/")
+        client.list_instances()
+        expected = base64.b64encode("us@er:päss".encode()).decode()
+        assert server.requests[0].headers["authorization"] == f"Basic {expected}"
+        assert server.requests[0].path == "/eureka/apps"
+
+
+class TestAddress:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "eureka:8761",
+            "ftp://eureka/eureka",
+            "http://",
+            "http://a:b:c/",
+            "http://e/eureka?x=1",
+            "http://a/,http://b/",
+        ],
+    )
+    def test_a_bad_url_is_a_wrong_setting(self, text: str) -> None:
+        """What is not one http URL is refused before any call."""
+        with pytest.raises(ConfigurationError):
+            EurekaAddress.parse(text)
+
+    def test_a_password_is_never_shown(self) -> None:
+        """Neither the printable URL, nor `repr`, nor an error holds the password."""
+        address = EurekaAddress.parse("https://user:s3cret@eureka:8761/eureka/")
+        assert (address.url, address.user, address.password) == ("https://eureka:8761/eureka", "user", "s3cret")
+        assert "s3cret" not in repr(address)
+        with pytest.raises(ConfigurationError) as caught:
+            EurekaAddress.parse("http://user:s3cret@eureka:port/eureka")
+        assert "s3cret" not in str(caught.value)
+
+    @pytest.mark.parametrize("password", ["s3/cret@", "s3#cret@x", "s3?cret@x", "1/s3@cret", "s3%0Acret"])
+    def test_a_password_that_is_not_encoded_is_refused_and_not_shown(self, password: str) -> None:
+        """A URL that falls apart at a character of its password is refused without a word of it."""
+        with pytest.raises(ConfigurationError) as caught:
+            EurekaAddress.parse(f"http://user:{password}@eureka:8761/eureka")
+        assert "s3" not in str(caught.value)
+        assert "cret" not in str(caught.value)
+
+    def test_an_ipv6_host_keeps_its_brackets(self) -> None:
+        """An IPv6 address stays bracketed."""
+        assert EurekaAddress.parse("http://[fd00::1]:8761/eureka").url == "http://[fd00::1]:8761/eureka"
+
+
+class TestLists:
+    @pytest.mark.parametrize(
+        ("answer", "cause", "sentence"),
+        [
+            (HTML, Cause.UNUSABLE, "web page instead of JSON"),
+            (Response(status=200), Cause.UNUSABLE, "empty body"),
+            (Response(status=204), Cause.UNUSABLE, "204"),
+            (Response(status=200, body=b"  \n"), Cause.UNUSABLE, "empty body"),
+            (Response(status=200, body=EMPTY[:-5]), Cause.UNUSABLE, "not whole JSON"),
+            (Response(status=200, body=b"{}"), Cause.UNUSABLE, "no registry"),
+            (Response(status=200, body=b'{"applications":null}'), Cause.UNUSABLE, "no registry"),
+            (Response(status=200, body=b"<applications/>", content_type="application/xml"), Cause.UNUSABLE, "xml"),
+            (Response(status=200, body=b"OK", content_type="text/plain"), Cause.UNUSABLE, "text/plain"),
+            (Response(status=401), Cause.DENIED, "give user and password"),
+            (Response(status=403), Cause.DENIED, "may not read"),
+            (Response(status=407), Cause.DENIED, "proxy asks for a login"),
+            (Response(status=404, body=b'{"status":404}'), Cause.UNUSABLE, "another path there, such as /eureka/v2"),
+            (Response(status=404, body=b"<html>", content_type="text/html"), Cause.UNUSABLE, "another path there"),
+            (Response(status=302, headers={"Location": "https://sso/login?u=x"}), Cause.DENIED, "login page"),
+            (Response(status=301, headers={"Location": "https://e/eureka/apps"}), Cause.UNUSABLE, "final URL"),
+            (Response(status=500, body=b"{}"), Cause.UNAVAILABLE, "500"),
+            (Response(status=503), Cause.UNAVAILABLE, "503"),
+            (Response(status=418), Cause.UNUSABLE, "418"),
+            (TimeoutError(), Cause.UNAVAILABLE, "no answer in time"),
+            (ConnectionRefusedError(), Cause.UNAVAILABLE, "refused"),
+        ],
+    )
+    def test_what_is_no_list_is_unknown(self, answer: Response | Exception, cause: Cause, sentence: str) -> None:
+        """Each answer that is no registry is Unknown, with its cause and a sentence; a list never raises."""
+        source = connect(answer)[0].list_instances()
+        assert isinstance(source, Unknown)
+        assert source.cause is cause
+        assert sentence in source.message
+        assert source.message.endswith((".", "?"))
+
+    def test_a_list_that_is_403_alone_is_a_warm_up(self) -> None:
+        """A 403 of the list, while another read is a 404, is a server that has just started."""
+        source = connect(Response(status=403), Response(status=404))[0].list_instances()
+        assert isinstance(source, Unknown)
+        assert (source.cause, "5 minutes" in source.message) == (Cause.UNAVAILABLE, True)
+
+    def test_a_refused_login_is_told_apart_from_a_missing_one(self) -> None:
+        """A 401 in spite of a login says that the login is wrong, and does not repeat it."""
+        source = connect(Response(status=401), url="http://sync:s3cret@eureka/eureka")[0].list_instances()
+        assert isinstance(source, Unknown)
+        assert "refuses this user or password" in source.message
+        assert "s3cret" not in source.message
+
+    def test_only_a_url_that_lacks_it_is_asked_for_its_path(self) -> None:
+        """Who gave /eureka is not asked whether he did."""
+        for url, asked in (("http://eureka:8761", True), ("http://eureka:8761/eureka/v2", False)):
+            source = connect(Response(status=404, body=b"{}"), url=url)[0].list_instances()
+            assert isinstance(source, Unknown)
+            assert ("does the URL end in /eureka?" in source.message) is asked
+
+    def test_a_redirect_does_not_tell_a_secret(self) -> None:
+        """Query and user of a redirect's target are not repeated."""
+        headers = {"Location": "https://me:s3cret@sso/login?token=s3cret"}
+        source = connect(Response(status=302, headers=headers))[0].list_instances()
+        assert isinstance(source, Unknown)
+        assert "s3cret" not in source.message
+
+    def test_an_answer_has_a_largest_size(self) -> None:
+        """More than the allowed number of bytes, unzipped, is Unknown."""
+        big = gzip.compress(EMPTY + b" " * 5_000_000)
+        zipped = Response(status=200, body=big, headers={"Content-Encoding": "gzip"})
+        source = connect(zipped, max_answer_bytes=2**20)[0].list_instances()
+        assert isinstance(source, Unknown)
+        assert "more than 1 MB" in source.message
+
+    @pytest.mark.parametrize(
+        ("body", "cause", "tries"),
+        [
+            pytest.param(gzip.compress(EMPTY)[:40], Cause.UNUSABLE, 1, id="cut"),
+            pytest.param(EMPTY, Cause.UNAVAILABLE, 3, id="not zipped at all"),
+        ],
+    )
+    def test_damaged_compression_is_unknown(self, body: bytes, cause: Cause, tries: int) -> None:
+        """An answer that says gzip and is cut, or is none, is no list."""
+        client, server = connect(Response(status=200, body=body, headers={"Content-Encoding": "gzip"}))
+        source = client.list_instances()
+        assert isinstance(source, Unknown)
+        assert (source.cause, len(server.requests)) == (cause, tries)
+
+    def test_malformed_instances_of_others_are_told(self) -> None:
+        """What could not be read whole of others goes to `on_malformed`, and the list is complete."""
+        told: list[tuple[str, ...]] = []
+        instance = {"instanceId": "dc:a:1", "app": "A", "port": 8080}
+        body = json.dumps({"applications": {"application": [{"name": "A", "instance": [instance]}]}}).encode()
+        client = EurekaClient(
+            ConnectionOptions(address=EurekaAddress.parse("http://eureka/eureka")),
+            clock=FakeClock(),
+            random=Highest(),
+            adapter=InProcessAdapter(Server([Response(status=200, body=body)]).handle),
+            on_malformed=told.append,
+        )
+        source = client.list_instances()
+        assert isinstance(source, Complete)
+        assert [one.key for one in source.data] == [InstanceKey("A", "dc:a:1")]
+        assert told == [("A/dc:a:1",)]
+
+
+class TestWrites:
+    @pytest.mark.parametrize("body", [b"", b'{"status":404}'])
+    def test_eurekas_404_is_no_error(self, body: bytes) -> None:
+        """A 404 with a JSON body, or none, means that there is no such instance."""
+        client, _ = connect(Response(status=404, body=body))
+        assert client.renew(KEY) is False
+        assert client.cancel(KEY) is False
+        assert client.read_instance(KEY) is None
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            HTML,
+            Response(status=404, body=b"404 page not found", content_type="text/plain"),
+            Response(status=404, body=b"<html>404</html>", content_type="text/html"),
+            Response(status=202),
+            Response(status=302, headers={"Location": "/elsewhere"}),
+            Response(status=405),
+        ],
+    )
+    def test_a_proxys_answer_is_neither_done_nor_absent(self, answer: Response) -> None:
+        """A web page, a proxy's own 404, a redirect or another success is an error for every call."""
+        client, _ = connect(answer)
+        calls: list[Callable[[], object]] = [
+            lambda: client.renew(KEY),
+            lambda: client.cancel(KEY),
+            lambda: client.read_instance(KEY),
+            lambda: client.register(INSTANCE, dirty_timestamp=1),
+        ]
+        for call in calls:
+            assert type(error_of(call)) is RegistryUnusable
+
+    @pytest.mark.parametrize("status", [400, 500])
+    def test_a_refused_instance_is_rejected(self, status: int) -> None:
+        """A 400 or 500 to a register is about this instance, and repeats the start of the complaint."""
+        client, _ = connect(Response(status=status, body=b"Missing ip address" + b"x" * 5000))
+        error = error_of(lambda: client.register(INSTANCE, dirty_timestamp=1))
+        assert isinstance(error, RegistryRejected)
+        assert "Missing ip address" in str(error)
+        assert len(str(error)) < 400
+
+    @pytest.mark.parametrize("spring", [False, True], ids=["text", "Spring"])
+    @pytest.mark.parametrize("url", ["http://sync:s3cret@eureka/eureka", "http://eureka/eureka"], ids=["URL", "login"])
+    def test_a_login_that_the_server_repeats_is_not_told(self, url: str, spring: bool) -> None:
+        """Header and password of our own call, whatever form the refusal has."""
+        credentials = Credentials(user="sync", password="s3cret")
+        sent = "Authorization: Basic " + base64.b64encode(b"sync:s3cret").decode()
+        text = f"you sent {sent}, and s3cret is wrong"
+        body = json.dumps({"error": "Bad Request", "message": text}) if spring else text
+        client, _ = connect(Response(status=400, body=body.encode()), url=url, login=lambda: credentials)
+        error = error_of(lambda: client.register(INSTANCE, dirty_timestamp=1))
+        assert "you sent Authorization: Basic ***, and *** is wrong" in str(error)
+
+    @pytest.mark.parametrize("spring", [False, True], ids=["text", "Spring"])
+    def test_what_a_terminal_would_obey_is_written_out(self, spring: bool) -> None:
+        """An escape sequence, a bell, a C1 control and an override of the direction, in a refusal."""
+        text = "\x1b[2J\x07 \x9b31m \u202eowned"
+        body = json.dumps({"error": "Bad Request", "message": text}) if spring else text
+        client, _ = connect(Response(status=400, body=body.encode()))
+        error = error_of(lambda: client.register(INSTANCE, dirty_timestamp=1))
+        assert r"(\x1b[2J\x07 \x9b31m \u202eowned)" in str(error)
+
+    @pytest.mark.parametrize("header", ["content_type", "Location"])
+    def test_a_header_is_written_out_too(self, header: str) -> None:
+        """Servers name types and targets as they like."""
+        odd = "\x1b]0;owned\x07"
+        answers = {
+            "content_type": Response(status=200, body=b"x", content_type=odd),
+            "Location": Response(status=301, headers={"Location": f"http://e/{odd}"}),
+        }
+        source = connect(answers[header])[0].list_instances()
+        assert isinstance(source, Unknown)
+        assert r"\x1b]0;owned\x07" in source.message
+
+    @pytest.mark.parametrize(("message", "told"), [("", "Bad Request"), ("Missing ip address", "Missing ip address")])
+    def test_a_refusal_is_told_without_its_time(self, message: str, told: str) -> None:
+        """Spring's error bodies hold the moment: the same refusal twice is the same sentence."""
+        body = {"timestamp": "2026-11-21T08:00:06Z", "status": 400, "error": "Bad Request", "message": message}
+        client, _ = connect(Response(status=400, body=json.dumps(body).encode()))
+        error = error_of(lambda: client.register(INSTANCE, dirty_timestamp=1))
+        assert str(error).endswith(f"Eureka refuses the instance ({told}).")
+
+    @pytest.mark.parametrize(
+        ("status", "url"), [(403, "http://eureka/eureka"), (401, "http://sync:s3cret@eureka/eureka")]
+    )
+    def test_a_refused_write_where_reads_work_speaks_of_csrf(self, status: int, url: str) -> None:
+        """A 403, or a 401 in spite of a login that reads, names CSRF protection and what to do; one read finds out."""
+        client, server = connect(Response(status=status), Response(status=404), Response(status=status), url=url)
+        for _ in range(3):
+            error = error_of(lambda: client.renew(KEY))
+            assert isinstance(error, RegistryDenied)
+            assert "CSRF protection refuses writes. Let the Eureka server ignore it" in str(error)
+            assert 'csrf.ignoringRequestMatchers("/eureka/**")' in str(error)
+        assert [request.method for request in server.requests] == ["PUT", "GET", "PUT", "PUT"]
+
+    def test_a_refused_write_where_reads_fail_too_is_the_login(self) -> None:
+        """A login that may not even read is not told as CSRF protection."""
+        error = error_of(lambda: connect(Response(status=401), url="http://sync:s3cret@eureka/eureka")[0].renew(KEY))
+        assert "refuses this user or password" in str(error)
+        error = error_of(lambda: connect(Response(status=403, body=b"{}"))[0].renew(KEY))
+        assert "may not use Eureka" in str(error)
+
+    def test_another_instance_than_asked_is_unusable(self) -> None:
+        """A read that is answered with another instance is a broken cache."""
+        body = json.dumps({"instance": {"instanceId": "other", "app": "RATING"}}).encode()
+        error = error_of(lambda: connect(Response(status=200, body=body))[0].read_instance(KEY))
+        assert isinstance(error, RegistryUnusable)
+
+
+class TestRetries:
+    @pytest.mark.parametrize(
+        "failure",
+        [TimeoutError(), ConnectionResetError(), *(Response(status=status) for status in (429, 502, 503, 504))],
+        ids=str,
+    )
+    def test_what_may_pass_is_tried_again(self, failure: Response | Exception) -> None:
+        """A transient failure is repeated after a wait, also of a POST, which is idempotent here."""
+        clock = FakeClock()
+        client, server = connect(failure, failure, Response(status=204), clock=clock)
+        client.register(INSTANCE, dirty_timestamp=1)
+        assert len(server.requests) == 3
+        assert clock.slept == [0.25, 0.5]
+        assert server.requests[0].body == server.requests[2].body
+
+    @pytest.mark.parametrize("status", [200, 400, 401, 403, 404, 500])
+    def test_a_final_answer_is_not_repeated(self, status: int) -> None:
+        """An answer that will not change is taken at once."""
+        clock = FakeClock()
+        client, server = connect(Response(status=status), clock=clock)
+        with contextlib.suppress(RegistryError):
+            client.renew(KEY)
+        assert ([request.method for request in server.requests].count("PUT"), clock.slept) == (1, [])
+
+    def test_after_the_last_try_it_is_unavailable(self) -> None:
+        """When every try failed the call is unavailable, and says how."""
+        client, server = connect(ConnectionRefusedError())
+        error = error_of(lambda: client.renew(KEY))
+        assert isinstance(error, RegistryUnavailable)
+        assert "the connection was refused" in str(error)
+        assert len(server.requests) == 3
+
+    def test_retry_after_is_waited_for(self) -> None:
+        """`Retry-After` in seconds, or as a date, is the least wait."""
+        clock = FakeClock(time=1_795_248_000.0)
+        date = "Sat, 21 Nov 2026 08:00:06 GMT"
+        busy = Response(status=429, headers={"Retry-After": "3"})
+        later = Response(status=503, headers={"Retry-After": date})
+        connect(busy, Response(status=200), clock=clock)[0].renew(KEY)
+        assert clock.slept == [3.0]
+        dated = FakeClock(time=1_795_248_000.0)
+        connect(later, Response(status=200), clock=dated)[0].renew(KEY)
+        assert dated.slept == [6.0]
+
+    def test_a_long_retry_after_is_not_waited_for(self) -> None:
+        """A `Retry-After` beyond the limit ends the call."""
+        clock = FakeClock()
+        client, server = connect(Response(status=429, headers={"Retry-After": "3600"}), clock=clock)
+        assert isinstance(error_of(lambda: client.renew(KEY)), RegistryUnavailable)
+        assert (len(server.requests), clock.slept) == (1, [])
+
+    def test_nothing_is_repeated_when_the_program_stops(self) -> None:
+        """After SIGTERM no try is begun again."""
+        clock = FakeClock(stopped=True)
+        client, server = connect(TimeoutError(), clock=clock)
+        error_of(lambda: client.renew(KEY))
+        assert (len(server.requests), clock.slept) == (1, [])
+
+    def test_a_wait_has_full_jitter(self) -> None:
+        """The wait is a random part of the growing limit."""
+
+        class Low:
+            def random(self) -> float:
+                return 0.1
+
+        clock = FakeClock()
+        client = EurekaClient(
+            ConnectionOptions(address=EurekaAddress.parse("http://eureka/eureka"), retries=3),
+            clock=clock,
+            random=Low(),
+            adapter=InProcessAdapter(Server([TimeoutError()]).handle),
+        )
+        error_of(lambda: client.renew(KEY))
+        assert clock.slept == pytest.approx([0.025, 0.05, 0.1])

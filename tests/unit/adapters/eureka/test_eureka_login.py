@@ -1,0 +1,221 @@
+"""Who we are to Eureka, from text and from files that are mounted, rotated, half written or gone."""
+
+from __future__ import annotations
+
+import base64
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient, SecretFile, make_login
+from eurekube_sync.embedded.http import Request, Response
+from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.model.eureka import InstanceKey
+from tests.in_process.eureka import InProcessAdapter
+
+ODD = '@:/%é "'
+KEY = InstanceKey("RATING", "prod:shop:rating:10.0.0.1:8080")
+
+
+@dataclass(slots=True)
+class FakeClock:
+    """Time that passes only when a test says so; files are written at its present time."""
+
+    time: float = 1_795_248_000.0
+    folder: Path = field(default=Path())
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+
+    def stopping(self) -> bool:
+        return False
+
+    def write(self, content: bytes, *, name: str = "password") -> Path:
+        """Writes a file now."""
+        path = self.folder / name
+        path.write_bytes(content)
+        os.utime(path, (self.time, self.time))
+        return path
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> FakeClock:
+    """A clock with a folder."""
+    return FakeClock(folder=tmp_path)
+
+
+def secret(clock: FakeClock, content: bytes) -> SecretFile:
+    """The password file, long there."""
+    path = clock.write(content)
+    clock.time += 100
+    return SecretFile(path, option="--eureka-password-file", clock=clock)
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_the_end_of_the_line_is_no_part_of_a_password(clock: FakeClock, end: str) -> None:
+    """One trailing newline goes, and nothing else: a space at the end belongs to the password."""
+    assert secret(clock, f"{ODD} {end}".encode())() == f"{ODD} "
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "is empty"),
+        (b"\n", "is empty"),
+        (b"one\ntwo\n", "more than one line"),
+        (b"one\n\n", "more than one line"),
+        (b"nul\x00", "control characters"),
+        (b"\xff\xfe", "is not UTF-8 text"),
+    ],
+)
+def test_a_file_that_holds_no_password_is_refused_at_the_start(clock: FakeClock, content: bytes, why: str) -> None:
+    """The sentence names the option, the file and the reason, and nothing of the content."""
+    with pytest.raises(ConfigurationError, match=why) as caught:
+        secret(clock, content)
+    assert "--eureka-password-file" in str(caught.value)
+    assert "password cannot" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["absent", "."])
+def test_a_file_that_cannot_be_read_is_refused_at_the_start(clock: FakeClock, name: str) -> None:
+    """An absent file, or a folder, is named with the system's reason."""
+    with pytest.raises(ConfigurationError, match=r"cannot be read: (No such file|Is a directory)"):
+        SecretFile(clock.folder / name, option="--eureka-password-file", clock=clock)
+
+
+@pytest.mark.parametrize("link", [False, True], ids=["itself", "by a link"])
+def test_a_pipe_is_refused_and_not_waited_for(clock: FakeClock, link: bool) -> None:
+    """Nobody may ever write into it; and it could not be read again."""
+    pipe = clock.folder / "pipe"
+    os.mkfifo(pipe)
+    if link:
+        (clock.folder / "link").symlink_to(pipe)
+    with pytest.raises(ConfigurationError, match="is a pipe, which cannot be read again: give a file"):
+        SecretFile(clock.folder / "link" if link else pipe, option="--eureka-password-file", clock=clock)
+
+
+def test_a_file_that_became_a_pipe_changes_nothing(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
+    """What it held before is still used, and it is warned of once."""
+    password = secret(clock, b"s3cret")
+    path = clock.folder / "password"
+    path.unlink()
+    os.mkfifo(path)
+    clock.time += 5
+    assert [password(), password()] == ["s3cret", "s3cret"]
+    assert [record.message.partition(" is ")[2] for record in caplog.records] == [
+        "a pipe by now; what it held before is still used"
+    ]
+
+
+def test_a_changed_file_is_believed_after_a_second(clock: FakeClock) -> None:
+    """Until it has stayed as it is for a second it may be half written."""
+    password = secret(clock, b"old\n")
+    clock.write(b"ne")
+    assert password() == "old"
+    clock.time += 0.9
+    clock.write(b"new\n")
+    assert password() == "old"
+    clock.time += 0.9
+    assert password() == "old"
+    clock.time += 0.2
+    assert password() == "new"
+
+
+def test_a_file_that_was_replaced_a_while_ago_is_believed_at_once(clock: FakeClock) -> None:
+    """The first call of a pass has the password that came between the passes."""
+    password = secret(clock, b"old\n")
+    clock.write(b"new\n")
+    clock.time += 10
+    assert password() == "new"
+
+
+def test_a_file_from_the_future_is_believed_after_a_second_too(clock: FakeClock) -> None:
+    """The clock of a file server may be ahead of ours."""
+    password = secret(clock, b"old\n")
+    clock.time += 3600
+    clock.write(b"new\n")
+    clock.time -= 3600
+    assert password() == "old"
+    clock.time += 1
+    assert password() == "new"
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"two\nlines\n", b"\xff"])
+def test_a_file_that_became_unusable_changes_nothing(
+    clock: FakeClock, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it held before is still used, one warning says so, and the next good content is taken."""
+    password = secret(clock, b"old\n")
+    clock.write(content)
+    clock.time += 10
+    assert [password(), password(), password()] == ["old"] * 3
+    assert len(caplog.records) == 1
+    assert "what it held before is still used" in caplog.text
+    clock.write(b"new\n")
+    clock.time += 10
+    assert password() == "new"
+
+
+def test_a_file_that_is_gone_changes_nothing(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
+    """A secret that was taken away is warned of once, and its return is seen."""
+    password = secret(clock, b"old\n")
+    (clock.folder / "password").unlink()
+    assert [password(), password()] == ["old"] * 2
+    assert len(caplog.records) == 1
+    clock.write(b"new\n")
+    clock.time += 10
+    assert password() == "new"
+
+
+def test_a_secret_that_kubernetes_swaps_is_seen(clock: FakeClock) -> None:
+    """A mounted secret is a link to a folder that is exchanged as a whole."""
+    for number, content in ((1, b"old\n"), (2, b"new\n")):
+        (clock.folder / f"..{number}").mkdir()
+        clock.write(content, name=f"..{number}/password")
+    link = clock.folder / "..data"
+    link.symlink_to("..1")
+    (clock.folder / "password").symlink_to("..data/password")
+    clock.time += 100
+    password = SecretFile(clock.folder / "password", option="--eureka-password-file", clock=clock)
+    assert password() == "old"
+    (clock.folder / "..new").symlink_to("..2")
+    (clock.folder / "..new").rename(link)
+    assert password() == "new"
+
+
+def test_a_user_with_a_colon_is_refused(clock: FakeClock) -> None:
+    """Basic authentication cannot carry it, and would take a part of the name for the password."""
+    with pytest.raises(ConfigurationError, match="colon"):
+        make_login(user="a:b", password="c")
+
+
+def test_each_call_carries_the_login_of_the_moment(clock: FakeClock) -> None:
+    """The client asks for the login before each call, and writes it in UTF-8 (RFC 7617)."""
+    seen: list[str] = []
+
+    def handle(request: Request) -> Response:
+        seen.append(base64.b64decode(request.headers["authorization"].removeprefix("Basic ")).decode())
+        return Response(status=200)
+
+    current = make_login(user="jöe", password=secret(clock, f"{ODD}1\n".encode()))
+    options = ConnectionOptions(address=EurekaAddress.parse("http://eureka/eureka"), login=current)
+    client = EurekaClient(options, clock=clock, random=_Never(), adapter=InProcessAdapter(handle))
+    client.renew(KEY)
+    clock.write(f"{ODD}2\n".encode())
+    clock.time += 10
+    client.renew(KEY)
+    assert seen == [f"jöe:{ODD}1", f"jöe:{ODD}2"]
+    assert ODD not in repr(options) + repr(current()) + repr(client)
+
+
+class _Never:
+    def random(self) -> float:
+        return 0.0

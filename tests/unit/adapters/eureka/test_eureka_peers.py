@@ -1,0 +1,929 @@
+"""Several peers: which one is called, what is said when one fails, and how ghosts are found and cancelled."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import TypeVar
+
+import pytest
+
+from eurekube_sync.adapters.eureka.peers import (
+    SWEEP_MARGIN_SECONDS,
+    SWEEP_SECONDS,
+    EurekaPeers,
+    parse_addresses,
+    sweep_seconds,
+)
+from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS
+from eurekube_sync.adapters.eureka.rests import FIRST_REST_SECONDS, REST_SECONDS, Rests
+from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.errors import (
+    ConfigurationError,
+    RegistryDenied,
+    RegistryError,
+    RegistryRejected,
+    RegistryStumbled,
+    RegistryUnavailable,
+    RegistryUnusable,
+)
+from eurekube_sync.model.eureka import Instance, InstanceKey, LeaseTimes, ObservedInstance
+from eurekube_sync.model.outcomes import Result
+from eurekube_sync.model.ports import Elsewhere
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from tests.unit.worlds import fakes
+from tests.unit.worlds.build import OWNERSHIP, REF, endpoint, foreign, instance, key, piece, service, stored, syncer
+
+ONE, TWO = "http://one:8761/eureka", "http://two:8761/eureka"
+DOWN = RegistryUnavailable("GET one failed: the connection was refused.")
+DENIED = RegistryDenied("GET one was answered 401: Eureka refuses this user or password.")
+PAGE = RegistryUnusable("GET one was answered 200 with a web page instead of JSON.")
+CAUSES = {RegistryUnavailable: Cause.UNAVAILABLE, RegistryDenied: Cause.DENIED, RegistryUnusable: Cause.UNUSABLE}
+
+T = TypeVar("T")
+
+
+@dataclass
+class Peer:
+    """One server, by the rules of the fake registry; its writes reach `others` while replication works."""
+
+    held: fakes.Registry
+    trouble: RegistryError | None = None
+    """What every call meets ..."""
+    write_trouble: RegistryError | None = None
+    """... or every write."""
+    takes: float = 0
+    """Seconds of a call."""
+    others: list[Peer] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+
+    def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
+        self.calls.append("list")
+        if self.trouble is not None:
+            return Unknown(cause=CAUSES[type(self.trouble)], message=str(self.trouble))
+        return self.held.list_instances()
+
+    def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
+        return self._answer("read", lambda: self.held.read_instance(key))
+
+    def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
+        self._answer("register", lambda: self.held.register(instance, dirty_timestamp=dirty_timestamp))
+        for other in self.others:
+            other.held.register(instance, dirty_timestamp=dirty_timestamp)
+
+    def renew(self, key: InstanceKey) -> bool:
+        renewed = self._answer("renew", lambda: self.held.renew(key))
+        for other in self.others if renewed else ():
+            if not other.held.renew(key):
+                other.held.put(self.held.held[key])
+        return renewed
+
+    def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
+        done = self._answer("cancel", lambda: self.held.cancel(key))
+        for other in self.others if done else ():
+            other.held.cancel(key)
+        return done
+
+    def batches(self) -> None:
+        """One server has none."""
+
+    def batching(self) -> None:
+        """Nor was it asked."""
+
+    def unreached(self) -> tuple[str, ...]:
+        return ()
+
+    def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
+        return Elsewhere((), ())
+
+    def _answer(self, call: str, effect: Callable[[], T]) -> T:
+        self.calls.append(call)
+        self.held._clock.sleep(self.takes)
+        trouble = self.trouble or (self.write_trouble if call in ("register", "renew", "cancel") else None)
+        if trouble is not None:
+            raise trouble
+        return effect()
+
+
+class Pair:
+    """Two peers, a cluster with two ready pods and a syncer, and a process that may start anew."""
+
+    def __init__(self, *, replicating: bool = True) -> None:
+        self.world = fakes.FakeWorld()
+        self.clock = self.world.clock
+        self.one = Peer(fakes.Registry(fakes.Wire(), self.clock))
+        self.two = Peer(fakes.Registry(fakes.Wire(), self.clock))
+        if replicating:
+            self.one.others, self.two.others = [self.two], [self.one]
+        self.world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer())
+        self.restart()
+
+    def restart(self, lease_duration: float = 300) -> EurekaPeers:
+        """The program starts anew, and remembers nothing."""
+        every = sweep_seconds(lease_duration)
+        self.peers = EurekaPeers({ONE: self.one, TWO: self.two}, clock=self.clock, sweep_seconds=every)
+        self.world.registry = self.peers  # type: ignore[assignment]
+        return self.peers
+
+    def run(self) -> tuple[ExitCode, PassReport]:
+        """One pass, with each peer's calls counted anew."""
+        self.one.calls.clear()
+        self.two.calls.clear()
+        report = self.world.run()
+        return of_report(report, fail_on_held=True, detailed=False), report
+
+    def standing(self) -> tuple[set[InstanceKey], set[InstanceKey]]:
+        """What each peer holds."""
+        return set(self.one.held.held), set(self.two.held.held)
+
+
+OURS = {key(1), key(2)}
+
+
+@pytest.fixture
+def pair() -> Pair:
+    """Two peers that both hold ours."""
+    pair = Pair()
+    assert pair.run()[0] is ExitCode.OK
+    assert pair.standing() == (OURS, OURS)
+    return pair
+
+
+class TestAddresses:
+    def test_commas_divide_as_in_spring(self) -> None:
+        """Each address has its own login; blanks between commas are nothing, and the order is kept."""
+        found = parse_addresses("http://ann:s3cret@one:8761/eureka/, ,https://two/eureka,")
+        assert [(one.url, one.user) for one in found] == [("http://one:8761/eureka", "ann"), ("https://two/eureka", "")]
+
+    def test_one_given_twice_is_one(self) -> None:
+        """Duplicates are folded, however the slash at the end is written."""
+        assert len(parse_addresses("http://one/eureka,http://ONE/eureka/")) == 1
+
+    def test_one_given_twice_with_two_logins_is_refused(self) -> None:
+        """Which one is meant cannot be told; neither password is shown."""
+        with pytest.raises(ConfigurationError, match="given twice") as caught:
+            parse_addresses("http://ann:s3cret@one/eureka,http://ann:0ther@one/eureka")
+        assert "s3cret" not in str(caught.value)
+        assert "0ther" not in str(caught.value)
+
+    def test_a_wrong_one_is_named_by_its_place(self) -> None:
+        """The message counts the addresses and quotes none: it may hold part of a password."""
+        with pytest.raises(ConfigurationError, match=r"Of 2 Eureka URLs, number 1.*%2C") as caught:
+            parse_addresses("http://ann:s3c,ret@one/eureka")
+        assert "s3c" not in str(caught.value)
+
+    def test_a_single_wrong_one_is_refused_in_the_same_words_as_ever(self) -> None:
+        """Nothing is counted where there is one."""
+        with pytest.raises(ConfigurationError, match=r"^The Eureka URL .one:8761/eureka. needs http or https"):
+            parse_addresses("one:8761/eureka")
+        with pytest.raises(ConfigurationError, match=r"^The Eureka URL '' needs http or https"):
+            parse_addresses("")
+
+
+class TestChoice:
+    def test_all_calls_go_to_the_first_peer(self, pair: Pair) -> None:
+        """The other one is not called at all, once all were listed."""
+        assert pair.run()[0] is ExitCode.OK
+        assert pair.two.calls == []
+
+    @pytest.mark.parametrize("call", ["read", "register", "renew", "cancel"])
+    def test_a_call_that_fails_goes_to_the_next_at_once(self, call: str, pair: Pair) -> None:
+        """So do the calls after it, without another try at the first."""
+        pair.clock.sleep(REPLICATION_SECONDS)  # what was registered has come to the next one
+        pair.one.calls.clear()
+        pair.one.trouble = DOWN
+        calls: dict[str, Callable[[], object]] = {
+            "read": lambda: pair.peers.read_instance(key(1)),
+            "register": lambda: pair.peers.register(instance(1), dirty_timestamp=2_000_000_000_000),
+            "renew": lambda: pair.peers.renew(key(1)),
+            "cancel": lambda: pair.peers.cancel(key(1), ours=OWNERSHIP.holds),
+        }
+        calls[call]()
+        calls[call]()
+        assert pair.one.calls == [call]
+        assert pair.two.calls.count(call) == 2
+
+    def test_a_list_that_is_not_to_be_had_is_taken_from_the_next(self, pair: Pair) -> None:
+        """A peer that is down or warming up costs a pass nothing but its try."""
+        pair.one.trouble = DOWN
+        code, report = pair.run()
+        assert code is ExitCode.OK
+        assert isinstance(report.registry, Complete)
+        assert pair.one.calls == ["list"]
+        assert pair.run()[0] is ExitCode.OK
+        assert pair.one.calls == []
+
+    def test_it_goes_back_to_the_first_after_a_while_and_not_within_a_pass(
+        self, pair: Pair, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A rest ends with a list; one warning says that it began, one line that it is over, and how long it was."""
+        caplog.set_level(logging.INFO)
+        pair.one.trouble = DOWN
+        pair.run()
+        pair.one.trouble = None
+        pair.clock.sleep(FIRST_REST_SECONDS)
+        pair.one.calls.clear()
+        assert pair.peers.renew(key(1))
+        assert pair.one.calls == []
+        assert pair.run()[0] is ExitCode.OK
+        assert pair.one.calls[0] == "list"
+        assert "renew" in pair.one.calls
+        assert [(record.levelname, record.getMessage().split(": ")[0]) for record in caplog.records] == [
+            ("WARNING", f"the Eureka peer {ONE} is not used until it works"),
+            ("INFO", f"the Eureka peer {ONE} is used again, after 10s"),
+        ]
+
+    def test_a_peer_that_keeps_failing_is_left_alone_ever_longer_and_told_once(
+        self, pair: Pair, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A single failure costs seconds, and a peer that is away few timeouts. When it has worked, it begins anew."""
+        caplog.set_level(logging.INFO)
+        pair.one.trouble = DOWN
+        pair.one.calls.clear()
+        tried = []
+        for second in range(1400):
+            pair.peers.list_instances()
+            if pair.one.calls:
+                tried.append(second)
+                pair.one.calls.clear()
+            pair.clock.sleep(1)
+        rests = [later - earlier for earlier, later in itertools.pairwise(tried)]
+        assert rests == [10, 20, 40, 80, 160, REST_SECONDS, REST_SECONDS, REST_SECONDS]
+        pair.one.trouble = None
+        pair.clock.sleep(REST_SECONDS)
+        pair.peers.list_instances()
+        pair.one.trouble = DOWN
+        pair.peers.list_instances()
+        pair.clock.sleep(FIRST_REST_SECONDS)
+        pair.one.calls.clear()
+        pair.peers.list_instances()
+        assert pair.one.calls == ["list"]
+        assert [record.levelname for record in caplog.records] == ["WARNING", "INFO", "WARNING"]
+        assert caplog.messages[1].endswith("is used again, after 28m20s")
+
+    def test_many_calls_that_fail_at_once_are_one_failure(self, pair: Pair) -> None:
+        """The renewals of a pass go out in many threads, and one outage meets them all."""
+        rests = Rests(pair.clock)
+        for _ in range(16):
+            rests.begin(ONE, "timed out", refusing=False)
+        pair.clock.sleep(FIRST_REST_SECONDS)
+        assert rests.end() == [ONE]
+        assert rests.resting() == frozenset()
+
+    def test_while_all_are_down_the_registry_is_unknown_and_each_is_named(self, pair: Pair) -> None:
+        """One sentence holds what every peer said, and the exit code is that of a registry that is away."""
+        pair.one.trouble = DOWN
+        pair.two.trouble = RegistryUnavailable("GET two was answered 503: Eureka is overloaded or down.")
+        code, report = pair.run()
+        assert code is ExitCode.REGISTRY_UNAVAILABLE
+        assert report.registry == Unknown(
+            cause=Cause.UNAVAILABLE,
+            message="No Eureka peer could be used: GET one failed: the connection was refused; and GET two was "
+            "answered 503: Eureka is overloaded or down.",
+        )
+        with pytest.raises(RegistryUnavailable, match=r"GET one failed.*and GET two"):
+            pair.peers.renew(key(1))
+        assert pair.standing() == (OURS, OURS)
+
+    def test_after_all_were_down_the_one_that_is_back_is_used(self, pair: Pair) -> None:
+        """No rest is waited for, and nobody is tried in vain once one has answered."""
+        pair.one.trouble = pair.two.trouble = DOWN
+        pair.run()
+        pair.two.trouble = None
+        assert pair.run()[0] is ExitCode.OK
+        assert pair.one.calls == ["list"]
+        assert pair.run()[0] is ExitCode.OK
+        assert pair.one.calls == []
+
+    def test_without_time_nothing_is_tried_and_no_peer_is_blamed(self, pair: Pair) -> None:
+        """When a pass's time is over, the next one begins with the first peer."""
+        limit = TimeLimit(pair.clock)
+        peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
+        pair.one.calls.clear()
+        limit.end_at(pair.clock.monotonic())
+        with pytest.raises(RegistryUnavailable, match="No Eureka peer was tried"):
+            peers.renew(key(1))
+        listed = peers.list_instances()
+        assert isinstance(listed, Unknown)
+        assert "No Eureka peer was tried" in listed.message
+        limit.end_at(pair.clock.monotonic() + 1)
+        assert peers.renew(key(1))
+        assert pair.one.calls == ["renew"]
+
+    def test_a_peer_that_uses_up_the_time_is_left_alone_afterwards(self, pair: Pair) -> None:
+        """The next peer is not begun without time, but has the calls that follow."""
+        limit = TimeLimit(pair.clock)
+        peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
+        limit.end_at(pair.clock.monotonic() + 1)
+        pair.one.trouble = DOWN
+        pair.one.takes = 2
+        pair.two.calls.clear()
+        with pytest.raises(RegistryUnavailable, match="GET one failed"):
+            peers.renew(key(1))
+        assert pair.two.calls == []
+        limit.end_at(pair.clock.monotonic() + 1)
+        assert peers.renew(key(1))
+        assert pair.two.calls == ["renew"]
+
+    def test_a_refused_instance_is_not_carried_to_the_next_peer(self, pair: Pair) -> None:
+        """It is the instance's fault, and the peer stays in use."""
+        pair.one.write_trouble = RegistryRejected("Eureka refuses the instance")
+        with pytest.raises(RegistryRejected):
+            pair.peers.register(instance(1), dirty_timestamp=1)
+        pair.one.write_trouble = None
+        pair.two.calls.clear()
+        assert pair.peers.renew(key(1))
+        assert pair.two.calls == []
+
+    def test_a_500_to_one_instance_goes_to_the_next_peer_and_blames_none(
+        self, pair: Pair, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """It may be broken, or stumble over the instance: another peer may take that, and the first stays in use."""
+        pair.one.write_trouble = RegistryStumbled("POST one was answered 500: Eureka refuses the instance.")
+        pair.two.calls.clear()
+        pair.peers.register(instance(1), dirty_timestamp=2_000_000_000_000)
+        assert pair.two.calls == ["register"]
+        pair.two.write_trouble = RegistryStumbled("POST two was answered 500: Eureka refuses the instance.")
+        with pytest.raises(RegistryRejected, match="500"):
+            pair.peers.register(instance(1), dirty_timestamp=2_000_000_000_001)
+        assert not caplog.messages
+        pair.one.write_trouble = None
+        assert pair.peers.renew(key(1))
+        assert pair.two.calls == ["register", "register"]
+
+    def test_what_all_peers_say_is_said_once(self, pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
+        """The fix for a login or CSRF protection is long, and the same on each."""
+        for peer, name in ((pair.one, ONE), (pair.two, TWO)):
+            peer.write_trouble = RegistryDenied(f"PUT {name}/apps/A/b was answered 403: ignore it in the server.")
+        with pytest.raises(RegistryDenied) as caught:
+            pair.peers.renew(key(1))
+        assert str(caught.value) == (
+            f"No Eureka peer could be used: PUT {ONE}/apps/A/b was answered 403: ignore it in the server "
+            f"(and the same of {TWO})."
+        )
+        assert [message.split(": ", 1)[1] for message in caplog.messages] == [
+            f"PUT {ONE}/apps/A/b was answered 403: ignore it in the server.",
+            f"for the same reason as {ONE}.",
+        ]
+
+    def test_many_threads_that_meet_a_dead_peer_all_get_their_answer(self, pair: Pair) -> None:
+        """The peer is left alone once, whoever noticed."""
+        pair.one.trouble = DOWN
+        answers: list[bool] = []
+        threads = [threading.Thread(target=lambda: answers.append(pair.peers.renew(key(1)))) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert answers == [True] * 16
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("trouble", "code"), [(DENIED, ExitCode.REGISTRY_DENIED), (PAGE, ExitCode.REGISTRY_UNUSABLE)]
+    )
+    def test_a_refused_list_is_said_and_no_lease_lapses(
+        self, trouble: RegistryError, code: ExitCode, pair: Pair
+    ) -> None:
+        """Pass after pass it is Unknown, so that nothing is withdrawn, while the next peer takes the renewals."""
+        pair.one.trouble = trouble
+        pair.world.cluster.apply(piece(endpoint(1)))
+        for _ in range(2):
+            found, report = pair.run()
+            assert found is code
+            assert isinstance(report.registry, Unknown)
+            assert report.registry.message == (
+                f"{trouble} No other peer's list is taken instead; renewals go to the next peer."
+            )
+            assert pair.one.calls == ["list"]
+            assert pair.two.calls == ["renew", "renew"], "also of the pod that is gone: nothing is withdrawn"
+            assert report.outcomes.count(Result.DONE) == 1
+        assert pair.standing() == (OURS, OURS)
+
+    def test_refused_writes_go_to_the_next_peer_with_a_warning(
+        self, pair: Pair, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Its list stays good, but is no proof that writes work: they keep to the next peer."""
+        pair.one.write_trouble = RegistryDenied("PUT one was answered 403: CSRF.")
+        for calls_to_the_first in (["list", "renew"], ["list"]):
+            assert pair.run()[0] is ExitCode.OK
+            assert pair.one.calls == calls_to_the_first
+            assert pair.two.calls == ["renew", "renew"]
+        assert [record.getMessage() for record in caplog.records] == [
+            f"the Eureka peer {ONE} is not used until it works: PUT one was answered 403: CSRF."
+        ]
+
+    def test_a_refusal_outweighs_an_outage(self, pair: Pair) -> None:
+        """When no peer can be used, the error is the one that a person has to see to."""
+        pair.one.trouble, pair.two.trouble = DOWN, DENIED
+        with pytest.raises(RegistryDenied, match="No Eureka peer could be used"):
+            pair.peers.renew(key(1))
+        pair.two.trouble = PAGE
+        with pytest.raises(RegistryUnusable):
+            pair.peers.renew(key(1))
+
+    def test_a_cancel_that_another_peer_refuses_has_failed(self, pair: Pair) -> None:
+        """Callers may still find the instance there, so the finalizer of its syncer waits."""
+        pair.two.trouble = DENIED
+        pair.clock.sleep(6)
+        with pytest.raises(RegistryDenied):
+            pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
+        assert key(1) not in pair.one.held.held
+
+
+class TestGhosts:
+    def test_a_ghost_of_ours_is_cancelled_where_it_stands(self) -> None:
+        """It is read there first; what is desired, and what is another's, stays."""
+        pair = Pair(replicating=False)
+        gone, other = stored(instance(9)), foreign()
+        pair.two.held.put(stored(instance(1)), gone, other)
+        code, _ = pair.run()
+        assert code is ExitCode.OK
+        assert pair.standing() == (OURS, {key(1), other.key})
+        assert pair.two.calls.index("read") < pair.two.calls.index("cancel")
+
+    def test_a_ghost_that_has_become_anothers_meanwhile_stays(self, pair: Pair) -> None:
+        """The list showed it as ours, the uncached read does not."""
+        ghost = stored(instance(9))
+        pair.two.others = []
+        pair.two.held.put(ghost)
+        listing = pair.two.list_instances()
+        pair.two.held.put(stored(instance(9), metadata={"eurekube.owner": "another"}))
+        pair.two.list_instances = lambda: listing  # type: ignore[method-assign]
+        pair.restart()
+        assert pair.run()[0] is ExitCode.OK
+        assert key(9) in pair.two.held.held
+        assert "register" not in pair.one.calls + pair.two.calls
+        assert "cancel" not in pair.one.calls + pair.two.calls
+
+    def test_a_cancel_leaves_anothers_instance_under_the_same_key(self, pair: Pair) -> None:
+        """Ownership is looked at on each peer by itself."""
+        pair.one.others = []
+        pair.two.held.put(stored(instance(1), metadata={"eurekube.owner": "another"}))
+        assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
+        assert pair.standing() == (OURS - {key(1)}, OURS)
+
+    def test_a_cancel_reaches_every_peer_without_replication(self, pair: Pair) -> None:
+        """What a cut line between the peers would leave behind goes in the same call, unless its peer is down."""
+        pair.one.others = []
+        pair.clock.sleep(6)
+        assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
+        assert pair.standing() == ({key(2)}, {key(2)})
+        pair.two.trouble = DOWN
+        assert pair.peers.cancel(key(2), ours=OWNERSHIP.holds)
+        pair.two.calls.clear()
+        assert not pair.peers.cancel(key(2), ours=OWNERSHIP.holds)
+        assert pair.two.calls == []
+
+    def test_what_replaces_an_instance_comes_before_it_goes_on_every_peer(self, pair: Pair) -> None:
+        """The first peer may not have told the second yet of what was registered, so it tells of the cancel, too."""
+        pair.one.others = []  # what it has to tell is still on its way
+        pair.peers.register(instance(3), dirty_timestamp=int(pair.clock.now() * 1000))
+        assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
+        assert pair.standing() == ({key(2), key(3)}, OURS)
+        pair.clock.sleep(6)
+        assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
+        assert pair.standing() == ({key(2), key(3)}, {key(2)})
+
+    def test_a_ghost_counts_before_the_brake(self) -> None:
+        """A first peer that lost its memory, and a cluster that shows no pods, do not empty the second."""
+        pair = Pair(replicating=False)
+        pair.world.cluster.apply(piece())
+        pair.two.held.put(*(stored(instance(number)) for number in range(1, 31)))
+        code, report = pair.run()
+        assert code is ExitCode.REMOVALS_HELD
+        assert report.held is not None
+        assert len(report.held.withdrawals) == 30
+        assert len(pair.two.held.held) == 30
+        pair.run()
+        assert pair.two.calls.count("renew") == 30, "what is held is renewed where it stands"
+
+    def test_a_desired_instance_that_only_lags_is_left_alone(self, pair: Pair) -> None:
+        """On the second peer alone by the lists, but the first knows it by now: a renewal is all."""
+        pair.one.held.put(foreign())
+        listing: Source[tuple[ObservedInstance, ...]] = Complete(data=(foreign(),))
+        pair.one.list_instances = lambda: listing  # type: ignore[method-assign]
+        pair.restart()
+        code, report = pair.run()
+        assert code is ExitCode.OK
+        assert not report.plan.changes
+        assert {"register", "cancel"}.isdisjoint(pair.one.calls + pair.two.calls)
+
+    def test_a_desired_instance_that_the_first_peer_lost_is_registered_there(self, pair: Pair) -> None:
+        """It is seen on the second, and brought back on the first in the same pass."""
+        pair.one.held.cancel(key(1))
+        pair.restart()
+        code, report = pair.run()
+        assert code is ExitCode.OK
+        assert report.outcomes.by_key[key(1)].result is Result.HEALED
+        assert pair.standing() == (OURS, OURS)
+
+    def test_a_frozen_instance_on_one_peer_alone_is_renewed_there(self, pair: Pair) -> None:
+        """Nothing is known of it but that it stood, so it must not lapse."""
+        pair.one.held.cancel(key(1))
+        pair.two.others = []
+        pair.world.cluster.services.clear()
+        pair.restart()
+        for renewals in (0, 1, 0):
+            assert pair.run()[0] is ExitCode.OK
+            assert pair.two.calls.count("renew") == renewals
+        assert pair.standing() == ({key(2)}, OURS)
+
+    def test_it_is_renewed_there_every_30_s_and_not_once_a_sweep(self, pair: Pair) -> None:
+        """However often a daemon looks: more often would bend the server's self-preservation."""
+        pair.one.held.cancel(key(1))
+        pair.two.others = []
+        pair.world.cluster.services.clear()
+        pair.restart()
+        renewed = []
+        for _ in range(30):
+            pair.run()
+            renewed += [pair.clock.now()] * pair.two.calls.count("renew")
+            pair.clock.sleep(10)
+        assert len(renewed) == 10
+        assert gaps(renewed) <= 30
+        pair.two.held.cancel(key(1))
+        for _ in range(8):
+            pair.run()
+            pair.clock.sleep(10)
+        assert "renew" not in pair.two.calls, "what is gone there is forgotten"
+
+    @pytest.mark.parametrize("duration", [90, 100, 120, 150, 240, 300, 600])
+    @pytest.mark.parametrize("passes", [1, 2, None])
+    def test_it_does_not_lapse_there_however_short_the_leases_are(
+        self, pair: Pair, duration: int, passes: int | None
+    ) -> None:
+        """In a CronJob of one or two passes a minute, and in a daemon: who does not know of it does not renew it."""
+        pair.one.others = pair.two.others = []
+        pair.one.held.cancel(key(1))
+        pair.world.cluster.services.clear()
+        for key_, standing in pair.two.held.held.items():
+            pair.two.held.held[key_] = replace(standing, lease=LeaseTimes(10, duration))
+        pair.restart(duration)
+        pair.two.held.renew(key(1))
+        for number in range(60):
+            pair.clock.sleep(30 if passes == 2 else 60 if passes else 10)
+            if passes and not number % passes:
+                pair.peers.renew_left()
+                pair.restart(duration)
+            pair.two.held.evict()
+            assert key(1) in pair.two.held.held
+            pair.run()
+        pair.peers.renew_left()
+
+    def test_a_ghost_whose_peer_fails_between_list_and_read_waits(self, pair: Pair) -> None:
+        """The pass goes on without it, and the first peer stays in use."""
+        pair.two.others = []
+        pair.two.held.put(stored(instance(9)))
+        assert isinstance(pair.restart().list_instances(), Complete)
+        pair.two.trouble = DOWN
+        assert pair.peers.read_instance(key(9)) is None
+        assert not pair.peers.renew(key(9))
+        pair.one.calls.clear()
+        assert pair.peers.renew(key(1))
+        assert pair.one.calls == ["renew"]
+
+    def test_a_stray_that_cannot_be_renewed_where_it_stands_is_no_error(self, pair: Pair) -> None:
+        """The answer is the first peer's, and so is the next list."""
+        pair.two.others = []
+        pair.two.held.put(stored(instance(9)))
+        pair.restart().list_instances()
+        assert not pair.peers.renew(key(9))
+        pair.two.write_trouble = DOWN
+        assert isinstance(pair.peers.list_instances(), Complete)
+        assert pair.two.calls[-1] == "renew"
+
+    def test_a_ghost_on_one_of_several_peers_is_found(self) -> None:
+        """With three peers, an absent copy on one does not hide the one on the next."""
+        pair = Pair(replicating=False)
+        third = Peer(fakes.Registry(fakes.Wire(), pair.clock))
+        third.held.put(stored(instance(9)))
+        pair.two.held.put(stored(instance(9)))
+        peers = EurekaPeers({ONE: pair.one, TWO: pair.two, "http://three": third}, clock=pair.clock)
+        assert isinstance(peers.list_instances(), Complete)
+        pair.two.held.cancel(key(9))
+        assert peers.read_instance(key(9)) is not None
+        assert peers.cancel(key(9), ours=OWNERSHIP.holds)
+        assert not third.held.held
+
+
+class TestSweeps:
+    def test_a_daemon_lists_every_peer_once_in_each_stretch(self, pair: Pair) -> None:
+        """With a pass each 10 s for an hour, no two sweeps are more than ten minutes apart, and they are few."""
+        swept = sweeps(pair, seconds=3600, interval=10)
+        assert len(swept) == 3600 / SWEEP_SECONDS + 0.5
+        assert gaps(swept) <= 600
+
+    def test_processes_of_a_minute_list_every_peer_by_the_wall_clock(self, pair: Pair) -> None:
+        """A CronJob's processes, each with two passes and a late start, leave no gap of more than ten minutes."""
+        swept = sweeps(pair, seconds=7200, interval=30, process=60, late=7)
+        assert gaps(swept) <= 600
+        assert len(swept) <= 2 * 7200 / SWEEP_SECONDS
+
+    def test_a_process_that_begins_later_in_a_stretch_waits_for_the_next(self, pair: Pair) -> None:
+        """Those before it have swept."""
+        pair.clock.sleep(SWEEP_MARGIN_SECONDS)
+        pair.restart()
+        pair.run()
+        assert pair.two.calls == []
+
+    def test_a_peer_that_cannot_be_listed_is_said_and_the_pass_goes_on(
+        self, pair: Pair, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A wrong password on the second peer is told before it is needed."""
+        pair.two.trouble = DENIED
+        pair.restart()
+        assert pair.run()[0] is ExitCode.OK
+        assert caplog.messages == [f"what stands on the Eureka peer {TWO} alone is not seen: {DENIED}"]
+
+    def test_a_sweep_that_failed_is_owed_and_made_with_the_next_list(
+        self, pair: Pair, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Not eight minutes later; and as long as it fails alike it is said once."""
+        pair.two.trouble = DENIED
+        pair.restart()
+        for _ in range(3):
+            pair.run()
+            assert pair.two.calls == ["list"]
+            pair.clock.sleep(30)
+        assert len(caplog.messages) == 1
+        pair.two.trouble = None
+        pair.two.others = []
+        pair.two.held.put(stored(instance(9)))
+        pair.run()
+        assert key(9) not in pair.two.held.held
+        pair.run()
+        assert "list" not in pair.two.calls
+
+    def test_a_peer_that_is_used_again_is_swept_with_the_next_list(self, pair: Pair) -> None:
+        """Whatever was cancelled while it was away goes there, too, though no sweep is due."""
+        pair.one.trouble = DOWN
+        pair.one.others = pair.two.others = []
+        pair.world.cluster.apply(piece(endpoint(1)))
+        pair.run()
+        assert key(2) in pair.one.held.held
+        pair.one.trouble = None
+        pair.clock.sleep(REST_SECONDS)
+        pair.run()
+        pair.run()
+        assert pair.standing() == ({key(1)}, {key(1)})
+
+    def test_a_peer_that_has_just_failed_is_not_listed_again(self, pair: Pair) -> None:
+        """One try in a pass is enough."""
+        pair.one.trouble = DOWN
+        pair.restart()
+        pair.run()
+        assert pair.one.calls == ["list"]
+
+    def test_what_stood_on_a_peer_alone_is_told_by_its_own_list_once_that_is_the_first(self, pair: Pair) -> None:
+        """It was found there while another was the first, and is gone since."""
+        pair.one.others = pair.two.others = []
+        rests = Rests(pair.clock)
+        peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, rests=rests)
+        pair.one.trouble = DOWN
+        peers.list_instances()
+        pair.two.held.cancel(key(1))
+        pair.one.trouble = None
+        rests.came_back(ONE)
+        assert listed_by(peers) == OURS
+        pair.one.held.cancel(key(1))
+        assert listed_by(peers) == {key(2)}
+
+    def test_strays_of_no_owner_are_not_shown(self, pair: Pair) -> None:
+        """The data centre's own lag in replication is none of our business."""
+        pair.two.held.put(foreign())
+        listed = pair.restart().list_instances()
+        assert isinstance(listed, Complete)
+        assert {one.key for one in listed.data} == OURS
+
+
+def listed_by(peers: EurekaPeers) -> set[InstanceKey]:
+    """What their next list shows."""
+    listed = peers.list_instances()
+    assert isinstance(listed, Complete)
+    return {one.key for one in listed.data}
+
+
+def sweeps(pair: Pair, *, seconds: float, interval: float, process: float = 0, late: float = 0) -> list[float]:
+    """When the second peer was listed; with `process` a new one begins so often, `late` seconds into its time."""
+    pair.restart()
+    begin = pair.clock.now()
+    found = []
+    while (elapsed := pair.clock.now() - begin) < seconds:
+        if process and elapsed % process < interval:
+            pair.restart()
+            pair.clock.sleep(late)
+        pair.two.calls.clear()
+        pair.peers.list_instances()
+        found += [pair.clock.now()] * pair.two.calls.count("list")
+        pair.clock.sleep(interval - (late if process and elapsed % process < interval else 0))
+    return found
+
+
+def gaps(times: list[float]) -> float:
+    """The longest wait between two of them."""
+    return max(later - earlier for earlier, later in itertools.pairwise(times))
+
+
+def test_a_syncer_that_is_deleted_leaves_nothing_on_either_peer(pair: Pair) -> None:
+    """Also with replication cut, and though its ghost is on the second peer alone."""
+    pair.one.others = pair.two.others = []
+    pair.run()
+    pair.world.cluster.delete(REF)
+    pair.clock.sleep(6)
+    pair.run()
+    assert pair.standing() == (set(), set())
+    pair.clock.sleep(60)
+    pair.run()
+    assert REF not in pair.world.cluster.syncers
+
+
+def test_a_deletion_asks_a_peer_anew_that_failed_once(pair: Pair) -> None:
+    """It rests, and works long since: the deletion does not wait for the end of its rest."""
+    pair.run()
+    pair.world.cluster.delete(REF)
+    pair.clock.sleep(6)
+    pair.run()
+    for _ in range(6):  # each of its rests is longer
+        pair.two.trouble = RegistryUnavailable("timed out")
+        pair.peers.list_elsewhere(Complete(data=()))
+        pair.peers.list_instances()
+        pair.clock.sleep(REST_SECONDS / 2)
+    pair.peers.list_elsewhere(Complete(data=()))
+    assert pair.peers.unreached() == (TWO,)
+    pair.two.trouble = None
+    pair.clock.sleep(FIRST_REST_SECONDS)
+    pair.run()
+    assert REF not in pair.world.cluster.syncers
+
+
+def test_a_deletion_asks_no_peer_twice_that_has_just_failed(pair: Pair) -> None:
+    """It would cost each pass another timeout."""
+    pair.peers.list_instances()
+    pair.two.trouble = RegistryUnavailable("timed out")
+    pair.two.calls.clear()
+    for _ in range(2):
+        assert pair.peers.list_elsewhere(Complete(data=())).unseen == (TWO,)
+    assert pair.two.calls == ["list"]
+
+
+def test_a_cancel_whose_answer_was_lost_is_left_to_replication_as_well(pair: Pair) -> None:
+    """Asked again, the first peer says 404; the others are still about to hear of it, and of what replaces it."""
+    pair.run()
+    pair.clock.sleep(6)
+    pair.one.others = []
+    pair.peers.register(instance(3), dirty_timestamp=2_000_000_000_000)
+    pair.one.held.cancel(key(1))
+    assert not pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
+    assert pair.standing() == ({key(2), key(3)}, OURS)
+
+
+def test_a_cancel_right_after_a_registration_goes_to_no_peer_that_may_lack_it(pair: Pair) -> None:
+    """The peer that took the registration does not answer any more: the next pass cancels on the others."""
+    pair.run()
+    pair.clock.sleep(6)
+    pair.one.others = []
+    pair.peers.register(instance(3), dirty_timestamp=2_000_000_000_000)
+    pair.one.trouble = DOWN
+    with pytest.raises(RegistryUnavailable):
+        pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
+    assert pair.standing()[1] == OURS
+    pair.clock.sleep(6)
+    assert pair.peers.cancel(key(1), ours=OWNERSHIP.holds)
+    assert pair.standing()[1] == {key(2)}
+
+
+def test_a_peer_that_was_passed_over_is_told(pair: Pair) -> None:
+    """By the list, or by a cancel after it: something may stand there. One that is called again is not."""
+    assert pair.run()[0] is ExitCode.OK
+    peers = pair.restart()
+    peers.list_instances()
+    assert peers.unreached() == ()
+    pair.two.trouble = RegistryUnavailable("timed out")
+    peers.cancel(key(1), ours=lambda _: True)
+    assert peers.unreached() == (TWO,)
+    peers.cancel(key(2), ours=lambda _: True)
+    assert peers.unreached() == (TWO,)
+    pair.two.trouble = None
+    pair.clock.sleep(REST_SECONDS)
+    peers.list_instances()
+    assert peers.unreached() == ()
+    pair.one.trouble = RegistryUnavailable("timed out")
+    peers.cancel(key(1), ours=lambda _: True)
+    assert peers.unreached() == (ONE,)
+
+
+def deleted_while_two_is_away(pair: Pair) -> None:
+    """The instances are cancelled on the first peer alone, and no endpoint gives their ids any more."""
+    pair.one.others = pair.two.others = []
+    pair.clock.sleep(SWEEP_MARGIN_SECONDS)
+    pair.restart()  # no sweep is due in this stretch any more, to a process that begins
+    pair.two.trouble = DOWN
+    pair.world.cluster.delete(REF)
+    pair.run()
+    assert pair.standing() == (set(), OURS)
+    pair.world.cluster.apply(piece())
+
+
+@pytest.mark.parametrize("process", ["a daemon", "one process each pass"])
+def test_a_deletion_does_not_end_while_a_peer_that_is_back_holds_an_instance(process: str, pair: Pair) -> None:
+    """What no endpoint gives and the first peer does not list is looked for on the others before the finalizer goes."""
+    deleted_while_two_is_away(pair)
+    passes = 0
+    while REF in pair.world.cluster.syncers:
+        passes += 1
+        assert passes < 15
+        pair.clock.sleep(30)
+        if passes == 3:
+            pair.two.trouble = None
+        if process == "one process each pass":
+            pair.restart()
+        pair.run()
+    assert pair.standing() == (set(), set())
+
+
+@pytest.mark.parametrize("process", ["a daemon", "one process each pass"])
+def test_a_deletion_amid_registrations_does_not_end_while_a_peer_is_left_to_a_replication_that_is_cut(
+    process: str, pair: Pair
+) -> None:
+    """Each pass registers something, so that its cancels go to the first peer alone."""
+    pair.one.others = pair.two.others = []
+    pair.clock.sleep(SWEEP_MARGIN_SECONDS)
+    pair.restart()  # no sweep is due in this stretch any more, to a process that begins
+    pair.world.cluster.apply(syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"}))
+    pair.world.cluster.delete(REF)
+    passes = 0
+    while REF in pair.world.cluster.syncers:
+        passes += 1
+        assert passes < 10
+        pair.world.cluster.apply(piece(*(endpoint(20 + number) for number in range(passes)), service="other"))
+        if process == "one process each pass":
+            pair.restart()
+        pair.run()
+        assert pair.one.calls.count("register") == 1
+        if passes == 1:
+            assert OURS.isdisjoint(pair.one.held.held)
+            assert pair.two.held.held.keys() >= OURS
+            pair.world.cluster.apply(piece())
+        pair.clock.sleep(10)
+    assert OURS.isdisjoint({*pair.one.held.held, *pair.two.held.held})
+
+
+@pytest.mark.parametrize("trouble", [DOWN, DENIED, PAGE])
+def test_a_peer_that_cannot_be_listed_holds_a_deletion_until_what_it_may_hold_has_lapsed(
+    trouble: RegistryError, pair: Pair
+) -> None:
+    """It may be gone for good, and its address still be given: 600 s after the deletion nothing of it stands there."""
+    deleted_while_two_is_away(pair)
+    pair.two.trouble = trouble
+    deleted = pair.world.cluster.syncers[REF].deleted
+    assert deleted is not None
+    while pair.clock.now() < deleted + 570:
+        pair.clock.sleep(30)
+        pair.restart()
+        pair.run()
+        status = pair.world.cluster.syncers[REF].status
+        assert status is not None
+        if pair.clock.now() >= deleted + 60:
+            assert f"{TWO} could not be listed and may still hold an instance" in status.conditions[1].message
+    pair.clock.sleep(30)
+    pair.run()
+    assert REF not in pair.world.cluster.syncers
+
+
+@pytest.mark.parametrize("sweep_is_due", [False, True])
+def test_the_other_peers_are_listed_once_in_the_pass_that_ends_a_deletion(sweep_is_due: bool, pair: Pair) -> None:
+    """Not in those that wait for the server's cache, and not twice where a sweep is due."""
+    pair.clock.sleep(SWEEP_MARGIN_SECONDS)
+    pair.restart()
+    pair.world.cluster.delete(REF)
+    for _ in range(2):
+        pair.run()
+        assert "list" not in pair.two.calls
+        pair.clock.sleep(22)
+    pair.clock.sleep(SWEEP_SECONDS if sweep_is_due else 10)
+    pair.run()
+    assert pair.two.calls.count("list") == 1
+    assert REF not in pair.world.cluster.syncers
+
+
+def test_a_deletion_waits_when_no_time_is_left_to_list_the_others(pair: Pair) -> None:
+    """They are listed with the next pass."""
+    deleted_while_two_is_away(pair)
+    pair.two.trouble = None
+    pair.clock.sleep(60)
+    limit = TimeLimit(pair.clock)
+    peers = EurekaPeers({ONE: pair.one, TWO: pair.two}, clock=pair.clock, limit=limit)
+    listed = peers.list_instances()
+    assert isinstance(listed, Complete)
+    limit.end_at(pair.clock.monotonic())
+    assert peers.list_elsewhere(listed) == Elsewhere((), (TWO,))
+    assert peers.unreached() == (TWO,)
+    limit.end_at(inf)
+    assert {one.key for one in peers.list_elsewhere(listed).instances} == OURS

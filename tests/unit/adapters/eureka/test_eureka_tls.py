@@ -1,0 +1,171 @@
+"""TLS to Eureka on loopback: what works, and one clear sentence for each way in which it does not."""
+
+from __future__ import annotations
+
+import random
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.embedded.http import LoopbackServer, Request, Response
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from tests.certificates import Authority, server_context, serving_tls
+
+pytestmark = pytest.mark.loopback
+
+EMPTY = b'{"applications":{"versions__delta":"1","apps__hashcode":"","application":[]}}'
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """The one that the server's certificates are of."""
+    return Authority(folder=tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Another one."""
+    return Authority(folder=tmp_path_factory.mktemp("tls"))
+
+
+def empty(request: Request) -> Response:
+    """A registry that holds nothing."""
+    return Response(status=200, body=EMPTY)
+
+
+def listed(url: str, **options: Any) -> Source[Any]:
+    """What a list says, without retries."""
+    settings = ConnectionOptions(address=EurekaAddress.parse(f"{url}/eureka"), retries=0, **options)
+    with EurekaClient(settings, clock=SystemClock(), random=random.Random(0)) as client:
+        return client.list_instances()
+
+
+def trouble(source: Source[Any]) -> tuple[Cause, str]:
+    """Cause and sentence of a list that failed."""
+    assert isinstance(source, Unknown)
+    assert source.message.endswith((".", "?"))
+    assert "SSL" not in source.message
+    return source.cause, source.message
+
+
+def test_a_private_authority_is_trusted_by_its_file(authority: Authority) -> None:
+    """With the CA file the server is believed."""
+    with serving_tls(empty, server_context(*authority.issue("localhost"))) as url:
+        assert listed(url, ca_file=str(authority.ca_file)) == Complete(data=())
+
+
+def test_without_verification_any_certificate_will_do(authority: Authority) -> None:
+    """An unknown authority and another name are taken, without a warning at each call."""
+    with serving_tls(empty, server_context(*authority.issue("elsewhere.test"))) as url:
+        assert listed(url, verify=False) == Complete(data=())
+
+
+@pytest.mark.parametrize("given", ["none", "other"])
+def test_an_unknown_authority_asks_for_the_ca_file(authority: Authority, stranger: Authority, given: str) -> None:
+    """Without the CA file, or with another one, the sentence asks for it."""
+    options = {"ca_file": str(stranger.ca_file)} if given == "other" else {}
+    with serving_tls(empty, server_context(*authority.issue("localhost"))) as url:
+        cause, sentence = trouble(listed(url, **options))
+    assert cause is Cause.UNAVAILABLE
+    assert "is of an authority that is not trusted: give that authority's certificate as CA file" in sentence
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_another_host_name_is_told(authority: Authority, host: str) -> None:
+    """A certificate for another name asks for a URL with a name that it holds."""
+    with serving_tls(empty, server_context(*authority.issue("eureka.test"))) as url:
+        cause, sentence = trouble(listed(url.replace("localhost", host), ca_file=str(authority.ca_file)))
+    assert cause is Cause.UNAVAILABLE
+    assert "is for another host name: use a name in the URL that the certificate holds" in sentence
+
+
+def test_an_expired_certificate_is_told(authority: Authority) -> None:
+    """It has to be renewed at the server."""
+    with serving_tls(empty, server_context(*authority.issue("localhost", expired=True))) as url:
+        cause, sentence = trouble(listed(url, ca_file=str(authority.ca_file)))
+    assert cause is Cause.UNAVAILABLE
+    assert "has expired: renew it at the server" in sentence
+
+
+def test_https_to_a_plain_port_is_told() -> None:
+    """The URL has to begin with http."""
+    with LoopbackServer(empty) as server:
+        cause, sentence = trouble(listed(server.url.replace("http:", "https:")))
+    assert cause is Cause.UNUSABLE
+    assert "no TLS is spoken at this port; begin the URL with http://" in sentence
+
+
+def test_http_to_a_tls_port_that_hangs_up_is_told(authority: Authority) -> None:
+    """A server that answers with a TLS alert, or not at all, gets a sentence as well."""
+    with serving_tls(empty, server_context(*authority.issue("localhost"))) as url:
+        cause, sentence = trouble(listed(url.replace("https:", "http:")))
+    assert "check that Eureka runs at this address" in sentence or "this port speaks TLS" in sentence
+    assert cause in (Cause.UNAVAILABLE, Cause.UNUSABLE)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"Bad Request\r\nThis combination of host and port requires TLS.\r\n",
+        b"<html>The plain HTTP request was sent to HTTPS port</html>",
+        b"Client sent an HTTP request to an HTTPS server.\n",
+    ],
+    ids=["Tomcat", "nginx", "Go"],
+)
+def test_http_to_a_tls_port_that_answers_is_told(body: bytes) -> None:
+    """What servers say to plain HTTP at such a port is understood: the URL has to begin with https."""
+    with LoopbackServer(lambda request: Response(status=400, body=body, content_type="text/plain")) as server:
+        cause, sentence = trouble(listed(server.url))
+    assert cause is Cause.UNUSABLE
+    assert "this port speaks TLS; begin the URL with https://" in sentence
+
+
+@pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
+class TestClientCertificates:
+    def context(self, authority: Authority, newest: ssl.TLSVersion) -> ssl.SSLContext:
+        context = server_context(*authority.issue("localhost"), clients=authority.ca_file)
+        context.maximum_version = newest
+        return context
+
+    def test_the_right_one_is_taken(self, authority: Authority, newest: ssl.TLSVersion) -> None:
+        """Certificate and key may be two files."""
+        certificate, key = authority.issue("sync@example.test")
+        with serving_tls(empty, self.context(authority, newest)) as url:
+            own = (str(certificate), str(key))
+            assert listed(url, ca_file=str(authority.ca_file), client_certificate=own) == Complete(data=())
+
+    @pytest.mark.parametrize("given", ["none", "other"])
+    def test_a_missing_or_foreign_one_is_told(
+        self, authority: Authority, stranger: Authority, newest: ssl.TLSVersion, given: str
+    ) -> None:
+        """The server's refusal asks for a client certificate that it trusts."""
+        options: dict[str, Any] = {"ca_file": str(authority.ca_file)}
+        if given == "other":
+            certificate, key = stranger.issue("sync@example.test")
+            options["client_certificate"] = (str(certificate), str(key))
+        with serving_tls(empty, self.context(authority, newest)) as url:
+            cause, sentence = trouble(listed(url, **options))
+        assert "client certificate" in sentence
+        assert cause in (Cause.DENIED, Cause.UNAVAILABLE)
+
+
+def test_a_ca_file_that_goes_is_told_and_one_that_changes_is_read(
+    authority: Authority, stranger: Authority, tmp_path: Path
+) -> None:
+    """The file is read for each new connection: an outage while it is away, trust again when it is right."""
+    ca_file = tmp_path / "ca.pem"
+    ca_file.write_bytes(stranger.ca_file.read_bytes())
+    with serving_tls(empty, server_context(*authority.issue("localhost"))) as url:
+        address = EurekaAddress.parse(f"{url}/eureka")
+        settings = ConnectionOptions(address=address, retries=0, ca_file=str(ca_file))
+        client = EurekaClient(settings, clock=SystemClock(), random=random.Random(0))
+        assert "not trusted" in trouble(client.list_instances())[1]
+        ca_file.unlink()
+        assert "cannot be read any more" in trouble(client.list_instances())[1]
+        ca_file.write_bytes(authority.ca_file.read_bytes())
+        assert client.list_instances() == Complete(data=())
+        client.close()

@@ -1,0 +1,313 @@
+"""Eureka's JSON: what is read, what is passed over, and what makes a list unusable."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eurekube_sync.adapters.eureka import wire
+from eurekube_sync.model.errors import RegistryRejected, RegistryUnusable
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
+
+OURS: dict[str, Any] = {
+    "instanceId": "prod:shop:rating:10.0.0.1:8080",
+    "hostName": "10.0.0.1",
+    "app": "RATING",
+    "ipAddr": "10.0.0.1",
+    "status": "UP",
+    "overriddenStatus": "UNKNOWN",
+    "port": {"$": 8080, "@enabled": "true"},
+    "securePort": {"$": 443, "@enabled": "false"},
+    "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": 300, "lastRenewalTimestamp": 1},
+    "metadata": {"eurekube.owner": "prod"},
+    "vipAddress": "rating",
+    "secureVipAddress": "rating",
+    "lastDirtyTimestamp": "1795248000785",
+    "isCoordinatingDiscoveryServer": "false",
+}
+THEIRS: dict[str, Any] = OURS | {"instanceId": "dc-host:rating:8080", "metadata": {"zone": "a"}}
+
+
+def listing(*instances: Any, hash_code: str | None = None) -> bytes:
+    applications: dict[str, Any] = {"application": [{"name": "RATING", "instance": list(instances)}]}
+    if hash_code is not None:
+        applications["apps__hashcode"] = hash_code
+    return json.dumps({"applications": applications}).encode()
+
+
+def changed(instance: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return copy.deepcopy(instance) | changes
+
+
+class TestWellFormed:
+    def test_an_instance_is_read_whole(self) -> None:
+        """Every field that a pass needs is read."""
+        (seen,) = wire.decode_list(listing(OURS)).instances
+        assert seen.key == InstanceKey("RATING", "prod:shop:rating:10.0.0.1:8080")
+        assert (seen.host_name, seen.ip_addr) == ("10.0.0.1", "10.0.0.1")
+        assert (seen.port, seen.secure_port) == (Port(8080, True), Port(443, False))
+        assert (seen.status, seen.overridden_status) == (InstanceStatus.UP, InstanceStatus.UNKNOWN)
+        assert (seen.lease, seen.last_dirty_timestamp) == (LeaseTimes(30, 300), 1795248000785)
+        assert (seen.metadata, seen.vip_address) == ({"eurekube.owner": "prod"}, "rating")
+
+    @pytest.mark.parametrize("number", [8080, "8080"])
+    @pytest.mark.parametrize("enabled", [True, "true"])
+    def test_a_port_may_be_text_or_native(self, number: object, enabled: object) -> None:
+        """`$` and `@enabled` are text or native."""
+        (seen,) = wire.decode_list(listing(changed(OURS, port={"$": number, "@enabled": enabled}))).instances
+        assert seen.port == Port(8080, True)
+
+    def test_a_single_element_may_be_collapsed(self) -> None:
+        """Old codecs put an object where there is one application or one instance."""
+        body = {"applications": {"application": {"name": "RATING", "instance": OURS}}}
+        assert len(wire.decode_list(json.dumps(body).encode()).instances) == 1
+
+    def test_a_collapsed_element_may_be_malformed(self) -> None:
+        """A collapsed single instance of others is passed over like one in an array."""
+        bad = changed(THEIRS, port=8080)
+        body = {"applications": {"application": {"name": "RATING", "instance": bad}}}
+        assert wire.decode_list(json.dumps(body).encode()).malformed == ("RATING/dc-host:rating:8080",)
+
+    @pytest.mark.parametrize("spelling", ["overriddenStatus", "overriddenstatus"])
+    def test_an_override_has_two_spellings(self, spelling: str) -> None:
+        """Both spellings are read; a telling one wins over UNKNOWN."""
+        instance = changed(OURS)
+        instance[spelling] = "OUT_OF_SERVICE"
+        (seen,) = wire.decode_list(listing(instance)).instances
+        assert seen.overridden_status is InstanceStatus.OUT_OF_SERVICE
+
+    def test_left_out_and_null_fields_are_empty(self) -> None:
+        """A missing or null field is empty, zero or UNKNOWN; the app is that of the application."""
+        null = dict.fromkeys(OURS) | {"instanceId": "a"}
+        for instance in ({"instanceId": "a"}, null):
+            (seen,) = wire.decode_list(listing(instance)).instances
+            assert seen.key == InstanceKey("RATING", "a")
+            assert (seen.port, seen.lease, seen.metadata) == (Port(0, False), LeaseTimes(0, 0), {})
+            assert seen.status is InstanceStatus.UNKNOWN
+
+    def test_empty_metadata_is_empty(self) -> None:
+        """The `@class` of empty metadata is no metadata."""
+        (seen,) = wire.decode_list(
+            listing(changed(OURS, metadata={"@class": "java.util.Collections$EmptyMap"}))
+        ).instances
+        assert seen.metadata == {}
+
+    def test_native_metadata_becomes_text(self) -> None:
+        """Numbers and booleans in metadata become text, and null is left out."""
+        (seen,) = wire.decode_list(listing(changed(OURS, metadata={"a": 1, "b": True, "c": None}))).instances
+        assert seen.metadata == {"a": "1", "b": "true"}
+
+    def test_an_unknown_status_is_unknown(self) -> None:
+        """A status that Eureka does not have is UNKNOWN, not an error."""
+        (seen,) = wire.decode_list(listing(changed(OURS, status="up"))).instances
+        assert seen.status is InstanceStatus.UNKNOWN
+
+    def test_a_blank_id_is_the_host_name(self) -> None:
+        """The id falls back to the host name, as in the server."""
+        (seen,) = wire.decode_list(listing(changed(THEIRS, instanceId=None, hostName="h"))).instances
+        assert seen.key == InstanceKey("RATING", "h")
+
+    def test_an_empty_registry_is_complete(self) -> None:
+        """`application: []` is an empty registry."""
+        body = b'{"applications":{"versions__delta":"1","apps__hashcode":"","application":[]}}'
+        assert wire.decode_list(body) == wire.DecodedList(instances=())
+
+
+class TestUnusable:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b"{}",
+            b"[]",
+            b"null",
+            b'"x"',
+            b'{"applications":null}',
+            b'{"applications":{}}',
+            b'{"applications":[]}',
+            b'{"applications":{"application":null}}',
+            b'{"applications":{"application":"x"}}',
+            b'{"applications":{"application":[null]}}',
+            b'{"applications":{"application":[{"name":"A"}]}}',
+            b'{"applications":{"application":[{"name":"A","instance":null}]}}',
+            b'{"applications":{"application":[{"name":"A","instance":[null]}]}}',
+            b'{"applications":{"application":[{"name":7,"instance":[]}]}}',
+            b'{"error":"x"}',
+        ],
+    )
+    def test_json_that_is_no_registry_is_unusable(self, body: bytes) -> None:
+        """JSON of another shape is an error, never an empty registry."""
+        with pytest.raises(RegistryUnusable):
+            wire.decode_list(body)
+
+    @given(st.integers(min_value=0, max_value=len(listing(OURS, THEIRS)) - 1))
+    def test_a_cut_answer_is_unusable(self, length: int) -> None:
+        """Every proper beginning of a list is an error."""
+        with pytest.raises(RegistryUnusable):
+            wire.decode_list(listing(OURS, THEIRS)[:length])
+
+    def test_a_cut_answer_with_a_malformed_instance_is_unusable(self) -> None:
+        """A cut behind a malformed instance is still found."""
+        with pytest.raises(RegistryUnusable):
+            wire.decode_list(listing(changed(THEIRS, port=8080), OURS)[:-30])
+
+    def test_fewer_instances_than_counted_are_unusable(self) -> None:
+        """A list that holds fewer instances than its hash code counts was shortened on its way."""
+        assert len(wire.decode_list(listing(OURS, THEIRS, hash_code="OUT_OF_SERVICE_1_UP_1_")).instances) == 2
+        with pytest.raises(RegistryUnusable, match="holds fewer instances than its own apps__hashcode counts"):
+            wire.decode_list(listing(OURS, hash_code="OUT_OF_SERVICE_1_UP_1_"))
+
+    @pytest.mark.parametrize("hash_code", ["", "nonsense", "abc_7"])
+    def test_a_hash_code_of_another_form_is_no_matter(self, hash_code: str) -> None:
+        """A hash code that counts nothing is ignored."""
+        assert len(wire.decode_list(listing(OURS, hash_code=hash_code)).instances) == 1
+
+
+class TestMalformed:
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"port": 8080},
+            {"port": {"$": "abc"}},
+            {"leaseInfo": []},
+            {"status": 5},
+            {"lastDirtyTimestamp": "yesterday"},
+            {"vipAddress": {"a": "b"}},
+        ],
+    )
+    def test_of_others_what_can_be_read_is_kept(self, changes: dict[str, Any]) -> None:
+        """A malformed field of another's instance is as good as left out; the instance stays, and is told."""
+        decoded = wire.decode_list(listing(changed(THEIRS, **changes), OURS))
+        assert [seen.key.id for seen in decoded.instances] == [THEIRS["instanceId"], OURS["instanceId"]]
+        assert decoded.malformed == ("RATING/dc-host:rating:8080",)
+        assert decoded.instances[0].host_name == "10.0.0.1"
+
+    def test_of_others_one_without_a_key_is_counted(self) -> None:
+        """An instance of others without id and host name is passed over, told, and counted against the hash code."""
+        nameless = changed(THEIRS, instanceId=None, hostName=None)
+        decoded = wire.decode_list(listing(nameless, OURS, hash_code="UP_2_"))
+        assert len(decoded.instances) == 1
+        assert decoded.malformed == ("?RATING/None",)
+
+    @pytest.mark.parametrize(
+        "instance",
+        [
+            pytest.param(changed(OURS, port=8080), id="our metadata"),
+            pytest.param(changed(OURS, port=8080, instanceId="x"), id="our metadata, another id"),
+            pytest.param(changed(OURS, port=8080, metadata=None), id="our id, no metadata"),
+            pytest.param(changed(THEIRS, metadata=["eurekube.owner"]), id="unreadable metadata"),
+            pytest.param(changed(THEIRS, metadata={"a": {"b": "c"}, "eurekube.owner": "p"}), id="ours among nested"),
+            pytest.param("x", id="no object"),
+        ],
+    )
+    def test_one_that_could_be_ours_makes_the_list_unusable(self, instance: Any) -> None:
+        """A malformed instance that could be ours must not pass for absent, or for different."""
+        with pytest.raises(RegistryUnusable, match="could be ours"):
+            wire.decode_list(listing(instance, THEIRS))
+
+    @given(
+        st.sampled_from(sorted(THEIRS)),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+            lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+            max_leaves=4,
+        ),
+    )
+    def test_no_field_of_others_hides_ours(self, field: str, value: Any) -> None:
+        """Whatever stands in one field of another's instance: ours is read, or the list is unusable."""
+        try:
+            decoded = wire.decode_list(listing(changed(THEIRS, **{field: value}), OURS, hash_code="UP_2_"))
+        except RegistryUnusable:
+            return
+        assert any(seen.key.id == OURS["instanceId"] for seen in decoded.instances)
+        assert len(decoded.instances) + sum(label.startswith("?") for label in decoded.malformed) == 2
+
+
+class TestOne:
+    def test_one_instance_is_read(self) -> None:
+        """The uncached read has the root `instance`."""
+        assert wire.decode_instance(json.dumps({"instance": OURS}).encode()).key.app == "RATING"
+
+    @pytest.mark.parametrize("body", [b"{}", b'{"instance":[]}', b'{"instance":{}}', b'{"instance":{"app":"A"', b"x"])
+    def test_what_is_no_instance_is_unusable(self, body: bytes) -> None:
+        """Another shape, a missing key or a cut is an error."""
+        with pytest.raises(RegistryUnusable):
+            wire.decode_instance(body)
+
+
+def instance(**changes: Any) -> Instance:
+    fields: dict[str, Any] = {
+        "key": InstanceKey("RATING", "prod:shop:rating:10.0.0.1:8080"),
+        "host_name": "10.0.0.1",
+        "ip_addr": "10.0.0.1",
+        "port": Port(8080, True),
+        "secure_port": Port(443, False),
+        "vip_address": "rating",
+        "secure_vip_address": "rating",
+        "status": InstanceStatus.UP,
+        "lease": LeaseTimes(30, 300),
+        "metadata": {"eurekube.owner": "prod"},
+    }
+    return Instance(**(fields | changes))
+
+
+class TestRegisterBody:
+    def test_the_body_is_exact(self) -> None:
+        """The body holds these fields and no other, the override always UNKNOWN."""
+        body = json.loads(wire.encode_instance(instance(), dirty_timestamp=1795248000785))
+        assert body == {
+            "instance": {
+                "instanceId": "prod:shop:rating:10.0.0.1:8080",
+                "hostName": "10.0.0.1",
+                "ipAddr": "10.0.0.1",
+                "app": "RATING",
+                "vipAddress": "rating",
+                "secureVipAddress": "rating",
+                "status": "UP",
+                "overriddenstatus": "UNKNOWN",
+                "port": {"$": 8080, "@enabled": "true"},
+                "securePort": {"$": 443, "@enabled": "false"},
+                "dataCenterInfo": {
+                    "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
+                    "name": "MyOwn",
+                },
+                "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": 300},
+                "metadata": {"eurekube.owner": "prod"},
+                "lastDirtyTimestamp": "1795248000785",
+            }
+        }
+
+    def test_urls_are_sent_when_given(self) -> None:
+        """URLs are left out when empty."""
+        body = json.loads(wire.encode_instance(instance(home_page_url="http://a/"), dirty_timestamp=1))
+        assert body["instance"]["homePageUrl"] == "http://a/"
+        assert "statusPageUrl" not in body["instance"]
+
+    @pytest.mark.parametrize(
+        "metadata", [{"k:v": "x"}, {"": "x"}, {"a b": "x"}, {"7": "x"}, {"a": "\x01"}, {"a/b": ""}]
+    )
+    def test_metadata_that_breaks_xml_is_not_sent(self, metadata: dict[str, str]) -> None:
+        """A key that is no XML name, or a control character, would break `/apps` for every XML reader."""
+        with pytest.raises(RegistryRejected, match="was not sent"):
+            wire.encode_instance(instance(metadata=metadata), dirty_timestamp=1)
+
+    @given(
+        st.dictionaries(
+            st.from_regex(r"[A-Za-z_][A-Za-z0-9._-]{0,10}", fullmatch=True),
+            st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"]), max_size=20),
+            max_size=5,
+        ),
+        st.integers(1, 65535),
+        st.sampled_from([InstanceStatus.UP, InstanceStatus.DOWN]),
+    )
+    def test_what_is_written_is_read_back(self, metadata: dict[str, str], port: int, status: InstanceStatus) -> None:
+        """A register body that a server would hand back unchanged is read as what was written."""
+        wanted = instance(metadata=metadata, port=Port(port, True), status=status, home_page_url="http://a/")
+        seen = wire.decode_instance(wire.encode_instance(wanted, dirty_timestamp=5))
+        assert (seen.key, seen.metadata, seen.port, seen.status) == (wanted.key, metadata, wanted.port, status)
+        assert (seen.lease, seen.vip_address, seen.home_page_url) == (wanted.lease, "rating", "http://a/")
+        assert seen.last_dirty_timestamp == 5

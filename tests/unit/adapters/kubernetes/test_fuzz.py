@@ -1,0 +1,138 @@
+"""The API's answers with damaged bytes: Unknown by the rules of a walk, and never another error or a shorter list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from eurekube_sync.embedded.http import Response
+from eurekube_sync.model.errors import ClusterError
+from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from tests.unit.adapters.kubernetes.world import World, answer
+
+DIGITS = b"9" * 5000
+NESTED = b"[" * 5000 + b"]" * 5000
+STRAY = (b"\xff", b"\xc3(", b'\\ud800"', b"\\", b'"', b"{", b"}", b"[", b"]", b",", b"null", b"\x00", b"1e999")
+WORLD = World()
+
+
+def page(kind: str, *items: dict[str, Any]) -> bytes:
+    """A whole list."""
+    head = {"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": "7"}}
+    return json.dumps({**head, "items": items}).encode()
+
+
+def item(name: str, **fields: Any) -> dict[str, Any]:
+    labels = {"kubernetes.io/service-name": "rating"}
+    return {"metadata": {"name": name, "namespace": "shop", "uid": "u", "labels": labels}, **fields}
+
+
+TARGET = {"kind": "Pod", "name": "p", "uid": "u"}
+ENDPOINT = {"addresses": ["10.0.0.1"], "conditions": {"ready": True}, "targetRef": TARGET, "zone": "a"}
+SERVICES = page("ServiceList", *(item(name, spec={"ports": [{"name": "http", "port": 80}]}) for name in "abc"))
+SLICES = page("EndpointSliceList", *(item(name, addressType="IPv4", endpoints=[ENDPOINT]) for name in "abc"))
+TIMES = {"creationTimestamp": "2026-01-02T03:04:05Z", "deletionTimestamp": "0001-01-01T00:00:00+14:00"}
+SYNCER = item("a", spec={"mode": "pod"}, status={"up": 1, "conditions": [{"type": "Ready", "status": "True"}]})
+SYNCER["metadata"] |= TIMES
+SYNCERS = page("EurekaSyncerList", SYNCER)
+
+
+def listed(body: bytes, walk: Callable[[None], Listed[Any]]) -> Source[Any]:
+    """What is known of the namespace after this answer."""
+    WORLD.fault = lambda request, number: Response(status=200, body=body)
+    found = walk(None)
+    if isinstance(found.elsewhere, Unknown):
+        return found.elsewhere
+    unknown = [source for source in found.by_namespace.values() if isinstance(source, Unknown)]
+    complete = [source for source in found.by_namespace.values() if isinstance(source, Complete)]
+    return unknown[0] if unknown else Complete(data=tuple(each for source in complete for each in source.data))
+
+
+def damaged(body: bytes, longest: int = 12) -> st.SearchStrategy[bytes]:
+    """Any part of it replaced by a few other bytes."""
+    pieces = st.binary(max_size=6) | st.sampled_from((*STRAY, DIGITS, NESTED))
+
+    def damage(at: int, length: int, piece: bytes) -> bytes:
+        return body[:at] + piece + body[at + length :]
+
+    return st.builds(damage, st.integers(0, len(body)), st.integers(0, longest), pieces)
+
+
+@given(damaged(SERVICES))
+@example(SERVICES.replace(b'"http"', NESTED, 1))
+@example(SERVICES.replace(b'"http"', b'"\xff"', 1))
+def test_no_damage_makes_a_list_shorter(body: bytes) -> None:
+    """All three are there, or something is Unknown; a few bytes take no whole item with them."""
+    source = listed(body, WORLD.cluster.list_services)
+    if isinstance(source, Unknown):
+        assert source.cause in (Cause.UNUSABLE, Cause.UNAVAILABLE)
+        assert "\n" not in source.message
+    else:
+        assert len(source.data) == 3
+
+
+@given(damaged(SLICES, len(SLICES)))
+def test_a_list_of_slices_never_raises(body: bytes) -> None:
+    """Any damage."""
+    listed(body, WORLD.cluster.list_slices)
+
+
+@given(damaged(SYNCERS, len(SYNCERS)))
+@example(SYNCERS.replace(b'"conditions": [', b'"conditions": [' + NESTED + b","))
+def test_a_list_of_syncers_never_raises(body: bytes) -> None:
+    """Any damage, also to its times and its status."""
+    listed(body, WORLD.cluster.list_syncers)
+
+
+@given(damaged(json.dumps(item("kube-system")).encode()), st.sampled_from([200, 404, 403, 500]))
+@example(b'{"metadata":' + NESTED + b"}", 200)
+@example(b'{"metadata":' + NESTED + b"}", 403)
+def test_single_reads_never_raise(body: bytes, status: int) -> None:
+    """Whatever the answer to who the cluster is and whether the CRD is live."""
+    world = World()
+    world.fault = lambda request, number: Response(status=status, body=body)
+    assert isinstance(world.cluster.identity(), Complete | Unknown)
+    assert isinstance(world.cluster.crd_live(), Complete | Unknown)
+
+
+@pytest.mark.parametrize("body", [b"\xff", b'{"metadata":' + NESTED + b"}", b'{"metadata":{"name":"\xff"}}', b""])
+def test_a_write_with_a_damaged_answer_is_a_cluster_error(body: bytes) -> None:
+    """An answer to a finalizer that cannot be read is our own error."""
+    world = World()
+    syncer = world.make_syncer()
+    world.fault = lambda request, number: Response(status=200, body=body)
+    with pytest.raises(ClusterError):
+        world.cluster.add_finalizer(syncer)
+
+
+@pytest.mark.parametrize("retry_after", ["\xb2", "9" * 400, "-1", "soon"])
+def test_a_head_that_makes_no_sense_raises_nothing(retry_after: str) -> None:
+    """Headers of strangers are no reason to end."""
+    world = World()
+    world.fault = lambda request, number: answer(503, Retry_After=retry_after)
+    assert isinstance(world.cluster.identity(), Unknown)
+
+
+def test_a_sentence_stays_the_same_from_pass_to_pass() -> None:
+    """No sentence of a list that cannot be read holds its revision, its size or a place in it."""
+    told = set()
+    for revision in ("1234", "99999"):
+        for cut in (b"", b"\xff", SERVICES[:-40], SERVICES[:-50]):
+            body = (cut or NESTED).replace(b'"7"', f'"{revision}"'.encode())
+            source = listed(body, WORLD.cluster.list_services)
+            assert isinstance(source, Unknown)
+            told.add(source.message)
+    assert told == {"the Kubernetes API answered no whole list to GET /api/v1/services"}
+
+
+def test_a_namespace_with_a_stray_byte_is_unknown_in_words_that_stay() -> None:
+    """The item is named, not the place of the byte."""
+    for name in (b"\xff", b"long\xff"):
+        source = listed(SERVICES.replace(b'"http"', b'"' + name + b'"', 1), WORLD.cluster.list_services)
+        assert isinstance(source, Unknown)
+        assert source.message == "services shop/a cannot be read: text that is not UTF-8"

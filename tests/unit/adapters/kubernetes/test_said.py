@@ -1,0 +1,140 @@
+"""What the Kubernetes API says, and why it says nothing: in one sentence, without a credential, fit for a terminal."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eurekube_sync.adapters.answer_time import AnswerTime
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster, connect
+from eurekube_sync.adapters.kubernetes.connection import Call
+from eurekube_sync.embedded.http import LoopbackServer, Request, Response
+from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
+from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.errors import ClusterUnavailable, ConfigurationError
+from eurekube_sync.model.sources import Complete, Unknown
+from tests.certificates import Authority, server_context, serving_tls
+from tests.unit.adapters.kubernetes.world import World, answer
+
+TOKEN = "t0ken-of-mine"
+
+
+def connected(folder: Path, server: str, **cluster: Any) -> KubernetesCluster:
+    """A client of that server, with a fixed token, that tries once."""
+    content = {
+        "clusters": [{"name": "c", "cluster": {"server": server, **cluster}}],
+        "users": [{"name": "u", "user": {"token": TOKEN}}],
+        "contexts": [{"name": "one", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "one",
+    }
+    path = folder / "config"
+    path.write_text(json.dumps(content))
+    clock = SystemClock()
+    connection = connect(ConnectionSettings(kubeconfig=str(path)), {})
+    return KubernetesCluster(connection, clock=clock, random=random.Random(0), limit=TimeLimit(clock))
+
+
+def message(cluster: KubernetesCluster) -> str:
+    """Why it does not say who it is."""
+    found = cluster.identity()
+    assert isinstance(found, Unknown)
+    return found.message
+
+
+@pytest.mark.parametrize("status", [400, 403, 500])
+@pytest.mark.parametrize("kind", ["Status", "text"])
+def test_a_token_that_the_api_repeats_is_not_told(status: int, kind: str) -> None:
+    """Nor what a terminal would obey."""
+    world = World(tokens={TOKEN: "admin"})
+
+    def echo(request: Request, number: int) -> Response:
+        text = f"\x1b[2Jyou are {request.headers['authorization']}, or {TOKEN}"
+        return answer(status, {"kind": "Status", "message": text} if kind == "Status" else text)
+
+    world.fault = echo
+    told = message(world.cluster)
+    assert "you are Bearer ***, or ***" in told
+    assert TOKEN not in told
+    assert "\x1b" not in told
+
+
+@pytest.mark.loopback
+def test_a_port_without_tls_is_told_as_for_eureka(tmp_path: Path) -> None:
+    """In words for a person, and not in those of OpenSSL."""
+    with LoopbackServer(lambda request: Response(status=200)) as server:
+        told = message(connected(tmp_path, server.url.replace("http:", "https:")))
+    assert told.endswith(": no TLS is spoken at this port; begin the URL with http://, or correct it")
+
+
+@pytest.mark.loopback
+def test_a_port_with_tls_is_told_as_for_eureka(tmp_path: Path) -> None:
+    """It answers plain HTTP with an alert, or hangs up."""
+    with serving_tls(lambda request: Response(status=200), server_context(*_issued(tmp_path))) as url:
+        told = message(connected(tmp_path, url.replace("https:", "http:")))
+    assert told.endswith((": the connection was reset", ": this port speaks TLS; begin the URL with https://"))
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize(
+    ("server", "why"),
+    [
+        ("http://127.0.0.1:1", "the connection was refused"),
+        ("https://127.0.0.1:1", "the connection was refused"),
+    ],
+)
+def test_who_does_not_answer_is_told_as_for_eureka(tmp_path: Path, server: str, why: str) -> None:
+    """Without numbers of the operating system."""
+    told = message(connected(tmp_path, server))
+    assert told == f"no answer from the Kubernetes API at {server} to GET /api/v1/namespaces/kube-system: {why}"
+
+
+def _issued(folder: Path) -> tuple[Path, Path]:
+    return Authority(folder=folder).issue("localhost")
+
+
+@pytest.mark.loopback
+def test_an_unknown_authority_asks_for_its_certificate(tmp_path: Path) -> None:
+    """As for Eureka."""
+    with serving_tls(lambda request: Response(status=200), server_context(*_issued(tmp_path))) as url:
+        told = message(connected(tmp_path, url))
+    assert "is of an authority that is not trusted: give that authority's certificate as CA file" in told
+
+
+@pytest.mark.loopback
+def test_a_certificate_that_is_not_verified_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """In our words, and never by urllib3 at each call, with the path of a module."""
+    kubernetes = EmbeddedKubernetes(SystemClock().now)
+    with warnings.catch_warnings(record=True) as caught, caplog.at_level(logging.WARNING):
+        warnings.simplefilter("always")
+        with serving_tls(kubernetes.handle, server_context(*_issued(tmp_path))) as url:
+            cluster = connected(tmp_path, url, **{"insecure-skip-tls-verify": True})
+            assert isinstance(cluster.identity(), Complete)
+            assert isinstance(cluster.list_services(None).elsewhere, Complete)
+    assert not [one for one in caught if "Unverified" in str(one.message)]
+    (told,) = [record.message for record in caplog.records]
+    assert told.startswith("the Kubernetes API's certificate is not verified (insecure-skip-tls-verify)")
+
+
+def test_a_fixed_token_blames_no_program(tmp_path: Path) -> None:
+    """A stage whose time is over says so: no program gives these credentials."""
+    connected(tmp_path, "http://127.0.0.1:1")
+    connection = connect(ConnectionSettings(kubeconfig=str(tmp_path / "config")), {})
+    clock = SystemClock()
+    limit = TimeLimit(clock)
+    limit.end_at(clock.monotonic())
+    with pytest.raises(ClusterUnavailable) as caught:
+        connection.send(Call(method="GET", path="/"), AnswerTime(clock, 30, limit))
+    assert str(caught.value) == "no time was left for it"
+
+
+def test_a_folder_is_no_kubeconfig(tmp_path: Path) -> None:
+    """It is there, so it is not said that it is not."""
+    with pytest.raises(ConfigurationError, match=r"the kubeconfig \S+ is a folder: give the file in it"):
+        connect(ConnectionSettings(kubeconfig=str(tmp_path)), {})

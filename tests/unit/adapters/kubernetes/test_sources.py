@@ -1,0 +1,156 @@
+"""Nodes, Pods' metadata and Endpoints, as the adapter reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from eurekube_sync.adapters.kubernetes import KubernetesCluster, projection, wire
+from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, Node, Pod, PodRef
+from eurekube_sync.model.sources import Cause, Complete, Unknown
+from tests.unit.adapters.kubernetes.world import Half, World
+
+
+@pytest.fixture
+def world() -> World:
+    """An API server and our client of it."""
+    return World()
+
+
+def old_cluster(world: World) -> KubernetesCluster:
+    """A client that reads Endpoints."""
+    return KubernetesCluster(world.connection, clock=world.clock, random=Half(), endpoints_source="endpoints")
+
+
+def test_nodes_are_listed_with_what_calls_need(world: World) -> None:
+    """Addresses by type, readiness, zone, and whether traffic from outside is wanted there."""
+    exclude = "node.kubernetes.io/exclude-from-external-load-balancers"
+    world.make("/api/v1/nodes", {"metadata": {"name": "bare"}})
+    labels = {"topology.kubernetes.io/zone": "z", exclude: ""}
+    world.make("/api/v1/nodes", {"metadata": {"name": "full", "labels": labels}})
+    addresses = [
+        {"type": "Hostname", "address": "full"},
+        {"type": "InternalIP", "address": "192.168.0.1"},
+        {"type": "InternalIP", "address": "fd00::1"},
+        {"type": "ExternalIP", "address": "203.0.113.1"},
+    ]
+    conditions = [{"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": "True"}]
+    world.patch("/api/v1/nodes/full/status", {"status": {"addresses": addresses, "conditions": conditions}})
+    full = Node(name="full", internal=("192.168.0.1", "fd00::1"), external=("203.0.113.1",), zone="z", excluded=True)
+    assert world.cluster.list_nodes() == Complete(data=(Node(name="bare", ready=False), full))
+
+
+def test_nodes_that_may_not_be_listed_are_unknown(world: World) -> None:
+    """A 403 is no empty cluster."""
+    world.server.deny("nodes", "list")
+    found = world.cluster.list_nodes()
+    assert isinstance(found, Unknown)
+    assert found.cause is Cause.DENIED
+
+
+def test_one_node_that_cannot_be_read_makes_all_unknown(world: World) -> None:
+    """An instance per node needs every node."""
+    world.make("/api/v1/nodes", {"metadata": {"name": "odd"}})
+    world.patch("/api/v1/nodes/odd/status", {"status": {"addresses": "none"}})
+    found = world.cluster.list_nodes()
+    assert isinstance(found, Unknown)
+    assert (found.cause, "nodes" in found.message) == (Cause.UNUSABLE, True)
+
+
+def test_pods_are_listed_with_labels_and_annotations(world: World) -> None:
+    """Of one namespace, or of all."""
+    body = {
+        "metadata": {"name": "p", "labels": {"a": "1"}, "annotations": {"b": "2"}},
+        "spec": {"containers": [{"name": "c", "image": "c"}]},
+    }
+    uid = world.make("/api/v1/namespaces/shop/pods", body)["metadata"]["uid"]
+    expected = Complete(data=(Pod(name="p", uid=uid, labels={"a": "1"}, annotations={"b": "2"}),))
+    assert world.cluster.list_pods(["shop"]).of("shop") == world.cluster.list_pods(None).of("shop") == expected
+
+
+def test_a_pod_without_a_uid_makes_its_namespace_unknown() -> None:
+    """Nobody could tell which one is drained."""
+    item = msgspec.json.decode(b'{"metadata": {"name": "a", "namespace": "b"}}', type=wire.DrainItem)
+    with pytest.raises(ValueError, match="UID"):
+        projection.pod_drain(item)
+
+
+def test_nodes_that_may_not_be_listed_tell_of_no_drain(world: World) -> None:
+    """Unknown, and not as good as none drained."""
+    world.server.deny("nodes", "list")
+    found = world.cluster.list_node_drains()
+    assert isinstance(found, Unknown)
+    assert found.cause is Cause.DENIED
+
+
+def write(world: World, subsets: list[Any], **annotations: str) -> None:
+    """Endpoints `rating` in the namespace `shop`."""
+    metadata = {"name": "rating", "annotations": annotations}
+    world.make("/api/v1/namespaces/shop/endpoints", {"metadata": metadata, "subsets": subsets})
+
+
+def test_endpoints_become_slices(world: World) -> None:
+    """One for each subset and family; a pod's name and UID, its node, and no zone that could be known."""
+    target = {"kind": "Pod", "name": "rating-1", "uid": "u"}
+    write(
+        world,
+        [
+            {
+                "addresses": [{"ip": "10.0.0.1", "nodeName": "n", "targetRef": target}, {"ip": "fd00::1"}],
+                "notReadyAddresses": [{"ip": "10.0.0.2"}],
+                "ports": [{"name": "http", "port": 8080}],
+            },
+            {"addresses": [{"ip": "10.0.0.3", "targetRef": {**target, "namespace": "bank"}}]},
+        ],
+    )
+    for namespaces in (None, ["shop"]):
+        found = old_cluster(world).list_slices(namespaces).of("shop")
+        assert isinstance(found, Complete)
+        assert [(one.name, one.service, one.address_type, one.truncated) for one in found.data] == [
+            ("rating-0", "rating", "IPv4", False),
+            ("rating-1", "rating", "IPv6", False),
+            ("rating-2", "rating", "IPv4", False),
+        ]
+        assert found.data[0].ports == (EndpointPort(name="http", port=8080),)
+        assert found.data[0].endpoints == (
+            Endpoint(address="10.0.0.1", pod=PodRef("rating-1", "u"), node="n", zone=None),
+            Endpoint(address="10.0.0.2", ready=False, serving=False, zone=None),
+        )
+        assert found.data[2].endpoints == (Endpoint(address="10.0.0.3", zone=None),)
+
+
+def test_empty_endpoints_are_an_empty_slice(world: World) -> None:
+    """They are there, and say that there is nothing; one that is not there says nothing."""
+    write(world, [])
+    found = old_cluster(world).list_slices(["shop"]).of("shop")
+    assert isinstance(found, Complete)
+    assert [(one.service, one.endpoints, one.of_endpoints) for one in found.data] == [("rating", (), True)]
+
+
+@pytest.mark.parametrize(("selector", "selects"), [({"app": "rating"}, True), ({}, False), (None, False)])
+def test_a_service_tells_whether_it_selects(world: World, selector: Any, selects: bool) -> None:
+    """Nobody but people makes slices for one without a selector."""
+    spec = {"selector": selector, "ports": [{"port": 80}]}
+    world.make("/api/v1/namespaces/shop/services", {"metadata": {"name": "rating"}, "spec": spec})
+    found = world.cluster.list_services(["shop"]).of("shop")
+    assert isinstance(found, Complete)
+    assert [one.selects for one in found.data] == [selects]
+
+
+@pytest.mark.parametrize("subsets", [[], [{"addresses": [{"ip": "10.0.0.1"}]}]])
+@pytest.mark.parametrize(("value", "truncated"), [("truncated", True), ("warning", False)])
+def test_endpoints_say_when_they_are_not_all(world: World, subsets: list[Any], value: str, truncated: bool) -> None:
+    """Also when nothing is left in them; `warning` is what older controllers said of a long list that is whole."""
+    write(world, subsets, **{"endpoints.kubernetes.io/over-capacity": value})
+    found = old_cluster(world).list_slices(["shop"]).of("shop")
+    assert isinstance(found, Complete)
+    assert any(one.truncated for one in found.data) is truncated
+
+
+@pytest.mark.parametrize("namespaces", [None, ["shop"]])
+def test_endpoints_that_may_not_be_listed_are_unknown(world: World, namespaces: list[str] | None) -> None:
+    """As slices are."""
+    world.server.deny("endpoints", "list")
+    assert isinstance(old_cluster(world).list_slices(namespaces).of("shop"), Unknown)

@@ -1,0 +1,343 @@
+"""Time is bounded: whatever the API server does, a call ends with the limit of its stage, or sooner."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eurekube_sync.adapters.answer_time import AnswerTime
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster, connect
+from eurekube_sync.adapters.side_thread import SideThread
+from eurekube_sync.embedded.http import LoopbackServer, Request
+from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
+from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.errors import ClusterUnavailable, ConfigurationError
+from eurekube_sync.model.kubernetes import SyncerStatus
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from tests.trickling import HEAD, NEVER_ENDING_HEAD, SOON_SECONDS, Stopwatch, stopped_when_asked, trickling
+from tests.unit.adapters.kubernetes.world import Half, World, answer
+from tests.waiting import wait_until
+
+
+def unavailable(source: Source[Any]) -> str:
+    """Its sentence."""
+    assert isinstance(source, Unknown)
+    assert source.cause is Cause.UNAVAILABLE
+    return source.message
+
+
+def client(url: str, directory: Path, clock: SystemClock, limit: TimeLimit, answer: float = 60) -> KubernetesCluster:
+    content = {
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "contexts": [{"name": "one", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "one",
+    }
+    path = directory / "config"
+    path.write_text(json.dumps(content))
+    connection = connect(ConnectionSettings(kubeconfig=str(path)), {})
+    return KubernetesCluster(connection, clock=clock, random=random.Random(0), limit=limit, answer_seconds=answer)
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("at_once", [HEAD, NEVER_ENDING_HEAD], ids=["body", "head"])
+def test_a_trickling_answer_ends_with_its_own_limit(at_once: bytes, tmp_path: Path) -> None:
+    """A byte every moment is never silent, and still ends: Unknown, after one try, with a sentence."""
+    clock = SystemClock()
+    with trickling(at_once) as server:
+        cluster = client(server.url, tmp_path, clock, TimeLimit(clock), answer=1)
+        watch = Stopwatch()
+        message = unavailable(cluster.list_services(None).elsewhere)
+        assert watch.seconds < SOON_SECONDS
+    assert (
+        message
+        == f"the Kubernetes API at {server.url} did not answer GET /api/v1/services whole in 1 s: it is too slow"
+    )
+    assert server.calls == 1
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("at_once", [HEAD, NEVER_ENDING_HEAD], ids=["body", "head"])
+def test_trickling_lists_end_with_the_limit_of_the_stage(at_once: bytes, tmp_path: Path) -> None:
+    """Three lists of fifty namespaces, and what else is read, take no more than was left at the beginning."""
+    clock = SystemClock()
+    limit = TimeLimit(clock)
+    namespaces = [f"n-{number}" for number in range(50)]
+    with trickling(at_once) as server:
+        cluster = client(server.url, tmp_path, clock, limit)
+        limit.end_at(clock.monotonic() + 1)
+        watch = Stopwatch()
+        listed = cluster.list_services(namespaces)
+        assert "in the time that was left" in unavailable(listed.of("n-0"))
+        assert "not listed here" in unavailable(listed.of("n-49"))
+        assert "no time was left" in unavailable(cluster.list_slices(namespaces).of("n-0"))
+        assert "no time was left" in unavailable(cluster.list_syncers(None).elsewhere)
+        assert "no time was left" in unavailable(cluster.identity())
+        assert "no time was left" in unavailable(cluster.crd_live())
+        assert watch.seconds < SOON_SECONDS
+    assert server.calls == 1
+
+
+@pytest.mark.loopback
+def test_a_stop_ends_a_trickling_answer(tmp_path: Path) -> None:
+    """After SIGTERM an answer that goes on for ever is given a moment more, and not asked for again."""
+    clock = SystemClock()
+    with trickling() as server:
+        cluster = client(server.url, tmp_path, clock, TimeLimit(clock))
+        watch = Stopwatch()
+        with stopped_when_asked(server, clock.stop):
+            unavailable(cluster.identity())
+        assert watch.seconds < SOON_SECONDS
+    assert server.calls == 1
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize(
+    ("at_once", "sentence"),
+    [
+        (HEAD + b"{", "the answer broke off"),
+        (HEAD + b"{}}}", "the answer broke off"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", "the answer broke off"),
+    ],
+)
+def test_a_sentence_holds_no_number_of_the_moment(at_once: bytes, sentence: str, tmp_path: Path) -> None:
+    """Neither how long was waited nor how much came: a condition stays the same while the trouble does."""
+    clock = SystemClock()
+    limit = TimeLimit(clock)
+    with trickling(at_once, pause=0, whole=True) as server:
+        cluster = client(server.url, tmp_path, clock, limit)
+        limit.end_at(clock.monotonic() + 5.678)
+        message = unavailable(cluster.crd_live())
+    call = "GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
+    assert message == f"no answer from the Kubernetes API at {server.url} to {call}: {sentence}"
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("left", [0.1, 0.25])
+def test_silence_ends_with_the_limit_of_the_stage(left: float, tmp_path: Path) -> None:
+    """A server that says nothing is waited for no longer than what is left, in the same words however long it was."""
+    clock = SystemClock()
+    limit = TimeLimit(clock)
+    with trickling(b"", pause=60) as server:
+        cluster = client(server.url, tmp_path, clock, limit)
+        limit.end_at(clock.monotonic() + left)
+        watch = Stopwatch()
+        message = unavailable(cluster.list_services(None).elsewhere)
+        assert watch.seconds < SOON_SECONDS
+    assert (
+        message == f"the Kubernetes API at {server.url} did not answer GET /api/v1/services in the time that was left"
+    )
+
+
+def limited(world: World) -> tuple[KubernetesCluster, TimeLimit]:
+    limit = TimeLimit(world.clock)
+    return KubernetesCluster(world.connection, clock=world.clock, random=Half(), limit=limit), limit
+
+
+def test_nothing_is_tried_when_nothing_is_left() -> None:
+    """Lists are Unknown and writes raise, without a call; when there is time again they work."""
+    world = World()
+    syncer = world.make_syncer()
+    cluster, limit = limited(world)
+    before = len(world.requests)
+    limit.end_at(world.clock.monotonic())
+    unavailable(cluster.list_syncers(["shop"]).of("shop"))
+    with pytest.raises(ClusterUnavailable, match="was not tried: no time was left for it"):
+        cluster.write_status(syncer, SyncerStatus(observed_generation=1))
+    assert len(world.requests) == before
+    limit.end_at(world.clock.monotonic() + 1)
+    assert isinstance(cluster.list_syncers(["shop"]).of("shop"), Complete)
+
+
+class Plugin:
+    """A program that gives a token which is old at once, so that it is run for each call; while a file is there, it
+    hangs. Another makes one run hang, the next, which takes it away, until the end of the test."""
+
+    def __init__(self, directory: Path, url: str) -> None:
+        self.hangs, self.runs, self.config = directory / "hangs", directory / "runs", directory / "config"
+        self.once, self.freed = directory / "once", directory / "freed"
+        credential = {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "kind": "ExecCredential",
+            "status": {"token": "t", "expirationTimestamp": "2020-01-01T00:00:00Z"},
+        }
+        script = (
+            f"echo >> {self.runs}; while [ -e {self.hangs} ]; do sleep 0.02; done; "
+            f"if rm {self.once} 2> /dev/null; then while [ ! -e {self.freed} ]; do sleep 0.02; done; fi; "
+            f"echo '{json.dumps(credential)}'"
+        )
+        plugin = {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": "sh",
+            "args": ["-c", script],
+            "interactiveMode": "Never",
+        }
+        content = {
+            "clusters": [{"name": "c", "cluster": {"server": url}}],
+            "users": [{"name": "u", "user": {"exec": plugin}}],
+            "contexts": [{"name": "one", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "one",
+        }
+        self.config.write_text(json.dumps(content))
+
+    def count(self) -> int:
+        """How often it was run."""
+        return len(self.runs.read_text().splitlines())
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Iterator[Plugin]:
+    """In front of an embedded server."""
+    server = EmbeddedKubernetes(SystemClock().now)
+    with LoopbackServer(server.handle) as kubernetes:
+        found = Plugin(tmp_path, kubernetes.url)
+        yield found
+        found.freed.touch()
+        found.hangs.unlink(missing_ok=True)
+
+
+@pytest.mark.loopback
+def test_a_program_for_the_credentials_that_hangs_ends_no_later_than_a_call(plugin: Plugin) -> None:
+    """All calls wait for the one run of it, each no longer than a call may be silent, or its stage lasts; when it has
+    ended, the next call works."""
+    clock = SystemClock()
+    limit = TimeLimit(clock)
+    connection = connect(ConnectionSettings(kubeconfig=str(plugin.config), read_seconds=0.3), {})
+    cluster = KubernetesCluster(connection, clock=clock, random=random.Random(0), limit=limit)
+    wait_until(lambda: isinstance(cluster.identity(), Complete), "the program does not run")
+    plugin.hangs.touch()
+    before, watch = plugin.count(), Stopwatch()
+    with ThreadPoolExecutor(4) as threads:
+        listed = list(threads.map(lambda _: cluster.list_services(None), range(4)))
+    limit.end_at(clock.monotonic() + 0.1)
+    listed.append(cluster.list_services(None))
+    assert watch.seconds < SOON_SECONDS
+    sentence = "the credentials for the Kubernetes API do not come: the program that the kubeconfig names for them"
+    assert {unavailable(one.elsewhere).partition(" (exec)")[0] for one in listed} == {sentence}
+    wait_until(lambda: plugin.count() > before, "the program does not run")
+    assert plugin.count() == before + 1
+    plugin.hangs.unlink()
+    limit.end_at(math.inf)
+    wait_until(lambda: isinstance(cluster.list_services(None).elsewhere, Complete), "the program has not ended")
+
+
+def forgetting(plugin: Plugin, seconds: float) -> KubernetesCluster:
+    """Waits no longer than that for one run before another is begun."""
+    settings = ConnectionSettings(kubeconfig=str(plugin.config), read_seconds=0.1, hang_seconds=seconds)
+    cluster = KubernetesCluster(connect(settings, {}), clock=SystemClock(), random=random.Random(0))
+    wait_until(lambda: isinstance(cluster.identity(), Complete), "the program does not run")
+    return cluster
+
+
+@pytest.mark.loopback
+def test_a_program_for_the_credentials_that_never_ends_is_left_behind(plugin: Plugin) -> None:
+    """After a while it is begun anew, beside the one that hangs, and what that says in the end counts no more."""
+    cluster = forgetting(plugin, 0.5)
+    before, watch = plugin.count(), Stopwatch()
+    plugin.once.touch()
+    unavailable(cluster.crd_live())
+    wait_until(lambda: plugin.count() > before, "the program does not run")
+    assert plugin.count() == before + 1 or watch.seconds >= 0.5
+    wait_until(lambda: isinstance(cluster.list_services(None).elsewhere, Complete), "the API server is asked again")
+    assert watch.seconds >= 0.5
+    plugin.freed.touch()
+    wait_until(lambda: isinstance(cluster.list_services(None).elsewhere, Complete), "the API server is asked no more")
+
+
+@pytest.mark.loopback
+def test_each_program_that_never_ends_makes_the_wait_for_the_next_longer(plugin: Plugin) -> None:
+    """They are not ended by us, and must not fill the machine."""
+    cluster = forgetting(plugin, 0.2)
+    before, watch = plugin.count(), Stopwatch()
+    plugin.hangs.touch()
+
+    def four_hang() -> bool:
+        unavailable(cluster.crd_live())
+        return plugin.count() >= before + 4
+
+    wait_until(four_hang, "three were left behind")
+    assert watch.seconds >= 0.2 + 0.4 + 0.6
+    plugin.hangs.unlink()
+    wait_until(lambda: isinstance(cluster.list_services(None).elsewhere, Complete), "the last ends")
+
+
+def test_a_path_that_the_machine_refuses_is_one_sentence() -> None:
+    """Whatever it says of it, as where it is on a disk that does not answer."""
+    with pytest.raises(ConfigurationError, match=r"the kubeconfig x+ cannot be read: .*too long"):
+        connect(ConnectionSettings(kubeconfig="x" * 300), {})
+
+
+def test_a_timeout_inside_of_a_call_is_not_taken_for_the_end_of_the_wait_for_it() -> None:
+    """The call is over, and says itself what did not come in time."""
+
+    def late() -> None:
+        raise TimeoutError("the disk does not answer")
+
+    clock = SystemClock()
+    call = SideThread(late)
+    AnswerTime(clock, 60, TimeLimit(clock)).wait_for(call, 60)
+    with pytest.raises(TimeoutError, match="the disk does not answer"):
+        call.answer()
+
+
+@pytest.mark.loopback
+def test_a_program_for_the_credentials_that_hangs_at_the_start_is_one_sentence(plugin: Plugin) -> None:
+    """It is given time, for it may ask a person; and then there is an end."""
+    plugin.hangs.touch()
+    watch = Stopwatch()
+    with pytest.raises(ConfigurationError, match=r"did not come in 0\.2 s: the program that the kubeconfig names"):
+        connect(ConnectionSettings(kubeconfig=str(plugin.config), start_seconds=0.2), {})
+    assert watch.seconds < SOON_SECONDS
+
+
+def test_no_retry_waits_beyond_the_limit() -> None:
+    """A wait that would take all that is left is not begun: the last failure stands."""
+    world = World()
+    cluster, limit = limited(world)
+    world.fault = lambda request, number: answer(503, {"kind": "Status", "message": "busy"})
+    limit.end_at(world.clock.monotonic() + 0.3)
+    assert unavailable(cluster.identity()).endswith("busy")
+    assert world.clock.slept == [0.125]
+
+
+def test_a_server_without_an_answer_is_asked_for_one_namespace_alone() -> None:
+    """The others of that list are Unknown without a call; those before it are Complete."""
+    world = World()
+    before = len(world.requests)
+
+    def fail_in_second(request: Request, number: int) -> None:
+        if number - before > 1:
+            raise TimeoutError("timed out")
+
+    world.fault = fail_in_second
+    listed = world.cluster.list_services(["shop", "b", "c", "d"])
+    assert listed.of("shop") == Complete(data=())
+    assert "timed out" in unavailable(listed.of("b"))
+    assert unavailable(listed.of("d")) == "services were not listed here: the list of b before got no answer"
+    assert len(world.requests) - before == 1 + 4
+
+
+def test_a_known_identity_is_asked_for_again_only_to_be_sure() -> None:
+    """The UID of kube-system is remembered once it was read, and not before; what answers later does not change it."""
+    world = World()
+    world.fault = lambda request, number: answer(403, {"kind": "Status", "message": "no"})
+    assert isinstance(world.cluster.identity(), Unknown)
+    world.fault = lambda request, number: None
+    known = world.cluster.identity()
+    assert isinstance(known, Complete)
+    before = len(world.requests)
+    world.fault = lambda request, number: answer(503)
+    assert world.cluster.identity() == known
+    assert len(world.requests) == before
+    assert isinstance(world.cluster.identity(anew=True), Unknown)
+    world.fault = lambda request, number: answer(200, {"metadata": {"name": "kube-system", "uid": "another"}})
+    assert world.cluster.identity(anew=True) == Complete(data="another")
+    assert world.cluster.identity() == known

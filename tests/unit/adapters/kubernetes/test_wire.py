@@ -1,0 +1,185 @@
+"""What the API's JSON means: nil rules, null lists, times, fields that are absent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from eurekube_sync.adapters.kubernetes import projection, wire
+from eurekube_sync.model.kubernetes import (
+    Condition,
+    ConditionStatus,
+    EndpointPort,
+    EndpointSlice,
+    PodRef,
+    ServicePort,
+    SyncerStatus,
+)
+from tests.unit.adapters.kubernetes.world import START, World
+
+CREATED = "2026-01-02T03:04:05Z"
+
+
+def endpoint_slice(**fields: Any) -> EndpointSlice | None:
+    metadata = {"name": "s", "namespace": "shop", "labels": {"kubernetes.io/service-name": "rating"}}
+    body = {"metadata": metadata, "addressType": "IPv4", **fields}
+    return projection.endpoint_slice(msgspec.json.decode(msgspec.json.encode(body), type=wire.SliceItem))
+
+
+def service(**spec: Any) -> Any:
+    body = {"metadata": {"name": "rating", "namespace": "shop"}, "spec": spec}
+    return projection.service(msgspec.json.decode(msgspec.json.encode(body), type=wire.ServiceItem))
+
+
+def syncer(**fields: Any) -> Any:
+    metadata = {"name": "rating", "namespace": "shop", "uid": "u", "creationTimestamp": CREATED}
+    return projection.read_syncer(msgspec.json.encode({"metadata": metadata, **fields}))
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        (None, (True, True, False)),
+        ({}, (True, True, False)),
+        ({"ready": None, "serving": None, "terminating": None}, (True, True, False)),
+        ({"ready": False}, (False, True, False)),
+        ({"ready": False, "serving": False}, (False, False, False)),
+        ({"ready": False, "serving": True, "terminating": True}, (False, True, True)),
+    ],
+)
+def test_the_nil_rules_of_endpoint_conditions(conditions: Any, expected: tuple[bool, bool, bool]) -> None:
+    """ready nil is true, serving nil is true, terminating nil is false (discovery/v1 EndpointConditions)."""
+    found = endpoint_slice(endpoints=[{"addresses": ["10.0.0.1"], "conditions": conditions}])
+    assert found is not None
+    (endpoint,) = found.endpoints
+    assert (endpoint.ready, endpoint.serving, endpoint.terminating) == expected
+
+
+def test_an_empty_slice_has_null_lists() -> None:
+    """`endpoints: null, ports: null` is an empty slice, not a broken one."""
+    found = endpoint_slice(endpoints=None, ports=None)
+    assert found is not None
+    assert (found.endpoints, found.ports) == ((), ())
+
+
+def test_only_the_first_address_counts() -> None:
+    """The API says to use addresses[0]; ports may lack a name and a number."""
+    target = {"kind": "Pod", "name": "p", "uid": "u", "namespace": "shop"}
+    entry = {"addresses": ["10.0.0.1", "10.0.0.2"], "targetRef": target, "nodeName": "n", "zone": "z"}
+    found = endpoint_slice(endpoints=[entry], ports=[{"name": "", "port": 80}, {"port": None}])
+    assert found is not None
+    assert [each.address for each in found.endpoints] == ["10.0.0.1"]
+    assert (found.endpoints[0].pod, found.endpoints[0].node, found.endpoints[0].zone) == (PodRef("p", "u"), "n", "z")
+    assert found.ports == (EndpointPort(name="", port=80), EndpointPort(name="", port=None))
+
+
+def test_a_target_that_is_no_pod_is_none() -> None:
+    """Mirrored and hand-written slices may point at anything."""
+    found = endpoint_slice(endpoints=[{"addresses": ["10.0.0.1"], "targetRef": {"kind": "Node", "name": "n"}}])
+    assert found is not None
+    assert found.endpoints[0].pod is None
+
+
+@pytest.mark.parametrize(("namespace", "counts"), [("shop", True), ("", True), ("bank", False)])
+def test_a_pod_of_another_namespace_is_none(namespace: str, counts: bool) -> None:
+    """A slice of the namespace `shop` says nothing about another team's pods, whatever a person wrote into it."""
+    target = {"kind": "Pod", "name": "p", "uid": "u", "namespace": namespace}
+    found = endpoint_slice(endpoints=[{"addresses": ["10.0.0.1"], "targetRef": target}])
+    assert found is not None
+    assert found.endpoints[0].pod == (PodRef("p", "u") if counts else None)
+
+
+@pytest.mark.parametrize("uid", [{}, {"uid": ""}])
+def test_a_pod_without_a_uid_is_none(uid: Any) -> None:
+    """Endpoints whose pods nobody can tell apart must not become one."""
+    targets = [{"addresses": [f"10.0.0.{n}"], "targetRef": {"kind": "Pod", "name": "p", **uid}} for n in (1, 2)]
+    found = endpoint_slice(endpoints=targets)
+    assert found is not None
+    assert [each.pod for each in found.endpoints] == [None, None]
+
+
+def test_a_slice_of_no_service_is_not_ours_to_see() -> None:
+    """Without the label it belongs to nobody."""
+    assert endpoint_slice(metadata={"name": "s", "namespace": "shop"}) is None
+
+
+def test_the_ports_of_a_service() -> None:
+    """A target port is a number, a name, or none when it equals the port."""
+    found = service(
+        ports=[
+            {"port": 80, "targetPort": 80},
+            {"name": "a", "port": 81, "targetPort": "web"},
+            {"port": 82, "targetPort": 9},
+        ]
+    )
+    assert found.ports == (
+        ServicePort(name="", port=80, target=None),
+        ServicePort(name="a", port=81, target="web"),
+        ServicePort(name="", port=82, target=9),
+    )
+
+
+def test_a_headless_service() -> None:
+    """clusterIPs ["None"] is headless; ExternalName has none at all."""
+    assert service(clusterIP="None", clusterIPs=["None"], ipFamilies=["IPv6"]).headless
+    assert service(type="ExternalName").cluster_ips == ()
+    assert service(clusterIP="10.96.0.1", clusterIPs=["10.96.0.1", "fd00::1"]).cluster_ips == ("10.96.0.1", "fd00::1")
+
+
+def test_a_syncer_with_all_its_metadata() -> None:
+    """Times become Unix seconds; an absent deletion is None."""
+    found = syncer(spec={"mode": "pod"})
+    assert (found.created, found.deleted, found.spec, found.status) == (START - 2.0 + 2.0, None, {"mode": "pod"}, None)
+
+
+@pytest.mark.parametrize("spec", [None, [], "x", 3])
+def test_a_spec_that_is_no_object_is_empty(spec: Any) -> None:
+    """Which makes that syncer invalid, and no other."""
+    assert syncer(spec=spec).spec == {}
+
+
+@pytest.mark.parametrize(
+    "status", [7, [], {"conditions": "x"}, {"conditions": [{"type": "Ready", "status": "Perhaps"}]}, {"up": "many"}]
+)
+def test_a_status_that_cannot_be_read_is_none(status: Any) -> None:
+    """Status is a report, never a source: it is written anew."""
+    assert syncer(status=status).status is None
+
+
+def test_a_status_survives_the_api() -> None:
+    """What is written is read again as the same value, and a field that empties goes away."""
+    world = World()
+    made = world.make_syncer()
+    condition = Condition(
+        type="Ready",
+        status=ConditionStatus.FALSE,
+        reason="NoService",
+        message="none",
+        observed_generation=1,
+        last_transition=1_767_323_045,
+    )
+    full = SyncerStatus(
+        observed_generation=1,
+        conditions=(condition,),
+        ready="1/2",
+        desired=2,
+        registered=2,
+        up=1,
+        down=1,
+        app_name="RATING",
+        vip_address="rating",
+        apps=("RATING",),
+        errors=("one",),
+        suspended_since=1700000000,
+        suspended_up=1,
+    )
+    world.cluster.write_status(made, full)
+    assert world.read().status == full
+    empty = SyncerStatus(observed_generation=2)
+    world.cluster.write_status(world.read(), empty)
+    assert world.read().status == empty
+    revision = world.server.revision
+    world.cluster.write_status(world.read(), empty)
+    assert world.server.revision == revision

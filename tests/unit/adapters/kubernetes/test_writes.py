@@ -1,0 +1,262 @@
+"""Each write is guarded by the version it was made for, and made again at most three times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.adapters.kubernetes.client import FINALIZER
+from eurekube_sync.embedded.http import Request, Response
+from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ClusterRejected, ClusterUnavailable
+from eurekube_sync.model.kubernetes import EventRecord, SyncerRef, SyncerStatus
+from tests.unit.adapters.kubernetes.world import START, SYNCERS, World, answer
+
+STATUS = SyncerStatus(observed_generation=1, ready="1/1", desired=1, registered=1, up=1)
+OBJECT = f"{SYNCERS}/rating"
+EVENTS = "/api/v1/namespaces/shop/events"
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def before_each_patch(world: World, change: Callable[[], object], times: int) -> None:
+    """Let somebody else change the object just before our patch arrives, so many times."""
+    left = iter(range(times))
+
+    def interfere(request: Request, number: int) -> None:
+        if request.method == "PATCH" and next(left, None) is not None:
+            change()
+
+    world.fault = interfere
+
+
+def label(world: World, name: str) -> Callable[[], object]:
+    counter = iter(range(100))
+    return lambda: world.patch(OBJECT, {"metadata": {"labels": {name: str(next(counter))}}})
+
+
+class TestFinalizer:
+    def test_it_is_added_beside_others(self, world: World) -> None:
+        """Other people's finalizers stay, in their order."""
+        made = world.make_syncer(finalizers=["x.io/a"])
+        assert world.cluster.add_finalizer(made).finalizers == ("x.io/a", FINALIZER)
+        assert world.read().finalizers == ("x.io/a", FINALIZER)
+
+    def test_it_is_added_once(self, world: World) -> None:
+        """An object that has it costs no call."""
+        made = world.cluster.add_finalizer(world.make_syncer())
+        before = len(world.requests)
+        assert world.cluster.add_finalizer(made) == made
+        assert len(world.requests) == before
+
+    def test_a_change_in_between_is_read_and_kept(self, world: World) -> None:
+        """422 of the `test`: read again, add again; the other's finalizer is not lost."""
+        made = world.make_syncer()
+        before_each_patch(world, lambda: world.patch(OBJECT, {"metadata": {"finalizers": ["x.io/late"]}}), 1)
+        assert world.cluster.add_finalizer(made).finalizers == ("x.io/late", FINALIZER)
+
+    def test_the_fourth_change_gives_up(self, world: World) -> None:
+        """At most three times; the next pass sees it as it is then."""
+        made = world.make_syncer()
+        before_each_patch(world, label(world, "a"), 3)
+        with pytest.raises(ClusterConflict, match="3 times"):
+            world.cluster.add_finalizer(made)
+
+    def test_it_is_never_added_to_a_deleting_object(self, world: World) -> None:
+        """Known to be deleting: no call; deleted in between: no finalizer."""
+        made = world.make_syncer(finalizers=["x.io/a"])
+        before_each_patch(world, lambda: world.server.call("DELETE", OBJECT), 1)
+        with pytest.raises(ClusterConflict):
+            world.cluster.add_finalizer(made)
+        assert world.read().finalizers == ("x.io/a",)
+        before = len(world.requests)
+        with pytest.raises(ClusterConflict):
+            world.cluster.add_finalizer(world.read())
+        assert world.methods(before) == ["GET"]
+
+    def test_one_of_another_cluster_is_not_touched_though_its_version_is_the_same(self, world: World) -> None:
+        """Two clusters count by themselves; only the UID tells whose the object is."""
+        bare = world.make_syncer()
+        with pytest.raises(ClusterConflict):
+            world.cluster.add_finalizer(replace(bare, uid="another"))
+        assert world.read() == bare
+        world.patch(OBJECT, {"metadata": {"finalizers": [FINALIZER]}})
+        theirs = world.read()
+        world.cluster.remove_finalizer(replace(theirs, uid="another"))
+        assert world.read() == theirs
+
+    def test_a_changed_spec_or_a_successor_is_a_conflict(self, world: World) -> None:
+        """What was computed from the old spec must not begin."""
+        made = world.make_syncer()
+        before_each_patch(world, lambda: world.patch(OBJECT, {"spec": {"selector": {"app": "other"}}}), 1)
+        with pytest.raises(ClusterConflict):
+            world.cluster.add_finalizer(made)
+        world.fault = lambda request, number: None
+        world.server.call("DELETE", OBJECT)
+        with pytest.raises(ClusterConflict):
+            world.cluster.add_finalizer(made)
+        world.make_syncer()
+        with pytest.raises(ClusterConflict):
+            world.cluster.add_finalizer(made)
+        assert world.read().finalizers == ()
+
+    def test_it_is_removed_and_others_stay(self, world: World) -> None:
+        """Also when somebody changes the object in between."""
+        made = world.make_syncer(finalizers=["x.io/a", FINALIZER, "x.io/b"])
+        before_each_patch(world, label(world, "a"), 2)
+        world.cluster.remove_finalizer(made)
+        assert world.read().finalizers == ("x.io/a", "x.io/b")
+
+    def test_removing_it_lets_a_deleted_object_go(self, world: World) -> None:
+        """And doing it again, or on a successor, is fine and changes nothing."""
+        made = world.make_syncer(finalizers=[FINALIZER])
+        world.server.call("DELETE", OBJECT)
+        world.cluster.remove_finalizer(made)
+        assert world.server.call("GET", OBJECT)[0] == 404
+        world.cluster.remove_finalizer(made)
+        world.make_syncer(finalizers=[FINALIZER])
+        world.cluster.remove_finalizer(made)
+        assert world.read().finalizers == (FINALIZER,)
+
+    def test_an_answer_that_was_lost_is_no_harm(self, world: World) -> None:
+        """Committed, then the connection dropped: the second try finds it done."""
+        made = world.make_syncer()
+        lost = iter([True])
+
+        def commit_then_drop(request: Request, number: int) -> Response | None:
+            if request.method == "PATCH" and next(lost, False):
+                world.server.handle(request)
+                raise ConnectionResetError("reset")
+            return None
+
+        world.fault = commit_then_drop
+        assert world.cluster.add_finalizer(made).finalizers == (FINALIZER,)
+
+    def test_a_denied_patch_is_said(self, world: World) -> None:
+        """403 is ClusterDenied, with the server's sentence."""
+        made = world.make_syncer()
+        world.server.deny("eurekasyncers", "patch")
+        with pytest.raises(ClusterDenied, match='cannot patch resource "eurekasyncers"'):
+            world.cluster.add_finalizer(made)
+
+
+class TestStatus:
+    def test_a_label_in_between_is_no_obstacle(self, world: World) -> None:
+        """409: read again, the spec is the same, write again."""
+        made = world.make_syncer()
+        before_each_patch(world, label(world, "a"), 2)
+        world.cluster.write_status(made, STATUS)
+        assert world.read().status == STATUS
+
+    def test_the_fourth_conflict_gives_up(self, world: World) -> None:
+        """At most three times."""
+        made = world.make_syncer()
+        before_each_patch(world, label(world, "a"), 3)
+        with pytest.raises(ClusterConflict, match="3 times"):
+            world.cluster.write_status(made, STATUS)
+
+    def test_a_status_of_an_old_spec_is_not_written(self, world: World) -> None:
+        """Another generation: the next pass reports on it."""
+        made = world.make_syncer()
+        before_each_patch(world, lambda: world.patch(OBJECT, {"spec": {"selector": {"app": "other"}}}), 1)
+        with pytest.raises(ClusterConflict):
+            world.cluster.write_status(made, STATUS)
+        assert world.read().status is None
+
+    def test_an_object_that_is_gone_is_fine(self, world: World) -> None:
+        """There is nobody left to tell."""
+        made = world.make_syncer()
+        world.server.call("DELETE", OBJECT)
+        world.cluster.write_status(made, STATUS)
+
+    def test_a_lost_answer_is_not_written_twice(self, world: World) -> None:
+        """The second try is a 409; the status that is read is already ours."""
+        made = world.make_syncer()
+        lost = iter([True])
+
+        def commit_then_drop(request: Request, number: int) -> Response | None:
+            if request.method == "PATCH" and next(lost, False):
+                world.server.handle(request)
+                raise TimeoutError("timed out")
+            return None
+
+        world.fault = commit_then_drop
+        world.cluster.write_status(made, STATUS)
+        assert world.methods()[-3:] == ["PATCH", "PATCH", "GET"]
+
+    def test_a_server_that_stays_away_is_unavailable(self, world: World) -> None:
+        """A write raises; it never waits for ever."""
+        made = world.make_syncer()
+        world.fault = lambda request, number: answer(503, "")
+        with pytest.raises(ClusterUnavailable, match="503"):
+            world.cluster.write_status(made, STATUS)
+
+    def test_a_status_that_the_schema_refuses_is_rejected(self, world: World) -> None:
+        """422 is said, not tried again."""
+        made = world.make_syncer()
+        world.fault = lambda request, number: answer(422, {"kind": "Status", "message": "status.up: Invalid value"})
+        with pytest.raises(ClusterRejected, match=r"status\.up: Invalid value"):
+            world.cluster.write_status(made, STATUS)
+
+
+class TestEvents:
+    def event(self, **changes: str) -> EventRecord:
+        fields = {"reason": "Held", "message": "12 removals held", "key": "held", "uid": "u", **changes}
+        return EventRecord(syncer=SyncerRef("shop", "rating"), warning=True, **fields)
+
+    def events(self, world: World) -> list[tuple[str, int, str]]:
+        items = world.server.call("GET", EVENTS)[1]["items"]
+        return [(item["message"], item["count"], item["lastTimestamp"]) for item in items]
+
+    def test_the_same_event_is_one_object(self, world: World) -> None:
+        """Within five minutes it is not even sent again; after them it is counted, by another process too."""
+        world.cluster.record_event(self.event(), at=START)
+        before = len(world.requests)
+        world.cluster.record_event(self.event(message="13 removals held"), at=START + 299)
+        assert len(world.requests) == before
+        world.cluster.record_event(self.event(message="14 removals held"), at=START + 301)
+        assert self.events(world) == [("14 removals held", 2, "2026-01-02T03:09:06Z")]
+
+    def test_another_process_does_not_count_within_five_minutes(self) -> None:
+        """The event's own time tells a one-shot, which remembers nothing."""
+        world = World()
+        world.cluster.record_event(self.event(), at=START)
+        world.cluster._counted.clear()
+        world.cluster.record_event(self.event(message="other"), at=START + 200)
+        assert self.events(world) == [("12 removals held", 1, "2026-01-02T03:04:05Z")]
+
+    def test_another_reason_or_class_or_object_is_another_event(self, world: World) -> None:
+        """The name is made of uid, reason and key."""
+        for changes in ({}, {"reason": "Released"}, {"key": "other"}, {"uid": "v"}):
+            world.cluster.record_event(self.event(**changes), at=START)
+        assert len(self.events(world)) == 4
+
+    def test_it_needs_no_get(self, world: World) -> None:
+        """The role holds create and patch only."""
+        world.server.deny("events", "get")
+        world.cluster.record_event(self.event(), at=START)
+        world.cluster.record_event(self.event(), at=START + 400)
+        assert self.events(world)[0][1] == 2
+
+    def test_a_terminating_namespace_is_no_error(self, world: World) -> None:
+        """403 with cause NamespaceTerminating, and 404 of one that is gone."""
+        world.make_syncer(finalizers=["x.io/a"])
+        world.server.call("DELETE", "/api/v1/namespaces/shop")
+        world.cluster.record_event(self.event(), at=START)
+        world.server.call("PATCH", OBJECT, {"metadata": {"finalizers": None}})
+        world.cluster.record_event(self.event(key="later"), at=START)
+
+    def test_a_missing_permission_is_one(self, world: World) -> None:
+        """403 of RBAC is ClusterDenied."""
+        world.server.deny("events", "create")
+        with pytest.raises(ClusterDenied):
+            world.cluster.record_event(self.event(), at=START)
+
+    def test_a_long_message_is_cut(self, world: World) -> None:
+        """The API takes 1,024 characters."""
+        world.cluster.record_event(self.event(message="x" * 5000), at=START)
+        assert len(self.events(world)[0][0]) == 1024

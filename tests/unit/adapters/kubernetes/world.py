@@ -1,0 +1,103 @@
+"""A small world for the cluster adapter: an embedded API in process, a clock that only counts, faults on demand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from eurekube_sync.adapters.kubernetes import KubernetesCluster
+from eurekube_sync.embedded.http import Request, Response
+from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
+from eurekube_sync.model.kubernetes import SyncerObject
+from tests.in_process.kubernetes import InProcessConnection
+
+DEFINITION: Any = yaml.safe_load((Path(__file__).parents[4] / "crds" / "eurekasyncer.yaml").read_text())
+START = 1_767_323_045.0
+SYNCERS = "/apis/eurekube.io/v1/namespaces/shop/eurekasyncers"
+
+Fault = Callable[[Request, int], Response | None]
+"""Given a request and its number from 1: an answer instead, None to let it through; may raise."""
+
+
+@dataclass(slots=True)
+class CountingClock:
+    """Time that passes only while somebody sleeps."""
+
+    time: float = START
+    slept: list[float] = field(default_factory=list)
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.time += seconds
+
+    def stopping(self) -> bool:
+        return False
+
+
+class Half:
+    """Chance that is always in the middle."""
+
+    def random(self) -> float:
+        return 0.5
+
+
+class World:
+    """An API server, and our client of it."""
+
+    def __init__(self, **options: Any) -> None:
+        self.clock = CountingClock()
+        self.server = EmbeddedKubernetes(self.clock.now, definitions=[DEFINITION], **options)
+        self.requests: list[Request] = []
+        self.fault: Fault = lambda request, number: None
+        token = next(iter(options.get("tokens") or {}), "")
+        self.connection = InProcessConnection(self.handle, token=token)
+        self.cluster = KubernetesCluster(self.connection, clock=self.clock, random=Half())
+        self.make("/api/v1/namespaces", {"metadata": {"name": "shop"}})
+
+    def handle(self, request: Request) -> Response:
+        self.requests.append(request)
+        instead = self.fault(request, len(self.requests))
+        return self.server.handle(request) if instead is None else instead
+
+    def make(self, path: str, body: Any) -> Any:
+        status, made = self.server.call("POST", path, body)
+        assert status == 201, made
+        return made
+
+    def patch(self, path: str, body: Any) -> Any:
+        status, patched = self.server.call("PATCH", path, body)
+        assert status == 200, patched
+        return patched
+
+    def make_service(self, name: str, namespace: str = "shop") -> None:
+        spec = {"selector": {"app": name}, "ports": [{"port": 80, "targetPort": 8080}]}
+        self.make(f"/api/v1/namespaces/{namespace}/services", {"metadata": {"name": name}, "spec": spec})
+
+    def make_syncer(self, name: str = "rating", **metadata: Any) -> SyncerObject:
+        head = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": {"name": name, **metadata}}
+        self.make(SYNCERS, {**head, "spec": {"selector": {"app": name}}})
+        return self.read(name)
+
+    def read(self, name: str = "rating") -> SyncerObject:
+        listed = self.cluster.list_syncers(["shop"]).of("shop")
+        return next(syncer for syncer in listed.data if syncer.name == name)  # type: ignore[union-attr]
+
+    def methods(self, since: int = 0) -> list[str]:
+        return [request.method for request in self.requests[since:]]
+
+
+def answer(status: int, body: Any = None, **headers: str) -> Response:
+    """A response with a JSON body, or the text as it is."""
+    raw = body.encode() if isinstance(body, str) else json.dumps(body or {}).encode()
+    return Response(status=status, body=raw, headers={name.replace("_", "-"): value for name, value in headers.items()})

@@ -1,0 +1,532 @@
+"""How actions reach Eureka, and what their outcomes tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from eurekube_sync.adapters.workers import InTurn, ThreadWorkers
+from eurekube_sync.apply.eureka import Applier
+from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.brake.removals import failed_adds
+from eurekube_sync.model.actions import Cancel, Change, Grounds, Register, Renew, Update
+from eurekube_sync.model.deadline import Deadline
+from eurekube_sync.model.errors import RegistryRejected, RegistryUnavailable
+from eurekube_sync.model.eureka import InstanceStatus
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.outcomes import Outcome, Result
+from eurekube_sync.model.ownership import SYNCER
+from eurekube_sync.model.sources import Cause
+from eurekube_sync.observe.eureka import Unread
+from tests.unit.worlds.build import DENIED, DOWN, OUT, OWNERSHIP, PROOF, REF, UP, instance, key, stored
+from tests.unit.worlds.fakes import START, Clock, Registry, Wire
+
+DOWN_AGAIN = RegistryUnavailable("Eureka did not answer")
+
+
+@dataclass
+class Bench:
+    """An applier with its registry."""
+
+    clock: Clock = field(default_factory=Clock)
+    wire: Wire = field(default_factory=Wire)
+    seconds: float = 120
+
+    def __post_init__(self) -> None:
+        self.registry = Registry(self.wire, self.clock)
+        self.applier = Applier(
+            self.registry,
+            self.clock,
+            InTurn(),
+            RenewalLedger(period=0, slack=0),
+            OWNERSHIP.holds,
+            Deadline(self.clock, self.seconds),
+        )
+
+    def status(self, number: int = 1) -> InstanceStatus:
+        return self.registry.held[key(number)].status
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def renew(number: int = 1, *, heal: bool = False, status: InstanceStatus | None = UP) -> Renew:
+    return Renew(key=key(number), syncer=REF, why="", heal=instance(number) if heal else None, status=status)
+
+
+def register(number: int = 1) -> Register:
+    return Register(instance=instance(number), syncer=REF, why="")
+
+
+def update(number: int = 1, *, was: InstanceStatus = UP, becomes: InstanceStatus = UP, timestamp: int = 1) -> Update:
+    wanted = instance(number, status=becomes)
+    changes = (Change(field="status", was=was.value, becomes=wanted.status.value),)
+    return Update(
+        instance=wanted, syncer=REF, why="", changes=changes, was=was, stored_timestamp=timestamp, proof=PROOF
+    )
+
+
+def cancel(number: int = 1, *, was: InstanceStatus | None = UP) -> Cancel:
+    return Cancel(
+        key=key(number), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=was, vip_address="rating"
+    )
+
+
+def only(outcomes: Sequence[Outcome]) -> Outcome:
+    (outcome,) = outcomes
+    return outcome
+
+
+def test_an_update_whose_finalizer_failed_leaves_the_instance_standing(bench: Bench) -> None:
+    """A barred syncer changes nothing, so what stood still stands."""
+    bench.registry.put(stored(instance(), status=DOWN))
+    outcome = only(bench.applier.change([update(was=DOWN)], {REF: "no finalizer"}))
+    assert (outcome.result, outcome.status, outcome.detail) == (Result.FAILED, DOWN, "no finalizer")
+
+
+@pytest.mark.parametrize("barred", [{}, {REF: "no finalizer"}])
+def test_a_lapsed_instance_that_could_not_be_healed_does_not_stand(bench: Bench, barred: dict[object, str]) -> None:
+    """The renewal met a 404: whatever the list showed, nothing stands there now."""
+    bench.registry.refuse[key()] = DOWN_AGAIN
+    outcome = only(bench.applier.change([renew(heal=True)], {REF: "no"} if barred else {}))
+    assert (outcome.result, outcome.status) == (Result.FAILED, None)
+
+
+def test_nothing_goes_while_a_lapsed_instance_could_not_be_healed() -> None:
+    """An instance whose lease is gone is no UP instance that is left, and its failed return is a failed add."""
+    gone = Outcome(action=renew(1, heal=True), result=Result.GONE)
+    unhealed = Outcome(action=renew(1, heal=True), result=Result.FAILED)
+    standing = {key(n): stored(instance(n)) for n in (1, 2)}
+    assert set(failed_adds([cancel(2)], [gone, unhealed], standing)) == {key(2)}
+
+
+# --- Renewals ----------------------------------------------------------------------------------------------------
+
+
+def test_a_renewal_that_meets_no_lease_is_gone(bench: Bench) -> None:
+    """Whether it is brought back is decided later."""
+    bench.registry.put(stored(instance(1)))
+    ended = {o.action.key: (o.result, o.status) for o in bench.applier.renew([renew(1), renew(2)])}
+    assert ended == {key(1): (Result.DONE, UP), key(2): (Result.GONE, None)}
+
+
+def test_a_blind_renewal_counts_as_what_it_would_heal(bench: Bench) -> None:
+    """While the list is Unknown, the wanted status is the best guess."""
+    bench.registry.put(stored(instance(1)), stored(instance(2)))
+    outcomes = bench.applier.renew([renew(1, heal=True, status=None), renew(2, status=None)])
+    assert {o.action.key: o.status for o in outcomes} == {key(1): UP, key(2): None}
+
+
+def test_renewals_begin_somewhere_else_each_time() -> None:
+    """A pass that is cut short never starves the same ones."""
+    bench = Bench(seconds=10_000)
+    renewals = [renew(number) for number in range(10)]
+    firsts = set()
+    for _ in range(50):
+        bench.wire.calls.clear()
+        assert {outcome.action for outcome in bench.applier.renew(renewals)} == set(renewals)
+        firsts.add(bench.wire.calls[0])
+        bench.clock.sleep(10)
+    assert len(firsts) == 10
+
+
+def test_what_was_renewed_longest_ago_by_the_list_is_renewed_first() -> None:
+    """A process that begins remembers nothing, and no rotation fits whatever time its passes take."""
+    bench = Bench(seconds=10_000)
+    listed = [replace(stored(instance(number)), last_renewal=1 + (number * 7) % 10) for number in range(10)]
+    for _ in range(5):
+        bench.wire.calls.clear()
+        bench.applier.renew([renew(number) for number in range(11)], listed)
+        assert bench.wire.calls == [f"renew {key(number)}" for number in (10, 0, 3, 6, 9, 2, 5, 8, 1, 4, 7)]
+        bench.clock.sleep(10)
+
+
+def test_a_lease_is_as_old_as_the_pass_that_renewed_it(bench: Bench) -> None:
+    """The program was paused, or the answer took its time: the next renewal is not late by that as well."""
+    ledger = RenewalLedger(period=30, slack=0)
+
+    def one_pass() -> Applier:
+        deadline = Deadline(bench.clock, bench.seconds)
+        return Applier(bench.registry, bench.clock, InTurn(), ledger, OWNERSHIP.holds, deadline)
+
+    bench.registry.put(stored(instance()))
+    bench.wire.then = lambda: bench.clock.sleep(50)
+    assert only(one_pass().renew([renew()])).result is Result.DONE
+    assert [outcome.action.key for outcome in one_pass().renew([renew()])] == [key()]
+
+
+# --- Registers, updates, heals -----------------------------------------------------------------------------------
+
+
+def test_a_register_is_followed_at_once_by_a_renewal(bench: Bench) -> None:
+    """The lease then lasts twice its duration, and is proven to be there."""
+    outcome = only(bench.applier.change([register()], {}))
+    assert bench.wire.verbs() == ["register", "renew"]
+    assert (outcome.result, outcome.status, bench.status()) == (Result.DONE, UP, UP)
+
+
+@pytest.mark.parametrize(("stored_at", "written"), [(1, int(START * 1000)), (int(START * 1000), int(START * 1000) + 1)])
+def test_a_register_is_newer_than_what_is_stored(bench: Bench, stored_at: int, written: int) -> None:
+    """An older one would be ignored with a 204; our clock may be behind."""
+    bench.registry.put(stored(instance(), status=DOWN, timestamp=stored_at))
+    only(bench.applier.change([update(was=DOWN, timestamp=stored_at)], {}))
+    assert (bench.status(), bench.registry.held[key()].last_dirty_timestamp) == (UP, written)
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "expected"),
+    [(DOWN, UP, UP), (UP, UP, UP), (OUT, UP, OUT), (OUT, DOWN, DOWN), (DOWN, DOWN, DOWN)],
+)
+def test_an_update_tells_what_stands_then(
+    bench: Bench, was: InstanceStatus, becomes: InstanceStatus, expected: InstanceStatus
+) -> None:
+    """A person's OUT_OF_SERVICE outlives a register of UP."""
+    bench.registry.put(stored(instance(), status=was))
+    if was is OUT:
+        bench.registry.override(key(), OUT)
+    outcome = only(bench.applier.change([update(was=was, becomes=becomes)], {}))
+    assert outcome.status is bench.status() is expected
+
+
+def test_a_register_that_is_taken_and_not_there_is_a_failure(bench: Bench) -> None:
+    """Such a server is not what it says it is."""
+    bench.registry.overrides[key().id] = InstanceStatus.UNKNOWN
+    outcome = only(bench.applier.change([register()], {}))
+    assert (outcome.result, outcome.cause) == (Result.FAILED, None)
+    assert "does not know the instance a moment later" in outcome.detail
+
+
+def test_a_heal_reads_first_and_never_takes_anothers_place(bench: Bench) -> None:
+    """Our id with another's mark is a conflict."""
+    bench.registry.put(stored(instance(), metadata={}))
+    outcome = only(bench.applier.change([renew(heal=True)], {}))
+    assert (outcome.result, bench.wire.verbs()) == (Result.CONFLICT, ["read_instance"])
+
+
+def test_a_heal_of_what_is_there_is_newer_than_it(bench: Bench) -> None:
+    """A status of UNKNOWN makes a renewal a 404, although the instance stands."""
+    bench.registry.put(stored(instance(), status=InstanceStatus.UNKNOWN, timestamp=int(START * 1000) + 5))
+    outcome = only(bench.applier.change([renew(heal=True)], {}))
+    assert (outcome.result, outcome.status, bench.status()) == (Result.HEALED, UP, UP)
+
+
+def test_a_heal_needs_a_read_unless_no_read_works_at_all(bench: Bench) -> None:
+    """When even the list is Unknown, the 404 of the renewal is the uncached answer."""
+    bench.registry.unreadable = DENIED
+    assert only(bench.applier.change([renew(heal=True)], {})).result is Result.FAILED
+    assert only(bench.applier.change([renew(heal=True, status=None)], {})).result is Result.HEALED
+
+
+# --- Withdrawals -------------------------------------------------------------------------------------------------
+
+
+def test_a_cancel_of_what_is_gone_is_as_good(bench: Bench) -> None:
+    """A 404 is what was wanted."""
+    bench.registry.put(stored(instance(1)))
+    outcomes = bench.applier.withdraw([cancel(1), cancel(2, was=None)], {})
+    assert [(o.result, o.status) for o in outcomes] == [(Result.DONE, None)] * 2
+    assert bench.registry.held == {}
+
+
+def test_down_is_a_register_never_an_override(bench: Bench) -> None:
+    """PUT status would stick; a register of DOWN is followed by one of UP."""
+    bench.registry.put(stored(instance()))
+    outcome = only(bench.applier.withdraw([update(was=UP, becomes=DOWN)], {}))
+    assert (outcome.status, bench.status(), bench.registry.overrides) == (DOWN, DOWN, {})
+    only(bench.applier.change([update(was=DOWN, becomes=UP)], {}))
+    assert bench.status() is UP
+
+
+def test_what_is_held_back_still_stands(bench: Bench) -> None:
+    """No call is made for it."""
+    outcome = only(bench.applier.withdraw([cancel()], {key(): "why"}))
+    assert (outcome.result, outcome.detail, outcome.status, bench.wire.calls) == (Result.HELD_BACK, "why", UP, [])
+
+
+def done(action: Register | Update | Renew, status: InstanceStatus | None = UP) -> Outcome:
+    return Outcome(action=action, result=Result.DONE, status=status)
+
+
+def refused(action: Register | Update | Renew, status: InstanceStatus | None = None) -> Outcome:
+    return Outcome(action=action, result=Result.FAILED, status=status)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "stands", "blocked"),
+    [
+        ([], [1], []),  # nothing was to be added: it may be the last
+        ([done(register(2))], [1], []),
+        ([refused(register(2))], [1], [1]),
+        ([refused(register(2))], [1, 3], []),  # another stays UP
+        ([refused(register(2)), done(register(3))], [1], []),  # another add succeeded
+        ([refused(update(2, was=DOWN), DOWN)], [1], [1]),
+        ([refused(register(2)), refused(renew(3), UP)], [1, 3], []),  # a failed renewal still stands
+        ([refused(register(2)), Outcome(action=renew(3), result=Result.GONE)], [1, 3], [1]),
+        ([done(renew(3))], [1, 3], []),
+        ([done(update(3, was=DOWN, becomes=DOWN), DOWN)], [1], []),
+    ],
+)
+def test_the_last_up_instance_stays_while_its_successor_could_not_be_registered(
+    outcomes: list[Outcome], stands: list[int], blocked: list[int]
+) -> None:
+    """Number 1 is to be cancelled; what else stands and what became of the adds decides."""
+    standing = {key(number): stored(instance(number)) for number in stands}
+    assert set(failed_adds([cancel(1)], outcomes, standing)) == {key(number) for number in blocked}
+
+
+def test_a_vip_counts_like_an_app() -> None:
+    """An app that moves to another name under the same VIP keeps its old instances until the new ones stand."""
+    old = replace(cancel(1), key=key(1, app="old"))
+    standing = {old.key: stored(instance(1, app="old", vip="shared,other"))}
+    new = Register(instance=instance(1, app="new", vip="shared"), syncer=REF, why="")
+    assert set(failed_adds([old], [refused(new)], standing)) == {old.key}
+    apart = Register(instance=instance(1, app="new", vip="apart"), syncer=SyncerRef("a", "b"), why="")
+    assert failed_adds([old], [refused(apart)], standing) == {}
+
+
+@pytest.mark.parametrize(("grounds", "held"), [(Grounds.ABSENCE, False), (Grounds.OVER_LIMIT, True)])
+def test_only_what_its_limit_withdraws_waits_for_its_syncers_own_successor(grounds: Grounds, held: bool) -> None:
+    """A pod over the limit serves; another may be dead, and goes where another syncer's leaves callers one."""
+    others = replace(stored(instance(9)), metadata={**instance(9).metadata, SYNCER: "rating/other"})
+    standing = {key(1): stored(instance(1)), key(9): others}
+    going = replace(cancel(1), grounds=grounds)
+    assert set(failed_adds([going], [refused(register(2))], standing)) == ({key(1)} if held else set())
+
+
+def test_what_callers_never_saw_is_not_held_back() -> None:
+    """A cancel of a DOWN instance takes nothing from anybody."""
+    standing = {key(1): stored(instance(1, status=DOWN))}
+    assert failed_adds([cancel(1, was=DOWN)], [refused(register(2))], standing) == {}
+
+
+# --- Failures ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("error", "cause"), [(DOWN_AGAIN, Cause.UNAVAILABLE), (RegistryRejected("400"), None)])
+def test_a_failed_call_is_an_outcome_and_the_others_go_on(bench: Bench, error: Exception, cause: Cause | None) -> None:
+    """It tells its cause, and what still stands."""
+    bench.registry.put(*(stored(instance(number)) for number in (1, 2)))
+    bench.registry.refuse[key(1)] = error
+    for outcomes in (bench.applier.renew([renew(1), renew(2)]), bench.applier.withdraw([cancel(1), cancel(2)], {})):
+        by_key = {outcome.action.key: outcome for outcome in outcomes}
+        assert (by_key[key(1)].result, by_key[key(1)].status, by_key[key(1)].cause) == (Result.FAILED, UP, cause)
+        assert by_key[key(2)].result is Result.DONE
+
+
+def test_after_twenty_failures_in_a_row_the_rest_is_not_tried(bench: Bench) -> None:
+    """Eureka is away; hammering it helps nobody. Reads and changes are counted apart, and renewals never given up."""
+    for number in range(30):
+        bench.registry.refuse[key(number)] = bench.registry.refuse_read[key(number)] = DOWN_AGAIN
+    outcomes = bench.applier.withdraw([cancel(number) for number in range(30)], {})
+    results = [outcome.result for outcome in outcomes]
+    assert (results.count(Result.FAILED), results.count(Result.NOT_TRIED)) == (20, 10)
+    assert {outcome.status for outcome in outcomes} == {UP}
+    readings = bench.applier.read([key(number) for number in range(30)]).values()
+    whys = [reading.why for reading in readings if isinstance(reading, Unread)]
+    assert (len(whys), whys.count("Eureka did not answer 20 calls in a row")) == (30, 10)
+    renewals = bench.applier.renew([renew(number) for number in range(30)])
+    assert {outcome.result for outcome in renewals} == {Result.FAILED}
+
+
+def test_a_success_or_a_refusal_between_failures_starts_the_count_anew(bench: Bench) -> None:
+    """A server that refuses one instance is there."""
+    for number in range(19):
+        bench.registry.refuse[key(number)] = DOWN_AGAIN
+    bench.registry.refuse[key(50)] = RegistryRejected("400")
+    for last in (50, 51):
+        outcomes = [only(bench.applier.withdraw([cancel(number)], {})) for number in (*range(19), last)]
+        assert Result.NOT_TRIED not in {outcome.result for outcome in outcomes}
+
+
+def test_after_the_deadline_nothing_is_begun(bench: Bench) -> None:
+    """What stood still stands, and it is said that it was not tried."""
+    bench.clock.sleep(120)
+    outcomes = [
+        *bench.applier.renew([renew()]),
+        *bench.applier.change([register(), update(was=DOWN)], {}),
+        *bench.applier.withdraw([cancel()], {}),
+    ]
+    assert bench.wire.calls == []
+    assert {(outcome.result, outcome.detail) for outcome in outcomes} == {(Result.NOT_TRIED, "the pass ended before")}
+    assert [outcome.status for outcome in outcomes] == [UP, None, DOWN, UP]
+    assert isinstance(bench.applier.read([key()])[key()], Unread)
+
+
+def test_each_key_is_read_once(bench: Bench) -> None:
+    """A found instance, a 404, and a failure."""
+    bench.registry.put(stored(instance(1)))
+    bench.registry.refuse_read[key(3)] = RegistryUnavailable("Eureka did not answer")
+    readings = bench.applier.read([key(1), key(2), key(1), key(3)])
+    assert readings == {key(1): stored(instance(1)), key(2): None, key(3): Unread(why="Eureka did not answer")}
+    assert len(bench.wire.calls) == 3
+
+
+def test_threads_do_what_one_after_the_other_does() -> None:
+    """The answers come in the order of the items, and an exception of a call is raised."""
+    with ThreadWorkers(4) as workers:
+        assert workers.each(lambda n: n * 2, range(20)) == InTurn().each(lambda n: n * 2, range(20))
+        with pytest.raises(ZeroDivisionError):
+            workers.each(lambda n: 1 // n, [1, 0])
+
+
+# --- Batches -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def batching(bench: Bench) -> Bench:
+    """The same, with a registry that takes batches of two."""
+    bench.registry.batch_size = 2
+    return bench
+
+
+def test_renewals_go_in_batches_and_each_has_its_outcome(batching: Bench) -> None:
+    """Renewed, or gone; and what was renewed is not due again in the same period."""
+    batching.applier._renewals = RenewalLedger(period=30, slack=0)
+    batching.registry.put(*(stored(instance(number)) for number in (1, 2, 4, 5)))
+    for wanted in ({1: Result.DONE, 2: Result.DONE, 3: Result.GONE, 4: Result.DONE, 5: Result.DONE}, {3: Result.GONE}):
+        outcomes = batching.applier.renew([renew(number) for number in range(1, 6)])
+        assert {o.action.key: o.result for o in outcomes} == {key(n): result for n, result in wanted.items()}
+    assert batching.wire.calls == ["renew_batch 2", "renew_batch 2", "renew_batch 1", "renew_batch 1"]
+
+
+def test_what_a_batch_does_not_tell_is_called_singly(batching: Bench) -> None:
+    """The single call says what is wrong with it; the others of the batch are done."""
+    batching.registry.put(*(stored(instance(number)) for number in (1, 2)))
+    batching.registry.refuse[key(1)] = RegistryRejected("400: no address")
+    outcomes = {o.action.key: o for o in batching.applier.renew([renew(1), renew(2)])}
+    assert (outcomes[key(1)].result, outcomes[key(1)].detail) == (Result.FAILED, "400: no address")
+    assert outcomes[key(2)].result is Result.DONE
+    assert batching.wire.calls == ["renew_batch 2", f"renew {key(1)}"]
+
+    batching.wire.calls.clear()
+    outcomes = {o.action.key: o for o in batching.applier.change([register(1), register(3)], {})}
+    assert [outcomes[key(n)].result for n in (1, 3)] == [Result.FAILED, Result.DONE]
+    assert batching.wire.calls == ["register_batch 2", f"register {key(1)}"]
+
+    batching.wire.calls.clear()
+    outcomes = {o.action.key: o for o in batching.applier.withdraw([cancel(1), cancel(2)], {})}
+    assert [outcomes[key(n)].result for n in (1, 2)] == [Result.FAILED, Result.DONE]
+    assert batching.wire.calls == ["cancel_batch 2", f"cancel {key(1)}"]
+
+
+def test_updates_and_what_must_stay_are_in_no_batch(batching: Bench) -> None:
+    """A change is a POST of its own; a barred syncer registers nothing, and a blocked cancel is not made."""
+    batching.registry.put(*(stored(instance(number)) for number in (1, 2, 3)))
+    assert only(batching.applier.change([register(4)], {REF: "no finalizer"})).result is Result.FAILED
+    batching.applier.change([update(1, becomes=DOWN)], {})
+    outcomes = batching.applier.withdraw([cancel(2), cancel(3), update(1, was=DOWN)], {key(2): "why"})
+    assert {o.action.key: o.result for o in outcomes} == {
+        key(1): Result.DONE,
+        key(2): Result.HELD_BACK,
+        key(3): Result.DONE,
+    }
+    assert "register_batch" not in batching.wire.verbs()
+    assert batching.wire.calls.count("cancel_batch 1") == 1
+
+
+def test_lapsed_instances_are_read_and_brought_back_in_batches(batching: Bench) -> None:
+    """Only where an uncached read shows nothing: another's place is not taken, and what stands needs a newer date."""
+    unknown = stored(instance(2), status=InstanceStatus.UNKNOWN, timestamp=int(START * 1000) + 5)
+    batching.registry.put(stored(instance(1), metadata={}), unknown)
+    outcomes = batching.applier.change([renew(number, heal=True) for number in (1, 2, 3)], {})
+    assert {o.action.key: o.result for o in outcomes} == {
+        key(1): Result.CONFLICT,
+        key(2): Result.HEALED,
+        key(3): Result.HEALED,
+    }
+    assert "register_batch 1" in batching.wire.calls
+    assert (batching.status(2), batching.status(3)) == (UP, UP)
+
+
+def test_what_a_server_lacks_is_brought_to_it_where_it_is_desired(batching: Bench) -> None:
+    """Not what nobody desires, nor what a person put out of service, nor what is barred."""
+    batching.registry.put(*(stored(instance(number)) for number in range(1, 5)))
+    batching.registry.lacking = {key(number) for number in range(1, 5)}
+    renewed = batching.applier.renew([renew(1, heal=True), renew(2), renew(3, heal=True, status=OUT), renew(4)])
+    assert [o.result for o in renewed] == [Result.DONE] * 4
+    assert all(outcome.lacking for outcome in renewed)
+    assert batching.applier.level(renewed, {REF: "no finalizer"}) == []
+    (brought,) = batching.applier.level(renewed, {})
+    assert (brought.action.key, brought.result, brought.lacking) == (key(1), Result.DONE, False)
+    assert batching.wire.calls.count("level_batch 1") == 1
+    assert batching.registry.lacking == {key(2), key(3), key(4)}
+
+
+def test_what_a_server_that_is_back_lacks_is_asked_of_all_that_was_not_renewed(batching: Bench) -> None:
+    """Once; what was renewed in this pass has told already."""
+    batching.registry.lacking = {key(1), key(2)}
+    due, fresh, there = renew(1, heal=True), renew(2, heal=True), renew(3)
+    renewed = [Outcome(action=due, result=Result.DONE, status=UP)]
+    assert batching.applier.missed([due, fresh, there], renewed) == []
+    batching.registry.returned = True
+    assert batching.applier.missed([due, fresh, there], renewed) == [
+        Outcome(action=fresh, result=Result.DONE, status=UP, lacking=True)
+    ]
+    assert batching.applier.missed([due, fresh, there], renewed) == []
+
+
+def test_what_cannot_be_brought_to_a_server_is_due_again(batching: Bench) -> None:
+    """In the next pass, whenever its turn would be; it still counts as lacking there."""
+    ledger = RenewalLedger(period=30, slack=5)
+    applier = Applier(
+        batching.registry, batching.clock, InTurn(), ledger, OWNERSHIP.holds, Deadline(batching.clock, 120)
+    )
+    batching.registry.put(stored(instance(1)), stored(instance(2)))
+    batching.registry.lacking = {key(1), key(2)}
+    begun = batching.clock.monotonic()
+    for _ in range(2):  # the first time counts as another one
+        renewed = applier.renew_now([renew(1, heal=True), renew(2, heal=True)])
+    batching.registry.refuse[key(1)] = RegistryRejected("no")
+    assert [outcome.action.key for outcome in applier.level(renewed, {})] == [key(2)]
+    assert [ledger.due(key(number), begun) for number in (1, 2)] == [True, False]
+
+
+def test_the_last_one_waits_where_a_server_lacks_its_successor() -> None:
+    """There callers would find nothing; with another one that every server has, it goes."""
+    lacking = Outcome(action=renew(1, heal=True), result=Result.DONE, status=UP, lacking=True)
+    standing = {key(n): stored(instance(n)) for n in (1, 2)}
+    assert set(failed_adds([cancel(2)], [lacking], standing)) == {key(2)}
+    assert failed_adds([cancel(2)], [replace(lacking, lacking=False)], standing) == {}
+    assert failed_adds([cancel(2)], [lacking], {**standing, key(3): stored(instance(3))}) == {}
+    out = replace(lacking, status=OUT)  # a person's, which is brought nowhere
+    assert failed_adds([cancel(2)], [out], {**standing, key(1): stored(instance(1), status=OUT)}) == {}
+
+
+def test_anothers_instance_on_a_server_that_lacks_ours_is_a_conflict(batching: Bench) -> None:
+    """It stands on the others all the same."""
+    batching.registry.put(stored(instance(1)))
+    batching.registry.lacking = {key(1)}
+    batching.registry.anothers = {key(1)}
+    (conflict,) = batching.applier.level(batching.applier.renew([renew(heal=True)]), {})
+    assert (conflict.result, conflict.status) == (Result.CONFLICT, UP)
+
+
+def test_after_the_deadline_no_batch_is_begun(batching: Bench) -> None:
+    """Between two batches the time is looked at, and the rest is said not to have been tried."""
+    batching.registry.put(*(stored(instance(number)) for number in range(1, 6)))
+    batching.wire.then = lambda: batching.clock.sleep(70)
+    outcomes = batching.applier.renew([renew(number) for number in range(1, 6)])
+    assert batching.wire.calls == ["renew_batch 2", "renew_batch 2"]
+    results = [outcome.result for outcome in outcomes]
+    assert (results.count(Result.DONE), results.count(Result.NOT_TRIED)) == (4, 1)
+    batching.registry.lacking = {key(1)}
+    renewed = [replace(outcome, action=renew(1, heal=True), lacking=True) for outcome in outcomes[:1]]
+    assert batching.applier.level(renewed, {}) == []
+    assert len(batching.wire.calls) == 2
+
+
+def test_batches_that_end_on_the_way_leave_the_rest_to_single_calls(batching: Bench) -> None:
+    """In the same pass; no lease is forgotten."""
+    batching.registry.put(*(stored(instance(number)) for number in range(1, 6)))
+
+    def end() -> None:
+        batching.registry.batch_size = None
+
+    batching.wire.then = end
+    outcomes = batching.applier.renew([renew(number) for number in range(1, 6)])
+    assert {outcome.result for outcome in outcomes} == {Result.DONE}
+    assert batching.wire.verbs() == ["renew_batch", "renew", "renew", "renew"]

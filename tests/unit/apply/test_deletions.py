@@ -1,0 +1,463 @@
+"""Deletions, pass by pass: what they wait for, what lets them go, and what must not be lost or left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.brake.sightings import Sightings
+from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
+from eurekube_sync.model.errors import ClusterUnavailable
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.kubernetes import ConditionStatus, EventRecord, SyncerObject, SyncerRef
+from eurekube_sync.model.ownership import SYNCER
+from eurekube_sync.model.ports import Elsewhere
+from eurekube_sync.model.sources import Complete
+from tests.unit.worlds.build import DENIED, NS, REF, TERMINATING, endpoint, key, piece, service, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+BOTH = {"RATING 10.0.0.1:8080": "UP", "RATING 10.0.0.2:8080": "UP"}
+
+
+def article(*, cache: float = 0) -> FakeWorld:
+    """The app `rating` with two pods, registered."""
+    world = FakeWorld(cache=cache)
+    world.cluster.apply(syncer(), service(), piece(endpoint(1), endpoint(2)))
+    world.run()
+    return world
+
+
+def abandon(world: FakeWorld) -> None:
+    """A person's `kubectl annotate`."""
+    world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], annotations={ABANDON_ANNOTATION: "true"})
+
+
+def told(world: FakeWorld) -> EventRecord:
+    """The last event."""
+    return world.cluster.events[-1]
+
+
+# --- Eureka away ---------------------------------------------------------------------------------------------------
+
+
+def test_a_deletion_waits_for_eureka_says_so_and_ends_when_it_is_back() -> None:
+    """In the condition and in an event; no pass of the outage takes anything off."""
+    world = article()
+    world.registry.unreadable = DENIED
+    world.cluster.delete(REF)
+    for _ in range(3):
+        world.later(60)
+        world.run()
+        status = world.cluster.syncers[REF].status
+        synced = status.condition("Synced") if status else None
+        assert synced is not None
+        assert (synced.status, synced.reason) == (ConditionStatus.FALSE, "Deleting")
+        assert synced.message == "Eureka could not be read: 403: grant list"
+    assert (told(world).reason, told(world).message) == ("Deleting", "Eureka could not be read: 403: grant list")
+    world.registry.unreadable = None
+    for _ in range(2):
+        world.run()
+    assert (world.statuses(), world.cluster.syncers) == ({}, {})
+
+
+def test_an_abandoned_deletion_says_how_long_its_instances_live() -> None:
+    """Eureka stays away; the object goes at once."""
+    world = article()
+    world.registry.unreadable = DENIED
+    world.cluster.delete(REF)
+    abandon(world)
+    world.run()
+    assert world.cluster.syncers == {}
+    assert world.statuses() == BOTH
+    assert (told(world).reason, told(world).warning) == ("Abandoned", True)
+    assert "Eureka could not be read" in told(world).message
+    assert "lapses 10 minutes after its last renewal" in told(world).message
+
+
+def test_an_abandoned_deletion_under_a_dying_crd_goes_and_takes_nothing_down() -> None:
+    """To free a CRD that somebody deleted by mistake must not be an outage."""
+    world = article()
+    world.cluster.crd = TERMINATING
+    world.cluster.delete(REF)
+    abandon(world)
+    world.run()
+    assert world.cluster.syncers == {}
+    assert world.statuses() == BOTH
+    assert told(world).message.startswith(f"let go by the annotation {ABANDON_ANNOTATION}: 2 instances may still stand")
+
+
+def test_an_abandoned_deletion_that_leaves_nothing_is_no_warning() -> None:
+    """Where Eureka answers, what the deleted syncer wrote is cancelled as ever."""
+    world = article()
+    world.cluster.delete(REF)
+    abandon(world)
+    world.run()
+    assert (world.statuses(), world.cluster.syncers) == ({}, {})
+    assert (told(world).warning, told(world).message.endswith("nothing of it is left in Eureka")) == (False, True)
+
+
+def test_what_an_abandoned_deletion_left_is_an_orphan_later() -> None:
+    """The CRD lives and the syncer is not there: the next pass that can, cancels."""
+    world = article()
+    world.cluster.apply(
+        syncer("other", appName="other", selector={"service": "other"}),
+        service("other", labels={}),
+        piece(endpoint(7), service="other"),
+    )
+    world.run()
+    world.registry.unreadable = DENIED
+    world.cluster.delete(REF)
+    abandon(world)
+    world.run()
+    world.registry.unreadable = None
+    world.sightings = Sightings()
+    for _ in range(2):  # the last of an app goes at the second look
+        world.run()
+        world.later(20)
+    assert world.statuses() == {"OTHER 10.0.0.7:8080": "UP"}
+
+
+# --- A namespace goes ----------------------------------------------------------------------------------------------
+
+
+def _pods_first(world: FakeWorld) -> None:
+    world.cluster.slices.clear()
+
+
+def _services_first(world: FakeWorld) -> None:
+    world.cluster.services.clear()
+
+
+def _all_first(world: FakeWorld) -> None:
+    _pods_first(world)
+    _services_first(world)
+
+
+def _nothing_first(_: FakeWorld) -> None:
+    pass
+
+
+@pytest.mark.parametrize("gone_before", [_nothing_first, _pods_first, _services_first, _all_first])
+@pytest.mark.parametrize("cache", [0, 30])
+def test_a_namespace_that_goes_takes_its_instances_along(gone_before: Callable[[FakeWorld], None], cache: int) -> None:
+    """Whatever of its content goes before the syncer; the finalizer ends with the last instance."""
+    world = article(cache=cache)
+    gone_before(world)
+    world.cluster.delete(REF)
+    seen_with = 0
+    for _ in range(6):
+        world.later(10)
+        world.run()
+        seen_with += bool(world.cluster.syncers)
+        assert world.cluster.syncers or not world.statuses()
+    assert (world.statuses(), world.cluster.syncers) == ({}, {})
+    assert seen_with >= 4  # 45 s, and the list has to be seen empty
+
+
+# --- Deleted and made anew -----------------------------------------------------------------------------------------
+
+
+def recreated(world: FakeWorld, **spec: str) -> SyncerObject:
+    """Deleted by force and made anew between two passes: the same name, another UID, no finalizer."""
+    del world.cluster.syncers[REF]
+    made = replace(syncer(created=2000), uid="another")
+    made = replace(made, spec={**made.spec, **spec})
+    world.cluster.apply(made)
+    return made
+
+
+def test_a_syncer_made_anew_goes_on_with_its_instances() -> None:
+    """They are its own by name: renewed, and the new object gets a finalizer before the pass ends."""
+    world = article()
+    recreated(world)
+    world.run()
+    assert [call for call in world.wire.writes() if call.split()[0] in ("register", "cancel")] == []
+    assert world.statuses() == BOTH
+    assert world.cluster.syncers[REF].finalizers == (CLEANUP_FINALIZER,)
+
+
+def test_a_syncer_made_anew_under_another_app_moves_without_a_gap() -> None:
+    """The new instances stand before the old ones go."""
+    world = article()
+    recreated(world, appName="renamed")
+    world.run()
+    calls = [call.split()[0] for call in world.wire.calls if call.split()[0] in ("register", "cancel")]
+    assert calls == ["register", "register", "cancel", "cancel"]
+    assert world.statuses() == {"RENAMED 10.0.0.1:8080": "UP", "RENAMED 10.0.0.2:8080": "UP"}
+
+
+def test_the_end_of_a_deletion_does_not_touch_the_object_made_anew() -> None:
+    """It was made while the pass that ends the deletion was under way: its finalizer and status are its own."""
+    world = article()
+    world.cluster.delete(REF)
+    world.later(46)
+    world.run()
+    made = replace(syncer(), uid="another", finalizers=(CLEANUP_FINALIZER,))
+
+    def swap() -> None:
+        if world.wire.calls[-1] == "crd_live":
+            world.cluster.syncers[REF] = made
+
+    world.wire.then = swap
+    world.later(10)
+    world.run()
+    assert world.cluster.syncers[REF] == made
+    world.wire.then = lambda: None
+    world.run()
+    assert world.statuses() == BOTH
+
+
+# --- Successors ----------------------------------------------------------------------------------------------------
+
+
+def waiting_for_a_suspended_one() -> tuple[FakeWorld, SyncerRef]:
+    """An older syncer that is deleted, and a younger one that is suspended and claims the same ids."""
+    world = article()
+    world.cluster.apply(syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"}))
+    world.cluster.apply(piece(endpoint(9), service="other"))
+    young = syncer("young", created=2000, suspend=True)
+    world.cluster.apply(young)
+    world.run()
+    world.later(60)
+    world.run()
+    world.cluster.delete(REF)
+    for _ in range(3):
+        world.later(60)
+        report = world.run()
+        assert BOTH.items() <= world.statuses().items()
+        assert report.plan.changes == ()
+        status = world.cluster.syncers[REF].status
+        synced = status.condition("Synced") if status else None
+        assert synced is not None
+        assert synced.message == (
+            f"2 instances are still to go, such as {key(1)}: syncer {young.ref} claims it: suspended; "
+            "pod rating-1 is ready"
+        )
+    assert [event.reason for event in world.cluster.events if event.syncer == REF].count("Deleting") == 1
+    return world, young.ref
+
+
+def test_a_deletion_waits_for_a_suspended_successor_that_takes_over_when_it_goes_on() -> None:
+    """A suspended one changes nothing, and the pods are wanted: a pause is no outage. It ends without a gap."""
+    world, young = waiting_for_a_suspended_one()
+    world.cluster.apply(syncer(young.name, suspend=False))
+    for _ in range(2):
+        world.run()
+        assert not [call for call in world.wire.calls if call.startswith("cancel")]
+        world.later(60)
+    assert BOTH.items() <= world.statuses().items()
+    assert {one.metadata[SYNCER] for one in world.registry.held.values() if one.key.app == "RATING"} == {str(young)}
+    assert REF not in world.cluster.syncers
+
+
+def test_a_deletion_that_waits_for_a_suspended_successor_ends_with_that_ones_deletion() -> None:
+    """Then nobody wants them."""
+    world, young = waiting_for_a_suspended_one()
+    world.cluster.delete(young)
+    for _ in range(2):
+        world.run()
+        world.later(60)
+    assert not BOTH.keys() & world.statuses().keys()
+    assert not {REF, young} & world.cluster.syncers.keys()
+
+
+def test_a_deletion_that_waits_for_a_suspended_successor_may_be_abandoned() -> None:
+    """What it leaves is the successor's to renew, and its own when it goes on."""
+    world, young = waiting_for_a_suspended_one()
+    abandon(world)
+    world.run()
+    assert REF not in world.cluster.syncers
+    for suspend in (True, False):
+        world.cluster.apply(syncer(young.name, suspend=suspend))
+        for _ in range(2):
+            world.later(60)
+            world.run()
+            assert BOTH.items() <= world.statuses().items()
+    assert {one.metadata[SYNCER] for one in world.registry.held.values() if one.key.app == "RATING"} == {str(young)}
+
+
+def test_a_successor_under_other_ids_registers_before_the_old_ones_go() -> None:
+    """Another app name, or another namespace: other ids, in one pass."""
+    world = article()
+    world.cluster.apply(syncer("successor", appName="renamed", created=2000))
+    world.cluster.delete(REF)
+    world.later(46)
+    world.run()
+    calls = [call.split()[0] for call in world.wire.calls if call.split()[0] in ("register", "cancel")]
+    assert calls == ["register", "register", "cancel", "cancel"]
+    assert world.statuses() == {"RENAMED 10.0.0.1:8080": "UP", "RENAMED 10.0.0.2:8080": "UP"}
+
+
+def test_what_a_successor_does_not_want_goes_with_the_deletion() -> None:
+    """It selects another Service, which has one pod of the two."""
+    world = article()
+    world.cluster.apply(
+        service("half", labels={}),
+        piece(endpoint(2), service="half"),
+        syncer("successor", appName="rating", selector={"service": "half"}, created=2000),
+    )
+    world.cluster.delete(REF)
+    for _ in range(2):
+        world.later(46)
+        world.run()
+    assert world.statuses() == {"RATING 10.0.0.2:8080": "UP"}
+    assert set(world.cluster.syncers) == {SyncerRef(NS, "successor")}
+
+
+# --- The server's cache --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gone_before", [_nothing_first, _all_first])
+def test_register_and_delete_within_the_cache_leaves_nothing_behind(gone_before: Callable[[FakeWorld], None]) -> None:
+    """The list is of before the registration for 30 s, in which the syncer is deleted, its Services perhaps, too."""
+    world = FakeWorld(cache=30)
+    world.registry.list_instances()  # the cache is filled while nothing stands
+    world.cluster.apply(syncer(), service(), piece(endpoint(1), endpoint(2)))
+    world.run()
+    assert world.statuses() == BOTH
+    world.later(1)
+    gone_before(world)
+    world.cluster.delete(REF)
+    for _ in range(12):
+        world.run()
+        assert world.cluster.syncers or not world.statuses()
+        world.later(10)
+    assert (world.statuses(), world.cluster.syncers) == ({}, {})
+
+
+@pytest.mark.parametrize(("neighbour", "within"), [(False, 30 + 20 + 10), (True, 30)])
+def test_a_register_that_comes_after_the_finalizer_went_is_taken_out_as_an_orphan(neighbour: bool, within: int) -> None:
+    """The process that had put the finalizer on was paused, and goes on a minute later: a single call may come at any
+    time. The list shows what it wrote 30 s later at the latest; the last of an app then waits 20 s for the second look
+    of a daemon that looks each 10 s."""
+    world = FakeWorld(cache=30)
+    world.cluster.apply(syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"}))
+    world.cluster.apply(piece(endpoint(9), service="other"))
+    if neighbour:
+        world.cluster.apply(syncer("more", appName="rating", selector={"app": "other"}, created=5))
+    world.run()
+    world.cluster.apply(syncer(), service(), piece(endpoint(1)))
+    daemon = Sightings()
+
+    def paused() -> None:
+        if world.wire.calls[-1] != f"add_finalizer {REF}":
+            return
+        world.wire.then = lambda: None
+        world.cluster.delete(REF)
+        while REF in world.cluster.syncers:
+            world.later(10)
+            world.sightings = daemon
+            world.run()
+        world.sightings = None
+
+    before = set(world.statuses())
+    world.wire.then = paused
+    world.run()
+    assert REF not in world.cluster.syncers
+    assert set(world.statuses()) - before == {"RATING 10.0.0.1:8080"}
+    world.sightings = daemon
+    registered = world.clock.now()
+    while set(world.statuses()) != before:
+        world.later(10)
+        world.run()
+        assert world.clock.now() - registered <= within
+
+
+# --- A cluster that hangs over finalizers --------------------------------------------------------------------------
+
+
+def crowd(world: FakeWorld, count: int) -> None:
+    """So many new syncers, each with a pod of its own."""
+    for number in range(count):
+        name = f"app-{number:02}"
+        world.cluster.apply(
+            syncer(name, selector={"service": name}),
+            service(name, labels={}),
+            piece(endpoint(number + 10), service=name),
+        )
+
+
+def test_a_cluster_that_does_not_take_finalizers_is_not_asked_for_all() -> None:
+    """After 20 calls in a row without an answer the rest is not tried; what has its finalizer is registered."""
+    world = article()
+    crowd(world, 60)
+    world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3)))
+    world.cluster.refuse["add_finalizer"] = ClusterUnavailable("no answer in time")
+    report = world.run()
+    assert world.wire.verbs().count("add_finalizer") == 20
+    assert world.statuses() == {**BOTH, "RATING 10.0.0.3:8080": "UP"}
+    assert len(report.outcomes.failures) == 60
+    status = world.cluster.syncers[SyncerRef(NS, "app-59")].status
+    assert status is not None
+    assert "did not answer 20 calls in a row" in status.errors[0]
+
+
+def test_finalizers_that_hang_leave_the_registrations_their_time() -> None:
+    """Half of what is left until the last stage is theirs; what has its finalizer is registered in the other half."""
+    world = article()
+    world.brake = BrakeLimits(apps_floor=100)
+    crowd(world, 10)
+    world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3)))
+    begun = world.clock.now()
+
+    def hang() -> None:
+        if world.wire.calls[-1].startswith("add_finalizer"):
+            world.later(10)
+
+    world.wire.then = hang
+    report = world.run()
+    assert report.cut_short
+    assert 2 <= world.wire.verbs().count("add_finalizer") <= 7
+    assert world.clock.now() - begun < 80
+    assert world.statuses()["RATING 10.0.0.3:8080"] == "UP"
+
+
+@pytest.mark.parametrize("slow", ["list_instances", "list_slices", "cancel"])
+@pytest.mark.parametrize(("age", "ends"), [(44, False), (45, True)])
+def test_a_deletion_is_as_old_as_it_was_when_the_list_was_asked_for(age: float, ends: bool, slow: str) -> None:
+    """However long the pass takes: a list that was asked for too early may hide a late register."""
+    world = article()
+    world.brake = BrakeLimits(apps_floor=100)
+    world.cluster.delete(REF)
+    world.run()
+    assert world.statuses() == {}
+    world.later(age)
+    world.wire.then = lambda: world.later(10) if world.wire.calls[-1].startswith(slow) else None
+    world.run()
+    assert (REF not in world.cluster.syncers) is ends
+
+
+@pytest.mark.parametrize(("age", "ends"), [(300, False), (599, False), (600, True)])
+def test_a_peer_that_is_away_is_waited_for_as_long_as_a_renewed_lease_lasts(age: float, ends: bool) -> None:
+    """Twice the duration of the lease: what stands there alone has expired by then."""
+    world = article()
+    world.brake = BrakeLimits(apps_floor=100)
+    world.registry.away = ("http://two",)
+    world.cluster.delete(REF)
+    world.run()
+    world.later(age)
+    world.run()
+    assert (REF not in world.cluster.syncers) is ends
+
+
+@pytest.mark.parametrize("age", [0, 44, 45])
+def test_no_other_server_is_asked_before_a_deletion_may_end(age: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each such question is a whole list."""
+    world = article()
+    world.brake = BrakeLimits(apps_floor=100)
+    world.cluster.delete(REF)
+    world.run()
+    world.later(age)
+    asked: list[float] = []
+    elsewhere = world.registry.list_elsewhere
+
+    def counting(listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
+        asked.append(world.clock.now())
+        return elsewhere(listed)
+
+    monkeypatch.setattr(world.registry, "list_elsewhere", counting)
+    world.run()
+    assert bool(asked) is (age >= 45)

@@ -1,0 +1,253 @@
+"""When our finalizer may go, and what it waits for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.apply.finalizers import look_elsewhere, waits_for
+from eurekube_sync.desired.claims import Claim, Deleting, Frozen
+from eurekube_sync.desired.policy import GONE, POLICY, Policy
+from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER, abandoned
+from eurekube_sync.model.actions import Cancel, Grounds, Register, Renew, Update
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
+from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.observe.eureka import Observed, Unread
+from eurekube_sync.plan import Plan
+from tests.unit.worlds.build import DENIED, DOWN, PROOF, REF, UP, instance, key, observed, stored, syncer
+
+DELETED = 1000.0
+SUCCESSOR = SyncerRef("rating", "successor")
+CLAIM = Deleting(syncer=syncer(deleted=DELETED), proof=PROOF, keys=frozenset({key()}))
+CANCEL = Cancel(key=key(), syncer=REF, why="deleted", grounds=Grounds.SYNCER_DELETED, proof=PROOF, was=UP)
+UPDATE = Update(
+    instance=instance(ref=SUCCESSOR), syncer=SUCCESSOR, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF
+)
+REGISTER = Register(instance=instance(ref=SUCCESSOR), syncer=SUCCESSOR, why="")
+OURS = stored(instance())
+THEIRS = stored(instance(ref=SUCCESSOR))
+
+
+def waits(
+    *outcomes: Outcome,
+    registry: Complete[Observed] | Unknown | None = None,
+    wanted_by: dict[InstanceKey, SyncerRef] | None = None,
+    claim: Deleting = CLAIM,
+    plan: Plan = Plan(),  # noqa: B008 - immutable
+    now: float = DELETED + 45,
+    unseen: tuple[str, ...] | None = (),
+) -> str | None:
+    """What the deletion waits for, 45 s after it began."""
+    return waits_for(
+        claim,
+        registry if isinstance(registry, Unknown) else asked_at(now, registry),
+        plan,
+        Outcomes.of(outcomes),
+        wanted_by or {},
+        frozenset()
+        if isinstance(registry, Unknown) or registry is None
+        else registry.data.keys_by_syncer.get(REF, frozenset()),
+        unseen,
+        cache_seconds=45,
+        lapse_seconds=600,
+    )
+
+
+def asked_at(when: float, registry: Complete[Observed] | None) -> Complete[Observed]:
+    """A list that was asked for then; an empty one."""
+    return Complete(data=replace(registry.data if registry else observed(), asked=when))
+
+
+def fresh(*instances: ObservedInstance) -> Complete[Observed]:
+    """Uncached reads found these, which the list did not show."""
+    return Complete(data=observed().refreshed({one.key: one for one in instances}))
+
+
+def done(action: Cancel | Register | Renew | Update) -> Outcome:
+    return Outcome(action=action, result=Result.DONE)
+
+
+def failed(action: Cancel | Register | Renew | Update) -> Outcome:
+    return Outcome(action=action, result=Result.FAILED, detail="Eureka did not answer")
+
+
+def test_the_finalizer_goes_when_nothing_is_left_and_the_list_cannot_hide_a_register() -> None:
+    """Every id answered its DELETE, nothing is listed, the deletion is 45 s old: the finalizer goes."""
+    assert waits(done(CANCEL)) is None
+
+
+def test_it_stays_while_the_deletion_is_younger_than_the_list() -> None:
+    """A register from just before the deletion may still be hidden by the server's cache."""
+    assert "45 s after the deletion" in str(waits(done(CANCEL), now=DELETED + 44.9))
+
+
+def test_it_stays_until_the_other_servers_were_asked() -> None:
+    """A deletion that came of age while the pass was under way waits for the next one, which asks them."""
+    assert "45 s after the deletion" in str(waits(done(CANCEL), unseen=None))
+
+
+def test_it_stays_while_a_server_may_hold_what_no_list_shows() -> None:
+    """One that did not show what it holds is waited for, as long as a lease lasts that nobody renews."""
+    away = ("http://two", "http://three")
+    assert waits(done(CANCEL), unseen=away, now=DELETED + 599) == (
+        "http://two and http://three could not be listed and may still hold an instance, "
+        "which has lapsed 600 s after the deletion"
+    )
+    assert waits(done(CANCEL), unseen=away, now=DELETED + 600) is None
+
+
+ENDING = replace(CLAIM, syncer=syncer(deleted=DELETED, finalizers=(CLEANUP_FINALIZER,)))
+YOUNGER = replace(CLAIM, syncer=syncer("younger", deleted=DELETED + 40, finalizers=(CLEANUP_FINALIZER,)))
+
+
+def asked_about(*claims: Claim, registry: Observed | None = None) -> set[SyncerRef]:
+    """About whom other servers are asked, 45 s after the first deletion."""
+    return set(look_elsewhere(claims, replace(registry or observed(), asked=DELETED + 45), cache_seconds=45))
+
+
+def test_other_servers_are_asked_about_all_deletions_once_one_may_end() -> None:
+    """Before that, none needs to be: it stays anyway."""
+    living = Frozen(syncer=syncer("living"), reason="", message="")
+    assert asked_about(ENDING, YOUNGER, living) == {REF, YOUNGER.syncer.ref}
+    assert asked_about(YOUNGER, living) == set()
+
+
+def test_no_other_server_is_asked_while_the_list_shows_an_instance() -> None:
+    """The finalizer stays, whatever they hold."""
+    assert asked_about(ENDING, registry=observed(OURS)) == set()
+
+
+def test_no_other_server_is_asked_about_what_does_not_wait() -> None:
+    """One that was abandoned, or is kept by another's finalizer alone."""
+    abandon = replace(ENDING.syncer, annotations={ABANDON_ANNOTATION: "true"})
+    assert asked_about(replace(ENDING, syncer=abandon), CLAIM) == set()
+
+
+def test_what_a_deletion_waits_for_is_said_in_the_same_words_by_every_pass() -> None:
+    """A status whose message counts seconds would be written by every pass."""
+    for passed, unseen in ((0, ()), (0, ("http://two",)), (45, ("http://two",))):
+        said = {waits(done(CANCEL), unseen=unseen, now=DELETED + passed + later) for later in (0, 7, 31.5)}
+        assert len(said) == 1
+        assert None not in said
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_several_that_are_still_to_go_the_same_one_is_named(order: int) -> None:
+    """In whatever order Eureka lists them."""
+    more = [stored(instance(number)) for number in (3, 2, 9, 1)][::order]
+    said = str(waits(registry=fresh(*more), claim=replace(CLAIM, keys=frozenset())))
+    assert said == f"4 instances are still to go, such as {key(1)}: not tried"
+
+
+def test_it_stays_while_eureka_cannot_be_read() -> None:
+    """An Unknown registry holds the deletion, and says why."""
+    assert waits(done(CANCEL), registry=DENIED) == "Eureka could not be read: 403: grant list"
+
+
+def test_it_stays_while_the_list_still_shows_an_instance() -> None:
+    """The list itself must have shown none, whatever the DELETEs said."""
+    shown = Complete(data=observed(OURS).refreshed({OURS.key: None}))
+    assert "still shows its instances" in str(waits(done(CANCEL), registry=shown))
+
+
+def test_it_stays_when_a_delete_failed() -> None:
+    """Every id must have answered, also one that no list shows."""
+    assert waits(failed(CANCEL)) == f"1 instance is still to go, {key()}: Eureka did not answer"
+
+
+def test_it_stays_when_a_delete_was_not_tried() -> None:
+    """An id without an outcome did not answer."""
+    assert waits() == f"1 instance is still to go, {key()}: not tried"
+
+
+def test_it_stays_while_the_brake_holds_the_cancel() -> None:
+    """A renewal that took the place of a held cancel is no DELETE, even where the list does not show the instance."""
+    held = Renew(key=key(), syncer=REF, why="its removal is held (abc)", status=UP)
+    assert "its removal is held (abc)" in str(waits(done(held), registry=fresh(OURS)))
+
+
+def test_it_stays_when_a_read_failed() -> None:
+    """Whether the id is still there is not known."""
+    unread = Complete(data=observed().refreshed({key(): Unread(why="timeout")}))
+    assert waits(registry=unread, wanted_by={key(): SUCCESSOR}) is not None
+
+
+def test_it_goes_when_a_successor_took_the_instance_over() -> None:
+    """What a successor registered anew under its own mark is the successor's to clean."""
+    assert waits(done(UPDATE), registry=fresh(OURS)) is None
+
+
+@pytest.mark.parametrize("due", [True, False], ids=["renewed", "not due"])
+def test_it_stays_while_a_successor_only_renews_what_bears_our_mark(due: bool) -> None:
+    """It is suspended, or its own change is held. The same is said whether the lease was due or not."""
+    renewal = Renew(key=key(), syncer=SUCCESSOR, why="suspended", status=UP)
+    said = waits(
+        *([done(renewal)] if due else []),
+        registry=fresh(OURS),
+        wanted_by={key(): SUCCESSOR},
+        plan=Plan(actions=(renewal,)),
+    )
+    assert said == f"1 instance is still to go, {key()}: syncer {SUCCESSOR} claims it: suspended"
+
+
+def test_it_stays_when_the_successor_failed_to_take_over() -> None:
+    """The instance still carries our mark."""
+    assert "still to go" in str(waits(failed(UPDATE), registry=fresh(OURS)))
+
+
+@pytest.mark.parametrize("action", [REGISTER, Renew(key=key(), syncer=SUCCESSOR, why="", status=UP)])
+def test_it_goes_although_the_successor_fails_with_what_is_its_own(action: Register | Renew) -> None:
+    """A successor that Eureka refuses must not hold the deletion: nothing there carries our mark."""
+    registry = fresh() if isinstance(action, Register) else fresh(THEIRS)
+    assert waits(failed(action), registry=registry) is None
+
+
+def test_it_goes_while_a_successor_waits_for_its_pod_to_be_ready() -> None:
+    """A never-ready endpoint is never registered, so its id never gets an answer; the successor answers for it."""
+    assert waits(wanted_by={key(): SUCCESSOR}) is None
+
+
+def test_it_goes_when_another_stands_under_the_id() -> None:
+    """A foreign instance is never deleted, and does not hold the deletion."""
+    assert waits(registry=fresh(replace(OURS, metadata={}))) is None
+
+
+@pytest.mark.parametrize(("status", "goes"), [(DOWN, True), (UP, False)])
+def test_it_goes_when_its_policy_left_the_instance_to_expire(status: InstanceStatus, goes: bool) -> None:
+    """What is marked as gone and is DOWN is cancelled by nobody. One that is UP is still to be turned DOWN."""
+    left = stored(instance(metadata={GONE: "1000", POLICY: "UpsertOnly"}), status=status)
+    assert (waits(registry=fresh(left), claim=replace(CLAIM, policy=Policy.UPSERT_ONLY)) is None) is goes
+
+
+def test_an_id_that_nobody_cancels_holds_the_deletion_only_while_something_of_ours_stands_there() -> None:
+    """Its policy cancels nothing unseen. What bears another syncer's mark is for somebody to decide first."""
+    kept = replace(CLAIM, policy=Policy.UPSERT_ONLY)
+    assert waits(claim=kept) is None
+    assert waits(claim=CLAIM) is not None
+    assert waits(claim=kept, registry=fresh(THEIRS)) is not None
+
+
+def test_a_renewal_of_its_own_is_no_delete_though_nothing_was_listed() -> None:
+    """Its removal is held, or could not be decided: something answered under the id."""
+    held = Renew(key=key(), syncer=REF, why="its removal is held (abc)", status=UP)
+    assert "its removal is held (abc)" in str(waits(done(held)))
+
+
+def test_it_waits_for_instances_that_no_endpoint_gives_any_more() -> None:
+    """What carries the syncer's mark has to go, also when its Services are gone."""
+    claim = replace(CLAIM, keys=frozenset())
+    assert "still to go" in str(waits(failed(CANCEL), registry=fresh(OURS), claim=claim))
+    assert waits(done(CANCEL), registry=fresh(OURS), claim=claim) is None
+
+
+@pytest.mark.parametrize(
+    ("deleted", "value", "expected"),
+    [(DELETED, "true", True), (DELETED, "yes", False), (None, "true", False), (DELETED, None, False)],
+)
+def test_abandon_counts_only_on_a_deletion(deleted: float | None, value: str | None, expected: bool) -> None:
+    """The annotation lets a deletion go without its clean-up, and does nothing to a living syncer."""
+    annotations = {} if value is None else {ABANDON_ANNOTATION: value}
+    assert abandoned(syncer(deleted=deleted, annotations=annotations)) is expected

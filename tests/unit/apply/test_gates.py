@@ -1,0 +1,431 @@
+"""The readiness gates of pods, through whole passes: when each opens, and that none is ever shut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.desired.drain import Kind
+from eurekube_sync.desired.spec import DRAIN_ANNOTATION
+from eurekube_sync.model.errors import ClusterDenied, ClusterUnavailable, RegistryUnavailable
+from eurekube_sync.model.eureka import InstanceStatus, Port
+from eurekube_sync.model.kubernetes import Pod, PodReadiness
+from eurekube_sync.model.sources import Cause, Unknown
+from tests.unit.worlds.build import DENIED, NS, REF, UP, endpoint, foreign, key, piece, service, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+UNREADABLE = Unknown(cause=Cause.UNAVAILABLE, message="it did not answer")
+
+
+class Rollout(FakeWorld):
+    """An app whose pods have our gate: a slice calls a pod ready only when its gate is open, as the kubelet does."""
+
+    def __init__(self, **spec: Any) -> None:
+        super().__init__()
+        self.brake = BrakeLimits(loss_percent=100, apps_floor=10)
+        self.cluster.apply(service(), syncer(readinessGate=True, **spec))
+        self.containers: dict[int, bool] = {}
+
+    def pods(self, *ready: int, starting: tuple[int, ...] = ()) -> None:
+        """The pods are these now; those `starting` have containers that are not ready yet."""
+        self.containers = {**dict.fromkeys(ready, True), **dict.fromkeys(starting, False)}
+        before = self.cluster.readiness
+        self.cluster.readiness = {}
+        for number, up in self.containers.items():
+            uid = f"uid-of-rating-{number}"
+            registered = uid in before and before[uid].registered
+            self.cluster.readiness[uid] = PodReadiness(
+                namespace=NS, name=f"rating-{number}", uid=uid, ready=up, registered=registered
+            )
+        self.kubelet()
+
+    def kubelet(self) -> None:
+        """Ready is the containers' and the gate's."""
+        readiness = self.cluster.readiness
+        ready = {n: up and readiness[f"uid-of-rating-{n}"].registered for n, up in self.containers.items()}
+        self.cluster.apply(piece(*(endpoint(number, ready=up) for number, up in ready.items())))
+
+    def opened(self) -> dict[str, str]:
+        """Pods whose gates were opened, with the reason."""
+        return {name: reason for name, (reason, _) in self.cluster.opened.items()}
+
+
+def test_a_gate_opens_when_eureka_holds_its_pod_up() -> None:
+    """The pod is judged by its containers: to the slices it is not ready until then. The next pass changes nothing."""
+    world = Rollout()
+    world.pods(1, starting=(2,))
+    world.run()
+    assert world.statuses() == {"RATING 10.0.0.1:8080": "UP"}
+    assert world.opened() == {"rating-1": "Registered"}
+    read = world.wire.calls.index(f"read_instance {key(1)}", world.wire.calls.index(f"register {key(1)}"))
+    assert read < world.wire.calls.index("open_gate rating-1"), "by an uncached read after the registration"
+    world.kubelet()
+    assert world.run().plan.changes == ()
+    assert not [call for call in world.wire.calls if call.startswith("open_gate")]
+    world.pods(1, 2)
+    world.run()
+    assert world.opened() == {"rating-1": "Registered", "rating-2": "Registered"}
+
+
+def test_a_pod_that_could_not_be_registered_waits() -> None:
+    """Neither a refused registration nor an unread confirmation opens its gate."""
+    world = Rollout()
+    world.pods(1, 2)
+    world.registry.refuse_register[key(1)] = RegistryUnavailable("no")
+    world.registry.refuse_read[key(2)] = RegistryUnavailable("no")
+    world.run()
+    assert world.opened() == {}
+    world.registry.refuse_register.clear()
+    world.registry.refuse_read.clear()
+    world.run()
+    assert set(world.opened()) == {"rating-1", "rating-2"}
+
+
+def test_an_instance_of_the_pod_before_it_opens_no_gate() -> None:
+    """The address is the same, the pod is another."""
+    world = Rollout()
+    world.pods(1)
+    world.run()
+    world.cluster.opened.clear()
+    readiness = world.cluster.readiness.pop("uid-of-rating-1")
+    world.cluster.readiness["uid-of-new"] = replace(readiness, name="new", uid="uid-of-new", registered=False)
+    world.cluster.apply(piece(endpoint(1, pod="new", ready=False)))
+    world.registry.refuse_register[key(1)] = RegistryUnavailable("no")
+    world.run()
+    assert world.opened() == {}
+    world.registry.refuse_register.clear()
+    world.run()
+    assert world.opened() == {"new": "Registered"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"), [({"limit": 0}, "OverLimit"), ({"suspend": True}, "Suspended")], ids=["limit", "suspend"]
+)
+def test_a_pod_that_is_not_registered_on_purpose_does_not_wait(spec: dict[str, Any], reason: str) -> None:
+    """A rolling update must not hang on what will never come."""
+    world = Rollout(**spec)
+    world.pods(1)
+    world.run()
+    assert world.statuses() == {}
+    assert world.opened() == {"rating-1": reason}
+
+
+def test_over_a_limit_the_others_open_too() -> None:
+    """One registered, two not."""
+    world = Rollout(limit=1)
+    world.pods(1, 2, 3)
+    world.run()
+    assert sorted(world.opened().values()) == ["OverLimit", "OverLimit", "Registered"]
+
+
+def test_a_pod_whose_syncer_is_being_deleted_does_not_wait() -> None:
+    """Whatever else of the cluster waits for the deletion."""
+    world = Rollout()
+    world.pods(1)
+    world.run()
+    world.pods(1, 2)
+    world.cluster.delete(REF)
+    world.run()
+    assert world.opened()["rating-2"] == "SyncerDeleted"
+
+
+def test_a_pod_of_a_drained_service_does_not_wait() -> None:
+    """A drain is no reason to stop a rolling update."""
+    world = Rollout()
+    world.cluster.apply(replace(service(), annotations={DRAIN_ANNOTATION: "true"}))
+    world.pods(1)
+    world.run()
+    assert (world.statuses(), world.opened()) == ({}, {"rating-1": "Drained"})
+
+
+def test_a_pod_that_was_drained_does_not_wait_for_a_list_either() -> None:
+    """While nobody can read whether it still is, it stays DOWN, and its gate opens as if it were."""
+    world = Rollout()
+    world.drains = frozenset({Kind.POD})
+    world.cluster.refuse["open_gate"] = ClusterUnavailable("no answer")
+    world.pods(1, 2)
+    world.run()
+    world.cluster.pods[NS] = (Pod(name="rating-1", uid="uid-of-rating-1", annotations={DRAIN_ANNOTATION: "true"}),)
+    world.run()
+    assert (world.statuses()["RATING 10.0.0.1:8080"], world.opened()) == ("DOWN", {})
+    world.cluster.refuse.clear()
+    world.cluster.unknown["pods", NS] = DENIED
+    world.run()
+    assert world.opened() == {"rating-1": "Drained", "rating-2": "Registered"}
+
+
+def test_a_pod_that_registers_itself_does_not_wait() -> None:
+    """Its own registration is the one that counts."""
+    world = Rollout()
+    world.pods(1)
+    world.registry.put(replace(foreign("itself"), ip_addr="10.0.0.1", port=Port(8080, True)))
+    world.run()
+    assert world.opened() == {"rating-1": "RegistersItself"}
+
+
+def test_a_person_who_puts_an_instance_out_of_service_stops_no_rollout() -> None:
+    """What is out by a person's hand is out on purpose."""
+    world = Rollout()
+    world.pods(1)
+    world.registry.refuse_read[key(1)] = RegistryUnavailable("no")
+    world.run()
+    world.registry.refuse_read.clear()
+    world.registry.refuse_register.clear()
+    world.run()
+    world.cluster.opened.clear()
+    world.cluster.readiness["uid-of-rating-1"] = replace(world.cluster.readiness["uid-of-rating-1"], registered=False)
+    world.registry.override(key(1), InstanceStatus.OUT_OF_SERVICE)
+    world.run()
+    assert world.opened() == {"rating-1": "Registered"}
+
+
+def test_a_registry_that_cannot_be_read_holds_a_rollout_up_for_five_minutes() -> None:
+    """By the syncer's own condition, so that a CronJob's passes count as a daemon's do."""
+    world = Rollout()
+    world.pods(1)
+    world.registry.unreadable = UNREADABLE
+    world.run()
+    world.later(299)
+    world.run()
+    assert world.opened() == {}
+    world.later(1)
+    world.run()
+    assert world.opened() == {"rating-1": "RegistryUnknown"}
+
+
+def test_a_gate_is_never_shut_and_an_open_one_is_never_written() -> None:
+    """Through trouble of every kind: a pod that is not ready any more, a lost lease, a lowered limit."""
+    world = Rollout()
+    world.pods(1, 2)
+    world.run()
+    world.kubelet()
+    changes: list[Callable[[], None]] = [
+        lambda: world.pods(1, starting=(2,)),
+        world.registry.held.clear,
+        lambda: world.cluster.apply(syncer(readinessGate=True, limit=0)),
+    ]
+    for change in changes:
+        change()
+        world.run()
+        assert not [call for call in world.wire.calls if call.startswith("open_gate")]
+        assert all(pod.registered for pod in world.cluster.readiness.values())
+
+
+def test_an_instance_whose_containers_fail_is_down_and_up_again() -> None:
+    """As it would be without a gate."""
+    world = Rollout()
+    world.pods(1, 2)
+    world.run()
+    world.pods(1, starting=(2,))
+    world.run()
+    assert world.statuses()["RATING 10.0.0.2:8080"] == "DOWN"
+    world.pods(1, 2)
+    world.run()
+    assert world.statuses()["RATING 10.0.0.2:8080"] == UP
+
+
+def test_a_list_of_pods_that_fails_freezes_who_needs_it() -> None:
+    """What stands is renewed, and its deletion needs no list of pods."""
+    world = Rollout()
+    world.pods(1)
+    world.run()
+    world.cluster.unknown["readiness", NS] = DENIED
+    world.pods(starting=(1,))
+    report = world.run()
+    assert (report.plan.changes, world.statuses()) == ((), {"RATING 10.0.0.1:8080": "UP"})
+    world.cluster.delete(REF)
+    world.run()
+    assert world.statuses() == {}
+
+
+def test_a_gate_that_may_not_be_opened_is_told() -> None:
+    """The right to patch pods/status is missing; the registration stands all the same."""
+    world = Rollout()
+    world.pods(1)
+    world.cluster.refuse["open_gate"] = ClusterDenied("403: grant patch on pods/status")
+    report = world.run()
+    assert [str(error) for error in report.cluster_errors] == ["403: grant patch on pods/status"]
+    assert world.statuses() == {"RATING 10.0.0.1:8080": "UP"}
+
+
+def test_without_a_gate_no_pod_is_read_whole() -> None:
+    """Nor is a gate opened for those that have one."""
+    world = FakeWorld()
+    world.cluster.apply(service(), syncer(), piece(endpoint(1)))
+    world.run()
+    assert not {"list_readiness", "open_gate"} & set(world.wire.verbs())
+
+
+def test_a_terminating_pod_and_one_younger_than_the_list_are_judged_by_their_slices() -> None:
+    """The list of pods tells nothing of them."""
+    world = Rollout()
+    world.pods(1)
+    world.cluster.readiness.clear()
+    world.cluster.apply(piece(endpoint(1, terminating=True, ready=False), endpoint(2), endpoint(3, ready=False)))
+    world.run()
+    assert world.statuses() == {"RATING 10.0.0.2:8080": "UP"}
+
+
+def test_a_pass_that_is_over_leaves_gates_to_the_next() -> None:
+    """And says so."""
+    world = Rollout()
+    world.pods(1)
+    world.cluster.readiness["uid-of-rating-1"] = replace(world.cluster.readiness["uid-of-rating-1"], ready=True)
+    world.wire.then = lambda: world.clock.sleep(200) if world.wire.calls[-1].startswith("write_status") else None
+    report = world.run()
+    world.wire.then = lambda: None
+    assert world.opened() == {}
+    assert report.cut_short
+    world.run()
+    assert world.opened() == {"rating-1": "Registered"}
+
+
+def test_a_detached_syncer_opens_its_gates_whether_eureka_can_be_read_or_not() -> None:
+    """Its limit is 0 whatever stands: there is nothing to wait for."""
+    world = Rollout(limit=0)
+    world.pods(1)
+    world.registry.unreadable = UNREADABLE
+    world.run()
+    assert world.opened() == {"rating-1": "OverLimit"}
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        lambda world: world.cluster.apply(syncer(readinessGate=True, limit=0)),
+        lambda world: world.cluster.apply(syncer(readinessGate=True, suspend=True, appName="old")),
+        lambda world: world.cluster.delete(REF),
+    ],
+    ids=["detached", "suspended, of another app", "deleted"],
+)
+def test_a_pod_that_another_syncer_is_about_to_register_waits_for_that(leave: Callable[[Rollout], None]) -> None:
+    """The older syncer has nothing to wait for any more; the younger, which registers the pod, has."""
+    world = Rollout()
+    world.pods(1)
+    world.run()
+    world.cluster.apply(syncer("a-younger-one", created=2000, readinessGate=True))
+    leave(world)
+    world.pods(1, 2)
+    world.registry.refuse_register[key(2)] = RegistryUnavailable("no")
+    world.run()
+    assert set(world.opened()) == {"rating-1"}
+    world.registry.refuse_register.clear()
+    world.run()
+    assert world.opened()["rating-2"] == "Registered"
+
+
+def test_a_pod_of_two_apps_waits_for_both() -> None:
+    """Each syncer's own instance has to be UP."""
+    world = Rollout()
+    world.cluster.apply(syncer("a-second", readinessGate=True, appName="second"))
+    world.pods(1)
+    world.registry.refuse_read[key(1, app="second")] = RegistryUnavailable("no")
+    world.run()
+    assert world.opened() == {}
+    world.registry.refuse_read.clear()
+    world.run()
+    assert world.opened() == {"rating-1": "Registered"}
+    assert "SECOND" in world.cluster.opened["rating-1"][1]
+
+
+def test_a_pod_that_an_older_syncer_without_a_gate_holds_does_not_wait() -> None:
+    """The older one registers it once it is ready, which it will not be before its gate is open."""
+    world = Rollout()
+    world.cluster.apply(syncer(created=2000, readinessGate=True), syncer("old", created=500))
+    world.pods(1)
+    world.run()
+    assert (world.statuses(), world.opened()) == ({}, {"rating-1": "Conflict"})
+    world.kubelet()
+    world.run()
+    assert world.statuses() == {"RATING 10.0.0.1:8080": "UP"}
+
+
+def test_the_pods_of_a_younger_syncer_wait_for_the_older_one_that_registers_them() -> None:
+    """Both have a gate, and one of them an instance."""
+    world = Rollout()
+    world.cluster.apply(syncer("young", created=2000, readinessGate=True))
+    world.pods(1)
+    world.registry.refuse_register[key(1)] = RegistryUnavailable("no")
+    world.run()
+    assert world.opened() == {}
+    world.registry.refuse_register.clear()
+    world.run()
+    assert world.opened() == {"rating-1": "Registered"}
+
+
+def test_five_minutes_without_eureka_are_counted_anew_after_it_was_read() -> None:
+    """The condition's own time begins with each outage."""
+    world = Rollout()
+    world.pods(1)
+    world.registry.refuse_register[key(1)] = RegistryUnavailable("no")
+    world.registry.unreadable = UNREADABLE
+    world.run()
+    world.later(200)
+    world.registry.unreadable = None
+    world.run()
+    world.registry.unreadable = UNREADABLE
+    world.run()
+    world.later(299)
+    world.run()
+    assert world.opened() == {}
+    world.later(1)
+    world.run()
+    assert world.opened() == {"rating-1": "RegistryUnknown"}
+
+
+def test_five_minutes_without_eureka_do_not_begin_when_the_cluster_cannot_be_read() -> None:
+    """The condition is Unknown for both, and only its reason tells since when Eureka is away."""
+    world = Rollout()
+    world.pods(1)
+    world.registry.refuse_register[key(1)] = RegistryUnavailable("no")
+    world.run()
+    world.cluster.unknown["services", NS] = UNREADABLE
+    world.run()
+    world.later(200)
+    world.cluster.unknown.clear()
+    world.registry.unreadable = UNREADABLE
+    world.run()
+    world.later(299)
+    world.run()
+    assert world.opened() == {}
+    world.later(1)
+    world.run()
+    assert world.opened() == {"rating-1": "RegistryUnknown"}
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    ["limit", "suspend", "delete", "unknown", "drain", "itself"],
+)
+def test_an_open_gate_stays_open_whatever_comes(trouble: str) -> None:
+    """None of what opens a gate, and none of its opposites, ever writes to one that is open."""
+    world = Rollout()
+    world.pods(1)
+    world.run()
+    world.kubelet()
+    world.cluster.opened.clear()
+    changes: dict[str, Callable[[], object]] = {
+        "limit": lambda: world.cluster.apply(syncer(readinessGate=True, limit=0)),
+        "suspend": lambda: world.cluster.apply(syncer(readinessGate=True, suspend=True)),
+        "delete": lambda: world.cluster.delete(REF),
+        "unknown": lambda: setattr(world.registry, "unreadable", UNREADABLE),
+        "drain": lambda: world.cluster.apply(replace(service(), annotations={DRAIN_ANNOTATION: "true"})),
+        "itself": lambda: world.registry.put(
+            replace(foreign("itself"), ip_addr="10.0.0.1", port=Port(8080, True)),
+        ),
+    }
+    changes[trouble]()
+    for _ in range(3):
+        world.run()
+        world.later(200)
+    if trouble == "unknown":
+        world.registry.unreadable = None
+    if trouble != "delete":
+        world.cluster.apply(syncer(readinessGate=True), service())
+    world.run()
+    assert world.opened() == {}
+    assert all(pod.registered for pod in world.cluster.readiness.values())

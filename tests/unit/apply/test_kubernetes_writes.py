@@ -1,0 +1,201 @@
+"""What a pass writes to Kubernetes, and what it leaves for the next one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from eurekube_sync.adapters.workers import InTurn
+from eurekube_sync.apply.kubernetes import put_finalizers_on, settle, unsettled
+from eurekube_sync.desired.claims import Desired
+from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
+from eurekube_sync.model.actions import Register
+from eurekube_sync.model.deadline import Deadline
+from eurekube_sync.model.errors import ClusterDenied, ClusterError, ClusterUnavailable
+from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
+from eurekube_sync.model.outcomes import Outcomes
+from eurekube_sync.model.sources import Complete
+from eurekube_sync.plan import Plan
+from tests.unit.worlds.build import DENIED, REF, desired, endpoint, instance, observed, piece, service, stored, syncer
+from tests.unit.worlds.fakes import START, Clock, Cluster, FakeWorld, Wire
+
+
+@dataclass
+class Bench:
+    """A cluster with a Service of one pod, and a deadline."""
+
+    clock: Clock = field(default_factory=Clock)
+    wire: Wire = field(default_factory=Wire)
+
+    def __post_init__(self) -> None:
+        self.cluster = Cluster(self.wire, self.clock)
+        self.cluster.apply(service(), piece(endpoint()))
+        self.deadline = Deadline(self.clock, 120)
+
+    def claims(self) -> Desired:
+        return desired(self.cluster.syncers.values(), self.cluster.services, self.cluster.slices)
+
+    def settle(self) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
+        return self.settle_all(self.claims())
+
+    def settle_all(self, claims: Desired) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
+        registry, outcomes = Complete(data=observed(asked=self.clock.now())), Outcomes(by_key={})
+        due = unsettled(
+            claims, registry, Plan(), None, outcomes, (),
+            now=self.clock.now(), cache_seconds=45, lapse_seconds=600, words=True,
+        )  # fmt: skip
+        return settle(
+            self.cluster, self.clock, InTurn(), self.deadline, claims, registry, outcomes, due, lapse_seconds=600
+        )
+
+    def put_on(self) -> tuple[dict[SyncerRef, str], tuple[ClusterError, ...]]:
+        adds = [Register(instance=instance(), syncer=REF, why="")]
+        return put_finalizers_on(self.cluster, InTurn(), self.deadline, self.claims(), adds)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_no_finalizer_is_put_on_after_the_deadline(bench: Bench) -> None:
+    """A pass that was asked to stop begins no write; without its finalizer the syncer must not register."""
+    bench.cluster.apply(syncer())
+    bench.clock.stopped = True
+    barred, errors = bench.put_on()
+    assert (set(barred), errors, bench.wire.calls) == ({REF}, (), [])
+
+
+def test_no_finalizer_is_taken_off_after_the_deadline(bench: Bench) -> None:
+    """What is left undone is said, and the next pass does it."""
+    gone = {ABANDON_ANNOTATION: "true"}
+    bench.cluster.apply(syncer(deleted=START, finalizers=(CLEANUP_FINALIZER,), annotations=gone))
+    bench.clock.stopped = True
+    written, errors = bench.settle()
+    assert (written, len(errors), bench.wire.calls) == ({}, 1, [])
+
+
+def test_a_pass_that_is_stopped_before_the_finalizers_says_that_it_was_cut_short() -> None:
+    """The registrations that wait for a finalizer were not tried; they did not fail."""
+    world = FakeWorld()
+    world.cluster.apply(syncer(), service(), piece(endpoint()))
+    world.clock.stopped = True
+    assert world.run().cut_short
+    assert world.wire.writes() == []
+
+
+def test_a_pass_that_only_renews_says_that_it_was_cut_short() -> None:
+    """Also where the cluster does not tell who it is."""
+    world = FakeWorld()
+    world.registry.put(stored(instance()))
+    world.cluster.uid = DENIED
+    assert not world.run().cut_short
+    world.clock.stopped = True
+    assert world.run().cut_short
+
+
+def test_a_deadline_that_passes_after_the_last_call_cuts_nothing() -> None:
+    """All was tried, so nothing was cut short."""
+    world = FakeWorld()
+    world.cluster.apply(syncer(), service(), piece(endpoint(1), endpoint(2)))
+
+    def stop_after(renewals: int, calls: int) -> None:
+        verbs = world.wire.verbs()
+        world.clock.stopped = verbs.count("renew") >= renewals and len(verbs) >= calls
+
+    world.run()
+    world.run()
+    calls = len(world.wire.calls)
+    world.wire.then = lambda: stop_after(2, calls)
+    assert not world.run().cut_short
+    world.clock.stopped = False
+    world.wire.then = lambda: stop_after(1, 1)
+    assert world.run().cut_short
+
+
+def test_a_finalizer_is_put_on_once_before_the_first_registration(bench: Bench) -> None:
+    """One that is there already is left, and an action without a syncer needs none."""
+    bench.cluster.apply(syncer())
+    assert bench.put_on() == ({}, ())
+    assert bench.cluster.syncers[REF].finalizers == (CLEANUP_FINALIZER,)
+    bench.wire.calls.clear()
+    assert bench.put_on() == ({}, ())
+    assert bench.wire.calls == []
+
+
+def test_a_syncer_whose_finalizer_failed_must_not_register(bench: Bench) -> None:
+    """It could be deleted, and nobody would clean up."""
+    bench.cluster.apply(syncer())
+    bench.cluster.refuse["add_finalizer"] = ClusterDenied("403: grant patch")
+    barred, errors = bench.put_on()
+    assert barred == {REF: "its finalizer could not be set: 403: grant patch"}
+    assert [str(error) for error in errors] == ["403: grant patch"]
+
+
+def test_status_is_written_when_it_changed_and_events_when_it_flipped(bench: Bench) -> None:
+    """The second pass writes nothing."""
+    bench.cluster.apply(syncer())
+    written, errors = bench.settle()
+    assert (set(written), errors, bench.wire.verbs()) == ({REF}, (), ["record_event", "write_status"])
+    bench.wire.calls.clear()
+    bench.clock.sleep(100)
+    assert bench.settle() == ({}, ())
+    assert bench.wire.calls == []
+
+
+@pytest.mark.parametrize("call", ["write_status", "record_event", "remove_finalizer"])
+def test_a_write_that_fails_is_reported_and_the_others_go_on(bench: Bench, call: str) -> None:
+    """One syncer's trouble is no other's."""
+    gone = {ABANDON_ANNOTATION: "true"}
+    bench.cluster.apply(
+        syncer(), syncer("b"), syncer("c", deleted=1, finalizers=(CLEANUP_FINALIZER,), annotations=gone)
+    )
+    bench.cluster.refuse[call] = ClusterDenied("403")
+    _, errors = bench.settle()
+    assert len(errors) == {"remove_finalizer": 1, "write_status": 2, "record_event": 3}[call]
+    assert bench.wire.verbs().count("write_status") == 2
+
+
+def test_a_flip_whose_event_was_lost_on_the_way_is_told_again(bench: Bench) -> None:
+    """The status that would hide it from the next pass is not written before."""
+    bench.cluster.apply(syncer())
+    bench.cluster.refuse["record_event"] = ClusterUnavailable("no answer")
+    written, errors = bench.settle()
+    assert (written, len(errors), bench.wire.verbs()) == ({}, 1, ["record_event"])
+    bench.cluster.refuse.clear()
+    assert set(bench.settle()[0]) == {REF}
+    assert len(bench.cluster.events) == 1
+
+
+def test_a_deletion_waits_and_says_why_then_goes(bench: Bench) -> None:
+    """45 s, when nothing is left; others' finalizers are theirs."""
+    bench.cluster.apply(syncer(deleted=START, finalizers=(CLEANUP_FINALIZER, "other"), port="grpc"))
+    written, _ = bench.settle()
+    ready = written[REF].condition("Ready")
+    assert ready is not None
+    assert "45 s after the deletion" in ready.message
+    bench.clock.sleep(45)
+    bench.settle()
+    assert bench.cluster.syncers[REF].finalizers == ("other",)
+
+
+def test_a_deletion_without_our_finalizer_is_none_of_ours(bench: Bench) -> None:
+    """There is nothing to take off."""
+    bench.cluster.apply(syncer(deleted=START, finalizers=("other",)))
+    bench.settle()
+    assert "remove_finalizer" not in bench.wire.verbs()
+
+
+def test_a_frozen_deletion_keeps_its_finalizer_unless_it_is_abandoned(bench: Bench) -> None:
+    """As while the CRD goes; a person's annotation lets it go."""
+    frozen = desired(
+        [
+            syncer(deleted=1, finalizers=(CLEANUP_FINALIZER,)),
+            syncer("left", deleted=1, finalizers=(CLEANUP_FINALIZER,), annotations={ABANDON_ANNOTATION: "true"}),
+        ],
+        [service()],
+        crd_live=DENIED,
+    )
+    bench.settle_all(frozen)
+    assert [call for call in bench.wire.calls if "finalizer" in call] == ["remove_finalizer rating/left"]

@@ -1,0 +1,125 @@
+"""Each lease is renewed every 30 s, however often a daemon looks."""
+
+from __future__ import annotations
+
+import pytest
+
+from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.model.errors import RegistryRejected
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.sources import Cause, Unknown
+from tests.unit.controller.test_reconcile import article
+from tests.unit.worlds.build import key
+from tests.unit.worlds.fakes import FakeWorld
+
+
+@pytest.mark.parametrize("interval", [2, 10, 15, 30])
+def test_a_daemon_renews_each_lease_every_30_s(interval: int) -> None:
+    """Polling more often renews no more often; statuses and counts stay as they are in the passes between."""
+    world: FakeWorld = article()
+    world.renewals = RenewalLedger(period=30, slack=interval / 2)
+    world.run()
+    for _ in range(30 // interval):
+        world.later(interval)
+        world.run()
+    counts = []
+    for _ in range(60 // interval):
+        world.later(interval)
+        assert not world.run().statuses
+        assert world.wire.writes() == []
+        counts.append(world.wire.verbs().count("renew"))
+    assert sum(counts) == 4, "two leases, twice in a minute"
+
+
+def test_where_every_pass_renews_the_very_next_one_does() -> None:
+    """With a slack of the whole period all leases are due at once, also those that came a moment ago."""
+    ledger = RenewalLedger(period=30, slack=30)
+    keys = [key(number) for number in range(250)]
+    for one in keys:
+        ledger.note(one, 100)
+    assert all(ledger.due(one, 101) for one in keys)
+
+
+def test_leases_that_came_in_one_pass_fall_due_in_all_the_passes_of_a_period() -> None:
+    """300 leases of one pass, polled every 10 s: about a third each time, and each every 30 s."""
+    ledger = RenewalLedger(period=30, slack=5)
+    keys = [key(number % 250, port=8080 + number // 250) for number in range(300)]
+    for one in keys:
+        ledger.note(one, 0)
+    renewed: dict[int, list[InstanceKey]] = {}
+    for now in range(10, 100, 10):
+        renewed[now] = [one for one in keys if ledger.due(one, now)]
+        for one in renewed[now]:
+            ledger.note(one, now)
+    assert sorted(key for now in (10, 20, 30) for key in renewed[now]) == sorted(keys)
+    assert all(renewed[now] == renewed[now + 30] == renewed[now + 60] for now in (10, 20, 30))
+    assert all(85 <= len(renewed[now]) <= 115 for now in renewed)
+
+
+def test_a_lease_that_is_gone_is_forgotten() -> None:
+    """The memory is no larger than what was renewed lately."""
+    ledger = RenewalLedger(period=30, slack=5)
+    for _ in range(2):
+        ledger.note(key(1), 0)
+        ledger.note(key(2), 0)
+    assert [ledger.due(key(1), at) for at in (24.9, 25)] == [False, True]
+    ledger.note(key(2), 595)
+    ledger.forget(600)
+    assert ledger.renewed_lately() == (key(1), key(2))
+    ledger.forget(601)
+    assert ledger.renewed_lately() == (key(2),)
+    assert (ledger.due(key(1), 1), ledger.due(key(2), 596)) == (True, False)
+
+
+def test_a_slow_pass_changes_no_lease_to_another_pass() -> None:
+    """Every call of one pass takes a second, those of the others nothing: each lease goes on in every third pass."""
+    world: FakeWorld = article()
+    world.renewals = RenewalLedger(period=30, slack=5)
+    world.run()
+    renewed: list[int] = []
+    for number in range(12):
+        world.later(10 - world.clock.monotonic() % 10)
+        world.wire.then = (lambda: world.clock.sleep(1)) if number == 4 else (lambda: None)
+        world.run()
+        renewed.append(world.wire.verbs().count("renew"))
+    assert all(sum(renewed[start : start + 3]) == 2 for start in range(10)), renewed
+
+
+def test_what_a_server_lacks_is_due_again_and_still_known_to_have_stood() -> None:
+    """Also where it is renewed between two passes: what is blind next renews and brings back what it knows."""
+    ledger = RenewalLedger(period=30, slack=5)
+    for number in (1, 2):
+        ledger.note(key(number), 100)
+        ledger.note(key(number), 100)
+    ledger.again(key(1))
+    assert [ledger.due(key(number), 101) for number in (1, 2)] == [True, False]
+    assert ledger.falling_due([key(1), key(2)], 200) == [key(2)]  # a pass alone brings it there
+    assert set(ledger.renewed_lately()) == {key(1), key(2)}
+    ledger.note(key(1), 101)
+    assert not ledger.due(key(1), 102)
+    ledger.again(key(1))
+    ledger.drop(key(1))
+    assert ledger.renewed_lately() == (key(2),)
+    ledger.forget(10_000)
+    assert ledger.renewed_lately() == ()
+
+
+def test_a_blind_pass_renews_what_could_not_be_brought_to_a_server_in_the_last_one() -> None:
+    """Neither server tells what stands then, and the leases must not lapse."""
+    world: FakeWorld = article()
+    world.registry.batch_size = 250
+    world.renewals = RenewalLedger(period=30, slack=5)
+    world.run()
+    world.later(10)
+    mine = [one for one in world.registry.held if world.registry.held[one].metadata]
+    world.registry.returned, world.registry.lacking = True, set(mine)
+    world.registry.refuse = {one: RegistryRejected("not now") for one in mine}
+    world.run()
+    world.registry.refuse, world.registry.lacking = {}, set()
+    world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="away")
+    world.cluster.unknown["syncers", "*"] = Unknown(cause=Cause.UNAVAILABLE, message="away")
+    world.later(30)
+    before = {one: world.registry.held[one].last_renewal for one in mine}
+    world.run()
+    assert mine
+    assert all(world.registry.held[one].last_renewal > before[one] for one in mine)

@@ -1,0 +1,462 @@
+"""What a pass tells each syncer, and when that is worth an event."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eurekube_sync.apply.status import flips, statuses
+from eurekube_sync.brake import Held, Hold, HoldReason
+from eurekube_sync.desired.claims import Desired, Serving
+from eurekube_sync.desired.instance import Incomplete, Kept
+from eurekube_sync.desired.spec import ABANDON_ANNOTATION
+from eurekube_sync.model.actions import Cancel, Grounds, Register, Renew, Update
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
+from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
+from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan import Blocked, Obstacle, Plan
+from tests.unit.worlds.build import (
+    DENIED,
+    DOWN,
+    NS,
+    OUT,
+    PROOF,
+    REF,
+    UP,
+    desired,
+    endpoint,
+    instance,
+    key,
+    listed,
+    nowhere,
+    observed,
+    piece,
+    service,
+    stored,
+    syncer,
+)
+
+NOW = 2000.7
+TWO = (piece(endpoint(1), endpoint(2)),)
+BOTH = (stored(instance(1)), stored(instance(2)))
+
+
+def claims(*, slices: Any = TWO, services: Any = None, **rest: Any) -> Desired:
+    """The claims of one syncer with two pods."""
+    return desired([syncer(**rest)], [service()] if services is None else services, slices)
+
+
+def status(
+    of: Desired,
+    *stands: ObservedInstance,
+    registry: Complete[Observed] | Unknown | None = None,
+    plan: Plan | None = None,
+    held: Held | None = None,
+    outcomes: tuple[Outcome, ...] = (),
+    waiting: str | None = None,
+    now: float = NOW,
+) -> SyncerStatus:
+    """The status of the syncer `rating` after such a pass."""
+    return statuses(
+        of,
+        registry or Complete(data=observed(*stands)),
+        plan or Plan(),
+        held,
+        Outcomes.of(outcomes),
+        {REF: waiting} if waiting else {},
+        now=now,
+        cache_seconds=45,
+    )[REF]
+
+
+def conditions(found: SyncerStatus) -> dict[str, tuple[str, str]]:
+    """Value and reason of each condition."""
+    return {c.type: (c.status.value, c.reason) for c in found.conditions}
+
+
+def message(found: SyncerStatus, type_: str = "Ready") -> str:
+    """The message of one condition."""
+    condition = found.condition(type_)
+    assert condition is not None
+    return condition.message
+
+
+def failed(number: int, detail: str = "refused", result: Result = Result.FAILED) -> Outcome:
+    """A failed registration."""
+    return Outcome(action=Register(instance=instance(number), syncer=REF, why=""), result=result, detail=detail)
+
+
+def test_a_syncer_in_order_is_ready() -> None:
+    """All its pods are UP: every condition is in peace, and the counts say so."""
+    found = status(claims(), *BOTH)
+    assert conditions(found) == {
+        "Ready": ("True", "InSync"),
+        "Synced": ("True", "InSync"),
+        "Conflict": ("False", "NoConflict"),
+        "RemovalHeld": ("False", "NothingHeld"),
+    }
+    assert (found.ready, found.desired, found.registered, found.up, found.down) == ("2/2", 2, 2, 2, 0)
+    assert (found.app_name, found.vip_address, found.apps, found.errors) == ("RATING", "rating", ("RATING",), ())
+    assert message(found) == "2 of 2 UP as RATING"
+    assert {c.last_transition for c in found.conditions} == {2000}
+
+
+@pytest.mark.parametrize(
+    ("stands", "ready", "expected"),
+    [
+        ((UP, DOWN), "1/2", ("True", "Differs")),
+        ((DOWN, DOWN), "0/2", ("False", "NoneUp")),
+        ((), "0/2", ("False", "NoneUp")),
+    ],
+)
+def test_ready_means_that_callers_reach_something(
+    stands: tuple[Any, ...], ready: str, expected: tuple[str, str]
+) -> None:
+    """One UP instance is enough."""
+    found = status(claims(), *(stored(instance(n), status=one) for n, one in enumerate(stands, 1)))
+    assert (found.ready, found.registered, conditions(found)["Ready"]) == (ready, len(stands), expected)
+
+
+def test_without_endpoints_it_is_not_ready() -> None:
+    """Though it is in sync."""
+    found = conditions(status(claims(slices=(piece(),))))
+    assert (found["Ready"], found["Synced"]) == (("False", "NoEndpoints"), ("True", "InSync"))
+
+
+def test_what_a_person_set_out_of_service_is_reported() -> None:
+    """It is left alone, and said."""
+    found = status(claims(), stored(instance(1)), stored(instance(2), status=OUT))
+    assert message(found) == "1 of 2 UP as RATING; 1 set OUT_OF_SERVICE by hand"
+    assert (found.up, found.down) == (1, 1)
+
+
+def test_a_warning_stands_in_the_message() -> None:
+    """It works, and may surprise."""
+    assert "no legal host name" in message(status(claims(vipAddress="ra_ting"), *BOTH))
+
+
+def test_outcomes_count_over_what_was_listed() -> None:
+    """A cancelled instance is gone, a failed registration never came, an unseen successor's is not ours."""
+    cancel = Cancel(key=key(2), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
+    renew = Renew(key=key(1), syncer=REF, why="")
+    done = (
+        Outcome(action=renew, result=Result.DONE, status=UP),
+        Outcome(action=cancel, result=Result.DONE),
+        Outcome(action=Renew(key=key(9), syncer=None, why=""), result=Result.DONE, status=UP),
+    )
+    found = status(claims(), *BOTH, outcomes=done)
+    assert (found.registered, found.up) == (1, 1)
+
+
+def test_instances_of_a_syncer_that_is_not_there_are_told_to_nobody() -> None:
+    """An orphan has no status."""
+    stands = stored(instance(5, ref=SyncerRef(NS, "gone")))
+    assert status(claims(), *BOTH, stands).registered == 2
+
+
+@pytest.mark.parametrize("result", [Result.FAILED, Result.HELD_BACK])
+def test_what_failed_is_said_in_a_capped_sample(result: Result) -> None:
+    """Synced is False, with the first in the message and five in the list."""
+    found = status(claims(), *BOTH, outcomes=tuple(failed(n, "x" * 600, result) for n in range(3, 10)))
+    assert conditions(found)["Synced"] == ("False", "PartlyFailed")
+    assert conditions(found)["Ready"] == ("False", "PartlyFailed")
+    assert (len(found.errors), {len(error) for error in found.errors}) == (5, {500})
+    assert found.errors[0].endswith("...")
+
+
+def test_a_single_failure_is_the_message() -> None:
+    """More are counted."""
+    assert message(status(claims(), outcomes=(failed(1),)), "Synced") == f"{key(1)}: refused"
+    two = status(claims(), outcomes=(failed(2), failed(1)))
+    assert message(two, "Synced") == f"{key(1)}: refused (and 1 more)"
+
+
+def test_a_conflict_is_its_own_condition() -> None:
+    """From the plan, from a heal, or from an older syncer; it outweighs failures in the summary."""
+    blocked = Blocked(
+        key=key(1), syncer=REF, why="an instance without our mark stands under our id", obstacle=Obstacle.TAKEN
+    )
+    renew = Renew(key=key(1), syncer=REF, why="")
+    healed = Outcome(action=renew, result=Result.CONFLICT, detail="another's")
+    for found in (
+        status(claims(), plan=Plan(blocked=(blocked,)), outcomes=(failed(2),)),
+        status(claims(), outcomes=(healed,)),
+        status(desired([syncer(created=9), syncer("older", created=1)], [service()], TWO)),
+    ):
+        assert conditions(found)["Conflict"] == ("True", "Conflict")
+        assert conditions(found)["Ready"] == ("False", "Conflict")
+
+
+def test_an_instance_that_could_not_be_read_is_a_failure_not_a_conflict() -> None:
+    """The next pass reads it again."""
+    blocked = Blocked(key=key(1), syncer=REF, why="timeout", obstacle=Obstacle.UNREAD)
+    found = conditions(status(claims(), plan=Plan(blocked=(blocked,))))
+    assert (found["Synced"], found["Conflict"]) == (("False", "PartlyFailed"), ("False", "NoConflict"))
+
+
+def test_held_removals_are_told_with_their_numbers_and_how_to_release_them() -> None:
+    """To the syncers that they concern, and to no other."""
+    withdrawal = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
+    hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="11 of 20 would go", withdrawals=(withdrawal,))
+    held = Held(plan_id="abc", holds=(hold,))
+    found = status(claims(), *BOTH, held=held)
+    assert conditions(found)["RemovalHeld"] == ("True", "TooManyRemovals")
+    assert conditions(found)["Ready"] == ("False", "TooManyRemovals")
+    assert "1 of its removals is held, it stays and is renewed" in message(found, "RemovalHeld")
+    assert message(found, "RemovalHeld").endswith("11 of 20 would go; to release them: eurekube-sync run --approve abc")
+    theirs = replace(hold, withdrawals=(replace(withdrawal, syncer=SyncerRef(NS, "other")),))
+    others = replace(held, holds=(theirs,))
+    assert conditions(status(claims(), *BOTH, held=others))["RemovalHeld"] == ("False", "NothingHeld")
+
+
+def test_a_frozen_syncer_says_why_and_keeps_what_it_said_before() -> None:
+    """Its instances still stand."""
+    before = status(claims(), *BOTH)
+    found = status(claims(services=(), status=before), *BOTH)
+    assert conditions(found)["Ready"] == conditions(found)["Synced"] == ("False", "NoMatchingService")
+    assert (found.ready, found.desired, found.registered) == ("2/2", 2, 2)
+    assert (found.app_name, found.vip_address, found.apps) == ("RATING", "rating", ("RATING",))
+
+
+def test_an_unknown_source_is_unknown_not_false() -> None:
+    """Nobody knows whether it is ready."""
+    found = status(claims(slices=nowhere(DENIED)), *BOTH)
+    assert conditions(found)["Ready"] == conditions(found)["Synced"] == ("Unknown", "SourceUnknown")
+
+
+def test_while_eureka_cannot_be_read_what_stood_is_the_best_that_is_known() -> None:
+    """The counts stay, and Synced is Unknown."""
+    before = status(claims(), *BOTH, stored(instance(3)))
+    found = status(claims(status=before), registry=DENIED)
+    assert (found.ready, found.registered, found.up, found.down) == ("2/2", 3, 3, 0)
+    assert conditions(found)["Ready"] == conditions(found)["Synced"] == ("Unknown", "RegistryUnknown")
+    fresh = status(claims(), registry=DENIED)
+    assert (fresh.ready, fresh.registered) == ("0/2", 0)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "expected"), [("Eureka is away", "Eureka is away"), (None, "Eureka still holds 2 instances of it")]
+)
+def test_a_deletion_says_what_it_waits_for(waiting: str | None, expected: str) -> None:
+    """Nothing is desired any more."""
+    found = status(claims(deleted=1.0), *BOTH, waiting=waiting)
+    assert conditions(found)["Ready"] == conditions(found)["Synced"] == ("False", "Deleting")
+    assert message(found).endswith(expected)
+    assert (found.ready, found.desired) == ("2/0", 0)
+
+
+def test_a_deletion_that_waits_for_somebody_else_says_what_was_seen() -> None:
+    """That the instances are gone is said when a list shows it."""
+    assert message(status(claims(deleted=1.0))) == "its instances are gone"
+    assert message(status(claims(deleted=1.0), registry=DENIED)).startswith("it is not known whether its instances")
+
+
+def held_removals(*withdrawals: Cancel | Update) -> Held:
+    """Of one pass that would take away too much."""
+    hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="11 of 20 would go", withdrawals=withdrawals)
+    return Held(plan_id="abc", holds=(hold,))
+
+
+def test_held_removals_are_not_in_sync() -> None:
+    """Eureka holds what the cluster no longer has, and Synced says how much of it."""
+    gone = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
+    down = Update(
+        instance=instance(2, status=DOWN), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF
+    )
+    found = status(claims(), *BOTH, stored(instance(3)), held=held_removals(gone))
+    assert conditions(found)["Synced"] == ("False", "RemovalsHeld")
+    assert message(found, "Synced") == "Eureka still holds 1 instance that the cluster no longer has"
+    found = status(claims(), *BOTH, stored(instance(3)), held=held_removals(gone, down))
+    assert message(found, "Synced") == (
+        "Eureka still holds 1 instance that the cluster no longer has and shows 1 instance UP that should be DOWN"
+    )
+    assert conditions(found)["Ready"] == ("False", "TooManyRemovals")
+
+
+@pytest.mark.parametrize(
+    ("stands", "spec", "expected"),
+    [
+        (BOTH[:1], {}, "1 instance not registered"),
+        ((BOTH[0], stored(instance(2), status=DOWN)), {}, "1 instance of another status than the cluster says"),
+        ((BOTH[0], stored(instance(2), status=OUT)), {}, "1 instance set OUT_OF_SERVICE by hand"),
+        ((*BOTH, stored(instance(3))), {}, "1 instance that the cluster no longer has"),
+        (
+            (*BOTH, stored(instance(3))),
+            {"policy": "UpsertOnly"},
+            "1 instance that the cluster no longer has (policy UpsertOnly)",
+        ),
+    ],
+)
+def test_in_sync_is_said_of_what_is_equal_alone(
+    stands: tuple[ObservedInstance, ...], spec: dict[str, Any], expected: str
+) -> None:
+    """Whatever the reason; it is still Ready where callers reach something."""
+    found = status(claims(**spec), *stands)
+    assert (conditions(found)["Synced"], message(found, "Synced")) == (("False", "Differs"), expected)
+    assert conditions(found)["Ready"] == ("True", "Differs")
+
+
+def test_an_instance_that_was_never_ready_is_missed_by_nobody() -> None:
+    """It is not registered before it was ready once, and that is what the cluster says."""
+    found = status(claims(slices=(piece(endpoint(1), endpoint(2, ready=False)),)), BOTH[0])
+    assert conditions(found)["Synced"] == ("True", "InSync")
+
+
+def test_a_conflict_is_not_in_sync() -> None:
+    """Another's instance stands in place of ours."""
+    for obstacle, reason in ((Obstacle.TAKEN, "Conflict"), (Obstacle.DUPLICATE, "DuplicateRegistration")):
+        blocked = Blocked(key=key(1), syncer=REF, why="another's", obstacle=obstacle)
+        found = status(claims(), BOTH[1], plan=Plan(blocked=(blocked,)))
+        assert conditions(found)["Synced"] == conditions(found)["Ready"] == ("False", reason)
+
+
+def test_an_endpoint_that_is_not_understood_is_not_in_sync() -> None:
+    """What stands of it is renewed, and the syncer is Ready all the same."""
+    of = claims(slices=(piece(endpoint(1)),))
+    claim = of.claims[REF]
+    assert isinstance(claim, Serving)
+    kept = {key(2): Kept(why="its labels are not known", host="10.0.0.2", port=8080)}
+    found = status(replace(of, claims={REF: replace(claim, kept=kept)}), *BOTH)
+    assert conditions(found)["Synced"] == ("False", "EndpointUnclear")
+    assert message(found, "Synced") == "its labels are not known; what stands is renewed"
+    assert conditions(found)["Ready"] == ("True", "EndpointUnclear")
+
+
+def test_an_annotation_of_the_syncers_own_that_says_nothing_is_told() -> None:
+    """Whether the syncer is being deleted or not; one that is right is not spoken of."""
+    typed = claims(deleted=1.0, annotations={ABANDON_ANNOTATION: "yes" * 20})
+    told = f'annotation {ABANDON_ANNOTATION}: {("yes" * 20)[:40] + "..."!r} is ignored: write "true"'
+    assert message(status(typed), "Synced") == f"its instances are gone; {told}"
+    assert message(status(typed)) == message(status(typed), "Synced")
+    alive = claims(annotations={ABANDON_ANNOTATION: "True"})
+    assert message(status(alive, *BOTH)).endswith("'True' is ignored: write \"true\"")
+    assert message(status(claims(annotations={ABANDON_ANNOTATION: "false"}), *BOTH)) == "2 of 2 UP as RATING"
+
+
+def test_only_the_first_ten_apps_are_listed() -> None:
+    """A selector may match many Services."""
+    services = [service(f"app{number:02}") for number in range(12)]
+    slices = [piece(endpoint(number), service=f"app{number:02}") for number in range(12)]
+    found = status(desired([syncer(selector={"matchLabels": {"app": "rating"}})], services, slices))
+    assert (len(found.apps), found.app_name) == (10, "APP00")
+
+
+def test_a_pass_that_changes_nothing_gives_the_same_status() -> None:
+    """So that it is not written: the time of a condition moves only when its value flips."""
+    for of in (claims(), claims(services=()), claims(slices=nowhere(DENIED)), claims(deleted=1.0)):
+        before = status(of, *BOTH)
+        (claim,) = of.claims.values()
+        told = replace(of, claims={REF: replace(claim, syncer=replace(claim.syncer, status=before))})
+        assert status(told, *BOTH, now=NOW + 1000) == before
+
+
+def test_the_time_of_a_condition_moves_when_its_value_flips_and_only_then() -> None:
+    """A new reason or message alone is no transition; a new generation is observed."""
+    before = status(claims(), *BOTH)
+    less = status(claims(status=before, generation=2), stored(instance(1)), now=3000)
+    ready = less.condition("Ready")
+    assert ready is not None
+    assert (ready.last_transition, ready.observed_generation, less.observed_generation) == (2000, 2, 2)
+    none = status(claims(status=less), now=4000).condition("Ready")
+    assert none is not None
+    assert (none.status, none.last_transition) == (ConditionStatus.FALSE, 4000)
+
+
+def events(before: SyncerStatus | None, of: Desired, found: SyncerStatus) -> list[tuple[str, bool, str]]:
+    """Reason, whether it is a warning, and key of each event."""
+    (claim,) = of.claims.values()
+    told = replace(claim, syncer=replace(claim.syncer, status=before))
+    return [(event.reason, event.warning, event.key) for event in flips(told, found)]
+
+
+def test_events_are_written_on_flips_only() -> None:
+    """The first Ready is news; conditions that begin in peace are not; and the same again is none."""
+    good = status(claims(), *BOTH)
+    assert events(None, claims(), good) == [("InSync", False, "Ready=True")]
+    assert events(good, claims(), good) == []
+    assert events(good, claims(), status(claims(), stored(instance(1)))) == []
+
+
+def test_trouble_that_comes_and_goes_is_an_event_each() -> None:
+    """A warning when it comes, normal when it goes."""
+    good = status(claims(), *BOTH)
+    blocked = Blocked(key=key(1), syncer=REF, why="another's", obstacle=Obstacle.TAKEN)
+    bad = status(claims(), plan=Plan(blocked=(blocked,)))
+    assert events(good, claims(), bad) == [("Conflict", True, "Ready=False"), ("Conflict", True, "Conflict=True")]
+    assert events(bad, claims(), good) == [("InSync", False, "Ready=True"), ("NoConflict", False, "Conflict=False")]
+    assert events(None, claims(), bad) == events(good, claims(), bad)
+
+
+def test_not_knowing_is_a_warning() -> None:
+    """Ready goes from True to Unknown."""
+    good, unknown = status(claims(), *BOTH), status(claims(), registry=DENIED)
+    assert events(good, claims(), unknown) == [("RegistryUnknown", True, "Ready=Unknown")]
+
+
+def test_an_event_tells_whose_it_is() -> None:
+    """Its name is made of uid, reason and key, so that the same event is counted, not repeated."""
+    (claim,) = claims().claims.values()
+    (event,) = flips(claim, status(claims(), *BOTH))
+    assert (event.syncer, event.uid, event.message) == (REF, claim.syncer.uid, "2 of 2 UP as RATING")
+
+
+@pytest.mark.parametrize(
+    ("result", "cause", "expected"),
+    [
+        (Result.FAILED, Cause.UNAVAILABLE, "1 of its calls to Eureka failed or was not tried: Unavailable"),
+        (Result.FAILED, Cause.DENIED, "1 of its calls to Eureka failed or was not tried: Denied"),
+        (Result.NOT_TRIED, None, "1 of its calls to Eureka failed or was not tried: Unavailable"),
+        (Result.FAILED, None, f"{key(1)}: timeout 17"),
+        (Result.HELD_BACK, None, f"{key(1)}: timeout 17"),
+    ],
+)
+def test_trouble_of_the_whole_server_is_counted_not_quoted(result: Result, cause: Cause | None, expected: str) -> None:
+    """Its texts differ with each call, and a status is written when something changed, not with every text."""
+    action = Register(instance=instance(1), syncer=REF, why="")
+    outcome = Outcome(action=action, result=result, detail="timeout 17", cause=cause)
+    assert status(claims(), outcomes=(outcome,)).errors == (expected,)
+
+
+def test_instances_that_could_not_be_read_are_counted() -> None:
+    """For the same reason."""
+    blocked = tuple(Blocked(key=key(n), syncer=REF, why=f"timeout {n}", obstacle=Obstacle.UNREAD) for n in (1, 2))
+    assert status(claims(), plan=Plan(blocked=blocked)).errors == ("2 of its instances could not be read again",)
+
+
+@pytest.mark.parametrize(("unknown", "value"), [(False, "False"), (True, "Unknown")])
+def test_an_address_that_is_awaited_is_a_condition(unknown: bool, value: str) -> None:
+    """Ready and Synced say so; what stands is renewed."""
+    waiting = Incomplete(reason="AddressPending", message="Service rating waits", unknown=unknown)
+    claim = Serving(
+        syncer=syncer(), proof=PROOF, wanted={}, incomplete=(waiting,), apps=("RATING",), vip_address="rating"
+    )
+    of = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
+    found = status(of, *BOTH)
+    assert conditions(found)["Ready"] == conditions(found)["Synced"] == (value, "AddressPending")
+    assert message(found) == "Service rating waits; what stands is renewed"
+    assert (found.ready, found.desired, found.registered, found.app_name) == ("2/2", 2, 2, "RATING")
+    later = status(Desired(claims={REF: replace(claim, syncer=syncer(status=found))}, wanted_by={}, syncers=of.syncers),
+                   registry=DENIED)  # fmt: skip
+    assert (later.ready, later.desired) == ("2/2", 2)
+
+
+def test_what_is_kept_for_a_moment_counts_as_desired() -> None:
+    """And what leaves does not."""
+    kept = {key(2): Kept(why="its labels are not known", host="10.0.0.2", port=8080)}
+    of = claims(slices=(piece(endpoint(1), endpoint(3, ready=False, terminating=True)),))
+    claim = of.claims[REF]
+    assert isinstance(claim, Serving)
+    of = replace(of, claims={REF: replace(claim, kept=kept)})
+    assert status(of, *BOTH, stored(instance(3))).ready == "2/2"
+
+
+def test_waiting_for_an_address_warns_nobody() -> None:
+    """The event is a normal one: time will see to it."""
+    waiting = Incomplete(reason="AddressPending", message="Service rating waits")
+    claim = Serving(syncer=syncer(), proof=PROOF, wanted={}, incomplete=(waiting,))
+    of = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
+    assert [(event.reason, event.warning) for event in flips(claim, status(of))] == [("AddressPending", False)]

@@ -1,0 +1,148 @@
+"""What a person's approval releases, and what it does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eurekube_sync.brake.approval import (
+    APPROVE_ANNOTATION,
+    PlanId,
+    SavedDryRun,
+    annotated,
+    from_dry_run,
+    is_plan_id,
+    refusal,
+    released_by,
+    rfc_3339,
+)
+from eurekube_sync.model.actions import Cancel, Grounds, Update, Withdrawal
+from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.model.ownership import Ownership
+from eurekube_sync.plan import withdrawal_id
+from tests.unit.worlds.build import CLUSTER, DOWN, OWNER, OWNERSHIP, PROOF, REF, UP, instance, key, syncer
+
+NOW = 1_800_000_000.0
+
+
+def cancel(number: int) -> Cancel:
+    """Of an UP instance."""
+    return Cancel(key=key(number), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
+
+
+def down(number: int) -> Update:
+    """UP to DOWN."""
+    wanted = instance(number, status=DOWN)
+    return Update(instance=wanted, syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF)
+
+
+def dry_run(**rest: Any) -> dict[str, Any]:
+    """The document of a dry run that showed a cancel of the first instance, and held one of the second."""
+    shown = [
+        {"action": "cancel", "app": key(n).app, "id": key(n).id, "withdrawal": withdrawal}
+        for n, withdrawal in ((1, True), (3, False))
+    ]
+    held = [{"action": "update", "app": key(2).app, "id": key(2).id, "withdrawal": True}]
+    whole = {"dryRun": True, "owner": OWNER, "cluster": CLUSTER, "at": rfc_3339(NOW), "actions": shown}
+    return {**whole, "held": held, **rest}
+
+
+def saved(**rest: Any) -> SavedDryRun:
+    """The same, read."""
+    return from_dry_run(dry_run(**rest), "plan.json")
+
+
+@pytest.mark.parametrize(("text", "expected"), [("0123456789ab", True), ("0123456789AB", False), ("plan.json", False)])
+def test_a_plan_id_is_twelve_hex_digits(text: str, expected: bool) -> None:
+    """Anything else is a file."""
+    assert is_plan_id(text) is expected
+
+
+def test_a_plan_id_releases_the_very_set_that_is_held_or_planned() -> None:
+    """The held ones alone, or all; never a part of them."""
+    one, two, three = cancel(1), down(2), cancel(3)
+    held: list[Withdrawal] = [one, two]
+    planned: list[Withdrawal] = [one, two, three]
+    assert released_by(PlanId(withdrawal_id(held)), planned, held) == {one.key, two.key}
+    assert released_by(PlanId(withdrawal_id(planned)), planned, held) == {one.key, two.key, three.key}
+    assert released_by(PlanId(withdrawal_id([one])), planned, held) == frozenset()
+    assert released_by(PlanId(withdrawal_id([])), [], []) == frozenset()
+    assert released_by(None, planned, held) == frozenset()
+
+
+def test_a_saved_dry_run_releases_what_it_showed_and_is_still_planned() -> None:
+    """Held there or not; the same to the same instance; what is new since stays held."""
+    assert released_by(saved(), [cancel(1), down(2), cancel(4)], []) == {key(1), key(2)}
+    assert released_by(saved(), [down(1), cancel(2), cancel(3)], []) == frozenset()
+    assert str(saved()) == "plan.json"
+    assert str(PlanId("0123456789ab")) == "0123456789ab"
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (None, "is no dry run"),
+        ([], "is no dry run"),
+        ({}, "is no dry run"),
+        (dry_run(dryRun=False), "is no dry run"),
+        (dry_run(dryRun="true"), "is no dry run"),
+        (dry_run(at=None), "of this version"),
+        (dry_run(at="yesterday"), "of this version"),
+        ({key: value for key, value in dry_run().items() if key != "cluster"}, "of this version"),
+        (dry_run(actions=["x"]), "of this version"),
+        (dry_run(actions=[{"withdrawal": True}]), "of this version"),
+        (dry_run(actions=[], held=None), "shows no removal"),
+        (dry_run(actions="x", held=None), "shows no removal"),
+        (dry_run(held=["x"]), "of this version"),
+    ],
+)
+def test_what_is_no_dry_run_with_removals_is_refused(data: Any, expected: str) -> None:
+    """One sentence each."""
+    with pytest.raises(ConfigurationError, match=expected):
+        from_dry_run(data, "plan.json")
+
+
+def test_a_dry_run_of_another_owner_or_cluster_releases_nothing() -> None:
+    """Nor one that is old, or of the future; a plan id can be asked of any, for an hour."""
+    assert refusal(saved(), OWNERSHIP, NOW + 3600) is None
+    assert refusal(PlanId("0123456789ab"), OWNERSHIP, NOW) is None
+    assert refusal(PlanId("0123456789ab", given=NOW), OWNERSHIP, NOW + 3600) is None
+    assert "61 minutes ago" in str(refusal(PlanId("0123456789ab", given=NOW), OWNERSHIP, NOW + 3660))
+    assert refusal(None, OWNERSHIP, NOW) is None
+    for other in (Ownership(owner="test", cluster=CLUSTER), Ownership(owner=OWNER, cluster="another")):
+        found = refusal(saved(), other, NOW)
+        assert found is not None
+        assert found.startswith(f"is a dry run of owner {OWNER} in cluster {CLUSTER}, and this is owner {other.owner}")
+    assert refusal(saved(), OWNERSHIP, NOW + 7200) == "is 120 minutes old, more than 60: look again"
+    assert "clocks" in str(refusal(saved(), OWNERSHIP, NOW - 61))
+    assert refusal(saved(), OWNERSHIP, NOW - 59) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "released", "why"),
+    [
+        (rfc_3339(NOW + 1), True, "its removals are released until"),
+        (rfc_3339(NOW + 3600), True, "its removals are released until"),
+        ("2027-01-15T09:30:00+01:00", True, "its removals are released until"),
+        ("2027-01-15t08:30:00.5z", True, "its removals are released until"),
+        (rfc_3339(NOW), False, "it expired at 2027-01-15T08:00:00Z"),
+        (rfc_3339(NOW + 3601), False, "more than an hour ahead"),
+        ("true", False, "'true' is no time such as"),
+        ("2027-01-15", False, "is no time such as"),
+        ("2027-01-15T08:30:00", False, "is no time such as"),
+        ("2027-13-15T08:30:00Z", False, "is no time such as"),
+        ("", False, "is no time such as"),
+        ("x" * 300, False, f"'{'x' * 40}...' is no time"),
+    ],
+)
+def test_an_annotation_releases_for_an_hour_at_most(text: str, released: bool, why: str) -> None:
+    """And whatever is wrong with it is said. The moment is 2027-01-15T08:00:00Z."""
+    found = annotated(syncer(annotations={APPROVE_ANNOTATION: text}), NOW)
+    assert found is not None
+    assert (found.released, why in found.why) == (released, True), found.why
+
+
+def test_a_syncer_without_the_annotation_releases_nothing() -> None:
+    """And nothing is to be said."""
+    assert annotated(syncer(annotations={"eurekube.io/abandon": "true"}), NOW) is None

@@ -1,0 +1,493 @@
+"""When a pass takes away too much, and what it does then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eurekube_sync.brake import Brake, Braked, BrakeLimits, Held, HoldReason, apply_brake
+from eurekube_sync.brake.approval import PlanId
+from eurekube_sync.model.actions import Action, Cancel, Change, Grounds, Register, Renew, Update
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.observe.eureka import Observed, Unread
+from eurekube_sync.plan import Blocked, Obstacle, Plan, sorted_plan, withdrawal_id
+from tests.unit.worlds.build import DOWN, OUT, PROOF, REF, UP, instance, observed, stored
+
+LIMITS = BrakeLimits(confirm_after=0)
+"""Without the second look, which has its own tests."""
+
+
+def cancel(number: int, *, app: str = "rating", grounds: Grounds = Grounds.ABSENCE) -> Cancel:
+    """A cancel of an UP instance."""
+    return Cancel(
+        key=instance(number, app=app).key, syncer=REF, why="", grounds=grounds, proof=PROOF, was=UP, vip_address=app
+    )
+
+
+def down(number: int, *, app: str = "rating") -> Update:
+    """UP to DOWN."""
+    wanted = instance(number, app=app, status=DOWN)
+    return Update(instance=wanted, syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF)
+
+
+def up(number: int, *, app: str = "rating") -> Update:
+    """DOWN to UP."""
+    return Update(
+        instance=instance(number, app=app),
+        syncer=REF,
+        why="",
+        changes=(Change(field="status", was="DOWN", becomes="UP"),),
+        was=DOWN,
+        stored_timestamp=1,
+        proof=PROOF,
+    )
+
+
+def out_of_service(number: int, *, app: str = "rating") -> Update:
+    """Something else of it changes; it stays as a person put it."""
+    changes = (Change(field="metadata.version", was="1", becomes="2"),)
+    return replace(up(number, app=app), was=OUT, changes=changes)
+
+
+def register(number: int, *, app: str = "rating") -> Register:
+    """A new UP instance."""
+    return Register(instance=instance(number, app=app), syncer=REF, why="")
+
+
+def weigh(plan: Plan, stands: Observed, limits: BrakeLimits = LIMITS, **rest: Any) -> Braked:
+    """What the brake leaves of the plan."""
+    return apply_brake(plan, stands, Brake(limits=limits, **rest))
+
+
+def brake(
+    total: int, actions: list[Action], *, apps: tuple[str, ...] = ("rating",), limits: BrakeLimits = LIMITS
+) -> Held | None:
+    """What is held of the actions, with `total` UP instances in each app."""
+    stands = observed(*(stored(instance(number, app=app)) for app in apps for number in range(total)))
+    braked = weigh(sorted_plan(actions), stands, limits)
+    assert (braked.plan == sorted_plan(actions)) is (braked.held is None)
+    return braked.held
+
+
+@pytest.mark.parametrize(
+    ("total", "loss", "held"),
+    [
+        (33, 10, False),  # 30.3 %, and not more than 10
+        (36, 11, True),  # 30.6 % and more than 10
+        (37, 11, False),  # 29.7 %
+        (40, 12, False),  # 30 % exactly
+        (40, 13, True),
+        (11, 10, False),  # a small installation may lose much, but not all
+    ],
+)
+@pytest.mark.parametrize("withdraw", [cancel, down])
+def test_more_than_30_percent_and_more_than_10_are_held(
+    total: int, loss: int, held: bool, withdraw: type[Cancel]
+) -> None:
+    """Both numbers must be passed; UP to DOWN counts as a cancel does."""
+    assert (brake(total, [withdraw(number) for number in range(loss)]) is not None) is held  # type: ignore[call-arg, arg-type]
+
+
+@pytest.mark.parametrize("grounds", list(Grounds))
+def test_positive_evidence_is_spared_from_the_test_of_sizes(grounds: Grounds) -> None:
+    """Pods that terminate and syncers that a person deletes may be many; so may pods that are dead."""
+    held = brake(20, [cancel(number, grounds=grounds) for number in range(15)])
+    assert (held is None) is (grounds.positive or grounds in (Grounds.REPLACED, Grounds.POD_GONE))
+
+
+@pytest.mark.parametrize(("loss", "held"), [(500, False), (501, True)])
+def test_more_than_500_are_held_whatever_the_evidence(loss: int, held: bool) -> None:
+    """A wish for so much is asked for again."""
+    actions: list[Action] = [cancel(number, grounds=Grounds.TERMINATING) for number in range(loss)]
+    assert (brake(2000, actions) is not None) is held
+
+
+@pytest.mark.parametrize(
+    ("apps", "emptied", "held"),
+    [(3, 1, False), (3, 2, True), (40, 2, False), (40, 3, True), (39, 2, True)],
+)
+def test_more_than_one_app_or_5_percent_going_to_nothing_is_held(apps: int, emptied: int, held: bool) -> None:
+    """One app, or 5 % of those that have an UP instance, whichever is more."""
+    names = tuple(f"app{number}" for number in range(apps))
+    actions: list[Action] = [cancel(0, app=app, grounds=Grounds.TERMINATING) for app in names[:emptied]]
+    assert (brake(1, actions, apps=names) is not None) is held
+
+
+def test_what_a_person_put_out_of_service_replaces_nothing() -> None:
+    """It is written anew for a change of its spec, and callers do not get it back by that."""
+    gone = [cancel(0, app=app, grounds=Grounds.TERMINATING) for app in ("a", "b")]
+    assert brake(1, [*gone, *(up(5, app=app) for app in ("a", "b"))], apps=("a", "b", "c")) is None
+    held = brake(1, [*gone, *(out_of_service(5, app=app) for app in ("a", "b"))], apps=("a", "b", "c"))
+    assert held is not None
+    assert len(held.withdrawals) == 2
+
+
+def test_all_that_we_own_is_held() -> None:
+    """Even one app of one instance, even when it terminates."""
+    held = brake(1, [cancel(0, grounds=Grounds.TERMINATING)])
+    assert held is not None
+    assert held.reason == "all that we own would go: 1 UP instance"
+    many = brake(2, [down(0), down(1)])
+    assert many is not None
+    assert many.reason == "all that we own would go: 2 UP instances"
+
+
+def test_the_last_syncer_may_be_deleted() -> None:
+    """A person's deletion of all there is goes through, while it is one app."""
+    assert brake(2, [cancel(n, grounds=Grounds.SYNCER_DELETED) for n in range(2)]) is None
+    mixed: list[Action] = [cancel(0, grounds=Grounds.SYNCER_DELETED), cancel(1, grounds=Grounds.TERMINATING)]
+    assert brake(2, mixed) is not None
+
+
+def test_an_app_that_moves_to_another_name_is_no_loss_of_everything() -> None:
+    """Its syncer gains what it loses; another syncer's gain changes nothing for those that lose all."""
+    assert brake(1, [cancel(0), register(0, app="renamed")]) is None
+    another = replace(register(0, app="new"), syncer=SyncerRef("elsewhere", "new"))
+    assert brake(1, [cancel(0), another]) is not None
+    theirs = replace(cancel(1, app="other"), syncer=SyncerRef("elsewhere", "new"))
+    stands = observed(stored(instance(0)), stored(instance(1, app="other")))
+    weighed = weigh(sorted_plan([cancel(0), register(0, app="renamed"), theirs]), stands, replace(LIMITS, apps_floor=2))
+    assert weighed.held is not None
+    assert weighed.held.reason == "all that we own would go: 2 UP instances"
+
+
+def test_loss_is_netted_within_an_app() -> None:
+    """A rollout that replaces pods loses nothing; what one app gains does not outweigh what another loses."""
+    losses: list[Action] = [cancel(number) for number in range(15)]
+    assert brake(20, [*losses, *(register(100 + n) for n in range(15))]) is None
+    assert brake(20, [*losses, *(up(100 + n) for n in range(5))]) is None
+    assert brake(20, [*losses, *(up(100 + n) for n in range(4))]) is not None
+    assert brake(20, [*losses, *(register(100 + n, app="other") for n in range(15))]) is not None
+
+
+def test_an_app_that_gains_an_instance_is_not_emptied() -> None:
+    """The new one counts before the old ones go."""
+    actions: list[Action] = [action for app in ("a", "b") for action in (cancel(0, app=app), register(1, app=app))]
+    assert brake(1, actions, apps=("a", "b")) is None
+
+
+def test_only_up_instances_count() -> None:
+    """What callers never saw is no loss: a cancel of a DOWN or OUT_OF_SERVICE instance."""
+    for status in (DOWN, OUT):
+        stands = [stored(instance(number), status=status) for number in range(20)]
+        cancels = [replace(cancel(number), was=status) for number in range(20)]
+        assert weigh(sorted_plan(cancels), observed(*stands)) == Braked(plan=sorted_plan(cancels), held=None)
+
+
+def test_a_plan_without_withdrawals_is_never_held() -> None:
+    """Nor is one for a registry where nothing of ours stands."""
+    assert brake(0, [register(0)], apps=()) is None
+    assert brake(3, [Renew(key=InstanceKey("RATING", "x"), syncer=REF, why="")]) is None
+
+
+def test_held_withdrawals_are_renewed_with_their_status_and_the_rest_is_done() -> None:
+    """All of them, also those that alone would have been few; adds and other cancels go on."""
+    stands = observed(*(stored(instance(number)) for number in range(2)))
+    gone_down = Cancel(key=instance(5).key, syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=DOWN)
+    before = sorted_plan([cancel(0), down(1), gone_down])
+    braked = weigh(before, stands)
+    plan, held = braked.plan, braked.held
+    assert held is not None
+    assert held.withdrawals == tuple(sorted(before.withdrawals, key=lambda one: one.key))
+    assert held.plan_id == withdrawal_id(before.actions)
+    renewals = plan.of(Renew)
+    assert [(r.key, r.status, r.heal) for r in renewals] == [(instance(n).key, UP, None) for n in range(2)]
+    assert {r.why for r in renewals} == {f"its removal is held ({held.plan_id})"}
+    assert plan.of(Cancel) == (gone_down,)
+    assert plan.withdrawals == ()
+
+
+def test_a_plan_id_releases_exactly_what_was_held() -> None:
+    """The same set of withdrawals, or nothing."""
+    stands = observed(stored(instance(0)))
+    plan = sorted_plan([cancel(0)])
+    held = weigh(plan, stands).held
+    assert held is not None
+    approval = PlanId(held.plan_id)
+    assert weigh(plan, stands, approval=approval) == Braked(plan=plan, held=None, approved=frozenset({instance(0).key}))
+    more = sorted_plan([cancel(0), cancel(1)])
+    both = observed(stored(instance(0)), stored(instance(1)))
+    assert weigh(more, both, approval=approval).held is not None
+
+
+def test_every_number_is_an_option() -> None:
+    """Each limit is the one that takes hold."""
+    actions: list[Action] = [cancel(number) for number in range(5)]
+    assert brake(10, actions, limits=replace(LIMITS, loss_percent=49, loss_floor=4)) is not None
+    assert brake(10, actions, limits=replace(LIMITS, loss_percent=50, loss_floor=4)) is None
+    assert brake(10, actions, limits=replace(LIMITS, loss_percent=49, loss_floor=5)) is None
+    assert brake(10, actions, limits=replace(LIMITS, loss_ceiling=4)) is not None
+    emptied: list[Action] = [cancel(0, app=app) for app in ("a", "b")]
+    apps = ("a", "b", "c", "d")
+    assert brake(1, emptied, apps=apps, limits=replace(LIMITS, apps_floor=2)) is None
+    assert brake(1, emptied, apps=apps, limits=replace(LIMITS, apps_percent=50)) is None
+    assert brake(1, emptied, apps=apps, limits=replace(LIMITS, apps_percent=49)) is not None
+
+
+def test_a_blocked_instance_stays_blocked_while_the_brake_holds() -> None:
+    """The plan keeps what else it says."""
+    blocked = Blocked(key=instance(1).key, syncer=REF, why="timeout", obstacle=Obstacle.UNREAD)
+    braked = weigh(sorted_plan([cancel(0)], [blocked]), observed(stored(instance(0))))
+    assert braked.held is not None
+    assert braked.plan.blocked == (blocked,)
+
+
+def test_an_instance_that_could_not_be_read_again_counts_as_lost() -> None:
+    """A read that fails in the midst of a loss must not make the rest of it look small."""
+    stands = observed(stored(instance(0)), stored(instance(1)), stored(instance(2, app="web")))
+    unsure = stands.refreshed({instance(0).key: Unread(why="timeout")})
+    losses = [cancel(1), cancel(2, app="web")]
+    assert weigh(sorted_plan(losses), stands).held is None
+    assert weigh(sorted_plan(losses), unsure).held is not None
+
+
+def test_a_read_that_failed_holds_nothing_by_itself() -> None:
+    """Nor does one of an instance that is not UP, or not known at all."""
+    unsure = observed(stored(instance(0))).refreshed({instance(0).key: Unread(why="timeout")})
+    assert weigh(Plan(), unsure) == Braked(plan=Plan(), held=None)
+    known = observed(stored(instance(0), status=DOWN), stored(instance(1)), stored(instance(2)))
+    unread = {instance(n).key: Unread(why="timeout") for n in (0, 9)}
+    assert weigh(sorted_plan([cancel(1)]), known.refreshed(unread)).held is None
+
+
+def test_what_comes_replaces_first_what_terminates() -> None:
+    """A rollout brings as many as it ends: what turned unready meanwhile is a loss all the same."""
+    ending = [cancel(number, grounds=Grounds.TERMINATING) for number in range(15)]
+    coming = [register(100 + number) for number in range(15)]
+    unready = [down(20 + number) for number in range(15)]
+    held = brake(40, [*ending, *coming, *unready])
+    assert held is not None
+    assert held.reason == "15 of 40 UP instances would go, more than 30 %"
+    assert brake(40, [*ending, *coming]) is None
+    few = brake(40, [*ending, *coming, *unready[:10]])
+    assert few is None
+
+
+def test_absolute_numbers_shrink_with_a_shards_share() -> None:
+    """Each of four shards may lose a quarter; one app may always go."""
+    quarter = BrakeLimits(apps_floor=8).scaled(0.25)
+    assert (quarter.loss_percent, quarter.loss_floor, quarter.loss_ceiling) == (30, 2.5, 125)
+    assert (quarter.apps_percent, quarter.apps_floor) == (5, 2)
+    assert BrakeLimits().scaled(0.25).apps_floor == 1
+    assert BrakeLimits(apps_floor=0).scaled(0.25).apps_floor == 0
+    losses: list[Action] = [cancel(number) for number in range(3)]
+    assert brake(9, losses, limits=replace(LIMITS, loss_percent=30).scaled(0.25)) is not None
+    assert brake(9, losses) is None
+
+
+OTHER = SyncerRef("elsewhere", "web")
+STANDS = observed(
+    *(stored(instance(number)) for number in range(4)),
+    *(stored(instance(10 + n, app="web", ref=OTHER)) for n in range(9)),
+)
+"""Four of `rating`, nine of another syncer's `web`."""
+
+
+def of_other(number: int) -> Cancel:
+    """A cancel of the other syncer's."""
+    wanted = instance(10 + number, app="web", ref=OTHER)
+    return replace(cancel(0), key=wanted.key, syncer=OTHER)
+
+
+@pytest.mark.parametrize(("percent", "loss", "held"), [(50, 2, False), (50, 3, True), (0, 1, True), (100, 4, False)])
+def test_a_syncers_own_limit_holds_its_own_removals(percent: int, loss: int, held: bool) -> None:
+    """And no other's, however few of all they are."""
+    keeps = [Renew(key=instance(number).key, syncer=REF, why="", status=UP) for number in range(loss, 4)]
+    actions: list[Action] = [*(cancel(number) for number in range(loss)), *keeps, of_other(0)]
+    braked = weigh(sorted_plan(actions), STANDS, syncer_limits={REF: percent})
+    assert braked.plan.of(Cancel) == ((of_other(0),) if held else sorted_plan(actions).of(Cancel))
+    if held:
+        assert braked.held is not None
+        assert [hold.reason for hold in braked.held.holds] == [HoldReason.MAX_REMOVAL_PERCENT]
+        assert braked.held.reason == f"{loss} of 4 UP instances of {REF} would go, more than its {percent} %"
+
+
+def test_a_syncers_own_limit_spares_what_is_explained_and_what_is_replaced() -> None:
+    """Its deletion, pods that terminate, and a rollout; a read that failed counts as lost."""
+    limit = {REF: 25}
+    for grounds in (Grounds.SYNCER_DELETED, Grounds.TERMINATING):
+        gone = sorted_plan([cancel(number, grounds=grounds) for number in range(4)])
+        assert weigh(gone, STANDS, syncer_limits=limit).held is None
+    rollout = sorted_plan([*(cancel(number) for number in range(3)), *(register(20 + n) for n in range(3))])
+    assert weigh(rollout, STANDS, syncer_limits=limit).held is None
+    elsewhere = sorted_plan(
+        [*(cancel(n) for n in range(3)), *(replace(register(20 + n), syncer=OTHER) for n in range(3))]
+    )
+    assert weigh(elsewhere, STANDS, syncer_limits=limit).held is not None
+    one: list[Action] = [cancel(0), *(Renew(key=instance(n).key, syncer=REF, why="", status=UP) for n in range(1, 4))]
+    assert weigh(sorted_plan(one), STANDS, syncer_limits=limit).held is None
+    unsure = STANDS.refreshed({instance(1).key: Unread(why="timeout")})
+    assert weigh(sorted_plan(one), unsure, syncer_limits=limit).held is not None
+
+
+SECOND_LOOK = BrakeLimits()
+ALL_OF_RATING = sorted_plan([cancel(number) for number in range(4)])
+
+
+def awaited(braked: Braked) -> dict[tuple[SyncerRef, str], float]:
+    """What awaits its confirmation, as if it were first seen 20 seconds ago."""
+    holds = braked.held.holds if braked.held else ()
+    assert {hold.reason for hold in holds} <= {HoldReason.AWAITING_CONFIRMATION}
+    return {(hold.syncer, hold.mark): 20.0 for hold in holds if hold.syncer}
+
+
+def test_an_app_that_goes_to_nothing_waits_for_a_second_look() -> None:
+    """20 seconds after the first; other removals go at once, and an app that keeps one waits for nothing."""
+    plan = sorted_plan([*ALL_OF_RATING.actions, of_other(0)])
+    first = weigh(plan, STANDS, SECOND_LOOK)
+    assert first.plan.of(Cancel) == (of_other(0),)
+    assert first.held is not None
+    assert first.held.reason == "app RATING would go to nothing; a pass at least 20 s later has to see the same"
+    seen = awaited(first)
+    assert weigh(plan, STANDS, SECOND_LOOK, seen=dict.fromkeys(seen, 19.9)).held is not None
+    assert weigh(plan, STANDS, SECOND_LOOK, seen=seen) == Braked(plan=plan, held=None)
+    assert weigh(sorted_plan(ALL_OF_RATING.actions[:3]), STANDS, SECOND_LOOK).held is None
+    assert weigh(ALL_OF_RATING, STANDS, LIMITS).held is None
+
+
+def test_another_removal_is_not_confirmed_by_the_first() -> None:
+    """Other instances, or another syncer, begin their wait anew; cancelled or DOWN is the same loss."""
+    seen = awaited(weigh(ALL_OF_RATING, STANDS, SECOND_LOOK))
+    fewer = observed(*(i for i in STANDS.ours.values() if i.key != instance(3).key))
+    assert weigh(sorted_plan(ALL_OF_RATING.actions[:3]), fewer, SECOND_LOOK, seen=seen).held is not None
+    stolen = {(OTHER, mark): age for (_, mark), age in seen.items()}
+    assert weigh(ALL_OF_RATING, STANDS, SECOND_LOOK, seen=stolen).held is not None
+    downs = sorted_plan([down(number) for number in range(4)])
+    assert weigh(downs, STANDS, SECOND_LOOK, seen=seen).held is None
+
+
+def test_each_of_an_app_is_remembered_by_itself() -> None:
+    """Within a process: where one of what waits goes, the rest does not begin anew, and where one comes it does."""
+    first = weigh(ALL_OF_RATING, STANDS, SECOND_LOOK).held
+    assert first is not None
+    seen = {one: 20.0 for hold in first.holds for one in hold.sightings}
+    fewer = observed(*(i for i in STANDS.ours.values() if i.key != instance(3).key))
+    assert weigh(sorted_plan(ALL_OF_RATING.actions[:3]), fewer, SECOND_LOOK, seen=seen).held is None
+    more = observed(*STANDS.ours.values(), stored(instance(4)))
+    grown = weigh(sorted_plan([cancel(number) for number in range(5)]), more, SECOND_LOOK, seen=seen).held
+    assert grown is not None
+    assert len(grown.withdrawals) == 5
+
+
+def test_what_evidence_takes_away_goes_without_a_second_look() -> None:
+    """What has none waits alone, and keeps the app."""
+    mixed = sorted_plan([*(cancel(number, grounds=Grounds.TERMINATING) for number in range(3)), cancel(3)])
+    braked = weigh(mixed, STANDS, SECOND_LOOK)
+    assert braked.held is not None
+    assert [one.key for one in braked.held.withdrawals] == [instance(3).key]
+    alone = sorted_plan([cancel(number, grounds=Grounds.SYNCER_DELETED) for number in range(4)])
+    assert weigh(alone, STANDS, SECOND_LOOK).held is None
+
+
+def test_an_app_that_takes_another_name_needs_no_second_look() -> None:
+    """Its pods serve on at their addresses, of the same syncer; another pod's gain is no reason."""
+    renamed = [register(number, app="fresh") for number in range(4)]
+    assert weigh(sorted_plan([*ALL_OF_RATING.actions, *renamed]), STANDS, SECOND_LOOK).held is None
+    standing = observed(*STANDS.ours.values(), *(stored(instance(number, app="fresh")) for number in range(4)))
+    renewed = [Renew(key=instance(number, app="fresh").key, syncer=REF, why="", status=UP) for number in range(4)]
+    assert weigh(sorted_plan([*ALL_OF_RATING.actions, *renewed]), standing, SECOND_LOOK).held is None
+    others = [register(20 + number, app="fresh") for number in range(4)]
+    assert weigh(sorted_plan([*ALL_OF_RATING.actions, *others]), STANDS, SECOND_LOOK).held is not None
+    strangers = [replace(one, syncer=OTHER) for one in renamed]
+    assert weigh(sorted_plan([*ALL_OF_RATING.actions, *strangers]), STANDS, SECOND_LOOK).held is not None
+
+
+def test_an_app_of_two_syncers_waits_until_both_are_seen_again() -> None:
+    """The one that was seen long ago waits with the other; several apps of one syncer are told in one sentence."""
+    both = observed(
+        stored(instance(0)), stored(instance(1, ref=OTHER)), *(stored(instance(n, app=f"app{n}")) for n in range(5, 30))
+    )
+    theirs = replace(cancel(1), key=instance(1, ref=OTHER).key, syncer=OTHER)
+    plan = sorted_plan([cancel(0), theirs])
+    seen = awaited(weigh(plan, both, SECOND_LOOK))
+    assert len(seen) == 2
+    half = {known: 20.0 if known[0] == REF else 5.0 for known in seen}
+    braked = weigh(plan, both, SECOND_LOOK, seen=half)
+    assert braked.held is not None
+    assert len(braked.held.withdrawals) == 2
+    assert weigh(plan, both, SECOND_LOOK, seen=seen).held is None
+    limits = replace(SECOND_LOOK, apps_floor=10)
+    several = weigh(sorted_plan([cancel(n, app=f"app{n}") for n in range(5, 9)]), both, limits).held
+    assert several is not None
+    assert several.reason.startswith("APP5 and 3 more apps would go to nothing")
+
+
+def test_many_holds_are_told_in_few_words() -> None:
+    """Three of them, and how many more."""
+    refs = [SyncerRef(f"ns{number}", "web") for number in range(5)]
+    stands = observed(
+        *(stored(instance(n, app=f"app{n}", ref=ref)) for n, ref in enumerate(refs)), *STANDS.ours.values()
+    )
+    cancels = [
+        replace(cancel(0), key=instance(n, app=f"app{n}", ref=ref).key, syncer=ref) for n, ref in enumerate(refs)
+    ]
+    held = weigh(sorted_plan(cancels), stands, replace(SECOND_LOOK, apps_floor=10)).held
+    assert held is not None
+    assert (len(held.holds), held.reason.count("would go to nothing")) == (5, 3)
+    assert held.reason.endswith("; and 2 more")
+
+
+def test_what_an_annotation_released_is_neither_held_nor_counted() -> None:
+    """The rest is weighed as if that had gone already."""
+    plan = sorted_plan([*ALL_OF_RATING.actions, of_other(0)])
+    freed = frozenset({REF})
+    assert weigh(plan, STANDS, SECOND_LOOK, freed=freed, syncer_limits={REF: 0}) == Braked(plan=plan, held=None)
+    everything = sorted_plan([*ALL_OF_RATING.actions, *(of_other(number) for number in range(9))])
+    braked = weigh(everything, STANDS, SECOND_LOOK, freed=freed)
+    assert braked.held is not None
+    assert braked.held.reason == "all that we own would go: 9 UP instances"
+    assert {one.syncer for one in braked.held.withdrawals} == {OTHER}
+    assert {one.syncer for one in braked.plan.withdrawals} == {REF}
+
+
+def test_what_replaces_released_removals_outweighs_no_others() -> None:
+    """A syncer whose removals a person released rolls over, while another one's pods of the same app fail."""
+    web = SyncerRef("shop", "web")
+    stands = observed(*(stored(instance(number)) for number in range(25)))
+    rollout: list[Action] = [replace(cancel(number), syncer=web) for number in range(10)]
+    rollout += [replace(register(100 + number), syncer=web) for number in range(10)]
+    failing: list[Action] = [down(number) for number in range(10, 22)]
+    held = weigh(sorted_plan([*rollout, *failing]), stands, freed=frozenset({web})).held
+    assert held is not None
+    assert {one.syncer for one in held.withdrawals} == {REF}
+    assert held.reason == "12 of 15 UP instances would go, more than 30 %"
+
+
+def test_what_replaces_released_removals_keeps_its_app_from_being_emptied() -> None:
+    """It is there for the callers, whomever it replaces."""
+    web = SyncerRef("shop", "web")
+    stands = observed(*(stored(instance(number, app=app)) for app in ("rating", "other") for number in range(3)))
+    plan = sorted_plan([replace(cancel(0), syncer=web), replace(register(9), syncer=web), down(1), down(2)])
+    assert weigh(plan, stands, LIMITS, freed=frozenset({web})).held is None
+    waiting = BrakeLimits(confirm_after=20)
+    assert weigh(plan, stands, waiting, freed=frozenset({web})).held is None
+
+
+class Compared(Cancel):
+    """A cancel that counts how often it is compared with another."""
+
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        Compared.comparisons += 1
+        return self is other
+
+    __hash__ = Cancel.__hash__
+
+
+def test_what_waits_for_a_syncer_of_an_earlier_crd_costs_a_straight_line() -> None:
+    """All that stands may have to wait at once, and its leases with it for the end of the pass."""
+    keys = [instance(number).key for number in range(200)]
+    swept = [
+        Compared(key=key, syncer=REF, why="", grounds=Grounds.SWEPT, proof=PROOF, was=UP, vip_address="rating")
+        for key in keys
+    ]
+    stands = observed(*(stored(instance(number)) for number in range(200)))
+    Compared.comparisons = 0
+    held = weigh(Plan(actions=tuple(swept)), stands).held
+    assert held is not None
+    assert len(held.withdrawals) == len(keys)
+    assert Compared.comparisons <= len(keys)

@@ -1,0 +1,335 @@
+"""Dead pods are no loss: where the brake would hold, the pods are listed, and what no pod serves goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eurekube_sync.brake import Braked, Hold, HoldReason
+from eurekube_sync.brake.sightings import Sightings
+from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.actions import Cancel, Grounds
+from eurekube_sync.model.kubernetes import PodRef, Pods, Service, SyncerRef
+from eurekube_sync.model.sources import Complete
+from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan import sorted_plan
+from tests.unit.brake.test_brake import LIMITS, SECOND_LOOK, cancel, down, weigh
+from tests.unit.controller.test_reconcile import add_app
+from tests.unit.worlds.build import DENIED, NS, REF, endpoint, instance, observed, piece, service, stored, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+
+def alive(*numbers: int) -> Pods:
+    """A complete list with these pods."""
+    return {NS: Complete(data=frozenset(f"uid-of-rating-{number}" for number in numbers))}
+
+
+def holds(braked: Braked) -> list[tuple[HoldReason, int]]:
+    """The reasons of what is held, with their numbers."""
+    return [(hold.reason, len(hold.withdrawals)) for hold in braked.held.holds] if braked.held else []
+
+
+def apps(*names: str) -> Observed:
+    """Each with one UP instance, whose pod has a number of its own."""
+    return observed(*(stored(instance(number, app=app)) for number, app in enumerate(names)))
+
+
+def later(braked: Braked, seconds: float = 20) -> dict[tuple[SyncerRef, str], float]:
+    """What a process remembers of it, so much later."""
+    return {seen: seconds for hold in (braked.held.holds if braked.held else ()) for seen in hold.sightings}
+
+
+TWO_GONE = sorted_plan([cancel(0, app="a"), cancel(1, app="b")])
+
+
+def test_an_app_whose_pods_are_gone_goes_to_nothing_without_a_person() -> None:
+    """Two apps of three scaled to 0: a second look confirms it, as of one app."""
+    stands = apps("a", "b", "c")
+    assert holds(weigh(TWO_GONE, stands, SECOND_LOOK)) == [(HoldReason.TOO_MANY_REMOVALS, 2)]
+    assert holds(weigh(TWO_GONE, stands, SECOND_LOOK, pods=alive(0, 1))) == [(HoldReason.TOO_MANY_REMOVALS, 2)]
+    first = weigh(TWO_GONE, stands, SECOND_LOOK, pods=alive(2))
+    assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 2)]
+    assert weigh(TWO_GONE, stands, SECOND_LOOK, pods=alive(2), seen=later(first)).held is None
+
+
+def test_what_may_still_serve_of_an_app_is_held_and_its_dead_pods_go() -> None:
+    """Of two apps the nodes are lost; one pod of them is gone from the list."""
+    stands = observed(*(stored(instance(n, app=app)) for n, app in enumerate("aabbccc")))
+    plan = sorted_plan([cancel(n, app=app) for n, app in enumerate("aabb")])
+    braked = weigh(plan, stands, SECOND_LOOK, pods=alive(1, 2, 3, 4, 5, 6))
+    assert holds(braked) == [(HoldReason.TOO_MANY_REMOVALS, 3)]
+    assert braked.plan.of(Cancel) == (cancel(0, app="a"),)
+
+
+@pytest.mark.parametrize("grounds", [Grounds.SYNCER_DELETED, Grounds.ABSENCE])
+def test_deleted_apps_without_pods_are_no_loss(grounds: Grounds) -> None:
+    """A namespace of 12 apps goes when its pods have ended, whatever its share."""
+    names = [f"app{number}" for number in range(12)]
+    plan = sorted_plan([cancel(n, app=name, grounds=grounds) for n, name in enumerate(names)])
+    assert weigh(plan, apps(*names, "x"), LIMITS, pods=alive(*range(13))).held is not None
+    assert weigh(plan, apps(*names, "x"), LIMITS, pods=alive(12)).held is None
+
+
+def test_too_many_dead_pods_wait_for_a_second_look() -> None:
+    """A restored etcd that shows no pods looks so: all that goes counts, until a later pass sees the same."""
+    stands = observed(*(stored(instance(number)) for number in range(40)))
+    plan = sorted_plan([cancel(number) for number in range(20)])
+    pods = alive(*range(20, 40))
+    first = weigh(plan, stands, SECOND_LOOK, pods=pods)
+    assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 20)]
+    assert first.held is not None
+    assert first.held.reason == (
+        "20 of 40 UP instances would go, more than 30 %; 20 of these have no pod any more and go when a pass at least "
+        "20 s later sees the same"
+    )
+    assert weigh(plan, stands, SECOND_LOOK, pods=pods, seen=later(first, 19)).held is not None
+    assert weigh(plan, stands, SECOND_LOOK, pods=pods, seen=later(first)).held is None
+    assert weigh(plan, stands, LIMITS, pods=pods).held is None
+
+
+def test_each_dead_pod_has_its_own_wait() -> None:
+    """Pods go on dying while a hold lasts: that makes nobody wait longer. A condition has one mark for all of them."""
+    stands = observed(*(stored(instance(number)) for number in range(40)))
+    living, gone = [down(number) for number in range(20)], [cancel(number) for number in range(20, 33)]
+    before, after = sorted_plan([*living, *gone]), sorted_plan([*living, *gone, *(cancel(n) for n in range(33, 39))])
+    first = weigh(before, stands, SECOND_LOOK, pods=alive(*range(20)))
+    assert holds(first) == [(HoldReason.TOO_MANY_REMOVALS, 20), (HoldReason.AWAITING_CONFIRMATION, 13)]
+    second = weigh(after, stands, SECOND_LOOK, pods=alive(*range(20)), seen=later(first))
+    assert holds(second) == [(HoldReason.TOO_MANY_REMOVALS, 20)]
+    told = {seen: age for seen, age in later(first).items() if len(seen[1]) == 12}
+    assert len(told) == 1
+    pods = alive(*range(20))
+    assert weigh(before, stands, SECOND_LOOK, pods=pods, seen=told).plan.of(Cancel) == tuple(gone)
+    assert weigh(after, stands, SECOND_LOOK, pods=pods, seen=told).plan.of(Cancel) == ()
+
+
+def test_few_dead_pods_go_beside_what_is_held() -> None:
+    """Of one app 20 are unready and one is dead, of another one is dead: what goes is not too much by itself."""
+    stands = observed(*(stored(instance(n, app="a" if n < 30 else "b")) for n in range(40)))
+    living, gone = [down(number, app="a") for number in range(20)], [cancel(20, app="a"), cancel(30, app="b")]
+    braked = weigh(sorted_plan([*living, *gone]), stands, SECOND_LOOK, pods=alive(*range(20)))
+    assert holds(braked) == [(HoldReason.TOO_MANY_REMOVALS, 20)]
+    assert braked.plan.of(Cancel) == tuple(gone)
+    assert braked.held is not None
+    assert braked.held.reason == "22 of 40 UP instances would go, more than 30 %"
+
+
+def test_what_is_left_is_weighed_without_the_dead() -> None:
+    """Of an app of two one pod is dead and one unready, and so in another: both apps go to nothing."""
+    stands = observed(*(stored(instance(n, app=app)) for n, app in enumerate("aabbc")))
+    plan = sorted_plan([cancel(0, app="a"), down(1, app="a"), cancel(2, app="b"), down(3, app="b")])
+    braked = weigh(plan, stands, LIMITS, pods=alive(1, 3, 4))
+    assert holds(braked) == [(HoldReason.TOO_MANY_REMOVALS, 2)]
+
+
+def test_all_that_we_own_goes_when_it_is_dead_for_long() -> None:
+    """The one app that there is was scaled to 0."""
+    plan = sorted_plan([cancel(0, grounds=Grounds.TERMINATING)])
+    first = weigh(plan, apps("rating"), SECOND_LOOK, pods=alive())
+    assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 1)]
+    assert weigh(plan, apps("rating"), SECOND_LOOK, pods=alive(), seen=later(first)).held is None
+
+
+def test_a_syncers_own_limit_lets_dead_pods_go_as_well() -> None:
+    """Half of its instances may go; three of four are gone."""
+    stands = observed(*(stored(instance(number)) for number in range(4)))
+    plan = sorted_plan([cancel(number) for number in range(3)])
+    first = weigh(plan, stands, SECOND_LOOK, pods=alive(3), syncer_limits={REF: 50})
+    assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 3)]
+    assert weigh(plan, stands, SECOND_LOOK, pods=alive(3), syncer_limits={REF: 50}, seen=later(first)).held is None
+
+
+def test_what_an_earlier_crd_left_goes_with_its_pod() -> None:
+    """Its syncer may come back, and would not want it."""
+    stands = apps("a", "b")
+    plan = sorted_plan([cancel(n, app=app, grounds=Grounds.SWEPT) for n, app in enumerate("ab")])
+    first = weigh(plan, stands, SECOND_LOOK, pods=alive(1))
+    assert holds(first) == [(HoldReason.CRD_INSTALLED, 1), (HoldReason.AWAITING_CONFIRMATION, 1)]
+    assert first.held is not None
+    assert "run --passes 2" in first.held.holds[1].why
+    braked = weigh(plan, stands, SECOND_LOOK, pods=alive(1), seen=later(first))
+    assert holds(braked) == [(HoldReason.CRD_INSTALLED, 1)]
+
+
+def test_a_list_that_failed_proves_nothing_and_is_told() -> None:
+    """What is held stays held, and the sentence says which right is missing."""
+    braked = weigh(TWO_GONE, apps("a", "b", "c"), SECOND_LOOK, pods={NS: DENIED})
+    assert braked.held is not None
+    assert braked.held.reason == (
+        "2 of 3 apps would lose their last UP instance; whether their pods live could not be read: 403: grant list"
+    )
+
+
+def test_a_hold_of_the_living_alone_is_remembered_by_nobody() -> None:
+    """Nothing confirms it but a person."""
+    living = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="", withdrawals=(cancel(0),))
+    assert living.sightings == ()
+
+
+# --- Through whole passes ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def world() -> FakeWorld:
+    """Three apps with one pod each. Each pass is a process of its own."""
+    world = FakeWorld()
+    for number, name in enumerate(("a", "b", "c"), 1):
+        add_app(world, name, number)
+    world.run()
+    return world
+
+
+def scale_to_0(world: FakeWorld, *names: str) -> None:
+    """Their slices are empty, and their pods are gone unless the world keeps them."""
+    world.cluster.apply(*(piece(service=name) for name in names))
+
+
+def condition(world: FakeWorld, name: str) -> tuple[str, str, str]:
+    """The condition RemovalHeld."""
+    status = world.cluster.syncers[SyncerRef(NS, name)].status
+    found = status.condition("RemovalHeld") if status else None
+    assert found is not None
+    return found.status.value, found.reason, found.message
+
+
+@pytest.mark.parametrize("daemon", [False, True])
+def test_two_apps_scaled_to_0_are_gone_with_the_second_pass(world: FakeWorld, daemon: bool) -> None:
+    """Whether one process makes both passes, or the condition tells the second of the first."""
+    world.sightings = Sightings() if daemon else None
+    scale_to_0(world, "a", "b")
+    report = world.run()
+    assert world.wire.verbs().count("list_pods") == 1
+    assert condition(world, "a")[1] == "AwaitingConfirmation"
+    assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.REMOVALS_HELD
+    world.later(30)
+    assert world.run().held is None
+    assert list(world.statuses()) == ["C 10.0.0.3:8080"]
+    world.later(30)
+    world.run()
+    assert "list_pods" not in world.wire.verbs()
+    assert condition(world, "a")[0] == "False"
+
+
+@pytest.mark.parametrize("daemon", [False, True])
+def test_most_of_our_instances_scaled_to_0_are_gone_with_the_second_pass(daemon: bool) -> None:
+    """The nightly downscaler: more than 30 %, and more than 10."""
+    world = FakeWorld()
+    world.sightings = Sightings() if daemon else None
+    for number in range(1, 25):
+        add_app(world, f"app{number}", number)
+    world.run()
+    scale_to_0(world, *(f"app{number}" for number in range(1, 13)))
+    assert len(world.statuses()) == 24
+    assert world.run().held is not None
+    status, reason, message = condition(world, "app1")
+    assert (status, reason) == ("True", "AwaitingConfirmation")
+    assert "1 of these has no pod any more" in message
+    world.later(30)
+    assert world.run().held is None
+    assert len(world.statuses()) == 12
+
+
+def test_a_syncer_with_both_kinds_says_why_and_is_confirmed_by_its_condition() -> None:
+    """20 of its pods turn unready and 13 are gone: the condition names the first, and has the mark of the second."""
+    world = FakeWorld()
+    add_app(world, "a", 1)
+    pods = [endpoint(number) for number in range(1, 41)]
+    world.cluster.apply(piece(*pods, service="a"))
+    world.run()
+    world.cluster.apply(piece(*(endpoint(n, ready=n > 20) for n in range(1, 28)), service="a"))
+    world.run()
+    status, reason, message = condition(world, "a")
+    assert (status, reason) == ("True", "TooManyRemovals")
+    assert message.startswith("removal ")
+    assert "33 of its removals are held" in message
+    assert len(world.statuses()) == 40
+    world.later(30)
+    world.run()
+    assert list(world.statuses().values()) == ["UP"] * 27
+    assert condition(world, "a")[2].startswith("20 of its removals are held")
+
+
+def test_a_right_that_is_missing_holds_the_removals_and_is_named(world: FakeWorld) -> None:
+    """The exit code stays that of held removals: everything that a pass needs could be read."""
+    world.cluster.unknown[("pods", NS)] = DENIED
+    scale_to_0(world, "a", "b")
+    for _ in range(3):
+        report = world.run()
+        assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.REMOVALS_HELD
+        world.later(30)
+    assert condition(world, "a")[1] == "TooManyRemovals"
+    assert DENIED.message in condition(world, "a")[2]
+    assert len(world.statuses()) == 3
+
+
+def test_a_pass_that_holds_nothing_lists_no_pods(world: FakeWorld) -> None:
+    """Nor does one that only waits for its second look."""
+    world.run()
+    scale_to_0(world, "a")
+    world.run()
+    assert condition(world, "a")[1] == "AwaitingConfirmation"
+    assert "list_pods" not in world.wire.verbs()
+
+
+def across(**spec: Any) -> FakeWorld:
+    """Two apps of `shop`, registered by syncers of another namespace, beside one of their own."""
+    world = FakeWorld()
+    world.scope = Scope(allowed=frozenset({(NS, "shop")}))
+    add_app(world, "c", 3)
+    for number, name in enumerate(("a", "b"), 1):
+        there: Service = service(name, labels={"app": name}, namespace="shop")
+        world.cluster.apply(syncer(name, selector={"app": name, "namespace": "shop"}, **spec), there)
+        world.cluster.apply(piece(endpoint(number), service=name, namespace="shop"))
+    world.run()
+    return world
+
+
+def test_pods_are_listed_where_the_syncer_may_select() -> None:
+    """Its own namespace tells nothing of them."""
+    world = across()
+    world.cluster.apply(*(piece(service=name, namespace="shop") for name in ("a", "b")))
+    world.cluster.pods["shop"] = (PodRef("rating-1", "uid-of-rating-1"), PodRef("rating-2", "uid-of-rating-2"))
+    report = world.run()
+    assert "list_pods" in world.wire.verbs()
+    assert report.held is not None
+    assert [hold.reason for hold in report.held.holds] == [HoldReason.TOO_MANY_REMOVALS]
+    world.cluster.pods["shop"] = ()
+    report = world.run()
+    assert report.held is not None
+    assert {hold.reason for hold in report.held.holds} == {HoldReason.AWAITING_CONFIRMATION}
+
+
+def test_pods_of_a_namespace_that_is_not_allowed_are_not_listed() -> None:
+    """The operator took the grant back, and the syncers went: what they registered is held, and nobody looks there."""
+    world = across()
+    world.scope = Scope()
+    for name in ("a", "b"):
+        del world.cluster.syncers[SyncerRef(NS, name)]
+    report = world.run()
+    assert report.held is not None
+    assert {hold.reason for hold in report.held.holds} == {HoldReason.TOO_MANY_REMOVALS}
+    assert "list_pods" not in world.wire.verbs()
+
+
+def test_many_namespaces_are_listed_in_one_walk() -> None:
+    """And none that was read already is listed a second time."""
+    world = FakeWorld()
+    names = [f"team{number}" for number in range(25)]
+    for number, name in enumerate(names, 1):
+        world.cluster.apply(syncer("web", namespace=name), service("web", namespace=name))
+        world.cluster.apply(piece(endpoint(number), service="web", namespace=name))
+    world.run()
+    for name in names[:24]:
+        world.cluster.apply(piece(service="web", namespace=name))
+    report = world.run()
+    assert world.wire.verbs().count("list_pods") == 1
+    assert report.held is not None
+    assert {hold.reason for hold in report.held.holds} == {HoldReason.AWAITING_CONFIRMATION}
+    frozen = syncer("shelf", namespace="team24", selector={"app": "none"})
+    world.cluster.apply(frozen)
+    world.cluster.unknown[("pods", "team3")] = DENIED
+    report = world.run()
+    assert report.held is not None
+    assert {hold.reason for hold in report.held.holds} >= {HoldReason.AWAITING_CONFIRMATION}

@@ -1,0 +1,189 @@
+"""What the brake holds of a pass that takes away too much, and what goes all the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.brake import Braked, BrakeLimits
+from eurekube_sync.model.actions import Action, Cancel, Grounds, Renew
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.observe.eureka import Unread
+from eurekube_sync.plan import sorted_plan
+from tests.unit.brake.test_brake import LIMITS, SECOND_LOOK, STANDS, cancel, down, register, weigh
+from tests.unit.worlds.build import REF, UP, instance, observed, stored
+
+
+def among(apps: dict[str, int], actions: list[Action], limits: BrakeLimits = LIMITS) -> Braked:
+    """What the brake leaves of the actions, where each app has so many UP instances."""
+    stands = observed(*(stored(instance(n, app=app)) for app, count in apps.items() for n in range(count)))
+    return weigh(sorted_plan(actions), stands, limits)
+
+
+def held(braked: Braked) -> set[InstanceKey]:
+    """What is held."""
+    return {one.key for one in braked.held.withdrawals} if braked.held else set()
+
+
+def deleted(app: str, number: int = 0) -> Cancel:
+    """A cancel for a person deletes the syncer."""
+    return cancel(number, app=app, grounds=Grounds.SYNCER_DELETED)
+
+
+def test_only_the_apps_that_go_to_nothing_are_held_for_it() -> None:
+    """Two apps of one team wait; what another app loses and has others of goes."""
+    actions = [cancel(0, app="a"), cancel(0, app="b"), cancel(0, app="c")]
+    braked = among({"a": 1, "b": 1, "c": 3}, [*actions])
+    assert held(braked) == {actions[0].key, actions[1].key}
+    assert braked.plan.of(Cancel) == (actions[2],)
+
+
+@pytest.mark.parametrize("ceiling", [500, 14])
+def test_only_the_apps_with_a_net_loss_are_held_for_the_sizes(ceiling: float) -> None:
+    """15 of one app turn unready while another one rolls over."""
+    unready = [down(number, app="a") for number in range(15)]
+    rollout: list[Action] = [cancel(0, app="b"), register(99, app="b")]
+    limits = replace(LIMITS, loss_ceiling=ceiling, loss_percent=30 if ceiling == 500 else 100)
+    braked = among({"a": 20, "b": 3}, [*unready, *rollout], limits)
+    assert held(braked) == {one.key for one in unready}
+    assert braked.plan.of(Cancel) == (rollout[0],)
+
+
+@pytest.mark.parametrize(
+    ("apps", "gone", "waits"),
+    [(2, 2, False), (10, 10, False), (11, 11, True), (60, 12, False), (59, 12, True), (60, 10, False)],
+)
+def test_what_a_person_deletes_has_its_own_limit(apps: int, gone: int, waits: bool) -> None:
+    """More than 10 apps and more than 20 % of them: a team's namespace may go."""
+    names = [f"app{number}" for number in range(apps)]
+    braked = among(dict.fromkeys(names, 1), [deleted(name) for name in names[:gone]])
+    assert len(held(braked)) == (gone if waits else 0)
+    if braked.held:
+        assert braked.held.reason == (
+            f"{gone} of {apps} apps would lose their last UP instance, for their syncers are being deleted"
+        )
+
+
+def test_the_limit_of_deletions_is_an_option() -> None:
+    """Both of its numbers, and a shard has its share of the first."""
+    names = [f"app{number}" for number in range(10)]
+    actions: list[Action] = [deleted(name) for name in names[:3]]
+    three = replace(LIMITS, deleted_floor=2, deleted_percent=29)
+    assert len(held(among(dict.fromkeys(names, 1), actions, three))) == 3
+    assert held(among(dict.fromkeys(names, 1), actions, replace(three, deleted_floor=3))) == set()
+    assert held(among(dict.fromkeys(names, 1), actions, replace(three, deleted_percent=30))) == set()
+    assert BrakeLimits().scaled(0.25).deleted_floor == 2.5
+    assert BrakeLimits(deleted_floor=0).scaled(0.25).deleted_floor == 0
+    assert BrakeLimits(deleted_floor=2).scaled(0.25).deleted_floor == 1
+
+
+def test_a_deletion_is_not_held_with_what_nobody_asked_for() -> None:
+    """Nor does it make that look more: three apps are deleted while one turns unready."""
+    actions: list[Action] = [*(deleted(app) for app in ("a", "b", "c")), down(0, app="d")]
+    braked = among(dict.fromkeys("abcdef", 1), [*actions])
+    assert braked.held is None
+    both = among(dict.fromkeys("abcdef", 1), [*actions, down(0, app="e")])
+    assert held(both) == {instance(0, app="d").key, instance(0, app="e").key}
+    unready = [down(number, app="f") for number in range(12)]
+    sizes = among({"a": 1, "f": 20}, [deleted("a"), *unready])
+    assert held(sizes) == {one.key for one in unready}
+
+
+def test_the_ceiling_counts_and_holds_deletions() -> None:
+    """A wish for so much is asked for again."""
+    actions: list[Action] = [deleted("a", number) for number in range(6)]
+    assert len(held(among({"a": 9}, actions, replace(LIMITS, loss_ceiling=5)))) == 6
+
+
+def test_the_last_apps_may_be_deleted_and_what_goes_beside_them_waits() -> None:
+    """All that we own would go: what a person deletes goes, and the app that turned unready stays."""
+    braked = among({"a": 1, "b": 1}, [deleted("a"), down(0, app="b")])
+    assert held(braked) == {instance(0, app="b").key}
+    assert braked.held is not None
+    assert braked.held.reason == "all that we own would go: 2 UP instances"
+
+
+def test_an_app_that_is_deleted_in_part_waits_for_the_other_part() -> None:
+    """A syncer of two is deleted, the pods of the other one turn unready, in two apps: these wait."""
+    actions: list[Action] = [deleted("a"), down(1, app="a"), deleted("b"), down(1, app="b")]
+    braked = among({"a": 2, "b": 2, "c": 2}, actions)
+    assert held(braked) == {instance(1, app="a").key, instance(1, app="b").key}
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_an_app_that_changes_its_name_loses_nothing(back: bool) -> None:
+    """40 of 42 move, or move back to a name under which they stand: in no test, and nobody waits for them."""
+    moving: list[Action] = [cancel(number, app="pay") for number in range(40)]
+    apps = {"pay": 40, "cart": 2}
+    if back:
+        apps["payments"] = 40
+        keys = [instance(number, app="payments").key for number in range(40)]
+        moving += [Renew(key=key, syncer=REF, why="", status=UP) for key in keys]
+    else:
+        moving += [register(number, app="payments") for number in range(40)]
+    limits = replace(SECOND_LOOK, loss_ceiling=30)
+    assert among(apps, moving, limits).held is None
+    stands = observed(*(stored(instance(n, app=app)) for app, count in apps.items() for n in range(count)))
+    assert weigh(sorted_plan(moving), stands, limits, syncer_limits={REF: 10}).held is None
+
+
+def test_what_is_lost_beside_a_change_of_name_is_weighed_as_ever() -> None:
+    """38 of 40 move, and two of the pods are gone: they are the last of the old name."""
+    moving: list[Action] = [cancel(number, app="pay") for number in range(40)]
+    moving += [register(number, app="payments") for number in range(38)]
+    lost = {instance(number, app="pay").key for number in (38, 39)}
+    braked = among({"pay": 40, "cart": 2}, moving, SECOND_LOOK)
+    assert held(braked) == lost
+    assert braked.held is not None
+    assert braked.held.reason.startswith("app PAY would go to nothing")
+
+
+def test_cancels_for_duplicates_count_in_the_tests_of_sizes_alone() -> None:
+    """Whoever can register where our pods are takes out no more than a share of us; a few go, an app's last, too."""
+    beside: list[Action] = [cancel(number, grounds=Grounds.DUPLICATE) for number in range(15)]
+    assert len(held(among({"rating": 20}, beside))) == 15
+    assert len(held(among({"rating": 90}, beside, replace(LIMITS, loss_ceiling=14)))) == 15
+    stands = observed(*(stored(instance(number)) for number in range(4)))
+    few = sorted_plan(beside[:3])
+    assert weigh(few, stands, SECOND_LOOK).held is None
+    assert weigh(few, stands, SECOND_LOOK, syncer_limits={REF: 50}).held is not None
+    assert (
+        among({"a": 1, "b": 1}, [cancel(0, app=a, grounds=Grounds.DUPLICATE) for a in "ab"], SECOND_LOOK).held is None
+    )
+
+
+def test_what_has_another_pods_address_goes_whatever_is_held() -> None:
+    """Its callers would reach another app. It counts all the same."""
+    unready = [down(number, app="a") for number in range(10)]
+    wrong = cancel(10, app="a", grounds=Grounds.REPLACED)
+    braked = among({"a": 30}, [*unready, wrong])
+    assert held(braked) == {one.key for one in unready}
+    assert braked.plan.of(Cancel) == (wrong,)
+    last = among({"a": 1, "b": 1}, [cancel(0, app="a", grounds=Grounds.REPLACED)], SECOND_LOOK)
+    assert last.held is None
+    mixed = among({"a": 2, "b": 1}, [cancel(0, app="a", grounds=Grounds.REPLACED), cancel(1, app="a")], SECOND_LOOK)
+    assert held(mixed) == {instance(1, app="a").key}
+    own = weigh(sorted_plan([wrong]), observed(stored(instance(10, app="a"))), syncer_limits={REF: 0})
+    assert own.held is None
+
+
+def test_each_syncers_own_limit_is_weighed_without_what_waits_already() -> None:
+    """Two apps go to nothing and wait: what goes beside them is within the limit."""
+    actions: list[Action] = [cancel(number) for number in range(4)]
+    actions += [cancel(22, app="b"), cancel(20, app="c"), Renew(key=instance(21, app="c").key, syncer=REF, why="")]
+    stands = observed(
+        *STANDS.ours.values(), stored(instance(22, app="b")), *(stored(instance(n, app="c")) for n in (20, 21))
+    )
+    braked = weigh(sorted_plan(actions), stands, syncer_limits={REF: 20})
+    assert braked.plan.of(Cancel) == (cancel(20, app="c"),)
+
+
+def test_a_read_that_failed_may_be_of_one_that_serves() -> None:
+    """Two apps lose what is seen to be deleted or dead; the rest of each could not be read, and nothing may wait."""
+    stands = observed(*(stored(instance(n, app=app)) for app in "abc" for n in range(2)))
+    unsure = stands.refreshed({instance(1, app=app).key: Unread(why="timeout") for app in "ab"})
+    plan = sorted_plan([deleted("a"), deleted("b")])
+    assert weigh(plan, unsure).held is None
+    mixed = sorted_plan([deleted("a"), down(0, app="b")])
+    assert held(weigh(mixed, unsure)) == {instance(0, app="b").key}

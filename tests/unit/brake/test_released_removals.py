@@ -1,0 +1,568 @@
+"""Whole passes with removals that wait: for a second look, for a syncer's own limit, for a person."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.brake.approval import APPROVE_ANNOTATION, PlanId, SavedDryRun, from_dry_run, rfc_3339
+from eurekube_sync.brake.sightings import Sightings
+from eurekube_sync.cli.output.machine import as_data
+from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.model.errors import ClusterDenied, RegistryUnavailable
+from eurekube_sync.model.kubernetes import EndpointSlice, PodRef, SyncerRef
+from eurekube_sync.model.ownership import CLUSTER
+from eurekube_sync.model.sources import Cause, Complete, Unknown
+from tests.unit.controller.test_reconcile import add_app
+from tests.unit.worlds.build import CLUSTER as OF_OURS
+from tests.unit.worlds.build import NS, endpoint, instance, key, piece, service, stored, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+WEB = SyncerRef(NS, "web")
+
+
+@pytest.fixture
+def world() -> FakeWorld:
+    """The app `web` with one pod, beside `other` with three; all registered. Each pass is a process of its own."""
+    world = FakeWorld()
+    add_app(world, "web", 1)
+    add_app(world, "other", 9)
+    world.cluster.apply(piece(endpoint(7), endpoint(8), endpoint(9), service="other"))
+    world.run()
+    return world
+
+
+def web(world: FakeWorld, *ready: bool) -> None:
+    """The pods of `web` are these now, ready or not."""
+    world.cluster.apply(piece(*(endpoint(n, ready=one) for n, one in enumerate(ready, 1)), service="web"))
+
+
+def standing(world: FakeWorld) -> str | None:
+    """The status of the one instance of `web`."""
+    return world.statuses().get("WEB 10.0.0.1:8080")
+
+
+def held(world: FakeWorld, ref: SyncerRef = WEB) -> tuple[str, str]:
+    """Value and reason of the condition RemovalHeld."""
+    status = world.cluster.syncers[ref].status
+    condition = status.condition("RemovalHeld") if status else None
+    assert condition is not None
+    return condition.status.value, condition.reason
+
+
+def said(world: FakeWorld, ref: SyncerRef = WEB) -> str:
+    """The message of the condition RemovalHeld."""
+    status = world.cluster.syncers[ref].status
+    condition = status.condition("RemovalHeld") if status else None
+    assert condition is not None
+    return condition.message
+
+
+def told(world: FakeWorld) -> list[str]:
+    """The reasons of the events about held removals."""
+    return [e.reason for e in world.cluster.events if e.syncer == WEB and e.key.startswith("RemovalHeld")]
+
+
+def held_of(report: PassReport) -> str:
+    """The sentence about held removals."""
+    return next(sentence for sentence in sentences(report) if sentence.startswith("held: "))
+
+
+def single(report: PassReport) -> ExitCode:
+    """The exit code of a pass by hand."""
+    return of_report(report, fail_on_held=True, detailed=False)
+
+
+def daemon(report: PassReport) -> ExitCode:
+    """The exit code of a pass of many."""
+    return of_report(report, fail_on_held=False, detailed=False)
+
+
+def test_the_last_of_an_app_goes_at_the_second_look_20_seconds_later(world: FakeWorld) -> None:
+    """One process after the other: the condition's own time tells. Held is exit 31, told once, and renewed."""
+    web(world, False)
+    report = world.run()
+    assert (standing(world), single(report), daemon(report)) == ("UP", ExitCode.REMOVALS_HELD, ExitCode.OK)
+    assert held(world) == ("True", "AwaitingConfirmation")
+    assert f"--approve {report.held.plan_id if report.held else ''}" in said(world)
+    assert held(world, SyncerRef(NS, "other")) == ("False", "NothingHeld")
+    for _ in range(2):
+        world.later(10)
+        assert world.run().held is not None
+        assert world.wire.writes() == []
+        assert f"renew {key(1, app='web')}" in world.wire.calls
+    world.later(1)
+    report = world.run()
+    assert (standing(world), single(report), held(world)) == ("DOWN", ExitCode.OK, ("False", "NothingHeld"))
+    told = [
+        event.reason for event in world.cluster.events if event.syncer == WEB and event.key.startswith("RemovalHeld")
+    ]
+    assert told == ["AwaitingConfirmation", "NothingHeld"]
+
+
+def test_an_outage_that_flaps_begins_its_wait_anew(world: FakeWorld) -> None:
+    """Ready again for one pass: what was seen before is forgotten."""
+    for _ in range(5):
+        web(world, False)
+        for _ in range(2):
+            world.run()
+            world.later(9)
+        web(world, True)
+        world.run()
+        world.later(9)
+        assert (standing(world), held(world)) == ("UP", ("False", "NothingHeld"))
+
+
+def test_an_unknown_source_between_two_looks_begins_the_wait_anew(world: FakeWorld) -> None:
+    """A pass that sees nothing does not confirm, nor does it keep what was seen."""
+    web(world, False)
+    for sightings in (None, Sightings()):
+        world.sightings = sightings
+        world.run()
+        world.later(15)
+        world.cluster.unknown["slices", "*"] = Unknown(cause=Cause.UNAVAILABLE, message="why")
+        world.run()
+        world.cluster.unknown.clear()
+        world.later(15)
+        world.run()
+        assert standing(world) == "UP"
+
+
+@pytest.mark.parametrize("trouble", ["identity", "clash"])
+def test_a_pass_that_could_only_renew_begins_the_wait_anew(world: FakeWorld, trouble: str) -> None:
+    """The cluster did not say who it is, or another one used our name: it saw nothing, and confirms nothing."""
+    world.sightings = Sightings()
+    web(world, False)
+    world.run()
+    world.later(15)
+    theirs = stored(instance(6, app="theirs"), metadata={**stored(instance(6)).metadata, CLUSTER: "another"})
+    if trouble == "identity":
+        world.cluster.uid = Unknown(cause=Cause.UNAVAILABLE, message="why")
+    else:
+        world.registry.put(theirs)
+    assert world.run().desired is None
+    world.cluster.uid = Complete(data=OF_OURS)
+    world.registry.held.pop(theirs.key, None)
+    for seconds, status in ((15, "UP"), (19, "UP"), (1, "DOWN")):
+        world.later(seconds)
+        world.run()
+        assert standing(world) == status
+
+
+def test_a_process_that_begins_blind_begins_the_wait_anew(world: FakeWorld) -> None:
+    """Its first pass did not learn which cluster this is, so that what conditions say is no look of the one before."""
+    web(world, False)
+    world.run()
+    world.later(15)
+    world.sightings = Sightings()
+    world.cluster.uid = Unknown(cause=Cause.UNAVAILABLE, message="why")
+    world.run()
+    world.cluster.uid = Complete(data=OF_OURS)
+    world.later(15)
+    world.run()
+    assert standing(world) == "UP"
+
+
+def test_a_daemon_remembers_by_itself(world: FakeWorld) -> None:
+    """While no status can be written, and while the clock jumps: its own seconds count."""
+    world.sightings = Sightings()
+    world.cluster.refuse["write_status"] = ClusterDenied("403")
+    web(world, False)
+    world.run()
+    world.later(19)
+    assert world.run().held is not None
+    world.later(1)
+    world.run()
+    assert standing(world) == "DOWN"
+
+
+def test_a_new_process_takes_over_what_the_condition_says(world: FakeWorld) -> None:
+    """A restart of the daemon neither begins the wait anew nor shortens it."""
+    web(world, False)
+    world.run()
+    world.later(15)
+    world.sightings = Sightings()
+    assert world.run().held is not None
+    world.later(5)
+    assert world.run().held is not None
+    world.later(1)
+    world.run()
+    assert standing(world) == "DOWN"
+
+
+@pytest.mark.parametrize("process", ["one each pass", "a daemon that was paused"])
+def test_a_look_of_long_ago_is_no_first_look(world: FakeWorld, process: str) -> None:
+    """Nobody looked for three days, in which `keepalive` renewed: the outage then is another one."""
+    world.sightings = Sightings() if process == "a daemon that was paused" else None
+    web(world, False)
+    world.run()
+    assert held(world) == ("True", "AwaitingConfirmation")
+    world.later(3 * 86400)
+    for seconds, status in ((0, "UP"), (19, "UP"), (2, "DOWN")):
+        world.later(seconds)
+        world.run()
+        assert standing(world) == status
+
+
+def test_passes_each_10_minutes_confirm_each_other_and_each_15_do_not(world: FakeWorld) -> None:
+    """As long as leases live that nobody renews. What waits says so, and a second pass of one process confirms it."""
+    web(world, False)
+    for _ in range(3):
+        report = world.run()
+        assert standing(world) == "UP"
+        assert "a pass at least 20 s and at most 620 s later has to see the same" in held_of(report)
+        world.later(900)
+    world.run()
+    world.later(600)
+    world.run()
+    assert standing(world) == "DOWN"
+
+
+def test_a_removal_that_waits_for_days_can_still_be_confirmed(world: FakeWorld) -> None:
+    """An orphan of the app holds it up, for no process makes a second pass. A CronJob looks each minute, and what a
+    condition says is never too old for the next."""
+    orphan = stored(instance(5, app="web", ref=SyncerRef(NS, "gone")))
+    world.registry.put(orphan)
+    web(world, False)
+    for _ in range(60):
+        world.run()
+        assert held(world) == ("True", "AwaitingConfirmation")
+        world.later(60)
+    world.registry.held.pop(orphan.key)
+    passes = 0
+    while standing(world) == "UP":
+        passes += 1
+        assert passes <= 2
+        world.run()
+        world.later(60)
+
+
+@pytest.mark.parametrize("process", ["one each pass", "a daemon"])
+def test_a_wait_that_is_long_by_option_ends(world: FakeWorld, process: str) -> None:
+    """Longer than a look counts without another."""
+    world.brake = replace(world.brake, confirm_after=3600)
+    world.sightings = Sightings() if process == "a daemon" else None
+    web(world, False)
+    for _ in range(60):
+        world.run()
+        assert standing(world) == "UP"
+        world.later(60)
+    world.later(1)
+    world.run()
+    assert standing(world) == "DOWN"
+
+
+def test_a_condition_of_the_future_is_written_anew(world: FakeWorld) -> None:
+    """Another machine's clock was ahead; without that the app would wait until then."""
+    web(world, False)
+    world.later(3600)
+    world.run()
+    world.later(-3600)
+    world.run()
+    world.later(21)
+    world.run()
+    assert standing(world) == "DOWN"
+
+
+def test_a_hold_of_another_kind_does_not_count_as_the_first_look(world: FakeWorld) -> None:
+    """All was held for ten minutes; when the other app is back, the last of this one still waits its 20 seconds."""
+    web(world, False)
+    world.cluster.apply(piece(*(endpoint(n, ready=False) for n in (7, 8, 9)), service="other"))
+    for _ in range(10):
+        world.run()
+        world.later(60)
+    assert held(world) == ("True", "TooManyRemovals")
+    world.cluster.apply(piece(endpoint(7), endpoint(8), endpoint(9), service="other"))
+    world.run()
+    assert (standing(world), held(world)) == ("UP", ("True", "AwaitingConfirmation"))
+    world.later(10)
+    world.run()
+    assert standing(world) == "UP"
+    world.later(11)
+    world.run()
+    assert standing(world) == "DOWN"
+    told = [
+        event.reason for event in world.cluster.events if event.syncer == WEB and event.key.startswith("RemovalHeld")
+    ]
+    assert told == ["TooManyRemovals", "AwaitingConfirmation", "NothingHeld"]
+
+
+def test_the_last_orphan_of_an_app_waits_for_a_second_look_of_the_same_process(world: FakeWorld) -> None:
+    """It has no condition that could tell the next one; a person can approve it."""
+    orphan = stored(instance(5, app="gone", ref=SyncerRef(NS, "gone")))
+    world.registry.put(orphan)
+    for _ in range(2):
+        report = world.run()
+        world.later(30)
+        assert (orphan.key in world.registry.held, single(report)) == (True, ExitCode.REMOVALS_HELD)
+        assert "of the same process, for an orphan has no condition to tell another: run --passes 2" in held_of(report)
+    world.run(approved=report.held.plan_id if report.held else None)
+    assert orphan.key not in world.registry.held
+    world.registry.put(orphan)
+    world.sightings = Sightings()
+    world.run()
+    world.later(20)
+    world.run()
+    assert orphan.key not in world.registry.held
+
+
+def test_the_brake_weighs_one_pass_and_remembers_none(world: FakeWorld) -> None:
+    """Pods that turn unready one by one, each pass far below the numbers, go one by one; only the last one waits for
+    its second look."""
+    numbers = range(100, 120)
+    world.cluster.apply(syncer("slow", selector={"app": "slow"}), service("slow", labels={"app": "slow"}))
+    world.cluster.apply(piece(*(endpoint(n) for n in numbers), service="slow"))
+    world.run()
+    for unready in range(1, 20):
+        pods = (endpoint(n, ready=n - 100 >= unready) for n in numbers)
+        world.cluster.apply(piece(*pods, service="slow"))
+        report = world.run()
+        world.later(30)
+        down = [name for name, status in world.statuses().items() if name.startswith("SLOW") and status == "DOWN"]
+        assert (len(down), report.held) == (unready, None)
+    world.cluster.apply(piece(*(endpoint(n, ready=False) for n in numbers), service="slow"))
+    assert world.run().held is not None
+    world.later(30)
+    world.run()
+    assert "SLOW 10.0.0.119:8080" in world.statuses()
+    assert world.statuses()["SLOW 10.0.0.119:8080"] == "DOWN"
+
+
+def test_a_syncers_own_limit_waits_for_a_person(world: FakeWorld) -> None:
+    """Two of three turned unready: its own brake holds them, for as long as it takes; others are not concerned."""
+    world.cluster.apply(syncer("other", selector={"app": "other"}, maxRemovalPercent=50))
+    world.cluster.apply(piece(endpoint(7), endpoint(8, ready=False), endpoint(9, ready=False), service="other"))
+    other = SyncerRef(NS, "other")
+    for _ in range(3):
+        report = world.run()
+        assert held(world, other) == ("True", "MaxRemovalPercent")
+        world.later(60)
+    assert "2 of 3 UP instances of rating/other would go, more than its 50 %" in said(world, other)
+    assert held(world) == ("False", "NothingHeld")
+    assert list(world.statuses().values()).count("UP") == 4
+    assert report.held is not None
+    assert single(world.run(approved=report.held.plan_id)) is ExitCode.OK
+    assert list(world.statuses().values()).count("DOWN") == 2
+
+
+def saved(report: PassReport) -> SavedDryRun:
+    """The dry run as it is read from its file."""
+    return from_dry_run(as_data(report, ExitCode.OK), "plan.json")
+
+
+@pytest.fixture
+def outage(world: FakeWorld) -> FakeWorld:
+    """All pods of both apps turned unready: too much, and held."""
+    web(world, False)
+    world.cluster.apply(piece(*(endpoint(n, ready=False) for n in (7, 8, 9)), service="other"))
+    assert world.run().held is not None
+    return world
+
+
+def test_a_saved_dry_run_of_which_nothing_is_planned_any_more_is_no_success(outage: FakeWorld) -> None:
+    """All came back meanwhile: nothing is released, and that is said."""
+    approval = saved(outage.run(dry_run=True))
+    web(outage, True)
+    outage.cluster.apply(piece(endpoint(7), endpoint(8), endpoint(9), service="other"))
+    report = outage.run(approved=approval)
+    assert (report.held, single(report), daemon(report)) == (None, ExitCode.REMOVALS_HELD, ExitCode.REMOVALS_HELD)
+    assert sentences(report) == ["--approve plan.json: no such set of removals is planned now; nothing was released"]
+
+
+def test_a_saved_dry_run_is_the_intersection(outage: FakeWorld) -> None:
+    """What was seen and is still planned goes; what is planned now and was not seen stays, and that is no exit 0."""
+    approval = saved(outage.run(dry_run=True))
+    assert len(approval.removals) == 4
+    add_app(outage, "late", 20)
+    outage.run()
+    outage.cluster.apply(piece(endpoint(20, ready=False), service="late"))
+    outage.cluster.apply(piece(endpoint(7), endpoint(8, ready=False), endpoint(9, ready=False), service="other"))
+    report = outage.run(approved=approval)
+    states = outage.statuses()
+    assert states["WEB 10.0.0.1:8080"] == states["OTHER 10.0.0.8:8080"] == states["OTHER 10.0.0.9:8080"] == "DOWN"
+    assert states["LATE 10.0.0.20:8080"] == states["OTHER 10.0.0.7:8080"] == "UP"
+    assert report.held is not None
+    assert [one.key for one in report.held.withdrawals] == [key(20, app="late")]
+    assert single(report) is daemon(report) is ExitCode.REMOVALS_HELD
+    assert any("3 of its 4 removals are planned now" in sentence for sentence in sentences(report))
+    assert report.approval_spent
+
+
+def test_a_dry_run_that_cannot_be_meant_is_refused_and_the_rest_is_done(outage: FakeWorld) -> None:
+    """Of another owner, or an hour old: exit 3, nothing released, all renewed."""
+    approval = saved(outage.run(dry_run=True))
+    for wrong in (replace(approval, owner="test"), replace(approval, at=approval.at - 7200)):
+        report = outage.run(approved=wrong)
+        assert single(report) is daemon(report) is ExitCode.CONFIGURATION
+        assert sentences(report)[0].startswith("--approve plan.json: is ")
+        assert (report.held is not None, outage.wire.verbs().count("renew")) == (True, 4)
+        assert not report.approval_spent
+    assert set(outage.statuses().values()) == {"UP"}
+
+
+def test_an_approval_is_spent_when_all_of_it_is_done(outage: FakeWorld) -> None:
+    """Not while Eureka refuses some of it: the same process then tries again."""
+    dry = outage.run(dry_run=True)
+    assert dry.held is not None
+    assert not dry.approval_spent
+    outage.registry.refuse[key(1, app="web")] = RegistryUnavailable("no")
+    report = outage.run(approved=dry.held.plan_id)
+    assert (report.approval_spent, single(report)) == (False, ExitCode.ACTIONS_FAILED)
+    outage.registry.refuse.clear()
+    again = outage.run(dry_run=True)
+    assert again.held is not None
+    report = outage.run(approved=again.held.plan_id)
+    assert (report.approval_spent, single(report)) == (True, ExitCode.OK)
+
+
+def annotate(world: FakeWorld, ref: SyncerRef, text: str) -> None:
+    """`kubectl annotate`."""
+    found = world.cluster.syncers[ref]
+    world.cluster.syncers[ref] = replace(found, annotations={APPROVE_ANNOTATION: text})
+
+
+def test_an_annotation_releases_one_syncers_removals_alone(outage: FakeWorld) -> None:
+    """At once, without a second look; the others are weighed without them, and stay held."""
+    annotate(outage, WEB, rfc_3339(outage.clock.now() + 600))
+    report = outage.run()
+    assert (standing(outage), held(outage)) == ("DOWN", ("False", "NothingHeld"))
+    assert report.held is not None
+    assert report.held.reason == "all that we own would go: 3 UP instances"
+    assert {one.syncer for one in report.held.withdrawals} == {SyncerRef(NS, "other")}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "why"), [(-1, "it expired at"), (3601, "is more than an hour ahead"), (None, "is no time such as")]
+)
+def test_an_annotation_that_releases_nothing_is_told_in_the_condition(
+    outage: FakeWorld, seconds: float | None, why: str
+) -> None:
+    """Expired, too far ahead, nonsense."""
+    annotate(outage, WEB, "soon" if seconds is None else rfc_3339(outage.clock.now() + seconds))
+    outage.run()
+    assert (standing(outage), held(outage)) == ("UP", ("True", "TooManyRemovals"))
+    assert f"annotation {APPROVE_ANNOTATION}: " in said(outage)
+    assert why in said(outage)
+
+
+def test_what_the_second_look_of_a_pass_holds_is_held_with_the_rest(world: FakeWorld) -> None:
+    """A successor could not be registered: the removal that it was to outweigh is held, and shown as held alone."""
+    world.brake = BrakeLimits(loss_floor=1)
+    world.cluster.apply(piece(*(endpoint(n) for n in (17, 18, 19)), service="other"))
+    for number in (18, 19):
+        world.registry.refuse_register[key(number, app="other")] = RegistryUnavailable("no")
+    report = world.run()
+    assert report.held is not None
+    assert len(report.held.withdrawals) == 3
+    assert report.plan.withdrawals == ()
+    assert held(world, SyncerRef(NS, "other")) == ("True", "TooManyRemovals")
+
+
+def test_what_waits_for_a_successor_that_cannot_be_tried_waits_without_a_word_that_changes(world: FakeWorld) -> None:
+    """A stranger stands under the id of the pod that took over. The old instance stays however often it is looked at,
+    and the status is written once: a wait for a second look would end, and begin anew, for ever."""
+    world.registry.held[key(2, app="web")] = stored(instance(2, app="web"), metadata={})
+    world.cluster.apply(piece(endpoint(2), service="web"))
+    world.run()
+    first = world.cluster.syncers[WEB].status
+    for _ in range(4):
+        world.clock.sleep(30)
+        report = world.run()
+        assert world.cluster.syncers[WEB].status == first
+        assert (standing(world), held(world)) == ("UP", ("False", "NothingHeld"))
+    assert report.plan.withdrawals == ()
+    assert first is not None
+    assert [(c.type, c.reason) for c in first.conditions if c.type in ("Ready", "Conflict")] == [
+        ("Ready", "Conflict"),
+        ("Conflict", "Conflict"),
+    ]
+
+
+def test_a_shard_has_its_share_of_the_absolute_numbers(world: FakeWorld) -> None:
+    """Five of its instances turn unready, and a third of them is more than 30 %: too much for one shard of four."""
+    world.cluster.apply(piece(*(endpoint(n) for n in range(7, 20)), service="other"))
+    world.run()
+    pods = [endpoint(n, ready=n > 11) for n in range(7, 20)]
+    world.cluster.apply(piece(*pods, service="other"))
+    count = next(n for n in range(4, 40) if Shard(index=0, count=n).holds(SyncerRef(NS, "other")))
+    world.scope = Scope(shard=Shard(index=0, count=count))
+    assert world.run().held is not None
+    world.scope = Scope()
+    assert world.run().held is None
+
+
+def test_one_namespace_that_is_denied_freezes_itself_alone() -> None:
+    """The others lose what they lost; a syncer that is broken freezes alone, too."""
+    world = FakeWorld()
+
+    def pods(namespace: str, name: str, *numbers: int) -> EndpointSlice:
+        first = {"one": 0, "two": 10}[namespace]
+        found = (endpoint(first + number, pod=f"{namespace}-{name}-{number}") for number in numbers)
+        return piece(*found, service=name, namespace=namespace)
+
+    for namespace in ("one", "two"):
+        for name in ("web", "shop"):
+            world.cluster.apply(
+                syncer(name, namespace=namespace, selector={"app": name}),
+                service(name, namespace=namespace, labels={"app": name}),
+                pods(namespace, name, 1, 2),
+            )
+    world.run()
+    before = set(world.registry.held)
+    assert len(before) == 8
+    world.cluster.pods["two"] = tuple(PodRef(name, f"uid-of-{name}") for name in ("two-shop-1", "two-shop-2"))
+    for namespace in ("one", "two"):
+        for name in ("web", "shop"):
+            world.cluster.apply(pods(namespace, name, 1))
+    world.cluster.unknown["slices", "one"] = Unknown(cause=Cause.DENIED, message="403")
+    world.cluster.apply(syncer("shop", namespace="two", selector={"app": ""}))
+    report = world.run()
+    assert before - set(world.registry.held) == {key(12, app="web", namespace="two")}
+    assert single(report) is ExitCode.CLUSTER_DENIED
+
+
+def test_an_outage_that_flaps_begins_its_wait_anew_though_no_status_can_be_written(world: FakeWorld) -> None:
+    """What this process saw come back counts, and not what the condition says still."""
+    world.sightings = Sightings()
+    web(world, False)
+    world.run()
+    assert held(world) == ("True", "AwaitingConfirmation")
+    world.later(10)
+    web(world, True)
+    world.cluster.refuse["write_status"] = ClusterDenied("403")
+    world.run()
+    world.cluster.refuse.clear()
+    assert held(world) == ("True", "AwaitingConfirmation")
+    world.later(15)
+    web(world, False)
+    world.run()
+    assert standing(world) == "UP"
+    world.later(20)
+    world.run()
+    assert standing(world) == "DOWN"
+
+
+def test_a_plan_id_that_released_nothing_for_an_hour_releases_nothing_any_more(outage: FakeWorld) -> None:
+    """A daemon goes on with its options for weeks: the same pods may fail again, and nobody looked at that."""
+    report = outage.run()
+    assert report.held is not None
+    approval = PlanId(report.held.plan_id, given=outage.clock.now())
+    web(outage, True)
+    outage.cluster.apply(piece(endpoint(7), endpoint(8), endpoint(9), service="other"))
+    assert not outage.run(approved=approval).approval_spent
+    outage.later(3601)
+    web(outage, False)
+    outage.cluster.apply(piece(*(endpoint(n, ready=False) for n in (7, 8, 9)), service="other"))
+    report = outage.run(approved=approval)
+    assert set(outage.statuses().values()) == {"UP"}
+    assert report.held is not None
+    assert report.held.plan_id == approval.value
+    assert single(report) is daemon(report) is ExitCode.CONFIGURATION
+    assert sentences(report)[0] == (
+        f"--approve {approval}: was given 60 minutes ago, more than 60: look again. Nothing was released"
+    )

@@ -1,0 +1,220 @@
+"""What one pass remembers of a removal that the next one has to see again, and what a condition tells a new process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.brake import BrakeLimits, Held, Hold, HoldReason, condition_message, held_of
+from eurekube_sync.brake.sightings import Sightings
+from eurekube_sync.desired.claims import Desired
+from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerRef, SyncerStatus
+from eurekube_sync.plan import sorted_plan
+from tests.unit.apply.test_status import status as status_of
+from tests.unit.brake.test_brake import cancel, weigh
+from tests.unit.worlds.build import NS, REF, desired, endpoint, instance, observed, piece, service, stored, syncer
+
+NOW = 2_000_000.0
+OTHER = SyncerRef(NS, "other")
+A, B = "aaaaaaaaaaaa", "bbbbbbbbbbbb"
+
+
+def held(*marks: str, syncer: SyncerRef | None = REF) -> Held:
+    """A removal of the syncer's for each of these marks awaits its confirmation."""
+    found = held_of(
+        Hold(
+            reason=HoldReason.AWAITING_CONFIRMATION,
+            why="app RATING would go to nothing",
+            withdrawals=(cancel(number),),
+            syncer=syncer,
+            mark=mark,
+        )
+        for number, mark in enumerate(marks)
+    )
+    assert found is not None
+    return found
+
+
+def told(
+    mark: str,
+    at: float,
+    *,
+    value: ConditionStatus = ConditionStatus.TRUE,
+    reason: str = HoldReason.AWAITING_CONFIRMATION.value,
+    name: str = REF.name,
+    type_: str = "RemovalHeld",
+) -> Desired:
+    """Two syncers, of which one has such a condition, written at this moment."""
+    (hold,) = held(mark).holds
+    condition = Condition(
+        type=type_,
+        status=value,
+        reason=reason,
+        message=condition_message(hold, 1, "plan", hold.mark),
+        observed_generation=1,
+        last_transition=int(at),
+    )
+    status = SyncerStatus(observed_generation=1, conditions=(condition,))
+    syncers = [syncer(one, status=status if one == name else None) for one in ("rating", "other")]
+    return desired(syncers, [service()], [piece(endpoint())])
+
+
+def first_look(of: Desired, *, within: float = 620) -> dict[tuple[SyncerRef, str], float]:
+    """What a process that just began knows."""
+    return dict(Sightings().before(of, monotonic=5.0, now=NOW, within=within))
+
+
+def whole(seen: Mapping[tuple[SyncerRef, str], float]) -> dict[tuple[SyncerRef, str], float]:
+    """What was seen of removals as a whole, not of each instance by itself."""
+    return {(syncer, mark): age for (syncer, mark), age in seen.items() if mark in (A, B)}
+
+
+NOTHING = told(A, NOW, value=ConditionStatus.FALSE)
+
+
+def test_a_process_that_began_is_told_by_the_condition_of_each_syncer() -> None:
+    """A second is taken off: the condition's time is a whole one."""
+    assert first_look(told(A, NOW - 30)) == {(REF, A): 29}
+    assert first_look(told(B, NOW - 100, name="other")) == {(OTHER, B): 99}
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        NOTHING,
+        told(A, NOW),
+        told(A, NOW + 10),
+        told(A, NOW - 30, value=ConditionStatus.UNKNOWN),
+        told("", NOW - 30, reason=HoldReason.TOO_MANY_REMOVALS.value),
+        told(A, NOW - 30, type_="Ready"),
+        desired([syncer()], [service()], [piece(endpoint())]),
+    ],
+    ids=["not held", "just now", "ahead", "unknown", "nothing awaited", "another condition", "no status"],
+)
+def test_a_condition_that_names_no_removal_before_now_tells_nothing(of: Desired) -> None:
+    """One in the future is another machine's clock."""
+    assert first_look(of) == {}
+
+
+def test_a_condition_of_another_reason_may_name_what_waits_beside_it() -> None:
+    """Of a syncer that has living pods among too many removals, and dead ones that await their confirmation."""
+    assert first_look(told(A, NOW - 30, reason=HoldReason.TOO_MANY_REMOVALS.value)) == {(REF, A): 29}
+
+
+@pytest.mark.parametrize(("age", "counts"), [(619, True), (620, True), (621, False), (5000, False)])
+def test_a_condition_that_is_too_old_tells_nothing(age: float, counts: bool) -> None:
+    """What was true so long ago may have ended in between: a look counts for less than 620 s."""
+    assert bool(first_look(told(A, NOW - age))) is counts
+
+
+def test_a_process_counts_from_its_first_look_as_long_as_it_sees_the_same() -> None:
+    """Each pass hands on how long ago that was; what it does not see again is forgotten at once."""
+    memory = Sightings()
+    memory.note(held(A), {}, monotonic=100)
+    for moment in (110, 120, 150):
+        before = memory.before(NOTHING, monotonic=moment, now=NOW, within=620)
+        assert whole(before) == {(REF, A): moment - 100}
+        memory.note(held(A), before, monotonic=moment)
+    memory.note(held(A, B), before, monotonic=150)
+    before = memory.before(NOTHING, monotonic=160, now=NOW, within=620)
+    assert whole(before) == {(REF, A): 60, (REF, B): 10}
+    memory.note(held(B), before, monotonic=160)
+    before = memory.before(NOTHING, monotonic=170, now=NOW, within=620)
+    assert whole(before) == {(REF, B): 20}
+    memory.note(None, before, monotonic=170)
+    assert memory.before(NOTHING, monotonic=180, now=NOW, within=620) == {}
+    memory.note(held(B), {}, monotonic=180)
+    assert whole(memory.before(NOTHING, monotonic=181, now=NOW, within=620)) == {(REF, B): 1}
+
+
+@pytest.mark.parametrize("looks", [[], ["note"], ["nothing"]])
+def test_a_process_that_made_a_pass_heeds_no_condition(looks: list[str]) -> None:
+    """It knows better what it saw, also where it saw nothing or could not look."""
+    memory = Sightings()
+    for look in looks:
+        if look == "note":
+            memory.note(None, {}, monotonic=1)
+        else:
+            memory.nothing_seen()
+    before = memory.before(told(A, NOW - 30), monotonic=2, now=NOW, within=620)
+    assert before == ({} if looks else {(REF, A): 29})
+
+
+def test_a_pass_that_could_not_look_confirms_nothing_that_was_seen_before_it() -> None:
+    """The removal begins its wait anew."""
+    memory = Sightings()
+    memory.note(held(A), {}, monotonic=100)
+    memory.nothing_seen()
+    assert memory.before(NOTHING, monotonic=130, now=NOW, within=620) == {}
+
+
+@pytest.mark.parametrize(("pause", "counts"), [(119, True), (120, False), (500, False)])
+def test_a_look_counts_for_a_while_after_the_last_one(pause: float, counts: bool) -> None:
+    """The time since the last look matters, however long ago the first one was."""
+    memory = Sightings()
+    memory.note(held(A), {}, monotonic=100)
+    memory.note(held(A), {(REF, A): 100}, monotonic=200)
+    before = memory.before(NOTHING, monotonic=200 + pause, now=NOW, within=120)
+    assert whole(before) == ({(REF, A): 100 + pause} if counts else {})
+
+
+def test_an_orphan_has_no_syncer_and_a_hold_of_sizes_no_mark() -> None:
+    """Neither is remembered under somebody's name."""
+    memory = Sightings()
+    sizes = replace(held(A), holds=tuple(replace(one, mark="") for one in held(A).holds))
+    for one in (held(A, syncer=None), sizes):
+        memory.note(one, {}, monotonic=100)
+        assert memory.before(NOTHING, monotonic=130, now=NOW, within=620) == {}
+
+
+def test_a_removal_has_a_mark_of_its_own() -> None:
+    """Another set of the same instances is another removal: the outage grew, shrank, or is another one."""
+    marks = []
+    for up in range(1, 6):
+        for first in range(4):
+            numbers = range(first, first + up)
+            stands = observed(
+                *(stored(instance(number)) for number in numbers),
+                *(stored(instance(20 + number, app="web", ref=OTHER)) for number in range(9)),
+            )
+            found = weigh(sorted_plan([cancel(number) for number in numbers]), stands, BrakeLimits()).held
+            assert found is not None
+            marks.append(found.holds[0].mark)
+    assert len(set(marks)) == len(marks) == 20
+
+
+def time_of(before: SyncerStatus | None, now: float, hold: Hold | None) -> float:
+    """Since when `RemovalHeld` is as it is, after a pass that found this hold."""
+    claims = desired([syncer(status=before)], [service()], [piece(endpoint(0))])
+    return after(claims, now, hold).last_transition
+
+
+def after(claims: Desired, now: float, hold: Hold | None) -> Condition:
+    found = held_of([hold]) if hold else None
+    told = status_of(claims, stored(instance(0)), held=found, now=now).condition("RemovalHeld")
+    assert told is not None
+    return told
+
+
+def status_with(at: float, hold: Hold | None) -> SyncerStatus:
+    """What a pass at this moment told of the hold."""
+    claims = desired([syncer()], [service()], [piece(endpoint(0))])
+    return SyncerStatus(observed_generation=1, conditions=(after(claims, at, hold),))
+
+
+def test_the_time_of_a_condition_is_that_of_the_removal_that_it_tells_of() -> None:
+    """It begins anew with another removal, and where it lies ahead; else a second look would come too soon, or late."""
+    (first,), (second,) = held(A).holds, held(B).holds
+    sizes = replace(first, reason=HoldReason.TOO_MANY_REMOVALS, mark="")
+    assert time_of(None, 1000, first) == 1000
+    assert time_of(status_with(1000, first), 1030, first) == 1000
+    assert time_of(status_with(1000, first), 1030, second) == 1030
+    assert time_of(status_with(1000, sizes), 1030, first) == 1030
+    assert time_of(status_with(1000, first), 1030, replace(first, first=True)) == 1030
+    assert time_of(status_with(2000, first), 1030, first) == 1030
+    assert time_of(status_with(1000, None), 1030, first) == 1030
+    assert time_of(status_with(1000, sizes), 1030, replace(sizes, why="more")) == 1000
+    assert time_of(status_with(1000, first), 1030, sizes) == 1000
+    assert time_of(status_with(2000, sizes), 1030, sizes) == 2000

@@ -1,0 +1,254 @@
+"""The cluster that answers may be another one by now, or not say which it is: what a pass still does then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
+from eurekube_sync.model.ownership import CLASS
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from tests.unit.apply.test_gates import Rollout
+from tests.unit.controller.test_reconcile import A, B, add_app, article, ours, pods, slow
+from tests.unit.worlds.build import CLUSTER, REF, endpoint, foreign, key, piece, service, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+pytestmark = pytest.mark.usefixtures("both_ways")
+
+ANOTHER: Complete[str] = Complete(data="another")
+SILENT = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
+FORBIDDEN = Unknown(cause=Cause.DENIED, message="403")
+IN_DOUBT = [
+    (ANOTHER, ExitCode.CLUSTER_UNUSABLE),
+    (SILENT, ExitCode.CLUSTER_UNAVAILABLE),
+    (FORBIDDEN, ExitCode.CLUSTER_DENIED),
+]
+IDS = ["another", "silent", "forbidden"]
+
+
+def turn(world: FakeWorld, uid: Source[str]) -> None:
+    """From now on the API answers so to a process that knows its cluster."""
+    world.cluster.remembered = Complete(data=CLUSTER)
+    world.cluster.uid = uid
+
+
+def told(uid: Source[str], end: str = "what is ours is renewed alone") -> str:
+    """The sentence of a pass."""
+    if isinstance(uid, Unknown):
+        why = f"it could not be read whether the Kubernetes API is still the same cluster's: {uid.message}; {end}"
+    else:
+        why = (
+            f"the Kubernetes API is another cluster's by now: the UID of kube-system was {CLUSTER} and is {uid.data}; "
+            f"{end}. If that is meant, start anew"
+        )
+    return f"Kubernetes API: {why}"
+
+
+def code(report: PassReport) -> ExitCode:
+    """What the pass ends with."""
+    return of_report(report, fail_on_held=False, detailed=False)
+
+
+def renewals(world: FakeWorld) -> int:
+    """How many were sent, one by one or in batches."""
+    sent = [call.split() for call in world.wire.calls if call.startswith("renew")]
+    return sum(int(what) if verb == "renew_batch" else 1 for verb, what in sent)
+
+
+@pytest.mark.parametrize(("uid", "ends_with"), IN_DOUBT, ids=IDS)
+@pytest.mark.parametrize("numbers", [(1, 2), (7, 8), ()], ids=["the same pods", "other pods", "no pods"])
+def test_a_cluster_that_may_be_another_one_adds_and_takes_nothing(
+    numbers: tuple[int, ...], uid: Source[str], ends_with: ExitCode
+) -> None:
+    """A daemon's kubeconfig or a name leads elsewhere by now, perhaps to a cluster made of the same manifests: its
+    lists are true, and say nothing of ours. Nothing is added, withdrawn or written there until it is known."""
+    world = article()
+    world.run()
+    before = ours(world)
+    turn(world, uid)
+    world.cluster.apply(syncer(port="http", metadata={"from": "elsewhere"}))
+    pods(world, *(endpoint(n) for n in numbers))
+    for _ in range(3):
+        world.later(30)
+        report = world.run()
+        assert (ours(world), world.wire.writes()) == (before, [])
+        assert (sentences(report), code(report)) == ([told(uid)], ends_with)
+        assert (report.desired, world.wire.verbs().count("identity"), renewals(world)) == (None, 1, 2)
+        shown = world.run(dry_run=True)
+        assert (shown.plan.changes, renewals(world)) == ((), 0)
+        assert sentences(shown) == [told(uid, "what it listed proves nothing")]
+    turn(world, Complete(data=CLUSTER))
+    world.run()
+    assert all(world.registry.held[key(n)].metadata["from"] == "elsewhere" for n in numbers)
+
+
+@pytest.mark.parametrize(("uid", "ends_with"), IN_DOUBT, ids=IDS)
+def test_a_deletion_keeps_its_finalizer(uid: Source[str], ends_with: ExitCode) -> None:
+    """Nothing of ours would change in Eureka, and the other cluster's clean-up would be cut short; an abandoned one
+    neither."""
+    for annotated in ({}, {ABANDON_ANNOTATION: "true"}):
+        world = FakeWorld()
+        deleted = world.clock.now() - 100
+        world.cluster.apply(syncer(deleted=deleted, finalizers=(CLEANUP_FINALIZER,), annotations=annotated))
+        turn(world, uid)
+        assert code(world.run()) is ends_with
+        assert world.wire.writes() == []
+
+
+@pytest.mark.parametrize("uid", [ANOTHER, SILENT], ids=["another", "silent"])
+def test_nothing_is_added_while_eureka_cannot_be_read(uid: Source[str]) -> None:
+    """Pods would be registered on a 404, unseen. What is wanted and stands is renewed, though by no process before."""
+    world = article()
+    world.run()
+    before = ours(world)
+    turn(world, uid)
+    world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="503")
+    pods(world, endpoint(2), endpoint(7))
+    world.later(30)
+    world.run()
+    assert (ours(world), world.wire.writes()) == (before, [])
+    assert f"renew {key(2)}" in world.wire.calls or "renew_batch 2" in world.wire.calls
+
+
+@pytest.mark.parametrize(("uid", "ends_with"), IN_DOUBT, ids=IDS)
+def test_no_status_is_written_though_nothing_would_change_in_eureka(uid: Source[str], ends_with: ExitCode) -> None:
+    """The other cluster's syncer looks like ours but for what was written into it."""
+    world = article()
+    world.run()
+    world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], status=None)
+    turn(world, uid)
+    world.later(30)
+    report = world.run()
+    assert (world.wire.writes(), world.wire.verbs().count("identity")) == ([], 1)
+    assert (sentences(report), code(report)) == ([told(uid, "no status is written")], ends_with)
+    assert report.statuses == {}
+    turn(world, Complete(data=CLUSTER))
+    assert code(world.run()) is ExitCode.OK
+    assert world.wire.writes() == ["record_event rating/rating", "write_status rating/rating"]
+
+
+@pytest.mark.parametrize(("uid", "ends_with"), IN_DOUBT, ids=IDS)
+@pytest.mark.parametrize("lacking", ["finalizer", "lease"])
+def test_nothing_is_brought_back(lacking: str, uid: Source[str], ends_with: ExitCode) -> None:
+    """Neither a finalizer on what is there, nor an instance that Eureka lost: its list does not show that yet."""
+    world = article(cache=30)
+    world.run()
+    world.later(30)
+    world.registry.list_instances()
+    if lacking == "lease":
+        world.registry.held.pop(key(2))
+    else:
+        world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], finalizers=())
+    turn(world, uid)
+    assert code(world.run()) is ends_with
+    assert world.wire.writes() == []
+    turn(world, Complete(data=CLUSTER))
+    world.run()
+    assert ours(world) == {A: "UP", B: "UP"}
+    assert world.cluster.syncers[REF].finalizers == (CLEANUP_FINALIZER,)
+
+
+@pytest.mark.parametrize(("uid", "ends_with"), IN_DOUBT, ids=IDS)
+def test_no_gate_is_opened(uid: Source[str], ends_with: ExitCode) -> None:
+    """Its pod is another cluster's, and would be called ready for what stands in ours."""
+    world = Rollout()
+    world.pods(1)
+    world.run()
+    world.cluster.opened.clear()
+    there = world.cluster.readiness
+    there["uid-of-rating-1"] = replace(there["uid-of-rating-1"], registered=False)
+    turn(world, uid)
+    assert code(world.run()) is ends_with
+    assert (world.opened(), world.wire.writes()) == ({}, [])
+
+
+@pytest.mark.parametrize(("uid", "ends_with"), IN_DOUBT, ids=IDS)
+@pytest.mark.parametrize("seconds", [1, 6])
+def test_what_took_long_is_followed_by_another_look(seconds: int, uid: Source[str], ends_with: ExitCode) -> None:
+    """The address leads elsewhere while two instances are registered: their syncer's status is not written there. What
+    takes but a moment costs no second question."""
+    world = article()
+    asked = [world.cluster.uid]
+    turn(world, Complete(data=CLUSTER))
+
+    def elapse() -> None:
+        if world.wire.calls[-1].startswith("register"):
+            world.later(seconds * (2 if world.wire.calls[-1].endswith("_batch 2") else 1))
+            world.cluster.uid = uid
+
+    world.wire.then = elapse
+    report = world.run()
+    assert ours(world) == {A: "UP", B: "UP"}
+    late = seconds > 1
+    assert world.wire.verbs().count("identity") == len(asked) + late
+    assert ("write_status" in world.wire.verbs()) is not late
+    assert code(report) is (ends_with if late else ExitCode.OK)
+    assert sentences(report) == ([told(uid, "no status is written")] if late else [])
+
+
+def test_what_changes_nothing_asks_nothing() -> None:
+    """A daemon at rest sends lists and renewals alone."""
+    world = article()
+    world.run()
+    turn(world, ANOTHER)
+    world.run()
+    assert code(world.run()) is ExitCode.OK
+    assert "identity" not in world.wire.verbs()
+
+
+def test_what_was_renewed_before_is_not_renewed_again_nor_what_is_another_installations() -> None:
+    """In a pass that comes to be in doubt: its own class's instances, and those that changed over to it, once each."""
+    world = FakeWorld()
+    world.registry.put(foreign())
+    for name, number, class_ in (("mine", 1, "edge"), ("theirs", 2, "inner"), ("moved", 3, "inner")):
+        add_app(world, name, number)
+        world.cluster.apply(syncer(name, selector={"app": name}, syncerClass=class_))
+    for class_ in ("edge", "inner"):
+        world.scope = Scope(syncer_class=class_)
+        world.run()
+    assert {one.metadata.get(CLASS) for one in world.registry.held.values()} == {"edge", "inner", None}
+    world.scope = Scope(syncer_class="edge")
+    world.cluster.apply(syncer("moved", selector={"app": "moved"}, syncerClass="edge"))
+    turn(world, SILENT)
+    world.later(30)
+    renewed = world.run().outcomes.by_key
+    assert (set(renewed), renewals(world)) == ({key(1, app="mine"), key(3, app="moved")}, 2)
+    assert world.wire.writes() == []
+
+
+def test_what_was_cancelled_a_moment_ago_is_not_renewed() -> None:
+    """A daemon in doubt renews what its list shows, but for that."""
+    world = article(cache=30)
+    world.own_writes = type(world.own_writes)(seconds=45)
+    world.run()
+    world.later(40)
+    pods(world, endpoint(1))
+    world.run()
+    assert ours(world) == {A: "UP"}
+    pods(world, endpoint(1), endpoint(3))
+    turn(world, SILENT)
+    world.later(1)
+    renewed = world.run().outcomes.by_key
+    assert (set(renewed), renewals(world)) == ({key(1)}, 1)
+    assert ours(world) == {A: "UP"}
+
+
+def test_the_question_has_time_of_its_own() -> None:
+    """Slow reads of what is to be registered take all of their stage, and no pass would register anything."""
+    world = FakeWorld()
+    world.cluster.apply(service(), piece(*(endpoint(n) for n in range(1, 101))), syncer())
+    slow(world, "read_instance", 1.2)
+    answer = world.cluster.identity
+
+    def within_limit(*, anew: bool = False) -> Source[str]:
+        return answer(anew=anew) if world.time_limit.left() > 0 else SILENT
+
+    world.cluster.identity = within_limit  # type: ignore[method-assign]
+    report = world.run(deadline=120)
+    assert len(world.registry.held) > 20
+    assert code(report) is ExitCode.CUT_SHORT

@@ -1,0 +1,119 @@
+"""A CRD that goes takes all syncers along, and those come back one after the other: none that is late is an orphan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.brake import HoldReason
+from eurekube_sync.brake.sightings import Sightings
+from eurekube_sync.model.actions import Cancel
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Complete
+from tests.unit.controller.test_reconcile import add_app
+from tests.unit.worlds.build import NS, OUT, endpoint, key, piece, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+APPS = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
+
+
+def installed_anew(*, after: float = 600) -> FakeWorld:
+    """A daemon's world in which five apps stand, and the CRD was just installed again, without a syncer."""
+    world = FakeWorld()
+    world.sightings = Sightings()
+    for name, number in APPS.items():
+        add_app(world, name, number)
+    world.run()
+    world.later(after)
+    world.cluster.syncers.clear()
+    world.cluster.crd = Complete(data=world.clock.now())
+    world.later(10)
+    return world
+
+
+def create(world: FakeWorld, *names: str) -> None:
+    """As whoever deploys them does."""
+    for name in names:
+        world.cluster.apply(syncer(name, selector={"app": name}, created=world.clock.now()))
+
+
+def standing(world: FakeWorld) -> set[str]:
+    """The apps that have an UP instance."""
+    return {name.split()[0].lower() for name, status in world.statuses().items() if status == "UP"}
+
+
+def test_what_comes_back_late_stays_until_it_is_there() -> None:
+    """Also the last one, minutes after the others, that alone would not be too much."""
+    world = installed_anew()
+    for name in "abcd":
+        create(world, name)
+        world.run()
+        world.later(30)
+        assert standing(world) == set(APPS)
+    for _ in range(5):
+        report = world.run()
+        world.later(60)
+        assert standing(world) == set(APPS)
+        assert report.held is not None
+        assert [hold.reason for hold in report.held.holds] == [HoldReason.CRD_INSTALLED]
+        assert "1 UP instance of rating/e would go, registered before" in report.held.reason
+    create(world, "e")
+    assert world.run().held is None
+    assert standing(world) == set(APPS)
+
+
+def test_a_person_releases_what_is_not_to_come_back() -> None:
+    """By the plan id, as whatever else is held."""
+    world = installed_anew()
+    create(world, *"abc")
+    held = world.run().held
+    assert held is not None
+    assert held.reason.startswith("2 UP instances of rating/d and 1 more would go")
+    world.run(approved=held.plan_id)
+    assert standing(world) == {"a", "b", "c"}
+
+
+def test_what_is_held_for_it_hides_no_other_removal_and_holds_none_up() -> None:
+    """It is weighed as what stands."""
+    world = installed_anew()
+    create(world, *"abcd")
+    world.run()
+    world.cluster.apply(piece(endpoint(1, ready=False), service="a"))
+    for _ in range(2):
+        world.run()
+        assert standing(world) == set(APPS)  # for the second look
+        world.later(15)
+    world.run()
+    assert standing(world) == {"b", "c", "d", "e"}
+
+
+@pytest.mark.parametrize("written", ["before", "after"])
+def test_what_was_written_since_is_an_orphan_as_ever(written: str) -> None:
+    """Its syncer lived under the CRD that is there now, so that somebody deleted it."""
+    world = installed_anew()
+    create(world, *APPS)
+    if written == "after":
+        world.registry.held[key(5, app="e")] = replace(
+            world.registry.held[key(5, app="e")], last_dirty_timestamp=int(world.clock.now() * 1000)
+        )
+    del world.cluster.syncers[SyncerRef(NS, "e")]  # its finalizer was taken off by hand
+    for _ in range(3):
+        world.run()
+        world.later(15)
+    assert ("e" in standing(world)) is (written == "before")
+
+
+def test_what_a_person_put_out_of_service_stays_so_until_its_syncer_is_there() -> None:
+    """A cancel would forget it, and the syncer would register it UP."""
+    world = installed_anew()
+    world.registry.override(key(5, app="e"), OUT)
+    create(world, *"abcd")
+    for _ in range(3):
+        report = world.run()
+        world.later(30)
+        assert world.registry.held[key(5, app="e")].status is OUT
+        assert report.plan.of(Cancel) == ()
+    create(world, "e")
+    world.run()
+    assert world.registry.held[key(5, app="e")].status is OUT

@@ -1,0 +1,153 @@
+"""Passes without a cluster: every instance of ours is renewed, nothing is added or removed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from eurekube_sync.adapters.workers import InTurn
+from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.cli.output.machine import as_data
+from eurekube_sync.cli.output.summary import summary
+from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.keepalive import KeepaliveSettings, RegistryWorld, keepalive
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.model.actions import Renew
+from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.ownership import CLUSTER as CLUSTER_MARK
+from eurekube_sync.model.ownership import OWNER as OWNER_MARK
+from eurekube_sync.model.sources import Cause, Complete, Unknown
+from tests.unit.worlds.build import DOWN, OUT, OWNER, foreign, instance, key, stored
+from tests.unit.worlds.fakes import FakeWorld
+
+
+def run(
+    world: FakeWorld,
+    *,
+    cluster: str | None = None,
+    dry_run: bool = False,
+    deadline: float = 120,
+    scope: Scope | None = None,
+) -> PassReport:
+    """One pass; the wire then holds its calls alone. It does nothing but renew."""
+    world.wire.calls.clear()
+    seen = RegistryWorld(
+        registry=world.registry,
+        clock=world.clock,
+        workers=InTurn(),
+        renewals=world.renewals,
+        time_limit=TimeLimit(world.clock),
+    )
+    settings = KeepaliveSettings(
+        owner=OWNER, cluster=cluster, scope=scope or Scope(), dry_run=dry_run, deadline=deadline
+    )
+    report = keepalive(seen, settings)
+    assert not any(not isinstance(action, Renew) for action in report.plan.actions)
+    return report
+
+
+def code(report: PassReport) -> ExitCode:
+    """Its exit code."""
+    return of_report(report, fail_on_held=True, detailed=False)
+
+
+def of_cluster(one: ObservedInstance, uid: str) -> ObservedInstance:
+    """The same instance, of another cluster."""
+    return replace(one, metadata={**one.metadata, CLUSTER_MARK: uid})
+
+
+def test_all_that_is_ours_is_renewed_whatever_its_status() -> None:
+    """Of every cluster and status; strangers and other owners are not touched."""
+    world = FakeWorld()
+    other = stored(instance(3), metadata={**instance(3).metadata, OWNER_MARK: "other"})
+    world.registry.put(stored(instance(1)), of_cluster(stored(instance(2, status=DOWN)), "elsewhere"), other, foreign())
+    report = run(world)
+    assert sorted(world.wire.calls) == ["list_instances", f"renew {key(1)}", f"renew {key(2)}"]
+    assert (code(report), summary(report), sentences(report)) == (ExitCode.OK, "2 renewed", [])
+    assert as_data(report, code(report))["unknown"] == []
+
+
+def test_one_cluster_alone_can_be_chosen() -> None:
+    """With --cluster the others' leases are left to lapse."""
+    world = FakeWorld()
+    world.registry.put(stored(instance(1)), of_cluster(stored(instance(2)), "elsewhere"))
+    run(world, cluster="elsewhere")
+    assert world.wire.calls == ["list_instances", f"renew {key(2)}"]
+
+
+def test_a_scope_renews_its_own_alone() -> None:
+    """By namespace and shard, which an instance's mark tells."""
+    there, elsewhere = instance(1), instance(2, ref=SyncerRef("shop", "cart"))
+    shard = next(Shard(index=i, count=2) for i in range(2) if Shard(index=i, count=2).holds(SyncerRef("shop", "cart")))
+    for scope in (Scope(namespaces=frozenset({"shop"})), Scope(namespaces=frozenset({"shop"}), shard=shard)):
+        world = FakeWorld()
+        world.registry.put(stored(there), stored(elsewhere))
+        run(world, scope=scope)
+        assert world.wire.calls == ["list_instances", f"renew {elsewhere.key}"]
+    run(world, scope=Scope(shard=Shard(index=1 - shard.index, count=2), namespaces=frozenset({"shop"})))
+    assert world.wire.calls == ["list_instances"]
+
+
+def test_nothing_is_added() -> None:
+    """A lease that is gone stays gone, and an owner that nobody has is told."""
+    world = FakeWorld(cache=30)
+    world.registry.put(stored(instance(1)))
+    run(world)
+    world.registry.held.clear()
+    assert code(run(world)) == ExitCode.OK
+    assert world.wire.writes() == []
+    world.later(30)
+    assert "is --owner right?" in sentences(run(world))[0]
+
+
+def test_each_lease_is_renewed_every_30_s() -> None:
+    """The rule of `run` holds here, too."""
+    world = FakeWorld()
+    world.renewals = RenewalLedger(period=30, slack=5)
+    world.registry.put(stored(instance(1)))
+    counts = []
+    for _ in range(12):
+        run(world)
+        counts.append(world.wire.verbs().count("renew"))
+        world.later(10)
+    assert sum(counts) in (4, 5)
+
+
+def test_a_dry_run_reads_only() -> None:
+    """It shows the plan."""
+    world = FakeWorld()
+    world.registry.put(stored(instance(1)))
+    report = run(world, dry_run=True)
+    assert world.wire.calls == ["list_instances"]
+    assert summary(report) == "dry run: 1 to renew"
+
+
+def test_a_registry_that_cannot_be_read_is_its_own_exit_code() -> None:
+    """Nothing is known of it, so nothing can be renewed."""
+    world = FakeWorld()
+    world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="Eureka did not answer")
+    assert code(run(world)) == ExitCode.REGISTRY_UNAVAILABLE
+    assert world.wire.calls == ["list_instances"]
+
+
+def test_a_pass_ends_at_its_deadline() -> None:
+    """What was not tried is told, and the exit code with it."""
+    world = FakeWorld()
+    world.registry.put(stored(instance(1)))
+    report = run(world, deadline=0)
+    assert (world.wire.calls, code(report)) == (["list_instances"], ExitCode.CUT_SHORT)
+
+
+def test_out_of_service_stays_out_of_service() -> None:
+    """A person's override is renewed, and not brought back UP when it lapsed behind the list."""
+    world = FakeWorld(cache=30)
+    world.registry.put(stored(instance(1)))
+    world.registry.override(key(1), OUT)
+    run(world)
+    world.registry.held.clear()
+    run(world)
+    assert world.wire.writes() == []
+    assert isinstance(world.registry.list_instances(), Complete)

@@ -1,0 +1,152 @@
+"""An outage is told when it begins and when it ends, per source, however its words vary meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.controller.outages import Began, Outages
+from eurekube_sync.model.errors import (
+    ClusterConflict,
+    ClusterDenied,
+    ClusterUnavailable,
+    RegistryDenied,
+    RegistryUnavailable,
+)
+from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.observe.other_owner import OtherOwner
+from tests.unit.controller.test_reconcile import article
+from tests.unit.worlds.build import DENIED, NS, key, syncer
+
+AWAY = Unknown(cause=Cause.UNAVAILABLE, message="GET http://e/eureka/apps failed: the connection was refused.")
+EUREKA = f"Eureka: {AWAY.message}"
+
+
+class Watched:
+    """Passes 30 s apart, and what changed with each: `+` began, `-` ended."""
+
+    def __init__(self) -> None:
+        self.world = article()
+        self.outages = Outages()
+        self.passes()
+
+    def passes(self, number: int = 1, change: Callable[[PassReport], PassReport] = lambda report: report) -> list[str]:
+        told = []
+        for _ in range(number):
+            self.world.later(30)
+            changes = self.outages.note(change(self.world.run()))
+            told += [f"{'+' if isinstance(one, Began) else '-'} {one.sentence}" for one in changes]
+        return told
+
+
+@pytest.fixture
+def watched() -> Watched:
+    return Watched()
+
+
+def test_peace_is_silent(watched: Watched) -> None:
+    """Nothing is told of passes that could read all."""
+    assert watched.passes(3) == []
+
+
+def test_an_outage_of_eureka_is_told_twice(watched: Watched) -> None:
+    """When it begins, with the words of the report, and when it ends, with how long it lasted."""
+    watched.world.registry.unreadable = AWAY
+    assert watched.passes(5) == [f"+ {EUREKA}"]
+    watched.world.registry.unreadable = None
+    assert watched.passes(2) == ["- Eureka can be read again, after 2m30s"]
+
+
+def test_other_words_are_no_other_outage_and_another_cause_is(watched: Watched) -> None:
+    """A request id changes with every call. That the login is refused by now is news; the time goes on."""
+    for number in range(3):
+        watched.world.registry.unreadable = replace(AWAY, message=f"Eureka is away, request {number}")
+        assert watched.passes() == (["+ Eureka is away, request 0"] if number == 0 else [])
+    watched.world.registry.unreadable = Unknown(cause=Cause.DENIED, message="Eureka refuses this user.")
+    assert watched.passes() == ["+ Eureka refuses this user."]
+    watched.world.registry.unreadable = None
+    assert watched.passes() == ["- Eureka can be read again, after 2m"]
+
+
+def test_each_failing_list_is_told_by_itself(watched: Watched) -> None:
+    """One list fails, then the whole API: nobody knows then of the list, and it ends when it can be read."""
+    watched.world.cluster.unknown["services", "*"] = DENIED
+    assert watched.passes(2) == ["+ Services: 403: grant list"]
+    watched.world.cluster.uid = Unknown(cause=Cause.UNAVAILABLE, message="the connection was refused")
+    assert watched.passes(2) == ["+ Kubernetes API: the connection was refused"]
+    watched.world.cluster.uid = Complete(data="11111111-2222-3333-4444-555555555555")
+    assert watched.passes() == ["- the Kubernetes API can be read again, after 1m"]
+    watched.world.cluster.unknown.clear()
+    assert watched.passes() == ["- Services: no trouble any more, after 2m30s"]
+
+
+def test_a_list_that_fails_in_many_namespaces_is_one_line(watched: Watched) -> None:
+    """The first of them, and how many more there are."""
+    watched.world.cluster.apply(syncer("other", namespace="other"))
+    for namespace in (NS, "other"):
+        watched.world.cluster.unknown["slices", namespace] = DENIED
+    (told,) = watched.passes()
+    assert told.startswith("+ EndpointSlices of ")
+    assert told.endswith("403: grant list (and 1 more)")
+
+
+def test_writes_that_all_fail_are_an_outage(watched: Watched) -> None:
+    """Eureka is read, and takes nothing. A pass that has nothing to write says nothing of it."""
+    world = watched.world
+    for number in (1, 2):
+        world.registry.refuse[key(number)] = RegistryDenied("PUT was answered 403: the CSRF protection refuses writes.")
+    assert watched.passes(2) == [
+        "+ no write to Eureka works: PUT was answered 403: the CSRF protection refuses writes."
+    ]
+    world.registry.refuse.clear()
+    world.renewals = RenewalLedger(period=1000, slack=0)
+    assert watched.passes() == ["- writes to Eureka work again, after 1m"]
+    for number in (1, 2):
+        world.registry.refuse[key(number)] = RegistryUnavailable("no answer in time")
+    assert watched.passes() == [], "nothing was due"
+
+
+def test_one_write_that_fails_is_no_outage(watched: Watched) -> None:
+    """The report tells it, and the server works."""
+    watched.world.registry.refuse[key(1)] = RegistryUnavailable("no answer in time")
+    assert watched.passes(2) == []
+
+
+@pytest.mark.parametrize("error", [ClusterUnavailable("the API answered 503"), ClusterDenied("may not patch")])
+def test_a_status_that_cannot_be_written_is_an_outage(watched: Watched, error: Exception) -> None:
+    """Who looks at the cluster alone sees nothing of it."""
+
+    def failing(report: PassReport) -> PassReport:
+        return replace(report, cluster_errors=(error,))  # type: ignore[arg-type]
+
+    assert watched.passes(2, failing) == [f"+ Kubernetes: {error}"]
+    assert watched.passes() == ["- writes to Kubernetes work again, after 1m"]
+
+
+def test_a_conflict_is_no_outage(watched: Watched) -> None:
+    """Somebody else wrote the same object, and the next pass does it."""
+    conflict = ClusterConflict("changed 3 times")
+    assert watched.passes(1, lambda report: replace(report, cluster_errors=(conflict,))) == []
+
+
+def test_an_owner_clash_is_told(watched: Watched) -> None:
+    """It stops all work, pass after pass."""
+
+    def clash(report: PassReport) -> PassReport:
+        return replace(report, clashes=("another",), desired=None)
+
+    (told,) = watched.passes(3, clash)
+    assert told.startswith("+ owner clash: cluster another uses the same --owner")
+    assert watched.passes() == ["- no owner clash any more, after 1m30s"]
+
+    def doubled(report: PassReport) -> PassReport:
+        other = OtherOwner(name="typo", ours="prod", standing=2, twice=0, stops_us=True)
+        return replace(report, other_owners=(other,), desired=None)
+
+    (told,) = watched.passes(3, doubled)
+    assert told.startswith("+ owner clash: 2 instances of this cluster are registered under owner typo")
+    assert watched.passes() == ["- no owner clash any more, after 1m30s"]

@@ -1,0 +1,187 @@
+"""What holds for every cluster and every registry."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.desired.claims import Desired, Frozen
+from eurekube_sync.model.actions import Cancel, Register, Renew, Update
+from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import EndpointSlice
+from eurekube_sync.model.ownership import syncer_of
+from eurekube_sync.model.sources import Complete, Listed, Source
+from eurekube_sync.plan import make_plan, plan_blind
+from tests.unit.worlds.build import DENIED, OWNERSHIP, TERMINATING, desired, listed, observed
+from tests.unit.worlds.fakes import FakeWorld
+from tests.unit.worlds.strategies import NAMESPACES, REGISTRIES, STATUSES, Scenery, sceneries
+
+pytestmark = pytest.mark.usefixtures("both_ways")
+
+NO_BRAKE = BrakeLimits(loss_percent=100, loss_ceiling=10**6, apps_floor=10**6)
+
+
+def claims_of(scenery: Scenery) -> Desired:
+    """All claims, from complete lists."""
+    return desired(scenery.syncers, scenery.services, scenery.slices)
+
+
+@given(sceneries(), REGISTRIES, st.data())
+def test_the_order_and_number_of_what_is_listed_change_nothing(
+    scenery: Scenery, registry: list[ObservedInstance], data: st.DataObject
+) -> None:
+    """Slices, Services and endpoints permuted and listed twice: the same claims, the same plan."""
+
+    def shaken(things: tuple[Any, ...]) -> tuple[Any, ...]:
+        twice = data.draw(st.lists(st.sampled_from(things), max_size=3)) if things else []
+        return tuple(data.draw(st.permutations([*things, *twice])))
+
+    def endpoints_shaken(one: EndpointSlice) -> EndpointSlice:
+        return replace(one, endpoints=shaken(one.endpoints))
+
+    other = Scenery(
+        syncers=shaken(scenery.syncers),
+        services=shaken(scenery.services),
+        slices=tuple(endpoints_shaken(one) for one in shaken(scenery.slices)),
+    )
+    assert claims_of(other) == replace(claims_of(scenery), syncers=listed(other.syncers))
+    plan = make_plan(claims_of(scenery), observed(*registry))
+    assert make_plan(claims_of(other), observed(*data.draw(st.permutations(registry)))) == plan
+
+
+@given(sceneries(), REGISTRIES)
+def test_a_plan_has_one_action_for_a_key_and_none_for_anothers(
+    scenery: Scenery, registry: list[ObservedInstance]
+) -> None:
+    """No instance that is not ours is in any action; only what is absent is registered."""
+    stands = {one.key: one for one in registry}
+    plan = make_plan(claims_of(scenery), observed(*registry))
+    keys = [action.key for action in plan.actions]
+    assert len(set(keys)) == len(keys)
+    for action in plan.actions:
+        found = stands.get(action.key)
+        assert found is None or OWNERSHIP.holds(found)
+        match action:
+            case Register():
+                assert found is None
+                assert action.instance.status is InstanceStatus.UP
+            case Renew() | Update():
+                assert found is not None
+            case Cancel():
+                assert (found is None) is (action.was is None)
+
+
+def unknown_somewhere(data: st.DataObject, things: tuple[Any, ...]) -> tuple[Listed[Any], set[str]]:
+    """A list that failed for some namespaces, and which."""
+    failed = data.draw(st.sets(st.sampled_from(NAMESPACES)))
+    whole = listed(things)
+    by_namespace: dict[str, Source[tuple[Any, ...]]] = {**whole.by_namespace, **dict.fromkeys(failed, DENIED)}
+    return Listed(by_namespace=by_namespace, elsewhere=whole.elsewhere), failed
+
+
+@given(sceneries(), REGISTRIES, st.data())
+def test_no_withdrawal_stems_from_an_unknown_source(
+    scenery: Scenery, registry: list[ObservedInstance], data: st.DataObject
+) -> None:
+    """Whatever is cancelled or changed belongs to a syncer whose namespace was read whole, of a CRD that lives."""
+    syncers, no_syncers = unknown_somewhere(data, scenery.syncers)
+    services, no_services = unknown_somewhere(data, scenery.services)
+    slices, no_slices = unknown_somewhere(data, scenery.slices)
+    crd_live: Source[bool] = Complete(data=True) if data.draw(st.booleans()) else TERMINATING
+    claims = desired(syncers, services, slices, crd_live=crd_live)
+    instances = {one.key: one for one in registry}
+    for action in make_plan(claims, observed(*registry)).actions:
+        if isinstance(action, Cancel):
+            syncer = action.syncer
+            claim = claims.claims.get(syncer)
+            assert syncer.namespace not in no_syncers
+            assert not (isinstance(claim, Frozen) and claim.unknown)
+            if claim is None or claim.syncer.deleted is not None:
+                assert isinstance(crd_live, Complete)
+            if claim is not None:
+                assert syncer.namespace not in no_services | no_slices
+            assert action.key not in instances or syncer_of(instances[action.key]) == syncer
+
+
+@given(sceneries())
+def test_a_blind_plan_only_renews(scenery: Scenery) -> None:
+    """While the registry is Unknown nothing else is planned."""
+    claims = claims_of(scenery)
+    assert {action.key for action in plan_blind(claims).of(Renew)} == set(claims.wanted_by)
+    assert plan_blind(claims).changes == ()
+
+
+def world_of(scenery: Scenery, registry: list[ObservedInstance], *, cache: float) -> FakeWorld:
+    """The scenery and the registry, to run passes on."""
+    world = FakeWorld(cache=cache)
+    world.brake = NO_BRAKE
+    world.cluster.syncers = {one.ref: one for one in scenery.syncers}
+    world.cluster.services = list(scenery.services)
+    world.cluster.slices = list(scenery.slices)
+    world.registry.put(*registry)
+    return world
+
+
+def come_to_rest(world: FakeWorld) -> None:
+    """Three passes; what is held, for it is all that we own, is approved."""
+    for _ in range(3):
+        held = world.run().held
+        if held is not None:
+            assert world.run(approved=held.plan_id).held is None
+        world.later(46)
+
+
+@given(
+    sceneries(),
+    REGISTRIES,
+    st.lists(st.tuples(st.integers(0, 7), st.sampled_from(STATUSES)), max_size=3),
+    st.sampled_from((0, 30)),
+)
+def test_after_a_pass_nothing_but_renewals_is_left(
+    scenery: Scenery, registry: list[ObservedInstance], overrides: list[tuple[int, InstanceStatus]], cache: float
+) -> None:
+    """Every world comes to rest, overrides and lists of 30 s included, and others' instances are as they were."""
+    world = world_of(scenery, registry, cache=cache)
+    for number, status in overrides:
+        if registry:
+            world.registry.override(registry[number % len(registry)].key, status)
+    others = {key: one for key, one in world.registry.held.items() if key in observed(*registry).others}
+    come_to_rest(world)
+    report = world.run()
+    assert world.wire.writes() == []
+    assert report.plan.changes == ()
+    assert {key: world.registry.held.get(key) for key in others} == others
+
+
+@given(sceneries(), REGISTRIES)
+def test_what_a_plan_leaves_undone_is_only_what_it_says(scenery: Scenery, registry: list[ObservedInstance]) -> None:
+    """At rest, each key that a syncer wants UP stands, unless it is blocked or a person's override stands."""
+    world = world_of(scenery, registry, cache=0)
+    come_to_rest(world)
+    report = world.run()
+    assert report.desired is not None
+    blocked = {one.key for one in report.plan.blocked}
+    for key in set(report.desired.wanted_by) - blocked:
+        wanted = report.desired.wanted(key)
+        standing = world.registry.held.get(key)
+        assert wanted is not None
+        if standing is None:
+            assert wanted.instance.status is InstanceStatus.DOWN
+        else:
+            assert standing.status in (wanted.instance.status, InstanceStatus.OUT_OF_SERVICE)
+
+
+@given(sceneries(), REGISTRIES)
+def test_the_same_world_gives_the_same_plan_and_statuses(scenery: Scenery, registry: list[ObservedInstance]) -> None:
+    """No memory, no chance, no order of sets."""
+    first, second = (world_of(scenery, registry, cache=0) for _ in range(2))
+    assert first.run().plan == second.run().plan
+    assert {r: s.status for r, s in first.cluster.syncers.items()} == {
+        r: s.status for r, s in second.cluster.syncers.items()
+    }
+    assert first.wire.calls == second.wire.calls

@@ -1,0 +1,380 @@
+"""What the report of a pass shows, in which order, and what it says of what it could not see."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.cli.output.machine import as_data
+from eurekube_sync.cli.output.summary import summary
+from eurekube_sync.cli.output.table import console_for, pass_table
+from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.scope import Scope, Shard, parse_selector
+from eurekube_sync.model.errors import RegistryUnavailable, RegistryUnusable
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Cause, Complete, Unknown
+from tests.unit.controller.test_reconcile import add_app
+from tests.unit.worlds.build import CLUSTER, NS, OWNER, endpoint, foreign, instance, piece, service, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+AWAY = Unknown(cause=Cause.UNAVAILABLE, message="the connection was refused")
+
+
+def lines(report: PassReport, *, columns: int | None = None) -> list[str]:
+    """As a pipe gets it, or a terminal of so many columns."""
+    stream = io.StringIO()
+    console_for(stream, width=columns).print(pass_table(report, at_terminal=columns is not None))
+    return stream.getvalue().splitlines()
+
+
+@pytest.fixture
+def world() -> FakeWorld:
+    """Ten apps of three pods, `app0` to `app9`, all registered."""
+    world = FakeWorld()
+    for number in range(10):
+        add_app(world, f"app{number}", 0)
+        three = (endpoint(10 * number + pod) for pod in range(1, 4))
+        world.cluster.apply(piece(*three, service=f"app{number}"))
+    world.run()
+    world.later(60)
+    return world
+
+
+def crowd(world: FakeWorld, pods: int) -> None:
+    """As many new pods, of an app that comes first by name; and of the last app one pod less."""
+    add_app(world, "aaa", 0)
+    many = (endpoint(1000 + number) for number in range(pods))
+    world.cluster.apply(piece(*many, service="aaa"), piece(endpoint(91), endpoint(92), service="app9"))
+
+
+def test_nothing_is_cut_where_no_person_looks(world: FakeWorld) -> None:
+    """A file has each registration and each syncer in trouble, and so has the data of JSON."""
+    crowd(world, 300)
+    for number in range(30):
+        world.cluster.apply(syncer(f"team-{number:02}", selector={"app": "none"}))
+    shown = lines(world.run(dry_run=True))
+    assert sum(" +  " in line for line in shown) == 300
+    assert [line.split(":")[0] for line in shown if "NoMatchingService" in line] == [
+        f"! syncer {NS}/team-{number:02}" for number in range(30)
+    ]
+    messages = as_data(world.run(dry_run=True), ExitCode.OK)["messages"]
+    assert sum("NoMatchingService" in message for message in messages) == 30
+
+
+def test_a_terminal_cuts_registrations_alone_and_says_how_many(world: FakeWorld) -> None:
+    """The one cancel comes first, though its app is the last by name."""
+    crowd(world, 300)
+    shown = lines(world.run(dry_run=True), columns=120)
+    assert "APP9" in shown[1]
+    assert "UP > gone" in shown[1]
+    assert sum(" +  " in line for line in shown) == 200
+    assert "... and 100 more to register; -o json has them all" in shown
+    assert shown[-1] == "dry run: 300 to register, 1 to cancel, 29 to renew"
+
+
+def test_a_terminal_tells_many_syncers_of_one_reason_in_one_sentence(world: FakeWorld) -> None:
+    """With three names and one whole sentence; three of a kind are told one by one."""
+    for number in range(30):
+        world.cluster.apply(syncer(f"team-{number:02}", selector={"app": "none"}))
+    for number in range(3):
+        world.cluster.apply(syncer(f"port-{number}", selector={"app": "app1"}, port="grpc"))
+    shown = [line for line in lines(world.run(dry_run=True), columns=400) if line.startswith("!")]
+    assert len(shown) == 4
+    (gathered,) = (line for line in shown if "NoMatchingService" in line)
+    assert gathered.startswith(
+        f"! NoMatchingService: 30 syncers: {NS}/team-00, {NS}/team-01, {NS}/team-02 and 27 more (-o json has each); "
+        f"the first: syncer {NS}/team-00: NoMatchingService: no Service in namespace {NS} matches"
+    )
+
+
+def test_what_is_dangerous_comes_first(world: FakeWorld) -> None:
+    """What failed, then what goes, what turns DOWN, what is in conflict, and last what comes."""
+    add_app(world, "aaa", 0)
+    world.cluster.apply(
+        piece(endpoint(200), endpoint(201), endpoint(202), service="aaa"),
+        piece(endpoint(1), endpoint(2), service="app0"),
+        piece(endpoint(11), endpoint(12), endpoint(13, ready=False), service="app1"),
+    )
+    taken = instance(200, app="aaa").key
+    world.registry.put(foreign(taken.id, app="AAA"))
+    world.registry.refuse[instance(201, app="aaa").key] = RegistryUnusable("answered 400")
+    signs = [line[6] for line in lines(world.run()) if line[6:8].strip() in ("!", "=", "-", "~", "x", "+")]
+    assert signs == ["!", "-", "~", "x", "+"]
+
+
+def test_held_removals_of_one_text_are_one_row_at_a_terminal() -> None:
+    """A file has a row for each."""
+    world = FakeWorld()
+    for number in range(8):
+        add_app(world, f"app{number}", 0)
+        four = (endpoint(10 * number + pod) for pod in range(1, 5))
+        world.cluster.apply(piece(*four, service=f"app{number}"))
+    world.run()
+    for number in range(6):
+        world.cluster.apply(piece(service=f"app{number}"))
+    report = world.run(dry_run=True)
+    assert report.held is not None
+    rows = [line for line in lines(report, columns=120) if "HELD" in line]
+    assert len(rows) == 6
+    assert rows[0].split()[:6] == ["APP0", "=", "4", "instances", "UP", ">"]
+    assert sum("HELD" in line for line in lines(report)) == 24
+
+
+def test_a_long_reason_wraps_its_own_row_alone(world: FakeWorld) -> None:
+    """The other rows stay one line each."""
+    crowd(world, 5)
+    long = f"{instance(1000, app='AAA').key.id} is held by " + "a stranger with a long name " * 5
+    report = world.run(dry_run=True)
+    shown = lines(report, columns=130)
+    assert sum(" +  " in line for line in shown) == 5
+    first, *rest = report.plan.changes
+    plan = replace(report.plan, actions=(replace(first, why=long), *rest))
+    wrapped = lines(replace(report, plan=plan), columns=130)
+    assert sum(" +  " in line for line in wrapped) == 5
+    assert len(wrapped) > len(shown)
+    assert wrapped[0].startswith("APP")
+    assert all(len(line) <= 130 for line in wrapped)
+
+
+def test_a_conflict_is_told_once(world: FakeWorld) -> None:
+    """By its row in the table; the messages of JSON have a sentence for each."""
+    crowd(world, 2)
+    taken = instance(1000, app="aaa").key
+    world.registry.put(foreign(taken.id, app="AAA"))
+    report = world.run(dry_run=True)
+    assert sum("stands under our id" in line for line in lines(report)) == 1
+    assert any("stands under our id" in message for message in as_data(report, ExitCode.OK)["messages"])
+
+
+def eureka(world: FakeWorld) -> None:
+    """Its list fails."""
+    world.registry.unreadable = AWAY
+
+
+def whole(world: FakeWorld) -> None:
+    """The cluster does not tell who it is."""
+    world.cluster.uid = AWAY
+
+
+def both(world: FakeWorld) -> None:
+    """Neither answers."""
+    eureka(world)
+    whole(world)
+
+
+def part(world: FakeWorld) -> None:
+    """One list of the cluster fails."""
+    world.cluster.unknown["slices", NS] = AWAY
+
+
+def again(world: FakeWorld) -> None:
+    """What would change cannot be read again."""
+    world.cluster.apply(piece(endpoint(1), endpoint(2), service="app0"))
+    world.registry.refuse_read[instance(3, app="app0").key] = RegistryUnavailable("timeout")
+
+
+@pytest.mark.parametrize(
+    ("what", "expected"),
+    [
+        (eureka, "Eureka could not be read, so changes are unknown"),
+        (whole, "Kubernetes could not be read, so changes are unknown"),
+        (both, "Eureka and Kubernetes could not be read, so changes are unknown"),
+        (part, "part of Kubernetes could not be read, so not all changes are known; known: nothing to change, 30 to "),
+        (again, "1 instance could not be read again, so not all changes are known; known: nothing to change, 30 to "),
+    ],
+)
+def test_a_dry_run_that_could_not_look_says_so(
+    world: FakeWorld, what: Callable[[FakeWorld], None], expected: str
+) -> None:
+    """And nothing of what would change; in JSON too, where owner and cluster are what was given and seen."""
+    what(world)
+    report = world.run(dry_run=True)
+    data = as_data(report, ExitCode.OK)
+    assert summary(report).startswith(f"dry run incomplete: {expected}")
+    assert (data["summary"], data["owner"]) == (summary(report), OWNER)
+    assert data["cluster"] == (None if what in (whole, both) else CLUSTER)
+
+
+def test_in_sync_is_said_when_all_of_it_was_seen(world: FakeWorld) -> None:
+    """Not while a syncer is suspended, or a list failed."""
+    assert summary(world.run()) == "in sync, 30 renewed"
+    world.cluster.apply(syncer("app0", selector={"app": "app0"}, suspend=True))
+    assert summary(world.run()) == "nothing changed, 30 renewed"
+    eureka(world)
+    assert summary(world.run()).startswith("nothing changed")
+
+
+def test_held_and_blocked_are_lists(world: FakeWorld) -> None:
+    """Empty where there is none, so that a program need not ask."""
+    data = as_data(world.run(dry_run=True), ExitCode.OK)
+    assert (data["held"], data["holds"], data["blocked"]) == ([], [], [])
+
+
+def note(report: PassReport, name: str) -> list[str]:
+    """What is noted of a syncer."""
+    return [line for line in lines(report) if line.startswith(f"i syncer {NS}/{name}: ")]
+
+
+def entry(report: PassReport, name: str) -> dict[str, Any]:
+    """What JSON says of a syncer."""
+    (found,) = (one for one in as_data(report, ExitCode.OK)["syncers"] if one["syncer"] == f"{NS}/{name}")
+    return dict(found)
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_syncer_that_comes_to_nothing_says_why(world: FakeWorld, dry_run: bool) -> None:
+    """With a machine word, in the report and in JSON; the counts are there as of every syncer."""
+    world.cluster.apply(
+        syncer("unready", selector={"app": "unready"}),
+        service("unready", labels={"app": "unready"}),
+        piece(endpoint(200, ready=False), service="unready"),
+        syncer("empty", selector={"app": "empty"}),
+        service("empty", labels={"app": "empty"}),
+        piece(service="empty"),
+        syncer("app1", selector={"app": "app1"}, suspend=True),
+        piece(endpoint(21), endpoint(22), service="app2"),
+        syncer("other", selector={"app": "app3"}, syncerClass="internal"),
+    )
+    world.run()
+    report = world.run(dry_run=dry_run)
+    for name, reason, message in (
+        ("unready", "NotReady", "1 of 1 endpoint not ready: pod rating-200 is not ready"),
+        ("empty", "NoEndpoints", "Service empty has no endpoints"),
+        ("app1", "Suspended", "nothing is registered or taken out; what stands is renewed"),
+    ):
+        assert note(report, name) == [f"i syncer {NS}/{name}: {reason}: {message}"]
+        assert (entry(report, name)["reason"], entry(report, name)["message"]) == (reason, message)
+    other = "spec.syncerClass is internal, and this installation serves syncers without a class"
+    assert note(report, "other") == ([f"i syncer {NS}/other: OtherClass: {other}"] if dry_run else [])
+    assert (entry(report, "other")["state"], entry(report, "other")["reason"]) == ("notServed", "OtherClass")
+    whole = entry(report, "app0")
+    assert (whole["desired"], whole["up"], whole["ready"], whole["reason"]) == (3, 3, 3, "InSync")
+    assert [entry(report, "unready")[count] for count in ("desired", "up", "ready")] == [1, 0, 0]
+    assert [entry(report, "other")[count] for count in ("desired", "up", "ready")] == [None, None, None]
+
+
+def test_pods_that_are_not_ready_are_told_also_beside_others_that_are(world: FakeWorld) -> None:
+    """In the pass that turns one DOWN its row says so; from then on a note does."""
+    world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3, ready=False), service="app0"))
+    first = world.run()
+    assert note(first, "app0") == []
+    assert any("pod rating-3 is not ready" in line for line in lines(first))
+    again = world.run()
+    assert note(again, "app0") == [
+        f"i syncer {NS}/app0: NotReady: 1 of 3 endpoints not ready: pod rating-3 is not ready"
+    ]
+    assert summary(again) == "in sync, 30 renewed"
+    status = world.cluster.syncers[SyncerRef(NS, "app0")].status
+    ready = status.condition("Ready") if status else None
+    assert ready is not None
+    assert ready.message == "2 of 3 UP as APP0; 1 not ready: pod rating-3 is not ready"
+
+
+def test_what_cancels_unready_pods_tells_of_them(world: FakeWorld) -> None:
+    """With notReady Cancel nothing is wanted of them; a Service that is all drained says by what."""
+    world.cluster.apply(syncer("app0", selector={"app": "app0"}, notReady="Cancel"))
+    world.cluster.apply(piece(endpoint(1, ready=False), endpoint(2, ready=False), service="app0"))
+    drained = replace(service("app1", labels={"app": "app1"}), annotations={"eurekube.io/drain": "true"})
+    world.cluster.apply(drained)
+    world.cluster.apply(piece(endpoint(21, ready=False, terminating=True), service="app2"))
+    world.brake = BrakeLimits(loss_percent=100, apps_percent=100, confirm_after=0)
+    world.run()
+    report = world.run()
+    assert note(report, "app0")[0].endswith(
+        "NotReady: 2 of 2 endpoints not ready: pod rating-1 is not ready (and 1 more)"
+    )
+    assert note(report, "app1")[0].endswith("Drained: Service app1 is drained, by annotation")
+    assert note(report, "app2")[0].endswith("NoEndpoints: all endpoints of Service app2 terminate")
+
+
+@pytest.mark.parametrize(
+    ("scope", "expected"),
+    [
+        (Scope(namespaces=frozenset({"nosuch"})), "namespace nosuch does not exist"),
+        (Scope(namespaces=frozenset({"nosuch", "norsuch"})), "namespaces norsuch, nosuch do not exist"),
+        (Scope(namespaces=frozenset({"idle"})), "there is none in namespace idle"),
+        (Scope(syncer_class="nope"), "no syncer has class nope"),
+        (Scope(selector=parse_selector("team in (a, b),!old")), "no syncer matches --selector team in (a, b),!old"),
+    ],
+)
+def test_a_scope_without_a_syncer_says_why(world: FakeWorld, scope: Scope, expected: str) -> None:
+    """A typing error must not look like a cluster that is in order; it is no failure either."""
+    world.cluster.namespaces = Complete(data=frozenset({NS, "idle"}))
+    world.scope = scope
+    for dry_run in (True, False):
+        report = world.run(dry_run=dry_run)
+        assert f"! no EurekaSyncer in scope ({expected})" in lines(report)
+        assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.OK
+
+
+def test_other_scopes_without_a_syncer(world: FakeWorld) -> None:
+    """A shard that got none; syncers that all have a class; a cluster without any."""
+    world.scope = next(
+        Scope(namespaces=frozenset({NS}), shard=shard)
+        for shard in (Shard(index=index, count=1000) for index in range(1000))
+        if not any(shard.holds(ref) for ref in world.cluster.syncers)
+    )
+    (told,) = [line for line in lines(world.run(dry_run=True)) if "in scope" in line]
+    assert told == f"! no EurekaSyncer in scope (no syncer falls into shard {world.scope.shard})"
+    world.scope = Scope(namespaces=frozenset({NS, "nosuch"}))
+    assert "! namespace nosuch does not exist" in lines(world.run(dry_run=True))
+    empty = FakeWorld()
+    assert "! no EurekaSyncer in scope (there is none in the cluster)" in lines(empty.run())
+    empty.cluster.apply(syncer(syncerClass="edge"))
+    (told,) = [line for line in lines(empty.run()) if "in scope" in line]
+    assert told.endswith("(each has a class, such as edge; serve it with --syncer-class)")
+    empty.cluster.unknown["syncers", "*"] = AWAY
+    assert not any("in scope" in line for line in lines(empty.run())), "nobody knows"
+
+
+def test_the_command_that_releases_carries_its_scope() -> None:
+    """In the report, the condition and the event alike: in another scope the plan is another one."""
+    world = FakeWorld()
+    add_app(world, "app0", 0)
+    world.cluster.apply(piece(*(endpoint(number) for number in range(20)), service="app0"))
+    world.scope = Scope(
+        namespaces=frozenset({NS}),
+        selector=parse_selector("!old,tier notin (a, b)"),
+        allowed=frozenset({("a", "*")}),
+    )
+    world.run()
+    world.cluster.apply(piece(endpoint(1), service="app0"))
+    report = world.run()
+    assert report.held is not None
+    command = (
+        f"eurekube-sync run -n {NS} --selector '!old,tier notin (a, b)' --allow-namespace 'a:*' "
+        f"--approve {report.held.plan_id}"
+    )
+    assert any(sentence.endswith(f"also beside a running daemon: {command}") for sentence in lines(report))
+    status = world.cluster.syncers[SyncerRef(NS, "app0")].status
+    held = status.condition("RemovalHeld") if status else None
+    assert held is not None
+    assert held.message.endswith(command)
+    assert any(event.message.endswith(command) for event in world.cluster.events)
+
+
+def test_an_approval_of_nothing_is_told_in_a_dry_run_too() -> None:
+    """With the exit code of the pass that it shows."""
+    world = FakeWorld()
+    add_app(world, "app0", 0)
+    report = world.run(dry_run=True, approved="0123456789ab")
+    assert "! --approve 0123456789ab: no such set of removals is planned now; it releases nothing" in lines(report)
+    assert of_report(report, fail_on_held=False, detailed=True) is ExitCode.REMOVALS_HELD
+
+
+def test_a_pipeline_may_fail_on_a_broken_syncer(world: FakeWorld) -> None:
+    """Of a spec or a Service that is wrong; not where a list failed, which has a code of its own."""
+    assert of_report(world.run(), fail_on_held=True, detailed=False, fail_on_broken=True) is ExitCode.OK
+    world.cluster.apply(syncer("typo", selector={"app": "ap0"}))
+    for dry_run in (True, False):
+        report = world.run(dry_run=dry_run)
+        assert of_report(report, fail_on_held=True, detailed=True, fail_on_broken=True) is ExitCode.ACTIONS_FAILED
+        assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.OK
+    report = world.run(dry_run=True)
+    assert sum("NoMatchingService" in line for line in lines(report)) == 1

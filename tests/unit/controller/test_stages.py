@@ -1,0 +1,178 @@
+"""A server that takes all the time of one stage leaves every later stage its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.desired.scope import Scope, parse_selector
+from eurekube_sync.model.deadline import Deadline, TimeLimit
+from eurekube_sync.model.kubernetes import PodReadiness
+from eurekube_sync.model.sources import Cause, Unknown
+from tests.unit.worlds.build import NS, endpoint, foreign, piece, service, stored, syncer
+from tests.unit.worlds.build import instance as wanted
+from tests.unit.worlds.fakes import Clock, FakeWorld
+
+SECONDS = 100.0
+STAGES = {
+    "identity": "identifying",
+    "list_instances": "listing",
+    "renew": "renewing",
+    "list_services": "reading",
+    "list_slices": "reading",
+    "read_instance": "deciding",
+    "identity again": "asking again",
+    "add_finalizer": "preparing",
+    "register": "applying",
+    "cancel": "applying",
+    "record_event": "settling",
+    "write_status": "settling",
+    "identity a third time": "settling",
+    "open_gate": "settling",
+}
+ORDER = list(dict.fromkeys(["identifying", "listing", "choosing", *STAGES.values()]))
+
+
+class Slow(FakeWorld):
+    """A pass with something to do in every stage. One kind of call takes all the time that its stage has."""
+
+    def __init__(self, *, selector: bool = False) -> None:
+        super().__init__()
+        self.brake = BrakeLimits(loss_percent=100, apps_floor=10, confirm_after=0)
+        self.scope = Scope(selector=parse_selector("team=a") if selector else ())
+        self.cluster.apply(service(), replace(syncer(readinessGate=True), labels={"team": "a"}))
+        self.pods(1, 2)
+        self.run()
+        young = syncer("young", selector={"app": "young"}, readinessGate=True)
+        self.cluster.apply(
+            service("young", labels={"app": "young"}),
+            replace(young, labels={"team": "a"}),
+            piece(endpoint(4, ready=False), service="young"),
+        )
+        self.pods(1, 3, 4)
+        self.hanging = ""
+        self.begun = self.clock.now()
+        self.left: list[tuple[str, float]] = []
+        """The stage of each call, and how much time it had."""
+        self.wire.then = self.called
+
+    def pods(self, *numbers: int) -> None:
+        self.cluster.apply(piece(*(endpoint(number, ready=False) for number in numbers if number != 4)))
+        for number in numbers:
+            uid = f"uid-of-rating-{number}"
+            pod = PodReadiness(namespace=NS, name=f"rating-{number}", uid=uid, ready=True, registered=False)
+            self.cluster.readiness.setdefault(uid, pod)
+
+    def called(self) -> None:
+        name = self.wire.verbs()[-1]
+        if name == "identity":
+            name = ["identity", "identity again", "identity a third time"][self.wire.verbs().count("identity") - 1]
+        stage = "choosing" if name == "list_syncers" and self.scope.selector else STAGES.get(name)
+        if stage is None or (stage in ("deciding", "renewing") and self.wire.verbs().count("identity") > 1):
+            return  # a part of a registration, or of opening a gate
+        left = self.time_limit.left()
+        self.left.append((stage, left))
+        if name == self.hanging:
+            self.clock.sleep(left)
+
+    def first(self) -> dict[str, float]:
+        """How much time each stage had when its first call was made."""
+        return dict(reversed(self.left))
+
+
+PASSES = [(name, selector) for name in STAGES for selector in (False, True)]
+
+
+@pytest.mark.parametrize(("hanging", "selector"), [*PASSES, ("list_syncers", True)])
+def test_a_call_that_takes_all_of_its_stage_leaves_the_later_ones_their_time(hanging: str, selector: bool) -> None:
+    """Each later stage begins with a twentieth of the pass or more, and the whole ends in time."""
+    world = Slow(selector=selector)
+    world.hanging = hanging
+    world.run(deadline=SECONDS)
+    stages = [stage for stage, _ in world.left]
+    assert stages == sorted(stages, key=ORDER.index), "the table above is in order"
+    hung = "choosing" if hanging == "list_syncers" else STAGES[hanging]
+    assert hung in stages
+    later = {stage: left for stage, left in world.first().items() if ORDER.index(stage) > ORDER.index(hung)}
+    assert {stage: left for stage, left in later.items() if left < 0.04 * SECONDS} == {}
+    assert hung in ("identifying", "settling") or later
+    assert world.clock.now() - world.begun <= SECONDS
+
+
+@pytest.mark.parametrize("selector", [False, True])
+def test_each_stage_ends_before_the_next_one_has_to(selector: bool) -> None:
+    """Where nothing takes any time, a stage has all that those before it have, and more."""
+    world = Slow(selector=selector)
+    world.run(deadline=SECONDS)
+    ends = world.first()
+    assert set(ends) == set(STAGES.values()) | ({"choosing"} if selector else set())
+    halves = ("deciding", "asking again", "preparing")
+    whole = [stage for stage in ORDER if stage in ends and stage not in halves]
+    assert [ends[stage] for stage in whole] == sorted({ends[stage] for stage in whole})
+    assert ends["settling"] == SECONDS
+    for half in halves:
+        assert ends[half] == ends["applying"] / 2, "those that come after it in the same stage have the other half"
+
+
+@pytest.mark.parametrize("cause", ["identity", "another cluster"])
+def test_a_pass_that_only_renews_has_all_the_time_for_it(cause: str) -> None:
+    """Nothing comes after its renewals."""
+    world = Slow()
+    if cause == "identity":
+        world.cluster.uid = Unknown(cause=Cause.UNAVAILABLE, message="it did not answer")
+    else:
+        another = replace(wanted(9), metadata={**wanted(9).metadata, "eurekube.cluster": "another"})
+        world.registry.put(stored(another), foreign())
+    world.left.clear()
+    world.hanging = "renew"
+    world.run(deadline=SECONDS)
+    renewing = [left for stage, left in world.left if stage == "renewing"]
+    if cause == "identity":
+        assert renewing[0] == SECONDS
+        assert world.clock.now() - world.begun == SECONDS
+    else:
+        assert len(renewing) == 2, "the second is renewed in the time of what a refusal leaves out"
+
+
+@pytest.mark.parametrize(("part", "share", "spent", "left"), [(0.5, 0.9, 0, 45), (0.5, 0.9, 50, 20), (0.5, 0.9, 95, 0)])
+def test_a_part_of_the_rest_is_counted_from_now(part: float, share: float, spent: float, left: float) -> None:
+    """And is nothing, not less than that, where the share is over."""
+    clock = Clock()
+    limit = TimeLimit(clock)
+    deadline = Deadline(clock, SECONDS, limit)
+    clock.sleep(spent)
+    deadline.stage_of_rest(part, share)
+    assert limit.left() == pytest.approx(left)
+    assert deadline.passed is (left == 0)
+
+
+def test_what_was_cut_short_once_stays_so() -> None:
+    """A later stage that has time again does not hide it; and a program that is asked to stop has none."""
+    clock = Clock()
+    deadline = Deadline(clock, SECONDS)
+    deadline.stage(0.5)
+    assert (deadline.passed, deadline.cut_short) == (False, False)
+    clock.sleep(50)
+    assert (deadline.passed, deadline.cut_short) == (True, True)
+    deadline.stage(1.0)
+    assert (deadline.passed, deadline.cut_short) == (False, True)
+    clock.stopped = True
+    assert deadline.passed
+
+
+def test_a_pass_in_which_everything_is_slow_still_does_some_of_each_kind() -> None:
+    """Each call takes a twentieth of the pass: renewals, registrations and statuses all come to pass within three."""
+    world = Slow()
+    done: set[str] = set()
+
+    def slow() -> None:
+        world.called()
+        world.clock.sleep(0.05 * SECONDS)
+
+    world.wire.then = slow
+    for _ in range(3):
+        report = world.run(deadline=SECONDS)
+        done |= {call.split()[0] for call in world.wire.calls} | set(map(str, report.statuses))
+    assert {"renew", "add_finalizer", "register", "cancel", "write_status", "open_gate", f"{NS}/young"} <= done

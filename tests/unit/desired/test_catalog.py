@@ -1,0 +1,108 @@
+"""How a namespace's Services and slices are found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from eurekube_sync.desired.catalog import Catalog, Catalogs, PodSocket, Sockets, pods_by_socket
+from eurekube_sync.desired.spec import Expression, Selector
+from eurekube_sync.model.kubernetes import ClusterView, EndpointSlice
+from eurekube_sync.model.sources import Complete, Listed
+from tests.unit.worlds.build import DENIED, NS, endpoint, nowhere, piece, service, view
+
+WEB, DB, BARE = (
+    service("web", labels={"app": "rating", "tier": "web"}),
+    service("db", labels={"app": "rating"}),
+    service("bare", labels={}),
+)
+
+
+def names(selector: Selector) -> list[str]:
+    """The Services that the selector finds among three."""
+    catalog = Catalog(Complete(data=(WEB, DB, BARE)), Complete(data=()))
+    return [found.name for found in catalog.matching(selector)]
+
+
+def test_services_are_found_by_label_by_name_or_by_expression_alone() -> None:
+    """However the walk is narrowed, all that match are found, by name."""
+    assert names(Selector(labels=(("app", "rating"),))) == ["db", "web"]
+    assert names(Selector(labels=(("app", "rating"), ("tier", "web")))) == ["web"]
+    assert names(Selector(labels=(("app", "other"),))) == []
+    assert names(Selector(service="bare")) == ["bare"]
+    assert names(Selector(service="bare", labels=(("app", "rating"),))) == []
+    assert names(Selector(service="missing")) == []
+    assert names(Selector(expressions=(Expression(key="app", operator="DoesNotExist"),))) == ["bare"]
+
+
+def test_a_service_has_the_slices_that_carry_its_name() -> None:
+    """Of every address family; none is no error."""
+    slices = (piece(service="web", name="a"), piece(service="web", name="b", family="IPv6"), piece(service="db"))
+    catalog = Catalog(Complete(data=(WEB, BARE)), Complete(data=slices))
+    assert [found.name for found in catalog.slices_of(WEB)] == ["a", "b"]
+    assert catalog.slices_of(BARE) == ()
+
+
+def test_a_catalog_is_unknown_when_a_source_is() -> None:
+    """Services without slices would look as if they had no endpoints."""
+    assert Catalogs(view(services=nowhere(DENIED))).of(NS) == DENIED
+    assert Catalogs(view(slices=nowhere(DENIED))).of(NS) == DENIED
+
+
+def test_a_catalog_is_built_once_a_pass() -> None:
+    """The second syncer of a namespace finds the first one's index."""
+    catalogs = Catalogs(view(services=[WEB]))
+    assert catalogs.of(NS) is catalogs.of(NS)
+
+
+def test_the_pods_that_listen_at_an_address_and_port_prove_who_is_gone() -> None:
+    """Only living pods of complete lists count, on ports that have a number, each for its own namespace."""
+    slices: Listed[EndpointSlice] = Listed(
+        by_namespace={
+            "a": Complete(
+                data=(
+                    piece(endpoint(1), endpoint(2, terminating=True), endpoint(3, pod=None)),
+                    piece(endpoint(1, pod="host-network")),
+                    piece(endpoint(4), port=None),
+                )
+            ),
+            "b": DENIED,
+            "c": Complete(data=(piece(endpoint(1, pod="theirs")),)),
+        },
+        elsewhere=Complete(data=()),
+    )
+    services = [service(namespace=namespace) for namespace in ("a", "b", "c")]
+    assert pods_by_socket(view(services=services, slices=slices)) == {
+        ("a", "10.0.0.1", 8080): Complete(data=frozenset({"uid-of-rating-1", "uid-of-host-network"})),
+        ("c", "10.0.0.1", 8080): Complete(data=frozenset({"uid-of-theirs"})),
+    }
+
+
+def test_slices_whose_services_are_not_known_prove_nothing() -> None:
+    """One may be of type ExternalName by now, and its slices are of before."""
+    assert pods_by_socket(view(services=nowhere(DENIED), slices=[piece(endpoint(1))])) == {}
+
+
+def test_where_pods_listen_is_found_out_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for all addresses: in a pass where nothing goes nobody asks."""
+    walks: list[ClusterView] = []
+
+    def counted(there: ClusterView) -> Mapping[PodSocket, Complete[frozenset[str]]]:
+        walks.append(there)
+        return pods_by_socket(there)
+
+    monkeypatch.setattr("eurekube_sync.desired.catalog.pods_by_socket", counted)
+    sockets = Sockets(view(services=[service()], slices=[piece(endpoint(1))]))
+    assert walks == []
+    assert sockets.at(NS, "10.0.0.1", 8080) == Complete(data=frozenset({"uid-of-rating-1"}))
+    assert sockets.at(NS, "10.0.0.2", 8080) is None
+    assert len(walks) == 1
+    assert Sockets().at(NS, "10.0.0.1", 8080) is None
+
+
+def test_a_service_that_is_listed_twice_is_one() -> None:
+    """Nothing that is said of it is said twice."""
+    catalog = Catalog(Complete(data=(WEB, WEB)), Complete(data=()))
+    assert catalog.matching(Selector(labels=(("app", "rating"),))) == (WEB,)
+    assert catalog.matching(Selector(expressions=(Expression(key="app", operator="Exists"),))) == (WEB,)

@@ -1,0 +1,545 @@
+"""The annotation that drains: through whole passes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, assert_never
+
+import pytest
+
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.claims import Serving
+from eurekube_sync.desired.drain import DRAINED, Kind, ignored_drain
+from eurekube_sync.desired.spec import DRAIN_ANNOTATION
+from eurekube_sync.model.actions import Grounds, Update
+from eurekube_sync.model.eureka import InstanceStatus
+from eurekube_sync.model.kubernetes import EndpointPort, EndpointSlice, Node, Pod, PodRef, Service, ServicePort
+from eurekube_sync.model.ownership import POD, SYNCER
+from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.observe.kubernetes import unread
+from tests.unit.worlds.build import DENIED, NS, REF, endpoint, foreign, key, piece, service, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+A, B = (f"RATING 10.0.0.{number}:8080" for number in (1, 2))
+
+
+def drained(of: Service, value: str = "true") -> Service:
+    """The Service with the annotation."""
+    return replace(of, annotations={DRAIN_ANNOTATION: value})
+
+
+def setting(**spec: Any) -> FakeWorld:
+    """An app in sync, whose last instances the brake lets go."""
+    world = FakeWorld()
+    world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10)
+    world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), syncer(**spec))
+    world.cluster.apply(syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"}))
+    world.cluster.apply(piece(endpoint(99), service="other"))
+    world.registry.put(foreign())
+    world.run()
+    return world
+
+
+@pytest.mark.parametrize("not_ready", ["Down", "Cancel"])
+def test_a_drained_service_is_down_until_the_annotation_goes(not_ready: str) -> None:
+    """Its instances stay registered, whatever `notReady` says; after a restart of Eureka they stay away."""
+    world = setting(notReady=not_ready)
+    world.cluster.apply(drained(service()))
+    plan = world.run().plan
+    assert {action.grounds for action in plan.of(Update)} == {Grounds.DRAINED}
+    assert (world.statuses()[A], world.statuses()[B]) == ("DOWN", "DOWN")
+    assert world.run().plan.changes == ()
+    world.registry.held.clear()
+    world.run()
+    assert A not in world.statuses(), "a drained instance is not brought back"
+    world.cluster.apply(service())
+    world.run()
+    assert (world.statuses()[A], world.statuses()[B]) == ("UP", "UP")
+
+
+def test_one_drained_service_of_several_is_enough() -> None:
+    """A pod behind two Services, of which one is drained."""
+    world = setting()
+    twin = service("rating-headless", cluster_ips=("None",))
+    world.cluster.apply(drained(twin), piece(endpoint(1), service="rating-headless"))
+    report = world.run()
+    assert (world.statuses()[A], world.statuses()[B]) == ("DOWN", "UP")
+    assert [action.why for action in report.plan.changes] == ["Service rating-headless is drained, by annotation"]
+
+
+def test_only_true_drains() -> None:
+    """As Kubernetes writes it."""
+    world = setting()
+    world.cluster.apply(drained(service(), "false"))
+    assert world.run().plan.changes == ()
+
+
+def test_a_drained_address_of_a_service_is_down() -> None:
+    """In mode service, too."""
+    world = setting()
+    world.cluster.apply(syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"}))
+    world.run()
+    world.cluster.apply(drained(service("other", labels={"app": "other"})))
+    world.run()
+    assert [status for name, status in world.statuses().items() if name.startswith("OTHER")] == ["DOWN"]
+
+
+ALL = frozenset({Kind.POD, Kind.NODE})
+FAILED = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
+PORTS = (ServicePort(name="http", port=80, target=8080), ServicePort(name="admin", port=81, target=9090))
+CASES = [(Kind.POD, {"pods": (1,)}), (Kind.NODE, {"nodes": ("node-a",)})]
+
+
+def on_nodes(*numbers: int, ready: tuple[int, ...] = (1, 2, 3)) -> EndpointSlice:
+    """The first pod on `node-a`, the others on `node-b`."""
+    ends = [endpoint(number, ready=number in ready) for number in numbers or (1, 2)]
+    return piece(*[replace(end, node="node-a" if number == 0 else "node-b") for number, end in enumerate(ends)])
+
+
+def on_two_nodes(*, drains: frozenset[Kind] = ALL, **spec: Any) -> FakeWorld:
+    """Two pods on a node each, in sync."""
+    world = setting(**spec)
+    world.drains = drains
+    world.cluster.apply(on_nodes())
+    drain(world)
+    world.run()
+    return world
+
+
+def drain(world: FakeWorld, *, pods: tuple[int, ...] = (), nodes: tuple[str, ...] = ()) -> None:
+    """A person drains these, and no others; all lists can be read."""
+    world.cluster.unknown.clear()
+    refs = [end.pod for end in map(endpoint, pods) if end.pod]
+    world.cluster.pods[NS] = tuple(Pod(name=r.name, uid=r.uid, annotations={DRAIN_ANNOTATION: "true"}) for r in refs)
+    world.cluster.nodes = Complete(data=tuple(Node(name=name, drained=name in nodes) for name in ("node-a", "node-b")))
+
+
+def blind(world: FakeWorld, kind: Kind, source: Unknown = DENIED) -> None:
+    """The list of that kind fails."""
+    if kind is Kind.POD:
+        world.cluster.unknown["pods", NS] = source
+    else:
+        world.cluster.nodes = source
+
+
+def up_and_down(world: FakeWorld) -> tuple[str | None, str | None]:
+    """The statuses of the two pods."""
+    return world.statuses().get(A), world.statuses().get(B)
+
+
+def mark(world: FakeWorld) -> str | None:
+    """What Eureka says of what drains the first pod."""
+    return next(one.metadata.get(DRAINED) for one in world.registry.held.values() if one.ip_addr == "10.0.0.1")
+
+
+def code(report: PassReport) -> ExitCode:
+    """What the pass ends with."""
+    return of_report(report, fail_on_held=True, detailed=False)
+
+
+@pytest.mark.parametrize(("kind", "drained_by"), CASES)
+def test_a_drained_pod_or_node_takes_its_own_instances_down(kind: Kind, drained_by: dict[str, Any]) -> None:
+    """And no others; they are UP again, without the mark, when the annotation is gone."""
+    world = on_two_nodes()
+    drain(world, **drained_by)
+    plan = world.run().plan
+    assert [(action.grounds, action.why.split()[0]) for action in plan.of(Update)] == [(Grounds.DRAINED, kind.value)]
+    assert (up_and_down(world), mark(world)) == (("DOWN", "UP"), kind.value)
+    status = world.cluster.syncers[REF].status
+    ready = status.condition("Ready") if status else None
+    assert ready is not None
+    assert ready.message == "1 of 2 UP as RATING; 1 drained"
+    assert world.run().plan.changes == ()
+    drain(world)
+    world.run()
+    assert (up_and_down(world), mark(world)) == (("UP", "UP"), None)
+
+
+def test_a_pod_without_a_node_or_a_name_is_not_drained() -> None:
+    """A bare address has no Pod, and a Node that no list knows is drained by nobody."""
+    world = on_two_nodes()
+    drain(world, pods=(1,), nodes=("node-a",))
+    bare = replace(endpoint(5, pod=None), node="")
+    world.cluster.apply(piece(endpoint(2), replace(endpoint(3), node="node-c"), bare))
+    world.run()
+    assert {status for name, status in world.statuses().items() if name.startswith("RATING 10.0.0.")} == {"UP"}
+
+
+@pytest.mark.parametrize("source", [DENIED, FAILED], ids=["denied", "failed"])
+@pytest.mark.parametrize(("kind", "drained_by"), CASES)
+def test_while_nobody_can_tell_what_is_drained_what_was_stays_down_and_the_rest_goes_on(
+    kind: Kind, drained_by: dict[str, Any], source: Unknown
+) -> None:
+    """Each pass is a new process. What was UP stays UP, new pods come, and a deletion waits for no list."""
+    world = on_two_nodes()
+    drain(world, **drained_by)
+    world.run()
+    blind(world, kind, source)
+    world.cluster.apply(on_nodes(1, 2, 3))
+    report = world.run()
+    assert up_and_down(world) == ("DOWN", "UP")
+    assert world.statuses()["RATING 10.0.0.3:8080"] == "UP"
+    assert report.desired is not None
+    assert {type(claim) for claim in report.desired.claims.values()} == {Serving}
+    assert world.run().plan.changes == ()
+    world.cluster.delete(REF)
+    world.run()
+    world.later(60)
+    world.run()
+    assert up_and_down(world) == (None, None)
+
+
+@pytest.mark.parametrize("kind", [Kind.POD, Kind.NODE])
+def test_a_right_that_is_missing_is_told_once_and_is_no_failure(kind: Kind) -> None:
+    """In one sentence of the report, and in the syncers' conditions, which say the same in every pass."""
+    world = on_two_nodes()
+    blind(world, kind)
+    report = world.run()
+    instead = "off" if kind is Kind.POD else "pods"
+    told = f"{DENIED.message}: grant it, or set --drain-annotations {instead}"
+    where = f"Pods of {NS}" if kind is Kind.POD else "Nodes"
+    assert [sentence for sentence in sentences(report) if "drain" in sentence] == [
+        f"drain annotations of {where}: {told}"
+    ]
+    assert code(report) is ExitCode.OK
+    status = world.cluster.syncers[REF].status
+    ready = status.condition("Ready") if status else None
+    assert ready is not None
+    assert ready.message.endswith(f"drain annotations of {kind.value.capitalize()}s are not looked at: {told}")
+    world.run()
+    assert f"write_status {REF}" not in world.wire.calls
+
+
+def test_a_list_that_fails_otherwise_is_a_failure_as_of_any_list() -> None:
+    """It will be read another time, so that no condition of a syncer speaks of it."""
+    world = on_two_nodes()
+    blind(world, Kind.NODE, FAILED)
+    report = world.run()
+    assert code(report) is ExitCode.CLUSTER_UNAVAILABLE
+    assert [sentence for sentence in sentences(report) if "drain" in sentence] == [
+        "drain annotations of Nodes: no answer"
+    ]
+    assert f"write_status {REF}" not in world.wire.calls
+
+
+def test_what_is_listed_for_another_reason_is_not_listed_twice() -> None:
+    """Pods for their metadata, Nodes for node ports; where that list fails it is told once."""
+    world = on_two_nodes(metadataFrom=[{"key": "tier", "podLabel": "tier"}])
+    drain(world, pods=(1,))
+    world.run()
+    assert up_and_down(world) == ("DOWN", "UP")
+    assert {"list_pods", "list_node_drains"} <= set(world.wire.verbs())
+    assert "list_pod_drains" not in world.wire.verbs()
+    world.cluster.apply(syncer("ports", selector={"app": "rating"}, mode="service", service={"address": "NodePort"}))
+    drain(world, nodes=("node-a",))
+    world.run()
+    assert up_and_down(world) == ("DOWN", "UP")
+    assert "list_node_drains" not in world.wire.verbs()
+    world.cluster.unknown["pods", NS] = FAILED
+    world.cluster.nodes = DENIED
+    assert [name for name, _ in unread(world.run().view)] == [f"Pods of {NS}", "Nodes"]
+
+
+def test_a_pod_that_was_only_not_ready_comes_up_although_the_lists_fail() -> None:
+    """A missing right holds back what was drained, and nothing else."""
+    world = on_two_nodes()
+    world.cluster.apply(on_nodes(1, 2, ready=(2,)))
+    world.run()
+    assert up_and_down(world) == ("DOWN", "UP")
+    blind(world, Kind.POD)
+    blind(world, Kind.NODE)
+    world.cluster.apply(on_nodes())
+    world.run()
+    assert up_and_down(world) == ("UP", "UP")
+
+
+def test_another_pod_at_the_address_of_a_drained_one_is_not_drained() -> None:
+    """The mark is of the pod that bore the annotation."""
+    world = on_two_nodes()
+    drain(world, pods=(1,))
+    world.run()
+    blind(world, Kind.POD)
+    other = replace(endpoint(1), node="node-a", pod=PodRef("rating-9", "uid-9"))
+    world.cluster.apply(piece(other, replace(endpoint(2), node="node-b")))
+    world.run()
+    assert up_and_down(world) == ("UP", "UP")
+
+
+@pytest.mark.parametrize("unready", [False, True], ids=["ready", "unready for a while"])
+@pytest.mark.parametrize(("kind", "drained_by"), CASES)
+@pytest.mark.parametrize(("spec", "becomes"), [({"appName": "fresh"}, "FRESH"), ({"port": "admin"}, "RATING")])
+def test_a_drained_pod_does_not_come_up_under_another_key(
+    kind: Kind, drained_by: dict[str, Any], spec: dict[str, Any], becomes: str, unready: bool
+) -> None:
+    """The name or the port changes while nobody can tell: what bears the mark of the pod stays, and says it in every
+    pass. The other pod moves. When it can be told, the drain goes on or ends."""
+    world = on_two_nodes(notReady="Cancel")
+    world.cluster.apply(service("rating", *PORTS))
+    drain(world, **drained_by)
+    world.run()
+    blind(world, kind)
+    world.cluster.apply(syncer(notReady="Cancel", **spec))
+    number = 9090 if "port" in spec else 8080
+
+    def pods(*ready: int) -> None:
+        both = on_nodes(1, 2, ready=ready)
+        if "port" in spec:
+            both = replace(both, ports=(EndpointPort(name="http", port=8080), EndpointPort(name="admin", port=9090)))
+        world.cluster.apply(both)
+
+    for ready in [(2,), (1, 2)] if unready else [(1, 2)]:
+        pods(*ready)
+        for _ in range(2):
+            world.later(60)
+            world.run()
+            mine = {name: status for name, status in world.statuses().items() if "10.0.0." in name and "99" not in name}
+            assert mine == {A: "DOWN", f"{becomes} 10.0.0.2:{number}": "UP"}
+            assert mark(world) == kind.value
+    assert world.run().plan.changes == ()
+    drain(world)
+    world.run()
+    assert (world.statuses().get(A), world.statuses()[f"{becomes} 10.0.0.1:{number}"]) == (None, "UP")
+
+
+def test_a_pod_is_drained_for_all_that_register_it_while_nobody_can_tell() -> None:
+    """Also for a syncer that is made meanwhile; what is UP of another one stays UP."""
+    world = on_two_nodes()
+    drain(world, pods=(1,))
+    world.run()
+    blind(world, Kind.POD)
+    world.cluster.apply(syncer("later", appName="later"))
+    world.run()
+    assert world.statuses().get("LATER 10.0.0.1:8080") is None
+    assert world.statuses()["LATER 10.0.0.2:8080"] == "UP"
+    drain(world)
+    world.run()
+    assert world.statuses()["LATER 10.0.0.1:8080"] == "UP"
+    other = replace(world.registry.held[key(1)], status=InstanceStatus.DOWN)
+    world.registry.held[key(1)] = replace(other, metadata={**other.metadata, DRAINED: "pod"})
+    blind(world, Kind.POD)
+    assert world.run().plan.withdrawals == ()
+
+
+def test_another_pod_at_the_address_stays_up_whatever_the_mark_of_its_pod_elsewhere_says() -> None:
+    """Nobody can prove that it should go: what is UP is taken down for no mark."""
+    world = on_two_nodes()
+    world.cluster.apply(syncer("later", appName="later"))
+    drain(world, pods=(1,))
+    world.run()
+    standing = world.registry.held[key(1)]
+    world.registry.held[key(1)] = replace(
+        standing, status=InstanceStatus.UP, metadata={**standing.metadata, POD: "gone/uid-of-gone"}
+    )
+    world.registry.held[key(1, app="later")] = replace(
+        standing, key=key(1, app="later"), metadata={**standing.metadata, SYNCER: f"{NS}/later"}
+    )
+    blind(world, Kind.POD)
+    assert world.run().plan.withdrawals == ()
+
+
+def test_a_pod_that_is_gone_goes_drained_or_not() -> None:
+    """What cannot be read keeps nothing that the slices do not hold; and nothing dead comes back."""
+    world = on_two_nodes()
+    drain(world, pods=(1,))
+    world.run()
+    blind(world, Kind.POD)
+    world.cluster.apply(on_nodes(2))
+    world.run()
+    assert up_and_down(world) == (None, "UP")
+    world.registry.held.clear()
+    world.run()
+    assert up_and_down(world) == (None, "UP")
+
+
+def test_a_drained_pod_that_turns_unready_is_not_cancelled() -> None:
+    """A cancel would forget the mark: it stays DOWN under `notReady: Cancel` too, also while nobody can tell."""
+    world = on_two_nodes(notReady="Cancel")
+    drain(world, pods=(1,))
+    world.run()
+    world.cluster.apply(on_nodes(1, 2, ready=(2,)))
+    assert world.run().plan.changes == ()
+    blind(world, Kind.POD)
+    report = world.run()
+    assert (report.plan.changes, up_and_down(world)) == ((), ("DOWN", "UP"))
+    world.cluster.apply(on_nodes())
+    world.run()
+    assert up_and_down(world) == ("DOWN", "UP")
+    drain(world)
+    world.cluster.apply(on_nodes(1, 2, ready=(2,)))
+    world.run()
+    assert up_and_down(world) == (None, "UP")
+
+
+def test_a_drain_by_two_ends_with_the_later() -> None:
+    """And while one of them cannot be read, the other's end brings nothing up."""
+    world = on_two_nodes()
+    drain(world, pods=(1,), nodes=("node-a",))
+    world.run()
+    assert mark(world) == "pod,node"
+    blind(world, Kind.POD)
+    assert world.run().plan.changes == ()
+    drain(world)
+    blind(world, Kind.POD)
+    world.run()
+    assert (up_and_down(world), mark(world)) == (("DOWN", "UP"), "pod")
+    drain(world, nodes=("node-a",))
+    blind(world, Kind.POD)
+    world.run()
+    assert mark(world) == "pod,node"
+    drain(world, nodes=("node-a",))
+    world.run()
+    assert mark(world) == "node"
+
+
+def test_a_node_that_goes_while_it_is_drained_brings_nothing_up() -> None:
+    """Its pods are in the slices for a while longer."""
+    world = on_two_nodes()
+    drain(world, nodes=("node-a",))
+    world.run()
+    world.cluster.nodes = Complete(data=(Node(name="node-b"),))
+    world.run()
+    assert up_and_down(world) == ("DOWN", "UP")
+
+
+def test_nothing_is_taken_down_for_a_mark_alone() -> None:
+    """A person set it UP in Eureka: while nobody can tell whether it is drained, nothing proves that it should go."""
+    world = on_two_nodes()
+    drain(world, pods=(1,))
+    world.run()
+    key = next(key for key, one in world.registry.held.items() if one.ip_addr == "10.0.0.1")
+    world.registry.held[key] = replace(world.registry.held[key], status=InstanceStatus.UP)
+    blind(world, Kind.POD)
+    assert world.run().plan.withdrawals == ()
+    assert up_and_down(world) == ("UP", "UP")
+
+
+def test_what_eureka_lost_while_nobody_could_tell_comes_up() -> None:
+    """The mark is lost with it: a right that is missing must not keep an app away after a restart of Eureka."""
+    world = on_two_nodes()
+    drain(world, pods=(1,))
+    world.run()
+    blind(world, Kind.POD)
+    world.registry.held.clear()
+    world.run()
+    assert up_and_down(world) == ("UP", "UP")
+
+
+def test_the_brake_takes_a_drain_for_a_persons_wish_and_still_counts_it() -> None:
+    """It is exempt from the share of the whole, as what merely turns unready is not; no wish is above the ceiling."""
+    world = on_two_nodes()
+    world.brake = BrakeLimits(loss_percent=10, loss_floor=0, loss_ceiling=1)
+    drain(world, nodes=("node-a", "node-b"))
+    assert world.run().held is not None
+    assert (up_and_down(world), mark(world)) == (("UP", "UP"), None)
+    drain(world)
+    world.cluster.apply(on_nodes(1, 2, ready=(2,)))
+    assert world.run().held is not None
+    assert up_and_down(world) == ("UP", "UP")
+    drain(world, nodes=("node-a",))
+    assert world.run().held is None
+    assert up_and_down(world) == ("DOWN", "UP")
+
+
+def test_a_limit_counts_what_is_up() -> None:
+    """Another pod comes in for one that is drained."""
+    world = on_two_nodes(limit=1)
+    (first,) = (int(name[-6]) for name, status in world.statuses().items() if (name in (A, B)) and status == "UP")
+    drain(world, pods=(first,))
+    world.run()
+    assert up_and_down(world) == (("DOWN", "UP") if first == 1 else ("UP", "DOWN"))
+
+
+def test_a_suspended_syncer_changes_nothing_for_a_drain() -> None:
+    """It is looked for all the same: what is drained is not among what comes back after Eureka lost its memory."""
+    world = on_two_nodes()
+    drain(world, pods=(1,))
+    world.run()
+    world.cluster.apply(syncer(suspend=True))
+    drain(world, pods=(2,))
+    assert world.run().plan.changes == ()
+    assert up_and_down(world) == ("DOWN", "UP")
+    world.later(60)
+    world.registry.held.clear()
+    world.run()
+    assert up_and_down(world) == ("UP", None)
+
+
+def test_create_only_follows_a_drain() -> None:
+    """UP and DOWN it follows, and our marks with them."""
+    world = on_two_nodes(policy="CreateOnly")
+    drain(world, pods=(1,))
+    world.run()
+    blind(world, Kind.POD)
+    world.run()
+    assert (up_and_down(world), mark(world)) == (("DOWN", "UP"), "pod")
+    drain(world)
+    world.run()
+    assert (up_and_down(world), mark(world)) == (("UP", "UP"), None)
+
+
+def test_without_the_option_nothing_is_listed_and_only_services_drain() -> None:
+    """What Pods and Nodes say is not asked for, and what they drained comes up."""
+    world = on_two_nodes()
+    drain(world, pods=(1,))
+    world.run()
+    world.drains = frozenset()
+    world.run()
+    assert up_and_down(world) == ("UP", "UP")
+    assert not {"list_pod_drains", "list_node_drains"} & set(world.wire.verbs())
+
+
+def test_while_no_syncer_serves_nothing_is_listed_for_drains() -> None:
+    """Not for one that is being deleted, nor for one of mode service, whose pods are no instances."""
+    world = on_two_nodes()
+    world.cluster.apply(syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"}))
+    world.cluster.delete(REF)
+    world.run()
+    assert not {"list_pod_drains", "list_node_drains"} & set(world.wire.verbs())
+
+
+def say(world: FakeWorld, kind: Kind, value: str) -> None:
+    """The annotation on the Service, the first pod, or its node."""
+    annotations = {DRAIN_ANNOTATION: value}
+    match kind:
+        case Kind.SERVICE:
+            world.cluster.apply(replace(service(), annotations=annotations))
+        case Kind.POD:
+            ref = endpoint(1).pod
+            assert ref is not None
+            world.cluster.pods[NS] = (Pod(name=ref.name, uid=ref.uid, annotations=annotations),)
+        case Kind.NODE:
+            first = Node(name="node-a", ignored=ignored_drain(annotations))
+            world.cluster.nodes = Complete(data=(first, Node(name="node-b")))
+        case _:
+            assert_never(kind)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_value_that_says_neither_is_told(kind: Kind) -> None:
+    """With what it is on and what to write, in the condition and the report; it drains nothing."""
+    world = on_two_nodes()
+    say(world, kind, "yes")
+    report = world.run()
+    assert up_and_down(world) == ("UP", "UP")
+    where = {Kind.SERVICE: "Service rating", Kind.POD: "pod rating-1", Kind.NODE: "node node-a"}[kind]
+    told = f"{where}: annotation eurekube.io/drain: 'yes' is ignored: write \"true\""
+    assert f"syncer {REF}: warning: {told}" in sentences(report)
+    status = world.cluster.syncers[REF].status
+    ready = status.condition("Ready") if status else None
+    assert ready is not None
+    assert told in ready.message
+    say(world, kind, "false")
+    assert not any("ignored" in sentence for sentence in sentences(world.run()))
+
+
+def test_a_value_that_says_neither_is_told_in_mode_service() -> None:
+    """There the Service is the instance."""
+    world = setting()
+    world.cluster.apply(syncer("other", selector={"app": "other"}, mode="service", service={"address": "ClusterIP"}))
+    wrong = replace(service("other", labels={"app": "other"}), annotations={DRAIN_ANNOTATION: "yes"})
+    world.cluster.apply(wrong)
+    told = "Service other: annotation eurekube.io/drain: 'yes' is ignored"
+    assert any(told in sentence for sentence in sentences(world.run()))

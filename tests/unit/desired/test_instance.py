@@ -1,0 +1,100 @@
+"""What an instance looks like in Eureka."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eurekube_sync.desired.instance import Builder, Site, better
+from eurekube_sync.desired.spec import parse
+from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.model.eureka import Instance, InstanceKey, Port
+from eurekube_sync.model.kubernetes import PodRef
+from eurekube_sync.model.ownership import POD, SYNCER
+from tests.unit.worlds.build import DOWN, LEASE, NAMING, UP, service, syncer
+
+
+def builder(**spec: Any) -> Builder:
+    """A builder for such a spec."""
+    return Builder(parse(syncer(**spec)), NAMING)
+
+
+def site(host: str = "10.0.0.1", port: int = 80, pod: PodRef | None = None) -> Site:
+    """A place with a plain port."""
+    return Site(host=host, port=port, secure_port=None, pod=pod)
+
+
+def made(build: Builder, at: Site, *, app: str = "rating", up: bool = True, why: str = "") -> Instance:
+    """The instance at that place."""
+    return build.wanted(build.key(app, at), at, up=up, why=why).instance
+
+
+def test_an_instance_has_all_that_a_spring_client_reads() -> None:
+    """Host, port and VIP say where; lease and metadata say whose and how long."""
+    build = builder(metadata={"version": "2"})
+    found = made(build, site(port=8080, pod=PodRef("rating-1", "uid-1")), app=build.app_name(service()))
+    assert found.key == InstanceKey("RATING", "prod:rating:rating:10.0.0.1:8080")
+    assert (found.host_name, found.ip_addr, found.port, found.status) == ("10.0.0.1", "10.0.0.1", Port(8080, True), UP)
+    assert (found.vip_address, found.secure_vip_address) == ("rating", "rating")
+    assert (found.secure_port.enabled, found.lease) == (False, LEASE)
+    assert (found.metadata["version"], found.metadata[SYNCER]) == ("2", "rating/rating")
+    assert found.metadata[POD] == "rating-1/uid-1"
+
+
+def test_an_ipv6_address_is_bracketed_where_clients_make_urls_of_it() -> None:
+    """Spring calls hostName; ipAddr stays bare."""
+    found = made(builder(), site("fd00::1"), up=False)
+    assert (found.host_name, found.ip_addr, found.status) == ("[fd00::1]", "fd00::1", DOWN)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, ("rating", "rating")),
+        ({"vipAddress": "a,b"}, ("a,b", "a,b")),
+        ({"secureVipAddress": "s"}, ("rating", "s")),
+        ({"vipAddress": "a", "secureVipAddress": "s"}, ("a", "s")),
+    ],
+)
+def test_a_vip_is_the_specs_or_the_apps_name_in_lower_case(spec: dict[str, object], expected: tuple[str, str]) -> None:
+    """The secure VIP follows the plain one."""
+    found = made(builder(**spec), site(), app="Rating")
+    assert (found.vip_address, found.secure_vip_address) == expected
+
+
+def test_without_a_name_of_its_own_the_app_is_the_service() -> None:
+    """Each Service then is an app, and the first gives the VIP that is shown."""
+    build = builder(selector={"matchLabels": {"team": "a"}})
+    assert (build.apps, build.vip_address) == ((), "")
+    assert [build.app_name(service(name)) for name in ("web", "db")] == ["web", "db"]
+    assert (build.apps, build.vip_address) == (("DB", "WEB"), "db")
+
+
+def test_a_services_name_that_is_no_app_name_is_refused() -> None:
+    """The message names the Service."""
+    with pytest.raises(InvalidSyncer, match="Service -x"):
+        builder(selector={"service": "-x"}).app_name(service("-x"))
+
+
+def test_what_works_and_may_surprise_is_a_warning() -> None:
+    """A VIP that Feign refuses; and what was met on the way, each thing once, a long list cut."""
+    assert builder(vipAddress="rating").warnings() == ()
+    build = builder(vipAddress="ra_ting,ok,al_so")
+    assert len(build.warnings()) == 2
+    for warning in "gfedcba":
+        build.warn(warning)
+        build.warn(warning)
+    assert build.warnings()[2:] == (*"abcde", "and 2 more")
+
+
+def test_of_two_pods_at_one_address_the_ready_one_stands_then_the_first() -> None:
+    """While a new pod takes over an address, the order of slices does not matter."""
+    build = builder()
+    key = build.key("rating", site())
+    old, new, other = (
+        build.wanted(key, site(pod=PodRef(name, name)), up=up, why=why)
+        for up, why, name in ((False, "a", "old"), (True, "b", "new"), (True, "b", "other"))
+    )
+    assert better(old, new) is better(new, old) is new
+    assert better(other, new) is better(new, other) is new

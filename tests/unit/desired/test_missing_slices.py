@@ -1,0 +1,444 @@
+"""A Service of which no slice tells: whole passes in which slices were not made yet, or were taken away.
+
+The cluster makes a slice per address family for each Service with a selector, an empty one where nothing is behind it
+(tests/contract/test_kubernetes.py): none at all is no word about its pods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eurekube_sync.model.kubernetes import Condition, EndpointSlice, PodRef, Service, SyncerRef
+from tests.unit.worlds.build import DENIED, NS, REF, endpoint, piece, service, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+TEAM = {"team": "x"}
+BY_TEAM: dict[str, Any] = {"selector": {"matchLabels": TEAM}}
+A, B, C, D, E = (f"RATING 10.0.0.{number}:8080" for number in (1, 2, 3, 4, 5))
+DUAL: dict[str, Any] = {"ip_families": ("IPv4", "IPv6"), "cluster_ips": ("10.96.0.1", "fd00::1")}
+
+
+def two_services(*slices: EndpointSlice, **spec: Any) -> FakeWorld:
+    """`blue` with the pods 1 and 2, `green` with 3 and 4, one syncer for both, after a first pass."""
+    found = world(
+        service("blue", labels=TEAM, cluster_ips=("10.96.0.1",)),
+        service("green", labels=TEAM, cluster_ips=("10.96.0.2",)),
+        syncer(**BY_TEAM, appName="rating", **spec),
+        *(slices or (blue(1, 2), green(3, 4))),
+    )
+    lives(found, 1, 2, 3, 4)
+    return found
+
+
+def world(*things: Any) -> FakeWorld:
+    """After a first pass, and beside another app: what goes is not all that we own."""
+    found = FakeWorld()
+    found.cluster.apply(
+        *things,
+        syncer("other", selector={"app": "other"}),
+        service("other", labels={"app": "other"}),
+        piece(*(endpoint(number) for number in range(90, 99)), service="other"),
+    )
+    found.run()
+    return found
+
+
+def blue(*numbers: int) -> EndpointSlice:
+    return piece(*(endpoint(number) for number in numbers), service="blue")
+
+
+def green(*numbers: int) -> EndpointSlice:
+    return piece(*(endpoint(number) for number in numbers), service="green")
+
+
+def without(world: FakeWorld, *names: str) -> None:
+    """These Services, or slices by their own name, have none in what is listed from now on."""
+    world.cluster.slices = [one for one in world.cluster.slices if not {one.service, one.name} & {*names}]
+
+
+def lives(world: FakeWorld, *numbers: int) -> None:
+    """These pods are in the list of pods, whatever slices say."""
+    world.cluster.pods[NS] = tuple(PodRef(f"rating-{number}", f"uid-of-rating-{number}") for number in numbers)
+
+
+def ours(world: FakeWorld) -> dict[str, str]:
+    """What stands of the syncer."""
+    return {place: status for place, status in world.statuses().items() if not place.startswith("OTHER")}
+
+
+def synced(world: FakeWorld, ref: SyncerRef = REF) -> Condition:
+    status = world.cluster.syncers[ref].status
+    condition = status.condition("Synced") if status else None
+    assert condition is not None
+    return condition
+
+
+def changes(world: FakeWorld) -> list[str]:
+    """The writes of the last pass to Eureka."""
+    return [call for call in world.wire.writes() if call.split()[0] in ("register", "cancel")]
+
+
+def test_nothing_goes_while_one_of_two_services_has_no_slice() -> None:
+    """All of it is renewed, the condition names the Service, and when its slices are back all is in sync."""
+    world = two_services()
+    without(world, "green")
+    for _ in range(2):
+        world.later(30)
+        world.run()
+        assert ours(world) == dict.fromkeys((A, B, C, D), "UP")
+        assert world.wire.verbs().count("renew") == 4 + 9
+        assert changes(world) == []
+        assert (synced(world).status.value, synced(world).reason) == ("False", "NoEndpointSlices")
+        assert "Service green has no EndpointSlice" in synced(world).message
+    world.cluster.apply(green(4, 5))
+    world.run()
+    assert ours(world) == dict.fromkeys((A, B, D, E), "UP")
+    assert synced(world).reason == "InSync"
+
+
+def test_the_other_services_of_the_syncer_go_on() -> None:
+    """A pod comes, one turns unready, one terminates."""
+    world = two_services()
+    without(world, "green")
+    world.cluster.apply(
+        piece(endpoint(1, ready=False), endpoint(2, ready=False, terminating=True), endpoint(5), service="blue")
+    )
+    world.run()
+    assert ours(world) == {A: "DOWN", C: "UP", D: "UP", E: "UP"}
+
+
+def test_a_pod_that_another_service_shows_follows_that() -> None:
+    """It was behind both."""
+    world = two_services(blue(1, 2), green(1, 3))
+    without(world, "green")
+    world.cluster.apply(piece(endpoint(1, ready=False, terminating=True), endpoint(2), service="blue"))
+    world.run()
+    assert ours(world) == {B: "UP", C: "UP"}
+
+
+def test_a_service_whose_selector_matches_nothing_is_empty() -> None:
+    """Its slice is, and is there."""
+    world = two_services()
+    world.cluster.apply(replace(green(), ports=()))
+    world.run()
+    assert ours(world) == dict.fromkeys((A, B), "UP")
+    assert synced(world).reason == "InSync"
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_an_instance_goes_with_its_pod_all_the_same(gone: bool) -> None:
+    """As from a frozen syncer: a complete list of pods shows that it is gone, so a Service that never gets a slice
+    keeps no dead pods; while it lives, it stays."""
+    world = two_services()
+    without(world, "green")
+    world.cluster.apply(blue(1))
+    lives(world, 1, 3, *(() if gone else (2,)))
+    world.run()
+    assert ours(world) == dict.fromkeys((A, C) if gone else (A, B, C), "UP")
+
+
+def test_nothing_goes_while_the_pods_cannot_be_listed() -> None:
+    """No list, no proof."""
+    world = two_services()
+    without(world, "green")
+    world.cluster.unknown[("pods", NS)] = DENIED
+    world.run()
+    assert ours(world) == dict.fromkeys((A, B, C, D), "UP")
+
+
+def test_an_instance_goes_when_another_pod_has_its_address() -> None:
+    """Nor is it there under another app's Service."""
+    world = two_services()
+    without(world, "green")
+    world.cluster.apply(
+        piece(endpoint(3, pod="other-1"), *(endpoint(number) for number in range(91, 99)), service="other")
+    )
+    world.run()
+    assert C not in ours(world)
+    assert ours(world)[D] == "UP"
+
+
+def test_a_limit_counts_what_stands_of_the_service_without_slices() -> None:
+    """Else it would be exceeded once the slices are back, and for good: who stands within a limit stays."""
+    world = two_services(blue(), green(3, 4), limit=2)
+    assert ours(world) == dict.fromkeys((C, D), "UP")
+    without(world, "green")
+    world.cluster.apply(blue(1, 2))
+    world.run()
+    assert ours(world) == dict.fromkeys((C, D), "UP")
+
+
+def test_a_pod_that_stands_already_is_not_registered_a_second_time() -> None:
+    """Behind two Services of different names it is ambiguous, and frozen; of one alone it is another app."""
+    things = (service("blue", labels=TEAM), syncer(**BY_TEAM), blue(1, 2))
+    found = world(*things)
+    assert ours(found) == dict.fromkeys(("BLUE 10.0.0.1:8080", "BLUE 10.0.0.2:8080"), "UP")
+    found.cluster.apply(service("green", labels=TEAM), green(1, 2, 3))
+    found.run()
+    assert synced(found).reason == "AmbiguousService"
+    lives(found, 1, 2, 3)
+    without(found, "blue")
+    found.run()
+    assert ours(found) == dict.fromkeys((*(f"BLUE 10.0.0.{n}:8080" for n in (1, 2)), "GREEN 10.0.0.3:8080"), "UP")
+
+
+@pytest.mark.parametrize("older", [True, False])
+def test_a_younger_syncer_takes_nothing_over_meanwhile(older: bool) -> None:
+    """As from a frozen one: the slices may be back in a moment. An older one takes what it wants at any time."""
+    found = two_services()
+    lives(found, 1, 2, 3, 4)
+    found.cluster.apply(
+        service("violet", labels={"app": "violet"}),
+        piece(endpoint(3), service="violet"),
+        syncer("violet", selector={"app": "violet"}, appName="rating", created=500 if older else 2000),
+    )
+    without(found, "green")
+    found.run()
+    marks = {one.ip_addr: one.metadata["eurekube.syncer"] for one in found.registry.held.values()}
+    assert marks["10.0.0.3"] == ("rating/violet" if older else "rating/rating")
+    assert ours(found) == dict.fromkeys((A, B, C, D), "UP")
+
+
+def test_a_detached_syncer_leaves_them_to_a_younger_one() -> None:
+    """It holds nothing that another wants, slices or not."""
+    found = two_services()
+    found.cluster.apply(
+        service("violet", labels={"app": "violet"}),
+        piece(endpoint(3), service="violet"),
+        syncer("violet", selector={"app": "violet"}, appName="rating", created=2000),
+        syncer(**BY_TEAM, appName="rating", limit=0),
+    )
+    without(found, "green")
+    found.run()
+    marks = {one.ip_addr: one.metadata["eurekube.syncer"] for one in found.registry.held.values()}
+    assert marks["10.0.0.3"] == "rating/violet"
+
+
+@pytest.mark.parametrize("not_ready", ["Down", "Cancel"])
+def test_what_a_service_without_slices_drained_stays_down(not_ready: str) -> None:
+    """Its pod stands behind another Service as well; whoever was not drained is not, for nobody knows."""
+    found = two_services(blue(1, 2), green(1), notReady=not_ready)
+    found.cluster.apply(replace(service("green", labels=TEAM), annotations={"eurekube.io/drain": "true"}))
+    found.run()
+    assert ours(found) == {A: "DOWN", B: "UP"}
+    without(found, "green")
+    for ready in (True, False, True):
+        found.cluster.apply(piece(endpoint(1, ready=ready), endpoint(2), service="blue"))
+        found.run()
+        assert ours(found) == {A: "DOWN", B: "UP"}
+    found.cluster.apply(service("green", labels=TEAM), green(1))
+    found.run()
+    assert ours(found) == {A: "UP", B: "UP"}
+
+
+@pytest.mark.parametrize("families", [("IPv4", "IPv6"), ("IPv6", "IPv4")])
+def test_a_family_without_a_slice_is_not_taken_for_empty(families: tuple[str, ...]) -> None:
+    """The pods of a dual-stack Service stand in a slice of each family; only the second family's is left."""
+    addresses = {"IPv4": "10.0.0.{}", "IPv6": "fd00::1{}"}
+    slices = [
+        piece(*(endpoint(n, address=addresses[one].format(n)) for n in (1, 2)), family=one, name=one)
+        for one in families
+    ]
+    found = world(service(**{**DUAL, "ip_families": families}), syncer(), *slices)
+    stands = ours(found)
+    assert len(stands) == 2
+    lives(found, 1, 2)
+    without(found, families[0])
+    for _ in range(2):
+        found.run()
+        found.later(30)
+    assert ours(found) == stands
+    assert synced(found).reason == "NoEndpointSlices"
+    assert f"no EndpointSlice of {families[0]}," in synced(found).message
+
+
+def test_the_family_that_is_not_asked_for_may_be_without_a_slice() -> None:
+    """Nothing is read from it."""
+    found = world(service(**DUAL), syncer(), piece(endpoint(1)))
+    assert ours(found) == {A: "UP"}
+    assert synced(found).reason == "InSync"
+
+
+def test_a_service_of_another_family_has_nothing_to_tell() -> None:
+    """It has no address of the family that is asked for, and no slice either."""
+    found = world(
+        service("blue", labels=TEAM),
+        service("green", labels=TEAM, ip_families=("IPv6",)),
+        syncer(**BY_TEAM, appName="rating", addressFamily="IPv4"),
+        blue(1),
+    )
+    assert ours(found) == {A: "UP"}
+    assert synced(found).reason == "InSync"
+
+
+def test_a_service_that_is_a_name_elsewhere_has_none_by_nature() -> None:
+    """Beside others it holds nothing up; alone it serves no pods at all."""
+    elsewhere = service("green", labels=TEAM, type="ExternalName", cluster_ips=(), ip_families=())
+    found = world(service("blue", labels=TEAM), elsewhere, syncer(**BY_TEAM, appName="rating"), blue(1, 2))
+    found.cluster.apply(blue(1))
+    found.run()
+    assert ours(found) == {A: "UP"}
+    assert synced(found).reason == "InSync"
+    alone = world(elsewhere, syncer(**BY_TEAM, appName="rating"))
+    assert synced(alone).reason == "NoEndpointSlices"
+    assert "ExternalName" in synced(alone).message
+
+
+def external(name: str) -> Service:
+    """The Service after somebody made it a name elsewhere; its slices stay as they were."""
+    return service(name, labels=TEAM, type="ExternalName", cluster_ips=(), ip_families=())
+
+
+def test_the_slices_of_a_service_that_became_a_name_elsewhere_tell_nothing() -> None:
+    """No controller looks at them any more: a pod that has ended is ready there for ever. What stands goes with its
+    pod, and the other Services go on."""
+    green = piece(endpoint(2), endpoint(3), service="green")
+    found = world(service("blue", labels=TEAM), service("green", labels=TEAM), syncer(**BY_TEAM, appName="rating"))
+    found.cluster.apply(blue(1), green)
+    found.run()
+    assert ours(found) == dict.fromkeys((A, B, C), "UP")
+    found.cluster.apply(external("green"), blue(1, 4))
+    found.cluster.ended = {"uid-of-rating-3"}
+    found.run()
+    assert ours(found) == dict.fromkeys((A, B, "RATING 10.0.0.4:8080"), "UP")
+    assert (synced(found).reason, "are of before it was" in synced(found).message) == ("NoEndpointSlices", True)
+
+
+def test_a_syncer_whose_one_service_became_a_name_elsewhere_is_frozen() -> None:
+    """What stands goes with its pod."""
+    found = world(service("green", labels=TEAM), syncer(**BY_TEAM, appName="rating"))
+    found.cluster.apply(piece(endpoint(1), endpoint(2), service="green"))
+    found.run()
+    found.cluster.apply(external("green"))
+    found.cluster.ended = {"uid-of-rating-2"}
+    found.run()
+    assert ours(found) == {A: "UP"}
+    assert synced(found).reason == "NoEndpointSlices"
+
+
+def test_what_is_left_of_a_name_elsewhere_replaces_no_pod() -> None:
+    """An address that its pod had is another's by now, whose Service is gone for a moment."""
+    found = world(service("blue", labels=TEAM), syncer(**BY_TEAM, appName="rating"))
+    found.cluster.apply(blue(1), replace(external("green"), labels={}))
+    found.cluster.apply(piece(endpoint(1, pod="long-gone"), service="green"))
+    found.run()
+    assert ours(found) == {A: "UP"}
+    found.cluster.services = [one for one in found.cluster.services if one.name != "blue"]
+    found.cluster.slices = [one for one in found.cluster.slices if one.service != "blue"]
+    found.cluster.pods = {NS: (PodRef("rating-1", "uid-of-rating-1"),)}
+    found.run()
+    assert ours(found) == {A: "UP"}
+
+
+def test_a_service_mode_serves_a_name_elsewhere_whatever_is_left_of_it() -> None:
+    """Its old slices may have ports that it has no more."""
+    found = world(replace(external("green"), external_name="rating.example.com"), syncer(**BY_TEAM, mode="service"))
+    found.cluster.apply(piece(endpoint(1, ready=False), service="green", port_name="old"))
+    found.run()
+    assert ours(found) == {"GREEN rating.example.com:80": "UP"}
+
+
+@pytest.mark.parametrize("family", ["IPv4", "IPv6"])
+def test_a_service_without_a_selector_has_the_slices_that_people_write(family: str) -> None:
+    """Of whichever family; without any, what stands stays, and the condition says what to do."""
+    by_hand = replace(service("green", labels=TEAM, **DUAL), selects=False)
+    bare = piece(endpoint(3, pod=None), service="green")
+    found = world(service("blue", labels=TEAM), by_hand, syncer(**BY_TEAM, appName="rating"), blue(1), bare)
+    without(found, "green")
+    found.run()
+    assert ours(found) == dict.fromkeys((A, C), "UP")
+    assert "write one" in synced(found).message
+    found.cluster.apply(piece(service="green", family=family))
+    found.run()
+    assert ours(found) == {A: "UP"}
+    assert synced(found).reason == "InSync"
+
+
+def endpoints(*numbers: int, service: str = "blue") -> EndpointSlice:
+    """Endpoints as slices; see `cluster.projection.slices_of_endpoints`."""
+    of = (replace(endpoint(number), zone=None) for number in numbers)
+    return replace(piece(*of, service=service, name=f"{service}-0"), of_endpoints=True)
+
+
+def test_endpoints_that_are_not_there_are_not_taken_for_empty_ones() -> None:
+    """Those of a Service whose pods are gone are there, and have no subsets."""
+    found = two_services(endpoints(1, 2), endpoints(3, 4, service="green"))
+    lives(found, 1, 2, 3, 4)
+    without(found, "green")
+    found.run()
+    assert ours(found) == dict.fromkeys((A, B, C, D), "UP")
+    assert synced(found).reason == "NoEndpointSlices"
+    found.cluster.apply(endpoints(service="green"))
+    found.run()
+    assert ours(found) == dict.fromkeys((A, B), "UP")
+
+
+@pytest.mark.parametrize("mode", ["pod", "service"])
+@pytest.mark.parametrize(("asked", "told"), [(None, True), ("IPv4", True), ("IPv6", False)])
+def test_endpoints_tell_of_the_first_family_alone(mode: str, asked: str | None, told: bool) -> None:
+    """They say nothing of the pods' addresses of the other; whether a Service serves is known all the same."""
+    found = world(service(**DUAL), syncer(mode=mode, addressFamily=asked), endpoints(1, service="rating"))
+    assert (synced(found).reason == "InSync") is (told or mode == "service")
+    found.cluster.apply(endpoints(service="rating"))
+    found.run()
+    assert (synced(found).reason != "NoEndpointSlices") is (told or mode == "service")
+
+
+class TestModeService:
+    """Each Service is an instance, UP while an endpoint behind it is ready."""
+
+    GREEN = "RATING 10.96.0.2:80"
+    BLUE = "RATING 10.96.0.1:80"
+
+    @pytest.mark.parametrize("before", ["UP", "DOWN"])
+    def test_a_service_without_slices_keeps_its_status(self, before: str) -> None:
+        """The other one turns DOWN, and comes back."""
+        found = two_services(mode="service")
+        found.cluster.apply(piece(endpoint(3, ready=before == "UP"), service="green"))
+        found.run()
+        assert ours(found) == {self.BLUE: "UP", self.GREEN: before}
+        without(found, "green")
+        for status, ready in (("DOWN", False), ("UP", True)):
+            found.cluster.apply(piece(endpoint(1, ready=ready), service="blue"))
+            for _ in range(2):
+                found.later(30)
+                found.run()
+            assert ours(found) == {self.BLUE: status, self.GREEN: before}
+            assert synced(found).reason == "NoEndpointSlices"
+            assert "green" in synced(found).message
+
+    def test_without_any_slice_all_keeps_its_status(self) -> None:
+        """Also at a second look."""
+        found = two_services(mode="service")
+        without(found, "blue", "green")
+        for _ in range(3):
+            found.run()
+            found.later(30)
+        assert ours(found) == {self.BLUE: "UP", self.GREEN: "UP"}
+
+    def test_it_is_not_registered_before_it_has_slices(self) -> None:
+        """Nor is it told to be DOWN."""
+        found = two_services(blue(1), mode="service")
+        assert ours(found) == {self.BLUE: "UP"}
+        assert synced(found).reason == "NoEndpointSlices"
+
+    def test_a_family_without_a_slice_is_waited_for(self) -> None:
+        """Callers may use an address of that family."""
+        found = world(service(**DUAL), syncer(mode="service"), piece(endpoint(1)), piece(name="v6", family="IPv6"))
+        without(found, "rating-abc")
+        for _ in range(2):
+            found.run()
+            found.later(30)
+        assert ours(found) == {self.BLUE: "UP"}
+        assert synced(found).reason == "NoEndpointSlices"
+
+    def test_a_name_elsewhere_serves_without_slices(self) -> None:
+        """It has none by nature."""
+        elsewhere = replace(
+            service(type="ExternalName", cluster_ips=(), ip_families=()), external_name="rating.example.com"
+        )
+        found = world(elsewhere, syncer(mode="service", port=80))
+        assert ours(found) == {"RATING rating.example.com:80": "UP"}

@@ -1,0 +1,124 @@
+"""What a limit comes to, and what the marks of limit and policy say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eurekube_sync.desired.policy import (
+    LIMIT,
+    POLICY,
+    Conduct,
+    Limit,
+    Measure,
+    Policy,
+    parse_limit,
+    policy_of,
+    read_mark,
+)
+from eurekube_sync.model.errors import InvalidSyncer
+
+
+def limit(value: Any) -> Limit:
+    """The limit that the spec's value means."""
+    found = parse_limit(value)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("value", "pods", "others", "places"),
+    [
+        (0, 10, 9, 0),
+        (3, 10, 9, 3),
+        (3.0, 10, 9, 3),
+        ("0%", 10, 9, 0),
+        ("20%", 10, 9, 2),
+        ("20%", 11, 9, 3),
+        ("1%", 1, 9, 1),
+        ("20%", 0, 9, 0),
+        ("100%", 7, 9, 7),
+        ({"share": "0%"}, 10, 9, 0),
+        ({"share": "10%"}, 10, 9, 1),
+        ({"share": "10%"}, 10, 10, 2),
+        ({"share": "50%"}, 10, 9, 9),
+        ({"share": "90%"}, 10, 1, 9),
+        ({"share": "10%"}, 10, 0, 1),
+        ({"share": "100%"}, 10, 9, None),
+        (None, 10, 9, None),
+    ],
+)
+def test_a_limit_is_a_number_of_places(value: Any, pods: int, others: int, places: int | None) -> None:
+    """Percentages round up; a share is of all, ours and others': 1 of 1 + 9 is 10 %. None is all of ours."""
+    found = parse_limit(value)
+    assert (found.places(pods=pods, others=others) if found else None) == places
+
+
+@pytest.mark.parametrize(
+    "value",
+    [-1, 100_001, 1.5, True, "3", "101%", "020%", "%", "", {}, {"share": 10}, {"share": "1%", "a": 1}, [], ["1%"]],
+)
+def test_a_limit_that_means_nothing_is_refused(value: Any) -> None:
+    """With all three forms named."""
+    with pytest.raises(InvalidSyncer, match=r"spec.limit: .* none of a number in .* 20%, and {share: 10%}") as caught:
+        parse_limit(value)
+    assert caught.value.reason == "InvalidSpec"
+
+
+@pytest.mark.parametrize("value", [0, 3, 100_000, "20%", "100%", {"share": "10%"}, {"share": "100%"}])
+def test_a_mark_reads_back_as_the_limit_that_wrote_it(value: Any) -> None:
+    """Whatever its form."""
+    assert read_mark(Conduct(limit=limit(value)).marks[LIMIT]) == limit(value)
+
+
+@pytest.mark.parametrize("mark", ["", "share 10", "10 %", "share", "-1", "ten", "1234567"])
+def test_what_we_would_not_write_is_no_mark(mark: str) -> None:
+    """Somebody else wrote it."""
+    assert read_mark(mark) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "mark", "lowered"),
+    [
+        ({"share": "10%"}, "share 10%", False),
+        ({"share": "10%"}, "share 50%", True),
+        ({"share": "50%"}, "share 10%", False),
+        ({"share": "10%"}, "10%", True),
+        ({"share": "10%"}, "3", True),
+        ({"share": "10%"}, "", True),
+        ("20%", "20%", False),
+        ("20%", "30%", True),
+        ("20%", "", True),
+        (3, "3", True),
+        (3, "", True),
+    ],
+)
+def test_only_a_lowered_percentage_may_take_an_instance_out(value: Any, mark: str, lowered: bool) -> None:
+    """A percentage of another thing, or none before, counts as lowered; a plain number means what it says."""
+    assert limit(value).lowered_since(mark) is lowered
+
+
+def test_the_policy_is_a_mark_unless_it_is_sync() -> None:
+    """A plain syncer writes none."""
+    assert Conduct().marks == {}
+    assert Conduct(policy=Policy.CREATE_ONLY).marks == {POLICY: "CreateOnly"}
+    assert Conduct(limit=Limit(measure=Measure.PODS, value=5), policy=Policy.UPSERT_ONLY).marks == {
+        LIMIT: "5%",
+        POLICY: "UpsertOnly",
+    }
+
+
+@pytest.mark.parametrize(
+    ("mark", "policy"),
+    [
+        (None, Policy.SYNC),
+        ("Sync", Policy.SYNC),
+        ("UpsertOnly", Policy.UPSERT_ONLY),
+        ("CreateOnly", Policy.CREATE_ONLY),
+        ("Future", Policy.UPSERT_ONLY),
+    ],
+)
+def test_the_mark_tells_the_policy(mark: str | None, policy: Policy) -> None:
+    """A policy that this version does not know cancels nothing."""
+    assert policy_of({} if mark is None else {POLICY: mark}) is policy

@@ -1,0 +1,132 @@
+"""What host names, paths and metadata mean, and which of them cannot be served although the API server took them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eurekube_sync.desired.presentation import Base, From, HostName, MetadataSource, Paths, family_of
+from eurekube_sync.desired.spec import parse
+from eurekube_sync.model.errors import InvalidSyncer
+from tests.unit.worlds.build import syncer
+
+
+def refused(**spec: Any) -> tuple[str, str]:
+    """Why the spec cannot be served."""
+    with pytest.raises(InvalidSyncer) as caught:
+        parse(syncer(**spec))
+    return caught.value.reason, str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "expected"),
+    [
+        ("ip", "10.0.0.1", "10.0.0.1"),
+        ("ip", "fd00::1", "[fd00::1]"),
+        ("ip.example.com", "10.0.0.1", "10-0-0-1.example.com"),
+        ("ip-x", "fd00::1", "fd00--1-x"),
+        ("ip.example.com", "::1", "0--1.example.com"),
+        ("ip.example.com", "fd00::", "fd00--0.example.com"),
+        ("podName", "rating-1", "rating-1"),
+        ("podName.a.b", "rating-1", "rating-1.a.b"),
+        ("nodeName-x", "node-a", "node-a-x"),
+    ],
+)
+def test_a_host_name_is_a_name_with_a_suffix(text: str, name: str, expected: str) -> None:
+    """An address before a suffix is one label, as sslip.io and the cluster's own DNS have it."""
+    assert parse(syncer(hostName=text)).presentation.host_name.of(name) == expected
+
+
+def test_what_is_not_said_is_the_address_and_nothing_more() -> None:
+    """No URLs, no metadata, no zone."""
+    found = parse(syncer()).presentation
+    assert (found.host_name, found.paths, found.metadata, found.metadata_from) == (HostName(), Paths(), {}, ())
+    assert (found.zones, found.needs_pods) == (None, False)
+
+
+def test_all_that_is_said_reaches_its_meaning() -> None:
+    """Each field by itself."""
+    found = parse(
+        syncer(
+            hostName="podName.a",
+            paths={"home": "/", "status": "/s", "health": "/h", "managementPort": 8081.0},
+            metadataFrom=[{"key": "a", "podLabel": "l"}, {"key": "b", "serviceAnnotation": "n"}],
+            zone={"fromEndpoint": True, "map": {"a": "b"}},
+        )
+    ).presentation
+    assert found.host_name == HostName(base=Base.POD, suffix=".a")
+    assert found.paths == Paths(home="/", status="/s", health="/h", management_port=8081)
+    assert found.metadata_from == (
+        MetadataSource(key="a", source=From.POD_LABEL, name="l"),
+        MetadataSource(key="b", source=From.SERVICE_ANNOTATION, name="n"),
+    )
+    assert (found.zones, found.needs_pods) == ({"a": "b"}, True)
+
+
+@pytest.mark.parametrize("source", ["podLabel", "podAnnotation"])
+def test_pods_are_needed_for_their_own_labels_and_annotations(source: str) -> None:
+    """And for nothing else."""
+    assert parse(syncer(metadataFrom=[{"key": "a", source: "l"}])).presentation.needs_pods
+    assert not parse(syncer(metadataFrom=[{"key": "a", "serviceLabel": "l"}])).presentation.needs_pods
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason", "message"),
+    [
+        ({"hostName": "pod"}, "InvalidSpec", "none of ip, podName and nodeName"),
+        ({"hostName": "ip.A"}, "InvalidSpec", "none of ip, podName and nodeName"),
+        ({"hostName": "ip.a\n"}, "InvalidSpec", "none of ip, podName and nodeName"),
+        ({"hostName": "podName", "mode": "service"}, "InvalidSpec", "only for mode pod"),
+        ({"zone": {"fromEndpoint": True}, "mode": "service"}, "InvalidSpec", "only for mode pod"),
+        ({"zone": {}}, "InvalidSpec", "fromEndpoint"),
+        ({"zone": {"fromEndpoint": True, "map": {"a": "\x01"}}}, "InvalidMetadata", "spec.zone.map.a: the value has"),
+        ({"zone": {"fromEndpoint": True, "map": {"a": ""}}}, "InvalidMetadata", "spec.zone.map.a: the value is empty"),
+        ({"paths": {"home": "actuator"}}, "InvalidSpec", "spec.paths.home"),
+        ({"paths": {"status": "/a b"}}, "InvalidSpec", "spec.paths.status"),
+        ({"paths": {"health": ""}}, "InvalidSpec", "spec.paths.health"),
+        ({"paths": {"managementPort": 0}}, "InvalidSpec", "1..65535"),
+        ({"paths": {"managementPort": 65536}}, "InvalidSpec", "1..65535"),
+        ({"paths": {"managementPort": 8081.5}}, "InvalidSpec", "1..65535"),
+        ({"metadataFrom": [{"key": "a"}]}, "InvalidSpec", "exactly one of podLabel"),
+        (
+            {"metadataFrom": [{"key": "a", "podLabel": "x", "serviceLabel": "y"}]},
+            "InvalidSpec",
+            "exactly one of podLabel",
+        ),
+        ({"metadataFrom": [{"key": "a", "podLabel": "x"}], "mode": "service"}, "InvalidSpec", "only for mode pod"),
+        ({"metadataFrom": [{"key": "a_b", "podLabel": "x"}]}, "InvalidMetadata", "would break the XML"),
+        ({"metadataFrom": [{"key": "eurekube.x", "podLabel": "x"}]}, "InvalidMetadata", "is reserved"),
+        (
+            {"metadata": {"a": "1"}, "metadataFrom": [{"key": "a", "podLabel": "x"}]},
+            "InvalidMetadata",
+            "key a is given twice",
+        ),
+        ({"metadata": {"zone": "a"}, "zone": {"fromEndpoint": True}}, "InvalidMetadata", "key zone is given twice"),
+        (
+            {"metadata": {"management.port": "1"}, "paths": {"managementPort": 2}},
+            "InvalidMetadata",
+            "key management.port is given twice",
+        ),
+    ],
+)
+def test_what_an_older_crd_might_have_let_through_is_refused(spec: dict[str, Any], reason: str, message: str) -> None:
+    """The program takes nothing on trust."""
+    found = refused(**spec)
+    assert found[0] == reason
+    assert message in found[1]
+
+
+def test_a_zone_that_is_not_taken_leaves_the_key_free() -> None:
+    """`fromEndpoint: false` asks for nothing."""
+    spec = parse(syncer(zone={"fromEndpoint": False}, metadata={"zone": "a"}))
+    assert (spec.presentation.zones, spec.presentation.metadata) == (None, {"zone": "a"})
+
+
+@pytest.mark.parametrize(
+    ("address", "family"),
+    [("10.0.0.1", "IPv4"), ("fd00::1", "IPv6"), ("a.example.com", None), ("fe80::1%eth0", None), ("", None)],
+)
+def test_an_address_is_of_a_family_and_a_name_of_none(address: str, family: str | None) -> None:
+    """Told by its form."""
+    assert family_of(address) == family

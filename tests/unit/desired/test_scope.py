@@ -1,0 +1,371 @@
+"""Whose syncers are whose: namespaces, shards, labels and classes; and how far a syncer may reach."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.brake.sightings import Sightings
+from eurekube_sync.desired.scope import Scope, Shard, parse_selector
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.ownership import CLASS, SYNCER, syncer_of
+from tests.unit.worlds.build import DENIED, NS, OWNERSHIP, REF, endpoint, listed, piece, service, syncer
+from tests.unit.worlds.fakes import FakeWorld
+from tests.unit.worlds.strategies import NAMESPACES, REGISTRIES, Scenery, sceneries
+
+TEAM_A, TEAM_B = parse_selector("team=a"), parse_selector("team=b")
+NO_BRAKE = BrakeLimits(loss_percent=100, loss_ceiling=10**6, apps_floor=10**6)
+
+
+def labelled(one: SyncerObject, **labels: str) -> SyncerObject:
+    """The syncer with these labels alone."""
+    return replace(one, labels=labels)
+
+
+# --- Selectors -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "matches"),
+    [
+        ("team=a", {"team": "a"}, True),
+        ("team==a", {"team": "b"}, False),
+        ("team != a", {}, True),
+        ("team!=a", {"team": "a"}, False),
+        ("team in (a, b)", {"team": "b"}, True),
+        ("team in (a,b),tier", {"team": "b"}, False),
+        ("team notin (a)", {"team": "a"}, False),
+        ("eurekube.io/team", {"eurekube.io/team": ""}, True),
+        ("!team", {"team": ""}, False),
+        ("! team", {}, True),
+        ("team=", {"team": ""}, True),
+        ("team in (a,b) , !canary", {"team": "a"}, True),
+    ],
+)
+def test_a_selector_means_what_kubectl_means(text: str, labels: Mapping[str, str], matches: bool) -> None:
+    """Equality, sets and existence, all of which must hold."""
+    assert Scope(selector=parse_selector(text)).takes(labelled(syncer(), **labels)) is matches
+
+
+@pytest.mark.parametrize("text", ["", "team=a,", "=a", "team=a b", "team in a", "team in (a", "te am", "a/b/c", "ä=b"])
+def test_a_selector_that_is_none_is_refused(text: str) -> None:
+    """A selector that was misread would serve everything, or nothing."""
+    with pytest.raises(ValueError, match="is no part of a label selector"):
+        parse_selector(text)
+
+
+# --- Who covers what -----------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 7), st.text("abc-", min_size=1, max_size=4), st.text("abc-", min_size=1, max_size=4))
+def test_each_name_falls_into_one_shard(count: int, namespace: str, name: str) -> None:
+    """Nothing is served twice, and nothing by nobody."""
+    ref = SyncerRef(namespace, name)
+    assert [Shard(index=index, count=count).holds(ref) for index in range(count)].count(True) == 1
+
+
+def test_shards_are_of_about_one_size() -> None:
+    """Of 3,000 names each of three has a third, give or take a tenth of it."""
+    refs = [SyncerRef(f"team-{number % 40}", f"app-{number}") for number in range(3000)]
+    sizes = Counter(index for ref in refs for index in range(3) if Shard(index=index, count=3).holds(ref))
+    assert all(900 < size < 1100 for size in sizes.values())
+
+
+def test_a_shard_never_changes() -> None:
+    """A part that moved between two versions would be served by two installations, or by none, while they change."""
+    names = [SyncerRef("rating", "rating"), SyncerRef("shop", "cart"), SyncerRef("shop", "pay")]
+    assert [next(i for i in range(5) if Shard(index=i, count=5).holds(ref)) for ref in names] == [2, 0, 0]
+
+
+def test_a_class_is_taken_by_the_installation_that_has_it() -> None:
+    """And a syncer without one by the installation without one."""
+    classes = (None, "internal", "edge")
+    one_of_each = [syncer(), syncer(syncerClass="internal"), syncer(syncerClass="edge")]
+    for own in classes:
+        taken = [Scope(syncer_class=own).takes(one) for one in one_of_each]
+        assert taken == [own == other for other in classes]
+
+
+def test_only_complete_lists_tell_what_is_somebody_elses() -> None:
+    """While the list of a namespace is Unknown, all that its names cover may be ours."""
+    theirs = syncer(syncerClass="edge")
+    assert not Scope().knowing(listed([theirs])).covers(REF)
+    assert Scope().knowing(replace(listed([]), by_namespace={NS: DENIED})).covers(REF)
+
+
+@pytest.mark.parametrize(
+    "text", ["team=a", "team!=a", "team in (a, b)", "team notin (a, b)", "team", "!team", "team=", "a=b,!c,d in (e, f)"]
+)
+def test_a_selector_is_written_as_it_is_read(text: str) -> None:
+    """So that a command to paste has the same scope."""
+    found = parse_selector(text)
+    assert parse_selector(",".join(str(one) for one in found)) == found
+    assert Scope(selector=found).options == ("--selector", ",".join(str(one) for one in found))
+
+
+def test_a_scope_says_in_words_what_part_it_is() -> None:
+    """Two installations are told apart by it."""
+    scope = Scope(shard=Shard(index=1, count=3), selector=parse_selector("team=a,!canary"), syncer_class="edge")
+    assert str(scope) == "shard 1/3; selector team=a, !canary; class edge"
+    assert str(Scope()) == ""
+
+
+@pytest.mark.parametrize(
+    ("pairs", "allowed"),
+    [
+        ({("rating", "shop")}, True),
+        ({("rating", "*")}, True),
+        ({("*", "shop")}, True),
+        ({("*", "*")}, True),
+        ({("shop", "rating")}, False),
+        ({("rating", "other"), ("other", "shop")}, False),
+        (set(), False),
+    ],
+)
+def test_services_of_another_namespace_need_the_operators_word(pairs: set[tuple[str, str]], allowed: bool) -> None:
+    """From and to are not the same, and two permissions are no third one."""
+    scope = Scope(allowed=frozenset(pairs))
+    assert scope.may_select(syncer(selector={"app": "rating", "namespace": "shop"})) is allowed
+    assert scope.may_select(syncer(selector={"app": "rating", "namespace": NS}))
+    assert scope.may_select(syncer(selector={"app": "rating"}))
+
+
+# --- Passes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def world() -> FakeWorld:
+    """Two syncers of one namespace, of team a and team b, each with a pod."""
+    world = FakeWorld()
+    world.brake = NO_BRAKE
+    world.cluster.apply(
+        labelled(syncer("a", selector={"service": "a"}), team="a"),
+        labelled(syncer("b", selector={"service": "b"}), team="b"),
+        service("a"),
+        service("b"),
+        piece(endpoint(1), service="a"),
+        piece(endpoint(2), service="b"),
+    )
+    return world
+
+
+def touches(world: FakeWorld, scope: Scope) -> set[str]:
+    """The apps to which a pass in this scope sends anything but a read."""
+    world.scope = scope
+    world.run()
+    return {call.split()[1].split("/")[0] for call in calls_to_eureka(world.wire.calls)}
+
+
+def relabel(world: FakeWorld, name: str, **labels: str) -> None:
+    """A person's `kubectl label`."""
+    ref = SyncerRef(NS, name)
+    world.cluster.syncers[ref] = labelled(world.cluster.syncers[ref], **labels)
+
+
+def test_a_selector_serves_its_own_and_leaves_the_others(world: FakeWorld) -> None:
+    """Not even a renewal goes to the other installation's instance, although both bear one owner's name."""
+    for scope, own in ((Scope(selector=TEAM_B), {"B"}), (Scope(selector=TEAM_A), {"A"})) * 2:
+        assert touches(world, scope) == own
+    assert world.statuses() == {"A 10.0.0.1:8080": "UP", "B 10.0.0.2:8080": "UP"}
+
+
+def test_the_syncers_are_listed_once_and_before_the_renewals_when_labels_choose(world: FakeWorld) -> None:
+    """Nothing else tells whose an instance is; else what stands is renewed before the cluster is asked."""
+    for scope, first in ((Scope(selector=TEAM_A), "list_syncers"), (Scope(), "renew")):
+        world.scope = scope
+        world.run()
+        world.run()
+        verbs = world.wire.verbs()
+        assert verbs.count("list_syncers") == 1
+        assert min(("list_syncers", "renew"), key=verbs.index) == first
+
+
+def test_while_the_syncers_cannot_be_listed_all_that_may_be_ours_is_renewed(world: FakeWorld) -> None:
+    """In doubt a lease is renewed, also one that may be another installation's; nothing else is done."""
+    world.run()
+    world.cluster.unknown[("syncers", "*")] = DENIED
+    assert touches(world, Scope(selector=TEAM_A)) == {"A", "B"}
+    assert world.wire.writes() == []
+
+
+def test_classes_share_an_owner_without_touching_each_other(world: FakeWorld) -> None:
+    """The mark in the instance tells whose lease it is before the cluster is asked."""
+    ref = SyncerRef(NS, "a")
+    world.cluster.apply(replace(world.cluster.syncers[ref], spec={"selector": {"service": "a"}, "syncerClass": "edge"}))
+    for scope, own in ((Scope(), {"B"}), (Scope(syncer_class="edge"), {"A"})) * 2:
+        assert touches(world, scope) == own
+    assert sorted(one.metadata.get(CLASS, "") for one in world.registry.held.values()) == ["", "edge"]
+
+
+def test_a_syncer_that_changes_its_class_is_taken_over_without_a_gap(world: FakeWorld) -> None:
+    """The one that it left lets go of it, the one that it came to writes its mark; and back."""
+    plain, edge = Scope(), Scope(syncer_class="edge")
+    touches(world, plain)
+    there, spec = world.cluster.syncers[SyncerRef(NS, "a")], {"selector": {"service": "a"}}
+    world.cluster.apply(replace(there, spec={**spec, "syncerClass": "edge"}))
+    assert touches(world, edge) == {"A"}
+    assert touches(world, plain) == {"B"}
+    world.cluster.apply(replace(there, spec=spec))
+    assert touches(world, plain) == {"A", "B"}
+    assert touches(world, edge) == set()
+    assert world.statuses() == {"A 10.0.0.1:8080": "UP", "B 10.0.0.2:8080": "UP"}
+    assert "cancel" not in world.wire.verbs()
+
+
+def test_a_syncer_that_left_the_scope_is_let_go_as_it_is(world: FakeWorld) -> None:
+    """It exists, so it is no orphan; its instance is somebody else's, to renew or to let lapse."""
+    world.scope = Scope(selector=TEAM_A)
+    world.run()
+    relabel(world, "a", team="b")
+    assert touches(world, Scope(selector=TEAM_A)) == set()
+    assert touches(world, Scope(selector=TEAM_B)) == {"A", "B"}
+    relabel(world, "b", team="c")
+    world.cluster.delete(SyncerRef(NS, "b"))
+    world.later(46)
+    assert touches(world, Scope(selector=TEAM_B)) == {"A"}
+    assert world.cluster.syncers[SyncerRef(NS, "b")].finalizers == (CLEANUP_FINALIZER,)
+
+
+def test_an_orphan_is_one_whose_syncer_is_not_in_the_whole_list(world: FakeWorld) -> None:
+    """Judged in a list that the selector had filtered, every other team's instances would be orphans."""
+    world.run()
+    del world.cluster.syncers[SyncerRef(NS, "b")]
+    world.scope = Scope(selector=TEAM_A)
+    world.sightings = Sightings()
+    for _ in range(2):  # the last of an app goes at the second look
+        world.run()
+        world.later(20)
+    assert world.statuses() == {"A 10.0.0.1:8080": "UP"}
+
+
+def test_an_older_instance_of_another_scope_is_a_conflict(world: FakeWorld) -> None:
+    """Two installations that claim one address do not fight: it is left to whom it stands for."""
+    world.cluster.apply(labelled(syncer("c", selector={"service": "a"}), team="b"))
+    touches(world, Scope(selector=TEAM_A))
+    for _ in range(2):
+        touches(world, Scope(selector=TEAM_B))
+        assert [call for call in world.wire.calls if " A/" in call and not call.startswith("read_")] == []
+    status = world.cluster.syncers[SyncerRef(NS, "c")].status
+    conflict = status.condition("Conflict") if status else None
+    assert conflict is not None
+    assert f"syncer {NS}/a, stands under our id" in conflict.message
+
+
+def test_what_another_scope_registers_under_our_id_meanwhile_is_not_written_over(world: FakeWorld) -> None:
+    """The list shows ours, whose lease has lapsed; before it is healed, the other installation has come."""
+    a = SyncerRef(NS, "a")
+    touches(world, Scope(selector=TEAM_A))
+    theirs = dict(world.registry.held)
+    world.registry.held.clear()
+    world.cluster.apply(labelled(syncer("c", selector={"service": "a"}), team="b"))
+    relabel(world, "a", team="x")
+    del world.cluster.syncers[a]
+    touches(world, Scope(selector=TEAM_B))
+    world.cluster.apply(labelled(syncer("a", selector={"service": "a"}), team="a"))
+    world.registry.cached_for(600)
+    ours = world.registry.held
+    for one in theirs:
+        del ours[one]
+    world.wire.then = lambda: ours.update(theirs) if world.wire.calls[-1].startswith("renew A") else None
+    touches(world, Scope(selector=TEAM_B))
+    assert "read_instance" in world.wire.verbs(), "it was about to be healed"
+    assert ours[next(iter(theirs))].metadata[SYNCER] == str(a)
+
+
+# --- Two installations at once -------------------------------------------------------------------------------------
+
+
+SELECTED = (TEAM_A, parse_selector("team!=a"))
+PARTITIONS: st.SearchStrategy[tuple[Scope, ...]] = st.sampled_from(
+    (
+        tuple(Scope(namespaces=frozenset({name})) for name in (*NAMESPACES, "third")),
+        tuple(Scope(shard=Shard(index=index, count=2)) for index in range(2)),
+        tuple(Scope(shard=Shard(index=index, count=3)) for index in range(3)),
+        tuple(Scope(selector=selector) for selector in SELECTED),
+        tuple(Scope(syncer_class=name) for name in (None, "edge", "internal")),
+        tuple(
+            Scope(namespaces=frozenset({NS}), selector=selector, shard=Shard(index=index, count=2))
+            for selector in SELECTED
+            for index in range(2)
+        ),
+    )
+)
+
+
+@st.composite
+def assorted(draw: st.DrawFn) -> Scenery:
+    """A cluster whose syncers have labels and classes."""
+    found = draw(sceneries())
+    return replace(found, syncers=tuple(draw(dressed(one)) for one in found.syncers))
+
+
+@st.composite
+def dressed(draw: st.DrawFn, one: SyncerObject) -> SyncerObject:
+    """The syncer with other labels and another class."""
+    labels = draw(st.sampled_from(({}, {"team": "a"}, {"team": "b"})))
+    named = draw(st.sampled_from((None, "edge", "internal")))
+    spec = {name: value for name, value in one.spec.items() if name != "syncerClass"}
+    return replace(one, labels=labels, spec={**spec, "syncerClass": named} if named else spec)
+
+
+@given(assorted(), REGISTRIES, PARTITIONS, st.sampled_from((0, 30)), st.data())
+def test_disjoint_scopes_never_touch_each_others(
+    scenery: Scenery, registry: list[ObservedInstance], scopes: tuple[Scope, ...], cache: float, data: st.DataObject
+) -> None:
+    """Passes of all of them in turn, with one owner's name, while syncers move between them: whatever is written,
+    renewed or cancelled lies in the scope of the pass that does it, or nothing stands there; and they come to rest."""
+    world = FakeWorld(cache=cache)
+    world.brake = NO_BRAKE
+    world.cluster.syncers = {one.ref: one for one in scenery.syncers}
+    world.cluster.services = list(scenery.services)
+    world.cluster.slices = list(scenery.slices)
+    world.registry.put(*registry)
+    for number in range(4):
+        if number == 1:
+            world.cluster.syncers = {ref: data.draw(dressed(one)) for ref, one in world.cluster.syncers.items()}
+        for scope in scopes:
+            world.scope = scope
+            pass_and_check(world, scope)
+        world.later(46)
+    for scope in scopes:
+        world.scope = scope
+        world.run()
+        assert world.wire.writes() == []
+
+
+def pass_and_check(world: FakeWorld, scope: Scope) -> None:
+    """One pass, with what the brake holds approved, and a look at each call before its effect."""
+    syncers, standing = dict(world.cluster.syncers), dict(world.registry.held)
+    held = world.run().held
+    calls = list(world.wire.calls)
+    if held is not None:
+        assert world.run(approved=held.plan_id).held is None
+        calls += world.wire.calls
+    names = {str(key): key for key in (*standing, *world.registry.held)}
+    for verb, about in map(str.split, calls_to_eureka(calls)):
+        for one in (standing.get(names[about]), world.registry.held.get(names[about])) if about in names else ():
+            by_mark = verb == "renew" and one is not None and one.metadata.get(CLASS) == scope.syncer_class
+            assert one is None or lies_in(scope, one, syncers, by_mark=by_mark), (verb, about)
+
+
+def calls_to_eureka(calls: list[str]) -> list[str]:
+    """Those that may change something there, a lease included."""
+    return [call for call in calls if call.split()[0] in ("register", "renew", "cancel")]
+
+
+def lies_in(scope: Scope, one: ObservedInstance, syncers: Mapping[SyncerRef, SyncerObject], *, by_mark: bool) -> bool:
+    """Whether an instance is the scope's by the truth of the cluster; of a syncer that is gone, or for a lease that
+    still bears the class, by the name alone."""
+    ref = syncer_of(one) if OWNERSHIP.holds(one) else None
+    if ref is None:
+        return False
+    there = syncers.get(ref)
+    return scope.covers(ref) if there is None or (by_mark and not scope.selector) else scope.takes(there)

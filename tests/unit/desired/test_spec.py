@@ -1,0 +1,378 @@
+"""What a spec means, and which specs cannot be served."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from eurekube_sync.desired.spec import (
+    Expression,
+    Mode,
+    NodeAddress,
+    Selector,
+    ServiceAddress,
+    check_app_name,
+    host_name_warning,
+    parse,
+)
+from eurekube_sync.manifests import validate_object
+from eurekube_sync.manifests.crd import object_schema
+from eurekube_sync.manifests.rules import rules_of
+from eurekube_sync.manifests.structural import prepared
+from eurekube_sync.model.errors import InvalidSyncer
+from tests.cases import Case, syncer_cases
+from tests.cases.specs import specs
+from tests.unit.worlds.build import NS, REF, service, syncer
+
+LABELS = {"app": "rating", "tier": "web"}
+
+
+def selects(**selector: Any) -> bool:
+    """Whether the selector means the Service `rating` with the labels app=rating and tier=web."""
+    return parse(syncer(selector=selector)).selector.matches(service(labels=LABELS))
+
+
+def refused(**spec: Any) -> tuple[str, str]:
+    """Why the spec cannot be served."""
+    with pytest.raises(InvalidSyncer) as caught:
+        parse(syncer(**spec))
+    return caught.value.reason, str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ({"app": "rating"}, True),
+        ({"app": "other"}, False),
+        ({"matchLabels": {"tier": "web"}}, True),
+        ({"matchLabels": {"tier": "web", "app": "other"}}, False),
+        ({"matchLabels": {"missing": ""}}, False),
+        ({"app": "rating", "matchLabels": {"tier": "web"}}, True),
+        ({"app": "rating", "matchLabels": {"app": "rating"}}, True),
+        ({"app": "rating", "matchLabels": {"tier": "db"}}, False),
+        ({"service": "rating"}, True),
+        ({"service": "other"}, False),
+        ({"service": "rating", "app": "other"}, False),
+        ({"matchExpressions": [{"key": "tier", "operator": "In", "values": ["web", "db"]}]}, True),
+        ({"matchExpressions": [{"key": "tier", "operator": "In", "values": ["db"]}]}, False),
+        ({"matchExpressions": [{"key": "missing", "operator": "In", "values": [""]}]}, False),
+        ({"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["db"]}]}, True),
+        ({"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["web"]}]}, False),
+        ({"matchExpressions": [{"key": "missing", "operator": "NotIn", "values": ["x"]}]}, True),
+        ({"matchExpressions": [{"key": "tier", "operator": "Exists"}]}, True),
+        ({"matchExpressions": [{"key": "missing", "operator": "Exists"}]}, False),
+        ({"matchExpressions": [{"key": "missing", "operator": "DoesNotExist"}]}, True),
+        ({"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}, False),
+    ],
+)
+def test_a_selector_means_services_that_meet_all_its_parts(selector: dict[str, Any], expected: bool) -> None:
+    """app is short for a label; NotIn and DoesNotExist hold for a label that is absent, as in the API server."""
+    assert selects(**selector) is expected
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {},
+        {"app": ""},
+        {"service": ""},
+        {"matchLabels": {}},
+        {"matchExpressions": []},
+        {"app": "rating", "matchLabels": {}},
+        {"app": "rating", "matchLabels": {"app": "other"}},
+        {"matchExpressions": [{"key": "a", "operator": "In"}]},
+        {"matchExpressions": [{"key": "a", "operator": "NotIn", "values": []}]},
+        {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["x"]}]},
+        {"matchExpressions": [{"key": "a", "operator": "Is", "values": ["x"]}]},
+        {"matchExpressions": [{"key": "a", "operator": "Exists", "extra": 1}]},
+        {"unknown": "x"},
+    ],
+)
+def test_a_selector_that_could_mean_everything_or_nothing_is_refused(selector: dict[str, Any]) -> None:
+    """No part may be empty, at least one must be there, and none may contradict another."""
+    assert refused(selector=selector)[0] == "InvalidSpec"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"mode": "pods"}, 'spec.mode must be pod or service, not "pods"; did you mean "pod"?'),
+        ({"selector": {"app": 5}}, "spec.selector.app must be a string, not 5: put it in quotes"),
+        (
+            {"selector": {"app": True}},
+            "spec.selector.app must be a string, not true (YAML reads on, off, yes, no, y and n so): put it in quotes",
+        ),
+        ({"selector": "rating"}, 'spec.selector must be a mapping, not "rating"'),
+        ({"selector": None}, "spec.selector must be a mapping, not null"),
+        ({"suspend": "yes"}, 'spec.suspend must be true or false, not "yes": a string'),
+        ({"port": 80.5}, "spec.port must be a whole number or a string, not 80.5"),
+        ({"port": [80]}, "spec.port must be a whole number or a string, not [80]"),
+        ({"notReady": "Perhaps"}, 'spec.notReady must be Cancel or Down, not "Perhaps"'),
+        ({"weight": 1}, 'spec.weight: unknown field "weight"'),
+        ({"prot": "http"}, 'spec.prot: unknown field "prot"; did you mean "port"?'),
+        ({"zone": {}}, 'spec.zone.fromEndpoint: field "fromEndpoint" is missing'),
+        (
+            {"zone": {"fromEndpoint": True, "map": {"a/b": 1}}},
+            "spec.zone.map['a/b'] must be a string, not 1: put it in quotes",
+        ),
+        (
+            {"selector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}},
+            'spec.selector.matchExpressions[0].operator must be DoesNotExist, Exists, In or NotIn, not "Is"',
+        ),
+        (
+            {"mode": 1, "suspend": 1, "policy": "Never", "weight": 1, "paths": 7},
+            "spec.mode must be a string, not 1: put it in quotes; spec.suspend must be true or false, not 1; "
+            'spec.policy must be CreateOnly, Sync or UpsertOnly, not "Never"; and 2 more faults',
+        ),
+    ],
+    ids=str,
+)
+def test_a_spec_of_the_wrong_shape_is_told_in_the_words_of_validate(spec: dict[str, Any], message: str) -> None:
+    """The condition names each field as a person wrote it, and says what to write."""
+    assert refused(**spec) == ("InvalidSpec", message)
+
+
+ALIKE = (
+    "must be ",
+    "unknown field",
+    'field "',
+    "securePort must differ",
+    *(rule.message for rule in rules_of(object_schema()) if "metadata" not in rule.message),
+)
+"""How the reasons begin that a condition shares with `validate`. A pattern, a bound or a limit has words of its own."""
+
+
+REFUSED = [case for case in syncer_cases() if not case.accepted and isinstance(case.manifest.get("spec"), dict)]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.name)
+def test_the_condition_and_validate_use_the_same_words(case: Case) -> None:
+    """What the cluster holds all the same, as under an older CRD, is told as `validate` tells it."""
+    findings = [one for one in validate_object(case.manifest) if re.match(r"\$\.spec\.(?!limit)", one.path)]
+    alike = [one.reason for one in findings if one.reason.startswith(ALIKE)]
+    told = ""
+    try:
+        parse(replace(syncer(), spec=prepared(case.manifest, object_schema())["spec"]))
+    except InvalidSyncer as error:
+        told = str(error)
+    assert [reason for reason in alike if told and reason not in told] == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(spec=specs())
+def test_whatever_cannot_be_read_is_told(spec: Any) -> None:
+    """Each spec that the reader refuses has a fault that the words know."""
+    told = ""
+    try:
+        parse(replace(syncer(), spec=spec))
+    except InvalidSyncer as error:
+        told = str(error)
+    assert "Expected `" not in told
+    assert "Object contains" not in told
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"hostName": "ip"},
+        {"service": {}},
+        {"policy": "Sync"},
+        {"suspend": False},
+        {"readinessGate": False},
+        {"limit": None},
+        {"selector": {"app": "rating", "namespace": NS}},
+    ],
+)
+def test_a_value_that_asks_for_what_is_done_anyway_is_served(spec: dict[str, Any]) -> None:
+    """Writing a default down is no request for anything."""
+    assert parse(syncer(**spec)).ref == REF
+
+
+def test_what_is_not_said_is_left_to_the_service() -> None:
+    """Only the mode and the two reactions have defaults here."""
+    spec = parse(syncer(selector={"service": "rating"}))
+    assert (spec.mode, spec.cancel_not_ready, spec.keep_while_serving) == (Mode.POD, False, False)
+    assert (spec.app_name, spec.vip_address, spec.secure_vip_address, spec.port) == (None, None, None, None)
+    assert (spec.presentation.metadata, spec.address_family) == ({}, None)
+
+
+def test_everything_that_is_said_counts() -> None:
+    """Each supported field reaches its meaning."""
+    spec = parse(
+        syncer(
+            mode="service",
+            appName="Rating_2",
+            vipAddress="rating,rating-v2:8080",
+            secureVipAddress="safe",
+            port="http",
+            metadata={"version": "2.1"},
+            addressFamily="IPv6",
+            notReady="Cancel",
+            terminating="KeepWhileServing",
+        )
+    )
+    assert (spec.mode, spec.cancel_not_ready, spec.keep_while_serving) == (Mode.SERVICE, True, True)
+    assert (spec.app_name, spec.vip_address, spec.secure_vip_address) == ("Rating_2", "rating,rating-v2:8080", "safe")
+    assert (spec.port, spec.presentation.metadata, spec.address_family) == ("http", {"version": "2.1"}, "IPv6")
+
+
+def test_the_app_is_the_selected_one_unless_it_has_a_name() -> None:
+    """appName, else selector.app."""
+    assert parse(syncer()).app_name == "rating"
+    assert parse(syncer(appName="other")).app_name == "other"
+
+
+@pytest.mark.parametrize("name", ["", "a" * 129, "-rating", "rating-", "ra ting", "ra/ting", "räting", "a\n"])
+def test_an_app_name_that_eureka_could_not_hold_is_refused(name: str) -> None:
+    """The name becomes a path segment and a part of the id."""
+    with pytest.raises(InvalidSyncer, match="cannot be an app name") as caught:
+        check_app_name("spec.appName", name)
+    assert caught.value.reason == "InvalidName"
+    assert len(str(caught.value)) < 220
+
+
+@pytest.mark.parametrize("name", ["a", "Rating_2.x-y", "a" * 128])
+def test_an_app_name_of_letters_digits_dots_underscores_and_hyphens_is_fine(name: str) -> None:
+    """Up to 128 of them, a letter or digit at both ends."""
+    assert check_app_name("spec.appName", name) == name
+
+
+@pytest.mark.parametrize("app", ["\u00fcn\u00ef", "-a", "a" * 64, "a\n"])
+def test_a_selected_app_that_no_label_can_be_is_a_fault_of_the_selector(app: str) -> None:
+    """It is no app name that Eureka would refuse: no Service can have this label."""
+    reason, message = refused(selector={"app": app})
+    assert reason == "InvalidSpec"
+    assert message.startswith("spec.selector.app: ")
+    assert "is no label's value" in message
+
+
+@pytest.mark.parametrize("vip", ["", "a,,b", "a, b", ",a", "a:http", "a" * 513, "a\n"])
+@pytest.mark.parametrize("field", ["vipAddress", "secureVipAddress"])
+def test_a_vip_that_nobody_could_look_up_is_refused(field: str, vip: str) -> None:
+    """A VIP is names with commas between, at most 512 long."""
+    reason, message = refused(**{field: vip})
+    assert reason == "InvalidName"
+    assert message.startswith(f"spec.{field}: ")
+
+
+@pytest.mark.parametrize("port", ["", 0, -1, 65536])
+def test_a_port_that_is_none_is_refused(port: str | float) -> None:
+    """A port is a name, or a number in 1..65535."""
+    assert refused(port=port) == (
+        "InvalidSpec",
+        f"spec.port: {port!r} is neither a port's name nor a number in 1..65535",
+    )
+
+
+@pytest.mark.parametrize("port", ["http", 1, 65535, 8080.0])
+def test_a_port_is_a_name_or_a_number(port: str | float) -> None:
+    """Both ends of the range count."""
+    assert parse(syncer(port=port)).port == port
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({"": "x"}, "would break the XML"),
+        ({"a_b": "x"}, "would break the XML"),
+        ({"k:v": "x"}, "would break the XML"),
+        ({"1a": "x"}, "would break the XML"),
+        ({"@class": "x"}, "would break the XML"),
+        ({"a" * 129: "x"}, "would break the XML"),
+        ({"eurekube.owner": "x"}, "is reserved"),
+        ({"class": "x"}, "is reserved"),
+        ({"instanceId": "x"}, "is reserved"),
+        ({"a": "b\x00"}, "control character"),
+        ({"a": "b\n"}, "control character"),
+        ({"a": "\ud800"}, "control character"),
+        ({"a": "\uffff"}, "control character"),
+        ({"a": "x" * 1025}, "longer than 1024"),
+    ],
+)
+def test_metadata_that_would_break_the_registry_for_every_reader_is_refused(
+    metadata: dict[str, str], message: str
+) -> None:
+    """One bad key or value makes the XML of the whole registry unreadable."""
+    reason, found = refused(metadata=metadata)
+    assert reason == "InvalidMetadata"
+    assert message in found
+
+
+@pytest.mark.parametrize("metadata", [{"management.port": "8081"}, {"a-b": "<&\"'>"}, {"a": "x" * 1024}, {"a": ""}])
+def test_metadata_of_plain_text_is_fine(metadata: dict[str, str]) -> None:
+    """Text that XML has to escape is escaped by Eureka."""
+    assert parse(syncer(metadata=metadata)).presentation.metadata == metadata
+
+
+@pytest.mark.parametrize(("name", "warned"), [("rating", False), ("ra.ting-2", False), ("ra_ting", True), ("-a", True)])
+def test_a_name_that_is_no_host_name_is_a_warning(name: str, warned: bool) -> None:
+    """Feign refuses it in a URL, Eureka does not."""
+    assert (host_name_warning(name) is not None) is warned
+
+
+def test_a_selector_reads_as_people_write_it() -> None:
+    """Every part is named, in a stable order."""
+    expression = Expression(key="tier", operator="In", values=frozenset({"web", "db"}))
+    selector = Selector(service="rating", labels=(("app", "rating"),), expressions=(expression,))
+    assert str(selector) == "app=rating, tier in (db, web), name rating"
+    assert str(Selector(labels=(("app", "rating"),))) == "app=rating"
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason", "message"),
+    [
+        ({"securePort": 0}, "InvalidSpec", "spec.securePort"),
+        ({"port": 8080, "securePort": 8080}, "InvalidSpec", "spec.securePort must differ from port (both are 8080)"),
+        ({"service": {"address": "ClusterIP"}}, "InvalidSpec", "only for mode service"),
+        ({"mode": "service", "service": {"address": "Nowhere"}}, "InvalidSpec", "spec.service.address"),
+        (
+            {"mode": "service", "service": {"hostname": "a.b", "address": "Auto"}},
+            "InvalidSpec",
+            "hostname and address exclude each other",
+        ),
+        (
+            {"mode": "service", "service": {"hostname": "a.b", "nodeAddress": "InternalIP"}},
+            "InvalidSpec",
+            "only for address NodePort",
+        ),
+        ({"mode": "service", "service": {"hostname": "A.b"}}, "InvalidName", "spec.service.hostname"),
+        ({"mode": "service", "service": {"hostname": "a" * 254}}, "InvalidName", "spec.service.hostname"),
+        (
+            {"mode": "service", "service": {"address": "LoadBalancer", "nodeAddress": "InternalIP"}},
+            "InvalidSpec",
+            "only for address NodePort",
+        ),
+    ],
+)
+def test_an_address_that_contradicts_itself_is_refused(spec: dict[str, Any], reason: str, message: str) -> None:
+    """Also when an older CRD let it through."""
+    found = refused(**spec)
+    assert found[0] == reason
+    assert message in found[1]
+
+
+def test_where_a_service_is_reached_is_said_or_goes_by_its_type() -> None:
+    """Each part reaches its meaning."""
+    spec = parse(syncer(mode="service", service={"nodeAddress": "InternalIP"}, securePort="https"))
+    assert (spec.service_address, spec.node_address) == (ServiceAddress.AUTO, NodeAddress.INTERNAL)
+    assert (spec.secure_port, spec.fixed_host) == ("https", None)
+    assert parse(syncer(mode="service", service={"hostname": "a.b"})).fixed_host == "a.b"
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, None), (0, 0), (50, 50), (100.0, 100)])
+def test_a_syncers_own_removal_limit_is_a_whole_number_of_percent(given: float | None, expected: int | None) -> None:
+    """100.0 is 100 to the API server, and stored as it came."""
+    assert parse(syncer(maxRemovalPercent=given)).max_removal_percent == expected
+
+
+@pytest.mark.parametrize("given", [-1, 101, 12.5])
+def test_another_removal_limit_is_refused(given: float) -> None:
+    """An older CRD may have let it in."""
+    assert refused(maxRemovalPercent=given) == (
+        "InvalidSpec",
+        f"spec.maxRemovalPercent: {given!r} is no whole number in 0..100",
+    )

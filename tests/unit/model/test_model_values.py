@@ -1,0 +1,106 @@
+"""How the nouns read themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from eurekube_sync.model.errors import (
+    ClusterConflict,
+    ClusterDenied,
+    ClusterRejected,
+    ClusterUnavailable,
+    EurekubeError,
+    InvalidSyncer,
+    RegistryDenied,
+    RegistryRejected,
+    RegistryUnavailable,
+    RegistryUnusable,
+)
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerRef, SyncerStatus
+from eurekube_sync.model.outcomes import Outcome, Outcomes, Result, cause_of
+from eurekube_sync.model.sources import Cause, Complete, Listed, Proof
+from tests.unit.apply.test_apply import renew
+from tests.unit.worlds.build import DENIED, NS, REF, key, service, syncer
+
+
+def test_only_a_complete_source_proves_anything() -> None:
+    """Where no type checker looked, an Unknown is refused all the same; two proofs are as good as one another."""
+    assert Complete(data=1).proof == Proof(Complete(data=()))
+    for nothing in (DENIED, None, ()):
+        with pytest.raises(TypeError, match="a withdrawal cannot rest on"):
+            Proof(nothing)  # type: ignore[arg-type]
+
+
+def test_a_namespace_without_an_entry_holds_what_the_whole_list_says() -> None:
+    """After a complete list of the cluster an absent namespace is empty; after a failed one it is Unknown."""
+    whole: Listed[int] = Listed(by_namespace={}, elsewhere=Complete(data=()))
+    failed: Listed[int] = Listed(by_namespace={NS: Complete(data=(1,))}, elsewhere=DENIED)
+    assert whole.of(NS) == Complete(data=())
+    assert failed.of(NS) == Complete(data=(1,))
+    assert failed.of("another") == DENIED
+
+
+def test_references_and_keys_read_as_people_write_them() -> None:
+    """A syncer is `namespace/name`, an instance `APP/id`."""
+    assert str(SyncerRef("a", "b")) == "a/b"
+    assert str(InstanceKey("A", "b")) == "A/b"
+    assert syncer().ref == REF
+
+
+def test_only_the_address_none_makes_a_service_headless() -> None:
+    """A Service without any address, as one that waits for it, is not headless."""
+    assert service(cluster_ips=("None",)).headless
+    assert not service(cluster_ips=()).headless
+
+
+def test_a_condition_is_found_by_its_type() -> None:
+    """A type that the status does not have gives nothing."""
+    ready = Condition(
+        type="Ready",
+        status=ConditionStatus.TRUE,
+        reason="InSync",
+        message="",
+        observed_generation=1,
+        last_transition=0,
+    )
+    status = SyncerStatus(observed_generation=1, conditions=(ready,))
+    assert status.condition("Ready") is ready
+    assert status.condition("Synced") is None
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (RegistryUnavailable(""), Cause.UNAVAILABLE),
+        (ClusterUnavailable(""), Cause.UNAVAILABLE),
+        (RegistryDenied(""), Cause.DENIED),
+        (ClusterDenied(""), Cause.DENIED),
+        (RegistryUnusable(""), Cause.UNUSABLE),
+        (RegistryRejected(""), None),
+        (ClusterRejected(""), None),
+        (ClusterConflict(""), None),
+        (InvalidSyncer("InvalidSpec", ""), None),
+    ],
+)
+def test_an_error_stands_for_a_cause_or_for_one_refusal(error: EurekubeError, expected: Cause | None) -> None:
+    """An error of the whole server has a cause; a refusal of one thing has none."""
+    assert cause_of(error) is expected
+
+
+def test_a_heal_replaces_the_outcome_of_its_renewal() -> None:
+    """There is one outcome per key: the last."""
+    outcomes = Outcomes.of(
+        [Outcome(action=renew(), result=Result.GONE), Outcome(action=renew(), result=Result.HEALED)],
+    )
+    assert outcomes.by_key[key()].result is Result.HEALED
+    assert (outcomes.count(Result.GONE), outcomes.succeeded) == (0, 1)
+
+
+def test_what_the_next_pass_has_to_do_again_is_told_by_key() -> None:
+    """Failed, held back and not tried are failures; done, gone and conflict are not."""
+    results = list(Result)
+    outcomes = Outcomes.of(
+        [Outcome(action=renew(number), result=result) for number, result in reversed(list(enumerate(results)))]
+    )
+    assert [outcome.result for outcome in outcomes.failures] == [Result.FAILED, Result.HELD_BACK, Result.NOT_TRIED]

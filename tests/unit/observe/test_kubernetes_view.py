@@ -1,0 +1,141 @@
+"""What a pass reads from Kubernetes, and what it spares."""
+
+from __future__ import annotations
+
+import pytest
+
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.kubernetes import ClusterView, SyncerRef
+from eurekube_sync.model.sources import Cause, Complete, Listed, Unknown
+from eurekube_sync.observe.kubernetes import read_cluster, unknown_sources
+from tests.unit.worlds.build import (
+    CLUSTER,
+    DENIED,
+    NS,
+    REF,
+    TERMINATING,
+    endpoint,
+    nowhere,
+    piece,
+    service,
+    syncer,
+    view,
+)
+from tests.unit.worlds.fakes import Clock, Cluster, Wire
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster(Wire(), Clock())
+
+
+CLUSTER_IS = Complete(data=CLUSTER)
+
+
+def read(cluster: Cluster, *namespaces: str) -> ClusterView:
+    """One read of the cluster."""
+    return read_cluster(cluster, cluster.identity(), Scope(namespaces=frozenset(namespaces) or None))
+
+
+def test_services_and_slices_are_spared_while_no_syncer_needs_them(cluster: Cluster) -> None:
+    """Without syncers nothing more is read, and what was not read is Unknown, not empty."""
+    found = read(cluster)
+    assert cluster.wire.verbs() == ["identity", "list_syncers"]
+    assert (found.services.of(NS), found.slices.of(NS)) == (found.services.elsewhere, found.slices.elsewhere)
+    assert isinstance(found.slices.elsewhere, Unknown)
+    assert list(unknown_sources(found)) == []
+
+
+def test_the_crd_is_asked_for_only_when_a_syncer_is_being_deleted(cluster: Cluster) -> None:
+    """Only a deletion needs to be told from that of the CRD itself."""
+    cluster.apply(syncer())
+    read(cluster)
+    assert "crd_live" not in cluster.wire.calls
+    cluster.apply(syncer("gone", deleted=1, finalizers=("x",)))
+    cluster.crd = TERMINATING
+    assert read(cluster).crd_live == TERMINATING
+
+
+def test_a_deletion_from_before_the_crd_is_nobodys_wish(cluster: Cluster) -> None:
+    """An old list, from while the CRD went, may stand beside the one that was installed since; the same second counts
+    for the person."""
+    cluster.apply(syncer(), syncer("gone", deleted=100, finalizers=("x",)))
+    cluster.crd = Complete(data=101.0)
+    live = read(cluster).crd_live
+    assert isinstance(live, Unknown)
+    assert live.cause is Cause.CRD_TERMINATING
+    assert f"{NS}/gone was deleted before" in live.message
+    cluster.crd = Complete(data=100.0)
+    assert read(cluster).crd_live == Complete(data=True)
+
+
+def test_what_is_missing_from_a_list_from_before_the_crd_is_no_orphan(cluster: Cluster) -> None:
+    """Also where only syncers of another class still tell that the list is that old."""
+    cluster.apply(syncer("gone", deleted=100, finalizers=("x",), syncerClass="another"))
+    cluster.crd = Complete(data=101.0)
+    live = read_cluster(cluster, CLUSTER_IS, Scope(), frozenset({REF})).crd_live
+    assert isinstance(live, Unknown)
+
+
+def test_the_crd_is_asked_for_when_a_syncer_that_eureka_names_is_missing(cluster: Cluster) -> None:
+    """Finalizers stripped by hand let a CRD's objects vanish before it does; what cannot be known is no reason."""
+    cluster.apply(syncer())
+    cluster.crd = TERMINATING
+    gone = SyncerRef(NS, "gone")
+    scope = Scope(namespaces=frozenset({NS}))
+    assert read_cluster(cluster, CLUSTER_IS, scope, frozenset({REF, SyncerRef("elsewhere", "x")})).crd_live == Complete(
+        data=True
+    )
+    assert read_cluster(cluster, CLUSTER_IS, scope, frozenset({gone})).crd_live == TERMINATING
+    cluster.unknown["syncers", NS] = DENIED
+    assert read_cluster(cluster, CLUSTER_IS, scope, frozenset({gone})).crd_live == Complete(data=True)
+
+
+@pytest.mark.parametrize(("namespaces", "expected"), [(20, True), (21, False)])
+def test_few_namespaces_are_listed_one_by_one_and_many_in_one_walk(
+    cluster: Cluster, namespaces: int, expected: bool
+) -> None:
+    """Up to 20 namespaces with syncers are read by themselves; from then on one walk is cheaper."""
+    cluster.apply(*(syncer(namespace=f"ns-{number}") for number in range(namespaces)))
+    assert isinstance(read(cluster).services.elsewhere, Unknown) is expected
+
+
+def test_a_scope_of_namespaces_is_never_left(cluster: Cluster) -> None:
+    """However many namespaces are chosen, only these are listed: more may not be allowed."""
+    chosen = [f"ns-{number}" for number in range(25)]
+    cluster.apply(*(syncer(namespace=namespace) for namespace in [*chosen, "another"]))
+    found = read(cluster, *chosen)
+    assert "another" not in found.syncers.by_namespace
+    assert set(found.slices.by_namespace) == set(chosen)
+
+
+def test_a_namespace_that_cannot_be_read_leaves_the_others_whole(cluster: Cluster) -> None:
+    """A denied list makes that namespace Unknown, and no other."""
+    cluster.apply(syncer(), syncer(namespace="other"), service(), piece(endpoint()))
+    cluster.unknown["slices", "other"] = DENIED
+    found = read(cluster)
+    assert found.slices.of("other") == DENIED
+    assert found.slices.of(NS) == Complete(data=(piece(endpoint()),))
+
+
+def test_each_source_that_could_not_be_read_is_named() -> None:
+    """What a person has to mend is listed, with its namespace where one alone failed."""
+    broken = ClusterView(
+        identity=DENIED,
+        syncers=Listed(by_namespace={"a": DENIED, "b": Complete(data=())}, elsewhere=Complete(data=())),
+        services=nowhere(DENIED),
+        slices=nowhere(Unknown(cause=Cause.NOT_READ, message="")),
+        crd_live=TERMINATING,
+    )
+    assert [name for name, _ in unknown_sources(broken)] == [
+        "Kubernetes API",
+        "EurekaSyncers of a",
+        "Services",
+        "CRD",
+    ]
+    assert list(unknown_sources(view())) == []
+
+
+def test_the_identity_is_that_of_the_cluster(cluster: Cluster) -> None:
+    """The UID of kube-system tells which cluster this is."""
+    assert read(cluster).identity == Complete(data=CLUSTER)

@@ -1,0 +1,230 @@
+"""What comes back while nobody can see what stands in Eureka: through whole passes of a daemon."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.desired.drain import Kind
+from eurekube_sync.desired.spec import DRAIN_ANNOTATION
+from eurekube_sync.model.errors import RegistryUnavailable
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import Pod
+from eurekube_sync.observe.last_seen import LastSeen
+from tests.unit.plan.test_held_back_by_policy import lose_all, standing
+from tests.unit.worlds.build import DENIED, DOWN, NS, UP, endpoint, foreign, key, piece, service, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+PODS = 4
+LIMITS: tuple[Any, ...] = (3, "75%", {"share": "75%"})
+
+
+def daemon(**spec: Any) -> FakeWorld:
+    """An app of four ready pods, in sync with a process that remembers; the brake lets its last instance go."""
+    world = FakeWorld()
+    world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10, confirm_after=0)
+    world.renewals = RenewalLedger(period=30, slack=15)
+    world.last_seen = LastSeen()
+    world.cluster.apply(service(), syncer(**spec), piece(*(endpoint(n) for n in range(1, PODS + 1))))
+    world.cluster.apply(syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"}))
+    world.cluster.apply(piece(endpoint(98), service="other"))
+    world.registry.put(replace(foreign(app="dc"), vip_address="rating"))
+    passes(world)
+    return world
+
+
+def passes(world: FakeWorld) -> None:
+    """For half a minute: in each some leases are due."""
+    for _ in range(4):
+        world.run()
+        world.later(10)
+
+
+def warms_up(world: FakeWorld, *, away: int = 0) -> None:
+    """Eureka is away for so many seconds and comes back empty; its list is refused, and its writes work."""
+    world.registry.unreadable = DENIED
+    keys = [*world.registry.held]
+    world.registry.held.clear()
+    world.registry.refuse = dict.fromkeys(keys, RegistryUnavailable("it did not answer"))
+    for _ in range(away // 10):
+        world.run()
+        world.later(10)
+    world.registry.refuse = {}
+
+
+def up(world: FakeWorld) -> set[InstanceKey]:
+    """What of the app callers reach."""
+    return {one for one, status in standing(world).items() if status is UP}
+
+
+@pytest.mark.parametrize("away", [0, 300])
+@pytest.mark.parametrize("limit", LIMITS)
+def test_a_limited_app_is_back_at_once(limit: object, away: int) -> None:
+    """All that stood, and nothing else."""
+    world = daemon(limit=limit)
+    before = standing(world)
+    assert len(before) == 3
+    warms_up(world, away=away)
+    for _ in range(3):
+        passes(world)
+        assert standing(world) == before
+
+
+def test_what_stood_so_long_ago_that_it_has_lapsed_is_forgotten() -> None:
+    """Nothing of it would stand in a Eureka that was there all the while, either."""
+    world = daemon(limit=3)
+    warms_up(world, away=630)
+    passes(world)
+    assert up(world) == set()
+
+
+def test_a_suspended_app_is_back_as_it_was() -> None:
+    """What was DOWN stays away, though its pod is ready by now, and so does what was never let in."""
+    world = daemon(notReady="Down")
+    world.cluster.apply(piece(*(endpoint(n, ready=n != 4) for n in range(1, PODS + 1))))
+    passes(world)
+    world.cluster.apply(syncer(suspend=True), piece(*(endpoint(n) for n in range(1, PODS + 2))))
+    passes(world)
+    assert standing(world) == {key(1): UP, key(2): UP, key(3): UP, key(4): DOWN}
+    warms_up(world)
+    for _ in range(3):
+        passes(world)
+        assert standing(world) == dict.fromkeys((key(1), key(2), key(3)), UP)
+
+
+def test_a_syncer_that_is_suspended_while_eureka_is_away_gets_back_what_stood() -> None:
+    """A person's first act in such an outage, perhaps."""
+    world = daemon()
+    before = standing(world)
+    warms_up(world, away=60)
+    world.cluster.apply(syncer(suspend=True))
+    passes(world)
+    assert standing(world) == before
+
+
+def test_what_was_cancelled_a_moment_ago_does_not_come_back() -> None:
+    """A lowered limit took it out in the last pass that could read Eureka."""
+    world = daemon(limit=3)
+    world.cluster.apply(syncer(limit=2))
+    world.run()
+    before = standing(world)
+    assert len(before) == 2
+    warms_up(world)
+    for _ in range(3):
+        passes(world)
+        assert standing(world) == before
+
+
+@pytest.mark.parametrize(("limit", "places"), [(2, 2), ("50%", 2), ({"share": "50%"}, 1), (0, 0)])
+def test_under_another_limit_nothing_comes_back(limit: object, places: int) -> None:
+    """It may have fewer places, and the mark of what comes back would say that it was let in under it."""
+    world = daemon(limit="75%")
+    warms_up(world)
+    world.cluster.apply(syncer(limit=limit))
+    passes(world)
+    assert up(world) == set()
+    world.registry.unreadable = None
+    passes(world)
+    assert len(up(world)) == places
+
+
+def test_another_pod_at_the_address_of_one_that_stood_does_not_come_in() -> None:
+    """It is not what the suspended syncer had."""
+    world = daemon()
+    world.cluster.apply(syncer(suspend=True))
+    passes(world)
+    others = [endpoint(1, pod="rating-9"), *(endpoint(n) for n in range(2, PODS + 1))]
+    world.cluster.apply(piece(*others))
+    warms_up(world)
+    passes(world)
+    assert up(world) == {key(2), key(3), key(4)}
+
+
+def test_what_a_pass_wrote_is_remembered_under_the_limit_it_has_by_then() -> None:
+    """Two are registered and one is updated in the last pass before Eureka is lost."""
+    world = daemon(limit=1)
+    world.cluster.apply(syncer(limit=3))
+    world.run()
+    before = standing(world)
+    assert len(before) == 3
+    warms_up(world)
+    passes(world)
+    assert standing(world) == before
+
+
+def test_what_a_pass_brought_back_is_remembered() -> None:
+    """Eureka loses all twice, and shows it the first time in an old list."""
+    world = daemon(limit=3)
+    before = standing(world)
+    lose_all(world)
+    world.later(29)
+    world.run()
+    assert standing(world) == before
+    warms_up(world)
+    passes(world)
+    assert standing(world) == before
+
+
+def test_an_update_that_failed_leaves_what_stood() -> None:
+    """Its mark is of the limit before, so that it is not taken for one that the new limit let in."""
+    world = daemon(limit=3)
+    before = standing(world)
+    refused = min(before)
+    world.registry.refuse_register[refused] = RegistryUnavailable("it did not answer")
+    world.cluster.apply(syncer(limit=4))
+    world.run()
+    assert len(up(world)) == 4
+    world.registry.refuse_register.clear()
+    warms_up(world)
+    passes(world)
+    assert up(world) == {key(n) for n in range(1, PODS + 1)} - {refused}
+
+
+def test_a_process_that_begins_then_brings_nothing_back() -> None:
+    """It cannot know what stood."""
+    world = daemon(limit=3)
+    world.last_seen = LastSeen()
+    warms_up(world)
+    passes(world)
+    assert up(world) == set()
+
+
+@pytest.mark.parametrize("spec", [{}, {"appName": "fresh"}])
+def test_while_nobody_can_tell_what_is_drained_only_what_stood_up_comes_back(spec: dict[str, Any]) -> None:
+    """Neither a drained pod nor one that may be, under whatever name."""
+    world = daemon()
+    world.drains = frozenset({Kind.POD})
+    drained = Pod(name="rating-1", uid="uid-of-rating-1", annotations={DRAIN_ANNOTATION: "true"})
+    world.cluster.pods[NS] = (drained,)
+    passes(world)
+    assert standing(world)[key(1)] is DOWN
+    world.cluster.unknown["pods", NS] = DENIED
+    world.cluster.apply(syncer(**spec), piece(*(endpoint(n) for n in range(1, PODS + 2))))
+    warms_up(world)
+    passes(world)
+    found = {one for one in world.registry.held if one.app in ("RATING", "FRESH")}
+    assert found == (set() if spec else {key(2), key(3), key(4)})
+    world.registry.unreadable = None
+    world.cluster.unknown.clear()
+    passes(world)
+    app = spec.get("appName", "rating")
+    assert standing_of(world, app) == {f"10.0.0.{n}": "DOWN" if n == 1 else "UP" for n in range(2, PODS + 2)}
+
+
+def test_a_pod_that_is_known_not_to_be_drained_comes_up_though_eureka_cannot_be_read() -> None:
+    """As ever."""
+    world = daemon()
+    world.drains = frozenset({Kind.POD})
+    world.cluster.apply(piece(*(endpoint(n) for n in range(1, PODS + 2))))
+    warms_up(world)
+    passes(world)
+    assert len(up(world)) == PODS + 1
+
+
+def standing_of(world: FakeWorld, app: str) -> dict[str, str]:
+    """By address."""
+    return {one.ip_addr: one.status.value for one in world.registry.held.values() if one.key.app == app.upper()}

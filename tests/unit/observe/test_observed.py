@@ -1,0 +1,85 @@
+"""How a list of the registry is divided, and how fresh reads change it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
+from eurekube_sync.model.sources import Complete
+from eurekube_sync.observe.eureka import Unread, held_by_owner
+from tests.unit.worlds.build import DOWN, NS, REF, foreign, instance, key, observed, stored
+
+OURS = stored(instance())
+ELSEWHERE = stored(instance(2, ref=SyncerRef("elsewhere", "rating")))
+TWIN = stored(instance(3), metadata={OWNER: "prod", CLUSTER: "another", SYNCER: "rating/rating"})
+UNMARKED = stored(instance(4), metadata={OWNER: "prod", CLUSTER: OURS.metadata[CLUSTER]})
+HERE = Scope(namespaces=frozenset({NS}))
+
+
+def test_ours_are_those_with_our_marks_and_a_syncer_in_scope() -> None:
+    """All others are never changed: foreign, out of scope, or with an unreadable mark."""
+    found = observed(OURS, ELSEWHERE, UNMARKED, foreign(), scope=HERE)
+    assert set(found.ours) == {OURS.key}
+    assert set(found.others) == {ELSEWHERE.key, UNMARKED.key, foreign().key}
+    assert (found.clashes, found.listed) == ((), {REF: 1})
+
+
+def test_without_chosen_namespaces_every_syncer_is_in_scope() -> None:
+    """None means all."""
+    assert set(observed(OURS, ELSEWHERE).ours) == {OURS.key, ELSEWHERE.key}
+    assert not HERE.covers(SyncerRef("elsewhere", "rating"))
+
+
+def test_another_cluster_under_our_name_is_told() -> None:
+    """Each such cluster once; its instances are not ours."""
+    found = observed(TWIN, replace(TWIN, key=key(5)))
+    assert (found.clashes, found.ours) == (("another",), {})
+
+
+def test_a_fresh_read_replaces_what_the_list_showed() -> None:
+    """A changed, a vanished, a new and a taken-over instance, and one that could not be read."""
+    taken = replace(foreign(), key=key(3))
+    before = observed(*(stored(instance(number)) for number in (1, 2, 3, 5)))
+    after = before.refreshed(
+        {
+            key(1): stored(instance(1), status=DOWN),
+            key(2): None,
+            key(3): taken,
+            key(4): stored(instance(4)),
+            key(5): Unread(why="timeout"),
+        }
+    )
+    assert after.ours[key(1)].status is DOWN
+    assert set(after.ours) == {key(1), key(4), key(5)}
+    assert after.others == {key(3): taken}
+    assert set(after.unread) == {key(5)}
+    assert after.listed == {REF: 4}  # what the list said stays known
+
+
+def test_while_the_cluster_is_unknown_whatever_bears_our_name_may_be_renewed() -> None:
+    """In scope, and with a readable mark; of whichever cluster."""
+    everything: Complete[tuple[ObservedInstance, ...]] = Complete(data=(OURS, ELSEWHERE, TWIN, UNMARKED, foreign()))
+    assert held_by_owner(everything, "prod", HERE) == (OURS, TWIN)
+    assert held_by_owner(everything, "other", Scope()) == ()
+
+
+def test_what_other_servers_hold_of_a_deleted_syncer_is_ours_and_listed() -> None:
+    """Beside what the list shows; of syncers that live it may be younger than the list of them, and is left out."""
+    living = stored(instance(2, ref=SyncerRef(NS, "living")))
+    before = observed(OURS, foreign())
+    found = before.beside((stored(instance(3)), OURS, living, foreign("other"), replace(TWIN, key=key(6))), {REF})
+    assert set(found.ours) == {OURS.key, key(3)}
+    assert (found.others, found.listed) == (before.others, {REF: 2})
+    assert before.beside((living,), {REF}) is before
+
+
+def test_an_instance_that_was_just_registered_is_not_silent() -> None:
+    """Eureka adds the lease's duration to the time of a renewal, and not to that of a registration."""
+    now = 1_000_000
+    new = replace(stored(instance(1)), last_dirty_timestamp=now * 1000, last_renewal=now * 1000)
+    old = replace(new, key=key(2), last_dirty_timestamp=(now - 500) * 1000, last_renewal=(now - 200) * 1000)
+    seen = replace(observed(new, old), newest=float(now))
+    assert (seen.silent(new), seen.silent(old)) == (0.0, 500.0)

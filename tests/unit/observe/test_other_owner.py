@@ -1,0 +1,267 @@
+"""Another owner serves the same syncers in the same cluster: a typo in `--owner` doubles nothing and stops nobody.
+Through whole passes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.scope import Scope, parse_selector
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.ownership import CLASS, OWNER
+from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.observe.other_owner import OtherOwner
+from tests.unit.controller.test_reconcile import add_app, article, pods
+from tests.unit.worlds.build import NS, endpoint, foreign, key, piece, service, syncer
+from tests.unit.worlds.build import OWNER as RIGHT
+from tests.unit.worlds.fakes import FakeWorld
+
+TYPO = "typo"
+BLIND = Unknown(cause=Cause.UNAVAILABLE, message="503")
+
+
+@pytest.fixture(params=[0, 30], ids=["fresh lists", "lists up to 30 s old"])
+def world(request: pytest.FixtureRequest) -> FakeWorld:
+    """Two pods that the right owner has registered, half a minute ago."""
+    world = article(cache=request.param)
+    turn(world, RIGHT, 2)
+    return world
+
+
+def turn(world: FakeWorld, owner: str, passes: int = 1, *, every: float = 30, scope: Scope | None = None) -> PassReport:
+    """So many passes of that owner, each after so many seconds; and what the last one said."""
+    world.owner, world.scope = owner, scope or Scope()
+    for _ in range(passes):
+        world.later(every)
+        world.registry.renew(foreign().key)
+        report = world.run()
+        world.registry.evict()
+    return report
+
+
+def both(world: FakeWorld, passes: int, *, first: str = RIGHT) -> dict[str, PassReport]:
+    """Both installations run; what the last pass of each said."""
+    second = TYPO if first == RIGHT else RIGHT
+    reports = {}
+    for _ in range(passes):
+        reports = {owner: turn(world, owner, every=15) for owner in (first, second)}
+    return reports
+
+
+def of(world: FakeWorld, owner: str) -> dict[str, str]:
+    """What stands of the owner: address and status."""
+    return {one.ip_addr: one.status.value for one in world.registry.held.values() if one.metadata.get(OWNER) == owner}
+
+
+def code(report: PassReport) -> ExitCode:
+    """What the pass ends with."""
+    return of_report(report, fail_on_held=False, detailed=False)
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_typo_registers_nothing_and_writes_nothing(world: FakeWorld, dry_run: bool) -> None:
+    """Not into Kubernetes either; and the sentence asks, and names the way out."""
+    status = world.cluster.syncers[SyncerRef(NS, "rating")].status
+    world.owner = TYPO
+    report = world.run(dry_run=dry_run)
+    assert world.wire.writes() == []
+    assert not any(call.startswith("renew") for call in world.wire.calls)
+    assert (of(world, RIGHT), of(world, TYPO)) == ({"10.0.0.1": "UP", "10.0.0.2": "UP"}, {})
+    assert world.cluster.syncers[SyncerRef(NS, "rating")].status == status
+    assert (code(report), report.desired, report.plan.changes) == (ExitCode.OWNER_CLASH, None, ())
+    assert sentences(report) == [
+        "owner clash: 2 instances of this cluster are registered under owner prod, at addresses that this installation "
+        "would register under owner typo. Is --owner typo right? To change the name: eurekube-sync owner rename prod "
+        "typo. This pass is refused: nothing was done."
+    ]
+
+
+def test_a_typo_takes_no_new_syncer(world: FakeWorld) -> None:
+    """An app that is deployed while it tries is the right owner's as well."""
+    for number, name in ((7, "cart"), (8, "pay")):
+        add_app(world, name, number)
+        assert code(turn(world, TYPO)) is ExitCode.OWNER_CLASH
+        assert of(world, TYPO) == {}
+        assert code(turn(world, RIGHT)) is ExitCode.OK
+        assert f"10.0.0.{number}" in of(world, RIGHT)
+
+
+def test_the_right_owner_hears_nothing_of_a_typo(world: FakeWorld) -> None:
+    """Nothing stands of it."""
+    reports = both(world, 5)
+    assert (code(reports[RIGHT]), sentences(reports[RIGHT])) == (ExitCode.OK, [])
+
+
+@pytest.mark.parametrize("ports", [{"port": "http"}, {"securePort": "http"}])
+def test_one_address_that_stands_is_enough(ports: dict[str, Any]) -> None:
+    """Of many that would be registered anew."""
+    world = FakeWorld()
+    world.registry.put(foreign())
+    world.cluster.apply(service(), piece(endpoint(1)), syncer(**ports))
+    turn(world, RIGHT, 2)
+    pods(world, *(endpoint(n) for n in range(1, 30)))
+    assert code(turn(world, TYPO)) is ExitCode.OWNER_CLASH
+
+
+# --- What is no clash ------------------------------------------------------------------------------------------------
+
+
+def test_owners_with_disjoint_scopes_live_side_by_side(world: FakeWorld) -> None:
+    """By namespace, label or class: neither is refused, and each serves its own."""
+    for number, (name, spec, labels) in enumerate(
+        (("plain", {}, {"team": "a"}), ("edge", {"syncerClass": "edge"}, {"team": "a"}), ("b", {}, {"team": "b"})), 5
+    ):
+        add_app(world, name, number)
+        ref = SyncerRef(NS, name)
+        added = world.cluster.syncers[ref]
+        world.cluster.syncers[ref] = replace(added, spec={**added.spec, **spec}, labels=labels)
+    scopes = {
+        "one": Scope(selector=parse_selector("team=a")),
+        "two": Scope(selector=parse_selector("team=b")),
+        "three": Scope(syncer_class="edge"),
+        "four": Scope(namespaces=frozenset({"elsewhere"})),
+    }
+    for _ in range(4):
+        for owner, scope in scopes.items():
+            report = turn(world, owner, every=7, scope=scope)
+            assert (code(report), report.other_owners) == (ExitCode.OK, ())
+    assert {owner: set(of(world, owner)) for owner in scopes} == {
+        "one": {"10.0.0.5"},
+        "two": {"10.0.0.7"},
+        "three": {"10.0.0.6"},
+        "four": set(),
+    }
+
+
+def test_a_syncer_that_changed_its_class_is_taken_by_the_other_owner_at_once(world: FakeWorld) -> None:
+    """The mark of the old class tells that it was another installation's."""
+    ref = SyncerRef(NS, "rating")
+    there = world.cluster.syncers[ref]
+    world.cluster.syncers[ref] = replace(there, spec={**there.spec, "syncerClass": "edge"})
+    report = turn(world, "other", scope=Scope(syncer_class="edge"))
+    assert (code(report), set(of(world, "other"))) == (ExitCode.OK, {"10.0.0.1", "10.0.0.2"})
+    assert {one.metadata.get(CLASS) for one in world.registry.held.values()} == {None, "edge"}
+
+
+@pytest.mark.parametrize("strangers", [True, False], ids=["beside the data centre", "alone in Eureka"])
+def test_what_an_owner_that_ended_has_left_keeps_nobody_waiting_until_it_is_gone(strangers: bool) -> None:
+    """A new name without `owner rename`: callers find both until the old leases end, and never none."""
+    world = article()
+    turn(world, RIGHT, 2)
+    if not strangers:
+        world.registry.held.pop(foreign().key)
+    refused = 0
+    for _ in range(30):
+        world.owner = "next"
+        world.later(30)
+        if strangers:
+            world.registry.renew(foreign().key)
+        refused += code(world.run()) is ExitCode.OWNER_CLASH
+        world.registry.evict()
+        assert {"10.0.0.1", "10.0.0.2"} <= {one.ip_addr for one in world.registry.held.values()}
+    assert refused == (3 if strangers else 10)
+    assert (of(world, RIGHT), set(of(world, "next"))) == ({}, {"10.0.0.1", "10.0.0.2"})
+
+
+def test_a_rename_that_was_interrupted_stops_neither_name(world: FakeWorld) -> None:
+    """Half stands under the new name, and half, which its watch has seen unrenewed, under the old one."""
+    world.later(70)
+    moved = world.registry.held.pop(key(1))
+    target = InstanceKey("RATING", key(1).id.replace("prod:", "next:"))
+    world.registry.put(replace(moved, key=target, metadata={**moved.metadata, OWNER: "next"}))
+    world.registry.renew(target)
+    report = turn(world, "next", 2)
+    assert code(report) is ExitCode.OK
+    assert set(of(world, "next")) == {"10.0.0.1", "10.0.0.2"}
+
+
+def test_nothing_is_decided_by_a_list_that_could_not_be_read(world: FakeWorld) -> None:
+    """What both write then may stand twice."""
+    world.registry.unreadable = BLIND
+    report = turn(world, TYPO)
+    assert (code(report), report.other_owners) == (ExitCode.REGISTRY_UNAVAILABLE, ())
+
+
+# --- Where both stand ------------------------------------------------------------------------------------------------
+
+
+def doubled(cache: float = 0) -> FakeWorld:
+    """The typo began while Eureka could not be read, so that each address stands twice."""
+    world = article(cache=cache)
+    turn(world, RIGHT, 2)
+    world.registry.unreadable = BLIND
+    turn(world, TYPO, every=5)
+    turn(world, RIGHT, every=5)
+    world.registry.unreadable = None
+    assert set(of(world, TYPO)) == set(of(world, RIGHT)) == {"10.0.0.1", "10.0.0.2"}
+    return world
+
+
+@pytest.mark.parametrize("first", [RIGHT, TYPO])
+@pytest.mark.parametrize("cache", [0, 30])
+def test_who_came_first_goes_on_and_the_other_only_renews(first: str, cache: float) -> None:
+    """Whoever looks first; and both are told, each in words of its own."""
+    world = doubled(cache)
+    reports = both(world, 4, first=first)
+    assert (code(reports[RIGHT]), code(reports[TYPO])) == (ExitCode.OK, ExitCode.OWNER_CLASH)
+    assert sentences(reports[RIGHT]) == [
+        "owner clash: 2 instances of this cluster are registered under owner typo, at addresses that owner prod "
+        "serves. End one of the two installations, then take out what it left: eurekube-sync owner purge"
+    ]
+    end = "2 of them stand twice. This pass is refused: what is ours was renewed, nothing else was done."
+    assert sentences(reports[TYPO])[0].endswith(end)
+    pods(world, endpoint(2), endpoint(3))
+    both(world, 30, first=first)
+    assert of(world, RIGHT) == {"10.0.0.2": "UP", "10.0.0.3": "UP"}
+    assert of(world, TYPO) == {"10.0.0.2": "UP"}, "of a pod that is gone nothing is renewed"
+
+
+def test_the_refused_one_keeps_what_stands_when_the_other_is_purged() -> None:
+    """Also where the judgement was wrong, callers lose nothing; and the one that is left goes on by itself."""
+    world = doubled()
+    both(world, 3)
+    for one in list(world.registry.held.values()):
+        if one.metadata.get(OWNER) == RIGHT:
+            world.registry.cancel(one.key)
+    assert of(world, TYPO) == {"10.0.0.1": "UP", "10.0.0.2": "UP"}
+    assert code(turn(world, TYPO, 2)) is ExitCode.OK
+
+
+def test_an_installation_at_work_is_not_stopped_by_one_that_came_before_it_elsewhere() -> None:
+    """It has what the other has not. Both are told."""
+    world = doubled()
+    add_app(world, "cart", 7)
+    report = turn(world, RIGHT)
+    for one in list(world.registry.held.values()):  # the times tell the wrong way round
+        if one.metadata.get(OWNER) == RIGHT:
+            world.registry.held[one.key] = replace(one, last_dirty_timestamp=one.last_dirty_timestamp + 10**9)
+    report = turn(world, RIGHT)
+    assert (code(report), [one.stops_us for one in report.other_owners]) == (ExitCode.OK, [False])
+    report = turn(world, TYPO)
+    assert [one.stops_us for one in report.other_owners] == [False]
+
+
+@pytest.mark.parametrize("stamps", [(5, 5), (5, 6), (6, 5)])
+def test_never_are_both_stopped(stamps: tuple[int, int]) -> None:
+    """Of one age the first by name goes on."""
+    world = doubled()
+    times = dict(zip((RIGHT, TYPO), stamps, strict=True))
+    for one in list(world.registry.held.values()):
+        if OWNER in one.metadata:
+            world.registry.held[one.key] = replace(one, last_dirty_timestamp=times[one.metadata[OWNER]])
+    reports = both(world, 1)
+    stopped = [owner for owner, report in reports.items() if code(report) is ExitCode.OWNER_CLASH]
+    assert stopped == ([RIGHT] if stamps == (6, 5) else [TYPO])
+
+
+def test_one_is_told_as_one() -> None:
+    """In words that read well."""
+    other = OtherOwner(name="demo", ours="typo", standing=1, twice=1, stops_us=True)
+    assert "1 instance of this cluster is registered under owner demo" in other.sentence
+    assert "1 of them stands twice." in other.sentence

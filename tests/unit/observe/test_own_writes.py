@@ -1,0 +1,185 @@
+"""A daemon remembers what it wrote, for as long as the server's lists may hide it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.model.actions import Cancel, Grounds, Register, Renew, Update
+from eurekube_sync.model.eureka import LeaseTimes, Port
+from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
+from eurekube_sync.observe.own_writes import OwnWrites
+from tests.unit.controller.test_reconcile import A, B, article, ours, pods
+from tests.unit.worlds.build import DOWN, OUT, PROOF, REF, UP, endpoint, instance, key, stored
+from tests.unit.worlds.fakes import FakeWorld
+
+
+@pytest.fixture
+def daemon() -> FakeWorld:
+    """The article's world, with lists up to 30 s old, after a first pass by a process that goes on."""
+    world = article(cache=30)
+    world.own_writes = OwnWrites(seconds=45)
+    world.run()
+    world.later(5)
+    return world
+
+
+def test_a_stale_list_that_hides_our_registrations_costs_nothing(daemon: FakeWorld) -> None:
+    """No POST, no DELETE, and not even an uncached read."""
+    daemon.run()
+    assert set(daemon.wire.verbs()) & {"read", "register", "cancel"} == set()
+    assert daemon.wire.verbs().count("renew") == 2
+
+
+def test_an_instance_that_the_list_does_not_show_yet_is_cancelled_with_its_pod(daemon: FakeWorld) -> None:
+    """Without the memory it would stand until the list shows it."""
+    pods(daemon, endpoint(1))
+    daemon.run()
+    assert ours(daemon) == {A: "UP"}
+
+
+def test_a_stale_list_that_shows_a_cancelled_instance_makes_no_second_delete(daemon: FakeWorld) -> None:
+    """It is not renewed, and read again: it may have come back by a late heartbeat."""
+    daemon.later(30)
+    daemon.run()
+    pods(daemon, endpoint(1))
+    daemon.run()
+    assert "cancel" in daemon.wire.verbs()
+    daemon.later(5)
+    daemon.run()
+    assert daemon.wire.verbs().count("renew") == 1
+    assert not {"register", "cancel"} & set(daemon.wire.verbs())
+
+
+def test_down_and_up_again_within_the_caches_time_reach_eureka(daemon: FakeWorld) -> None:
+    """The list shows UP all the while."""
+    daemon.later(30)
+    daemon.run()
+    pods(daemon, endpoint(1), endpoint(2, ready=False))
+    daemon.run()
+    assert ours(daemon) == {A: "UP", B: "DOWN"}
+    daemon.later(5)
+    pods(daemon, endpoint(1), endpoint(2))
+    daemon.run()
+    assert ours(daemon) == {A: "UP", B: "UP"}
+
+
+def test_the_memory_ends_when_the_lists_are_sure_to_show_the_write() -> None:
+    """From then on the list counts alone."""
+    writes = OwnWrites(seconds=45)
+    writes.note(Outcomes.of([registered(1), renewed(2)]), 100)
+    assert set(writes.recent(144.9)) == {key(1)}
+    assert writes.recent(145) == {}
+
+
+def test_what_may_or_may_not_have_been_written_is_forgotten() -> None:
+    """A call that failed proves nothing, nor does what was known before it."""
+    writes = OwnWrites(seconds=45)
+    writes.note(Outcomes.of([registered(1)]), 0)
+    cancel = Cancel(key=key(1), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
+    writes.note(Outcomes.of([Outcome(action=cancel, result=Result.FAILED)]), 1)
+    assert writes.recent(2) == {}
+    writes.note(Outcomes.of([Outcome(action=cancel, result=Result.DONE)]), 3)
+    assert writes.recent(4) == {key(1): None}
+
+
+def test_an_instance_that_was_brought_back_is_remembered() -> None:
+    """A heal is a registration."""
+    writes = OwnWrites(seconds=45)
+    heal = Renew(key=key(1), syncer=REF, why="", heal=instance(1))
+    writes.note(Outcomes.of([Outcome(action=heal, result=Result.HEALED, status=UP)]), 0)
+    found = writes.recent(1)[key(1)]
+    assert found is not None
+    assert (found.status, found.metadata) == (UP, instance(1).metadata)
+
+
+@pytest.mark.parametrize("secure", [True, False])
+@pytest.mark.parametrize("heals", [True, False])
+def test_what_is_remembered_is_what_eureka_has(heals: bool, secure: bool) -> None:
+    """Every field that a pass compares, so that no pass writes again what it wrote a moment ago."""
+    wanted = replace(
+        instance(1, metadata={"version": "7"}, vip="rating,second"),
+        port=Port(8080, not secure),
+        secure_port=Port(8443, secure),
+        host_name="rating-1.example",
+        secure_vip_address="rating-secure",
+        home_page_url="http://10.0.0.1/home",
+        status_page_url="http://10.0.0.1/status",
+        health_check_url="http://10.0.0.1/health",
+        lease=LeaseTimes(30, 77),
+        status=DOWN,
+    )
+    action = Renew(key=key(1), syncer=REF, why="", heal=wanted) if heals else replace(REGISTER, instance=wanted)
+    writes = OwnWrites(seconds=45)
+    result = Result.HEALED if heals else Result.DONE
+    writes.note(Outcomes.of([Outcome(action=action, result=result, status=DOWN)]), 0)
+    assert writes.recent(1)[key(1)] == replace(stored(wanted), last_dirty_timestamp=0)
+
+
+def test_the_status_is_the_one_that_eureka_gave_it() -> None:
+    """A person's OUT_OF_SERVICE stays, whatever was sent."""
+    writes = OwnWrites(seconds=45)
+    writes.note(Outcomes.of([Outcome(action=UPDATE, result=Result.DONE, status=OUT)]), 0)
+    found = writes.recent(1)[key(1)]
+    assert found is not None
+    assert found.status is OUT
+
+
+@pytest.mark.parametrize(
+    ("result", "remembered"),
+    [
+        (Result.DONE, True),
+        (Result.GONE, False),
+        (Result.CONFLICT, False),
+        (Result.FAILED, False),
+        (Result.NOT_TRIED, False),
+    ],
+)
+def test_a_renewal_tells_whether_what_was_written_still_stands(result: Result, remembered: bool) -> None:
+    """A 404, another's instance there and a failure end the memory. A renewal does not make it longer."""
+    writes = OwnWrites(seconds=45)
+    writes.note(Outcomes.of([registered(1)]), 100)
+    renewal = Renew(key=key(1), syncer=REF, why="")
+    writes.note(Outcomes.of([Outcome(action=renewal, result=result, status=UP)]), 130)
+    assert (key(1) in writes.recent(144)) is remembered
+    assert writes.recent(145) == {}
+
+
+def test_a_second_write_counts_from_its_own_time() -> None:
+    """The list hides it as long as any other; a cancel takes the place of what was registered."""
+    writes = OwnWrites(seconds=45)
+    writes.note(Outcomes.of([registered(1)]), 100)
+    writes.note(Outcomes.of([Outcome(action=UPDATE, result=Result.DONE, status=DOWN)]), 130)
+    found = writes.recent(174)[key(1)]
+    assert found is not None
+    assert found.status is DOWN
+    writes.note(Outcomes.of([Outcome(action=CANCEL, result=Result.DONE)]), 170)
+    assert writes.recent(214) == {key(1): None}
+
+
+@pytest.mark.parametrize(("age", "laid_over"), [(44, True), (45, False)])
+def test_the_age_of_a_write_counts_when_the_list_is_asked_for(age: float, laid_over: bool) -> None:
+    """A list that takes its time is of the moment it was asked for. What was written 45 s before, it must show."""
+    world = article()
+    world.own_writes = OwnWrites(seconds=45)
+    world.run()
+    del world.registry.held[key(1)]
+    world.later(age)
+    world.wire.then = lambda: world.later(5) if world.wire.calls[-1] == "list_instances" else None
+    world.run()
+    assert (f"renew {key(1)}" in world.wire.calls[: world.wire.calls.index("list_services")]) is laid_over
+
+
+CANCEL = Cancel(key=key(1), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
+REGISTER = Register(instance=instance(1), syncer=REF, why="")
+UPDATE = Update(instance=instance(1), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF)
+
+
+def registered(number: int) -> Outcome:
+    action = Register(instance=instance(number), syncer=REF, why="")
+    return Outcome(action=action, result=Result.DONE, status=UP)
+
+
+def renewed(number: int) -> Outcome:
+    return Outcome(action=Renew(key=key(number), syncer=REF, why=""), result=Result.DONE, status=UP)

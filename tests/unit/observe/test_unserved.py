@@ -1,0 +1,245 @@
+"""A syncer that leaves every installation's scope keeps what stands of it, and a person is told. Through whole passes
+of two installations with one owner."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.scope import Scope, Shard, parse_selector
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER
+from eurekube_sync.model.errors import ClusterUnavailable
+from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.ownership import OWNER as OF_OWNER
+from eurekube_sync.model.sources import Complete
+from tests.unit.controller.test_reconcile import add_app
+from tests.unit.worlds.build import CLUSTER, DENIED, NS, foreign, service
+from tests.unit.worlds.fakes import FakeWorld
+
+ONE, TWO = Scope(selector=parse_selector("team=one")), Scope(selector=parse_selector("team=two"))
+PAY, CART = SyncerRef(NS, "pay"), SyncerRef(NS, "cart")
+TOLD = (
+    f"syncer {PAY}: NotServed: no installation serves it: its labels or its class put it out of scope here, and nobody "
+    "else renews its 1 instance. They are renewed, and do not follow its pods, until an installation serves it"
+)
+
+
+class Two(FakeWorld):
+    """Two installations by team, with a memory each, as daemons have; `pay` is the first one's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.registry.put(foreign())
+        for number, (name, team) in enumerate((("pay", "one"), ("cart", "two")), 1):
+            add_app(self, name, number)
+            self.label(SyncerRef(NS, name), team=team)
+        self.reports: dict[str, PassReport] = {}
+        self.calls: list[str] = []
+        self.memories: dict[str, dict[SyncerRef, float]] = {}
+
+    def label(self, ref: SyncerRef, **labels: str) -> None:
+        """A person's `kubectl label`."""
+        self.cluster.syncers[ref] = replace(self.cluster.syncers[ref], labels=labels)
+
+    def passes(self, minutes: float, *scopes: Scope, owners: tuple[str, ...] = ()) -> None:
+        """Each scope's installation makes a pass, one after the other, each half minute."""
+        self.calls.clear()
+        for _ in range(int(minutes * 2)):
+            self.later(30)
+            self.registry.renew(foreign().key)
+            for place, scope in enumerate(scopes):
+                self.scope = scope
+                self.owner = owners[place] if owners else "prod"
+                self.told = self.memories.setdefault(f"{self.owner} {scope}", {})
+                self.reports[f"{self.owner} {scope}"] = self.run()
+                self.calls += self.wire.calls
+            self.registry.evict()
+
+    def said(self, scope: Scope, owner: str = "prod") -> list[str]:
+        """What the last pass of this installation tells of it."""
+        told = sentences(self.reports[f"{owner} {scope}"])
+        return [one for one in told if "NotServed" in one or "owner clash" in one]
+
+    def stands(self, name: str) -> bool:
+        """Whether an instance of the app does."""
+        return any(one.key.app == name.upper() for one in self.registry.held.values())
+
+    def not_served(self) -> list[SyncerRef]:
+        """The events of that kind."""
+        return [event.syncer for event in self.cluster.events if event.reason == "NotServed"]
+
+
+@pytest.fixture
+def world() -> Two:
+    """Both are served."""
+    world = Two()
+    world.passes(2, ONE, TWO)
+    return world
+
+
+def test_while_both_run_neither_renews_for_the_other(world: Two) -> None:
+    """Nor says anything: each sees the other's sign of life."""
+    world.passes(30, ONE, TWO)
+    renewals = [call for call in world.calls if call.startswith("renew") and "dc:" not in call]
+    assert len(renewals) == 60 * 2
+    assert (world.said(ONE), world.said(TWO), world.not_served()) == ([], [], [])
+
+
+def test_a_syncer_that_nobody_serves_keeps_what_stands(world: Two) -> None:
+    """It is told in each pass of one of them and by one event, and renewed each few minutes, by one of them."""
+    world.label(PAY, team="nobody")
+    world.passes(2, ONE, TWO)
+    assert (world.said(ONE), world.said(TWO)) == ([], [])
+    world.passes(25, ONE, TWO)
+    assert world.stands("pay")
+    assert len(world.not_served()) <= 2
+    assert set(world.not_served()) == {PAY}
+    assert 5 <= sum(call.startswith("renew PAY") for call in world.calls) <= 10
+    assert not [
+        call for call in world.calls if call.startswith(("write_status", "add_finalizer", "cancel", "register"))
+    ]
+    world.label(PAY, team="one")
+    world.passes(1, ONE, TWO)
+    assert (world.said(ONE), world.said(TWO)) == ([], [])
+
+
+def test_it_is_told_in_the_pass_that_renews_it_and_in_a_dry_run(world: Two) -> None:
+    """A dry run writes nothing."""
+    world.label(PAY)
+    world.later(170)
+    world.registry.renew(foreign().key)
+    world.scope = TWO
+    report = world.run(dry_run=True)
+    assert sentences(report) == [TOLD]
+    assert not [call for call in world.wire.calls if call.startswith(("renew PAY", "record_event"))]
+    report = world.run()
+    assert sentences(report) == [TOLD]
+    assert "renew PAY" in " ".join(world.wire.calls)
+    assert world.not_served() == [PAY]
+
+
+def test_what_another_half_cannot_renew_for_a_while_is_kept_for_it(world: Two) -> None:
+    """It stands still for half an hour, and goes on as if nothing had been."""
+    world.passes(30, TWO)
+    assert world.stands("pay")
+    assert world.not_served() == [PAY]
+    world.passes(15, ONE, TWO)
+    assert (world.said(ONE), world.said(TWO)) == ([], [])
+    world.passes(30, TWO)
+    assert world.not_served() == [PAY, PAY], "it is another time"
+
+
+def test_of_a_pod_that_is_gone_nothing_is_kept(world: Two) -> None:
+    """It expires, as all did before."""
+    world.label(PAY)
+    world.cluster.ended.add("uid-of-rating-1")
+    world.passes(11, ONE, TWO)
+    assert (world.stands("pay"), world.stands("cart")) == (False, True)
+
+
+@pytest.mark.parametrize("unknown", [True, False])
+def test_what_cannot_be_known_to_be_gone_is_kept(world: Two, unknown: bool) -> None:
+    """The pods may not be listed, or the instance names none."""
+    world.label(PAY)
+    world.cluster.ended.add("uid-of-rating-1")
+    if unknown:
+        world.cluster.unknown[("pods", NS)] = DENIED
+    else:
+        for one in list(world.registry.held.values()):
+            kept = {name: value for name, value in one.metadata.items() if name != "eurekube.pod"}
+            world.registry.held[one.key] = replace(one, metadata=kept)
+    world.passes(20, TWO)
+    assert world.stands("pay")
+
+
+def test_what_a_person_deletes_is_not_kept(world: Two) -> None:
+    """It waits for an installation, or for a person who takes the finalizer off."""
+    world.label(PAY)
+    world.cluster.delete(PAY)
+    world.passes(12, ONE, TWO)
+    assert not world.stands("pay")
+    assert world.cluster.syncers[PAY].finalizers == (CLEANUP_FINALIZER,)
+    assert world.not_served() == []
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        Scope(namespaces=frozenset({"elsewhere"}), selector=TWO.selector),
+        Scope(shard=Shard(index=0 if Shard(index=1, count=2).holds(PAY) else 1, count=2), selector=TWO.selector),
+    ],
+    ids=["namespace", "shard"],
+)
+def test_another_names_are_left_alone(world: Two, scope: Scope) -> None:
+    """A namespace or a shard tells whose it is."""
+    world.label(PAY)
+    world.passes(11, scope)
+    assert not world.stands("pay")
+
+
+def test_a_class_that_nobody_has_is_told_at_once() -> None:
+    """Its instances bear the old class, so that they are renewed in every pass as before."""
+    world = Two()
+    for ref in (PAY, CART):
+        world.label(ref)
+    world.passes(1, Scope())
+    world.cluster.syncers[PAY] = with_class(world.cluster.syncers[PAY], "nope")
+    world.passes(20, Scope())
+    assert world.stands("pay")
+    assert world.said(Scope()) == [TOLD]
+    assert world.not_served() == [PAY]
+    assert sum(call.startswith("renew PAY") for call in world.calls) == 40
+    edge = Scope(syncer_class="nope")
+    world.passes(1, edge, Scope())
+    assert (world.said(edge), world.said(Scope())) == ([], [])
+
+
+def with_class(one: SyncerObject, name: str) -> SyncerObject:
+    """The syncer with this class."""
+    return replace(one, spec={**one.spec, "syncerClass": name})
+
+
+@pytest.mark.parametrize("working", [True, False], ids=["that is at work", "that has nothing yet"])
+def test_another_owners_installation_takes_it_over(world: Two, working: bool) -> None:
+    """Callers find it all the while, twice for as long as the old leases live."""
+    if working:
+        world.label(CART, team="two")
+        world.passes(1, TWO, owners=("next",))
+    world.label(PAY, team="three")
+    three = Scope(selector=parse_selector("team in (two,three)" if working else "team=three"))
+    for _ in range(40):
+        world.passes(0.5, ONE, three, owners=("prod", "next"))
+        assert world.stands("pay")
+    owners = {one.metadata.get(OF_OWNER) for one in world.registry.held.values() if one.key.app == "PAY"}
+    assert owners == {"next"}
+    assert (world.said(ONE), world.said(three, "next")) == ([], [])
+
+
+def test_an_event_that_is_refused_is_told(world: Two) -> None:
+    """What stands is renewed all the same."""
+    world.label(PAY)
+    world.cluster.refuse["record_event"] = ClusterUnavailable("503")
+    world.later(170)
+    world.registry.renew(foreign().key)
+    world.scope = TWO
+    report = world.run()
+    assert sentences(report) == [TOLD, "Kubernetes: 503"]
+    assert any(call.startswith("renew PAY") for call in world.wire.calls)
+    world.cluster.refuse.clear()
+    world.passes(10, TWO)
+    assert world.not_served() == [PAY]
+
+
+def test_no_event_is_written_where_another_cluster_may_answer(world: Two) -> None:
+    """Its syncer of that name is not ours."""
+    world.label(PAY)
+    world.passes(2, TWO)
+    world.cluster.remembered = Complete(data=CLUSTER)
+    world.cluster.uid = DENIED
+    world.passes(10, TWO)
+    assert world.stands("pay")
+    assert world.not_served() == []
+    assert service().namespace == NS

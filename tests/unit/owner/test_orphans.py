@@ -1,0 +1,388 @@
+"""Which instances are orphans, what `run` will do with each, and what is not known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.adapters.workers import InTurn
+from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.controller.exit_codes import ExitCode, of_error
+from eurekube_sync.controller.one_pass import PassSettings, World
+from eurekube_sync.desired.scope import Scope, Shard, parse_selector
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER
+from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.errors import ClusterDenied, ClusterError, NothingThere, OwnerClash, RegistryDenied, Stopped
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.ownership import CLUSTER, SYNCER
+from eurekube_sync.model.ownership import OWNER as OF_OWNER
+from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.observe.own_writes import OwnWrites
+from eurekube_sync.owner.orphans import Fate, Kind, Orphans, _OneCluster, look_for_orphans
+from tests.unit.worlds.build import CLUSTER as OF_OURS
+from tests.unit.worlds.build import (
+    NS,
+    OWNER,
+    REF,
+    TERMINATING,
+    endpoint,
+    foreign,
+    instance,
+    key,
+    piece,
+    service,
+    stored,
+    syncer,
+)
+from tests.unit.worlds.fakes import FakeWorld
+
+DENIED = Unknown(cause=Cause.DENIED, message="403: grant list")
+GONE = SyncerRef(NS, "gone")
+NOWHERE = SyncerRef("nowhere", "web")
+
+
+def settled(pods: int = 4) -> FakeWorld:
+    """A syncer whose pods are registered, and a stranger."""
+    world = FakeWorld()
+    world.cluster.apply(syncer(), service(), piece(*(endpoint(n) for n in range(1, pods + 1))))
+    world.registry.put(foreign(), *(stored(instance(n)) for n in range(1, pods + 1)))
+    return world
+
+
+def look(world: FakeWorld, scope: Scope | None = None) -> Orphans:
+    """`orphans`; it writes nothing."""
+    world.wire.calls.clear()
+    whole = World(
+        registry=world.registry,
+        cluster=world.cluster,
+        clock=world.clock,
+        workers=InTurn(),
+        renewals=RenewalLedger(period=0, slack=0),
+        own_writes=OwnWrites(seconds=0),
+        time_limit=TimeLimit(world.clock),
+    )
+    found = look_for_orphans(whole, PassSettings(owner=world.owner, scope=scope or Scope()))
+    assert world.wire.writes() == []
+    assert not [call for call in world.wire.calls if call.startswith("renew")]
+    return found
+
+
+def told(orphans: Orphans) -> list[tuple[str, Kind, Fate]]:
+    """Address, kind and fate of each."""
+    return [(one.instance.ip_addr, one.kind, one.fate) for one in orphans.found]
+
+
+def test_no_orphans_is_said_where_all_was_read() -> None:
+    """Exit 0, with --detailed-exitcode too."""
+    found = look(settled())
+    assert (found.found, found.summary, found.code(detailed=True)) == ((), "no orphans", ExitCode.OK)
+
+
+def test_a_syncer_that_is_gone_leaves_orphans_that_run_cancels() -> None:
+    """What is said is what the next pass does."""
+    world = settled()
+    world.registry.put(stored(instance(8, ref=GONE)), stored(instance(9, ref=NOWHERE)))
+    found = look(world)
+    assert told(found) == [
+        ("10.0.0.9", Kind.NO_NAMESPACE, Fate.CANCEL),
+        ("10.0.0.8", Kind.NO_SYNCER, Fate.CANCEL),
+    ]
+    assert [one.why for one in found.found] == [
+        "there is no namespace nowhere; the next `run` cancels it",
+        "there is no syncer rating/gone; the next `run` cancels it",
+    ]
+    assert found.summary == "2 orphans: 2 to be cancelled"
+    assert (found.code(detailed=False), found.code(detailed=True)) == (ExitCode.OK, ExitCode.CHANGES_PENDING)
+    world.run()
+    assert {call for call in world.wire.calls if call.startswith("cancel")} == {
+        f"cancel {one.instance.key}" for one in found.found
+    }
+
+
+@pytest.mark.parametrize("pods", [0, 2])
+def test_what_a_deletion_is_still_to_take_out_is_no_orphan(pods: int) -> None:
+    """Its syncer is there until every peer was asked, also when the list shows nothing of it any more."""
+    world = settled(pods)
+    world.cluster.syncers[REF] = syncer(finalizers=(CLEANUP_FINALIZER,))
+    world.run()
+    world.registry.put(stored(instance(9, ref=NOWHERE)))
+    world.cluster.delete(REF)
+    assert REF in world.cluster.syncers
+    world.later(60)
+    assert [(address, kind) for address, kind, _ in told(look(world))] == [("10.0.0.9", Kind.NO_NAMESPACE)]
+
+
+def test_whether_a_namespace_exists_need_not_be_known() -> None:
+    """The shipped role may not ask: then it is said that the syncer is gone."""
+    world = settled()
+    world.cluster.namespaces = DENIED
+    world.registry.put(stored(instance(9, ref=NOWHERE)))
+    assert told(look(world)) == [("10.0.0.9", Kind.NO_SYNCER, Fate.CANCEL)]
+
+
+def test_what_the_brake_holds_is_said_with_its_plan() -> None:
+    """All that we own would go."""
+    world = FakeWorld()
+    world.registry.put(stored(instance(8, ref=GONE)))
+    found = look(world)
+    assert told(found) == [("10.0.0.8", Kind.NO_SYNCER, Fate.HOLD)]
+    held = world.run().held
+    assert held is not None
+    assert f"held by the brake: {held.reason}; eurekube-sync run --approve {held.plan_id}" in found.found[0].why
+    assert found.summary == "1 orphan: 1 held"
+
+
+def test_an_orphan_that_another_syncer_wants_is_taken_over() -> None:
+    """A renamed syncer: the id stays, the mark changes."""
+    world = settled()
+    world.registry.put(stored(instance(1, ref=GONE)))
+    found = look(world)
+    assert told(found) == [("10.0.0.1", Kind.NO_SYNCER, Fate.UPDATE)]
+    assert found.found[0].why.endswith("the next `run` gives it to syncer rating/rating")
+
+
+def test_an_orphan_that_cannot_be_read_again_is_renewed() -> None:
+    """Its cancel waits for an uncached read."""
+    world = settled()
+    world.registry.put(stored(instance(8, ref=GONE)))
+    world.registry.refuse_read[key(8)] = RegistryDenied("403")
+    found = look(world)
+    assert told(found) == [("10.0.0.8", Kind.NO_SYNCER, Fate.RENEW)]
+    assert "`run` renews it: could not be read again: 403" in found.found[0].why
+
+
+def test_a_signal_ends_it_and_nothing_is_told_of_what_was_not_read() -> None:
+    """What was not read again for the signal would be told as what `run` renews."""
+    world = settled()
+    world.registry.put(stored(instance(8, ref=GONE)))
+    world.wire.then = lambda: setattr(world.clock, "stopped", True)
+    with pytest.raises(Stopped) as stopped:
+        look(world)
+    assert of_error(stopped.value) is ExitCode.CUT_SHORT
+
+
+def test_a_look_whose_time_is_over_says_so() -> None:
+    """What could not be read again in time is not known."""
+    world = settled()
+    world.registry.put(stored(instance(8, ref=GONE)))
+    world.wire.then = lambda: setattr(world.clock, "time", world.clock.time + 40)
+    found = look(world)
+    assert found.unknown == ("its time was over before all was read again: what `run` does is known in part",)
+    assert found.code(detailed=True) is ExitCode.ORPHANS_UNKNOWN
+
+
+def test_what_the_list_still_shows_and_is_gone_is_no_orphan() -> None:
+    """An uncached read tells."""
+    world = FakeWorld(cache=30)
+    world.registry.put(stored(instance(8, ref=GONE)))
+    world.registry.list_instances()
+    del world.registry.held[key(8)]
+    assert look(world).found == ()
+
+
+def test_a_namespace_that_cannot_be_read_is_unknown_and_never_none() -> None:
+    """Its instances are renewed, the others are judged; exit 34."""
+    world = settled()
+    world.cluster.apply(syncer("web", namespace="web"))
+    world.cluster.unknown[("syncers", "web")] = DENIED
+    world.registry.put(stored(instance(9, app="web", ref=SyncerRef("web", "gone"))), stored(instance(8, ref=GONE)))
+    found = look(world)
+    assert told(found) == [("10.0.0.8", Kind.NO_SYNCER, Fate.CANCEL), ("10.0.0.9", Kind.UNKNOWN, Fate.RENEW)]
+    assert found.unknown == ("EurekaSyncers of web: 403: grant list",)
+    assert found.code(detailed=True) is ExitCode.ORPHANS_UNKNOWN
+    assert found.summary == "1 orphan (1 to be cancelled) in what could be read; of 1 instance it is not known"
+    del world.registry.held[key(8)]
+    assert look(world).summary == "no orphan in what could be read; of 1 instance it is not known"
+
+
+@pytest.mark.parametrize("trouble", ["denied", "terminating"])
+def test_while_no_syncer_can_be_listed_nothing_is_an_orphan(trouble: str) -> None:
+    """Or while the CRD goes: then its objects are gone, and nobody wished it."""
+    world = settled()
+    world.registry.put(stored(instance(8, ref=GONE)))
+    if trouble == "denied":
+        world.cluster.unknown[("syncers", "*")] = DENIED
+    else:
+        world.cluster.crd = TERMINATING
+    found = look(world)
+    assert {(one.kind, one.fate) for one in found.found} == {(Kind.UNKNOWN, Fate.RENEW)}
+    assert (len(found.unknown), found.code(detailed=False)) == (1, ExitCode.ORPHANS_UNKNOWN)
+
+
+def test_a_peer_that_is_away_is_told_and_leaves_the_list_open() -> None:
+    """What stands there alone was not seen: never "no orphans", and exit 34."""
+    world = settled()
+    world.registry.away = ("http://two/eureka", "http://three/eureka")
+    found = look(world)
+    assert found.unknown == (
+        "http://two/eureka, http://three/eureka could not be reached: an orphan that stands there alone is not in this "
+        "list",
+    )
+    assert (found.summary, found.code(detailed=True)) == ("no orphan in what could be read", ExitCode.ORPHANS_UNKNOWN)
+    world.registry.put(stored(instance(8, ref=GONE)))
+    assert look(world).summary == "1 orphan (1 to be cancelled) in what could be read"
+
+
+def test_another_clusters_instances_are_listed_and_stop_run() -> None:
+    """Our own orphans are seen all the same, and `run` only renews them."""
+    world = settled()
+    old = stored(instance(7))
+    world.registry.put(replace(old, metadata={**old.metadata, CLUSTER: "old"}), stored(instance(8, ref=GONE)))
+    found = look(world)
+    assert told(found) == [("10.0.0.8", Kind.NO_SYNCER, Fate.RENEW), ("10.0.0.7", Kind.OTHER_CLUSTER, Fate.LEAVE)]
+    assert "eurekube-sync owner adopt --cluster old" in found.found[1].why
+    assert found.summary == "2 orphans: 1 renewed, 1 left to lapse"
+    assert world.run().clashes == ("old",)
+
+
+def test_an_instance_without_a_readable_mark_is_nobodys() -> None:
+    """`run` never touches it."""
+    world = settled()
+    odd = stored(instance(8))
+    world.registry.put(replace(odd, metadata={**odd.metadata, SYNCER: "rating"}))
+    found = look(world)
+    assert told(found) == [("10.0.0.8", Kind.NO_MARK, Fate.LEAVE)]
+    world.run()
+    assert not [call for call in world.wire.calls if call == f"renew {key(8)}"]
+
+
+def test_a_scope_is_all_that_is_judged() -> None:
+    """An instance of another namespace is another's matter."""
+    world = settled()
+    world.registry.put(stored(instance(8, ref=GONE)), stored(instance(9, ref=NOWHERE)))
+    assert told(look(world, Scope(namespaces=frozenset({NS})))) == [("10.0.0.8", Kind.NO_SYNCER, Fate.CANCEL)]
+
+
+def test_a_syncer_of_somebody_elses_class_leaves_no_orphans() -> None:
+    """It is there, and its instances are another installation's to judge."""
+    world = settled()
+    world.cluster.apply(syncer("other", syncerClass="second"))
+    world.registry.put(stored(instance(8, ref=SyncerRef(NS, "other"))))
+    assert look(world).found == ()
+
+
+OTHER = SyncerRef(NS, "other")
+MINE = Scope(shard=Shard(index=1 - Shard(index=1, count=2).holds(OTHER), count=2))
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        Scope(selector=parse_selector("team=a")),
+        Scope(selector=parse_selector("!team")),
+        Scope(syncer_class="first"),
+        MINE,
+        Scope(namespaces=frozenset({"shop"})),
+        Scope(namespaces=frozenset({"shop", NS}), selector=parse_selector("team=a")),
+    ],
+    ids=["selector", "no label", "class", "shard", "namespaces", "both"],
+)
+@pytest.mark.parametrize("deleted", [None, 1.0], ids=["living", "deleting"])
+@pytest.mark.parametrize("partial", [False, True], ids=["all read", "one namespace unread"])
+def test_one_that_exists_and_is_not_in_scope_is_somebody_elses(
+    scope: Scope, deleted: float | None, partial: bool
+) -> None:
+    """In every form of a scope; also while another namespace of it cannot be listed, and until its finalizer is off."""
+    world = settled()
+    there = replace(syncer("other"), labels={"team": "b"}, deleted=deleted, finalizers=("somebody/else",))
+    world.cluster.apply(replace(there, spec={**there.spec, "syncerClass": "second"}))
+    world.registry.put(stored(instance(8, ref=OTHER)))
+    if partial:
+        world.cluster.unknown[("syncers", "shop")] = DENIED
+    found = look(world, scope)
+    assert key(8) not in {one.instance.key for one in found.found}
+    world.scope = scope
+    world.run()
+    assert key(8) in world.registry.held
+    assert not [call for call in world.wire.writes() if str(key(8)) in call]
+
+
+def test_one_that_is_gone_is_an_orphan_of_every_scope_that_its_name_falls_into() -> None:
+    """Labels and class are gone with it: nobody is left whose it could be."""
+    for scope, falls in (
+        (Scope(selector=parse_selector("team=a")), True),
+        (Scope(syncer_class="first"), True),
+        (MINE, False),
+        (Scope(shard=Shard(index=1 - MINE.shard.index, count=2)) if MINE.shard else Scope(), True),
+        (Scope(namespaces=frozenset({"shop"})), False),
+        (Scope(namespaces=frozenset({NS})), True),
+    ):
+        world = settled()
+        world.registry.put(stored(instance(8, ref=OTHER)))
+        assert (key(8) in {one.instance.key for one in look(world, scope).found}) is falls, scope
+
+
+def test_a_cluster_that_may_be_another_one_by_now_is_no_answer() -> None:
+    """Its address leads elsewhere since the first question; and nothing is said to be renewed."""
+    world = settled()
+    world.registry.put(stored(instance(8, ref=GONE)))
+    world.cluster.remembered = Complete(data=OF_OURS)
+    world.cluster.uid = Complete(data="another")
+    with pytest.raises(ClusterError, match=r"another cluster's by now.*; what it listed proves nothing"):
+        look(world)
+
+
+def test_without_eureka_or_the_clusters_identity_nothing_can_be_said() -> None:
+    """An error, with the exit code of what failed."""
+    world = settled()
+    world.registry.unreadable = DENIED
+    with pytest.raises(RegistryDenied):
+        look(world)
+    world = settled()
+    world.cluster.uid = DENIED
+    with pytest.raises(ClusterDenied):
+        look(world)
+
+
+def test_the_dry_run_cannot_write() -> None:
+    """Its registry refuses."""
+    registry = _OneCluster(FakeWorld().registry, OWNER, "x")
+    with pytest.raises(NotImplementedError):
+        registry.register(instance(), dirty_timestamp=1)
+    with pytest.raises(NotImplementedError):
+        registry.renew(key())
+    with pytest.raises(NotImplementedError):
+        registry.cancel(key(), ours=lambda _: True)
+    assert registry.list_instances() == Complete(data=())
+    assert registry.unreached() == ()
+
+
+def test_under_another_owners_syncers_nothing_is_said_of_orphans() -> None:
+    """The name is a typo: what `run` would do with them is nothing, and that is what is said."""
+    world = settled()
+    world.run()
+    world.owner = "typo"
+    with pytest.raises(OwnerClash, match=r"Is --owner typo right\? .* rename prod typo\. `run` is refused") as told:
+        look(world)
+    assert of_error(told.value) is ExitCode.OWNER_CLASH
+
+
+def test_another_owner_that_does_not_stop_run_hides_no_orphan() -> None:
+    """We were first here: `run` goes on, and takes the orphan out."""
+    world = settled()
+    world.run()
+    one, ours = stored(instance(9, ref=GONE)), world.registry.held[key(1)]
+    theirs = key(1)._replace(id=key(1).id.replace(OWNER, "typo", 1))
+    world.registry.put(one, replace(ours, key=theirs, metadata={**ours.metadata, OF_OWNER: "typo"}))
+    report = look(world)
+    assert [orphan.instance.key for orphan in report.found] == [one.key]
+
+
+def test_an_owner_that_has_nothing_has_no_verdict() -> None:
+    """The name may be a typo: never "no orphans". Where a peer is away, or the cluster cannot be read, that is said."""
+    world = settled(0)
+    there, asked = "no instance of owner prod in this cluster", r"\. Is --owner right\?$"
+    with pytest.raises(NothingThere, match=f"^{there}{asked}") as told:
+        look(world)
+    assert of_error(told.value) is ExitCode.NOTHING_THERE
+    one = stored(instance(9, ref=NOWHERE))
+    world.registry.put(replace(one, metadata={**one.metadata, OF_OWNER: "demo"}))
+    with pytest.raises(NothingThere, match=rf"^{there}; the owner of this cluster is: demo \(1\){asked}"):
+        look(world)
+    world.registry.away = ("http://two/eureka",)
+    assert look(world).code(detailed=False) is ExitCode.ORPHANS_UNKNOWN
+    world.registry.away = ()
+    world.cluster.uid = DENIED
+    with pytest.raises(ClusterDenied):
+        look(world)

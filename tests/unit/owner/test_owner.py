@@ -1,0 +1,1283 @@
+"""The `owner` commands on a registry and a cluster in memory: what they change and refuse, killed anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.adapters.workers import InTurn
+from eurekube_sync.controller.exit_codes import ExitCode, cluster_error, of_error, registry_error
+from eurekube_sync.desired.policy import POLICY, Policy
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER
+from eurekube_sync.model.errors import (
+    ClusterDenied,
+    ConfigurationError,
+    CrdUnusable,
+    EurekubeError,
+    NothingThere,
+    NotKept,
+    OwnerClash,
+    RegistryDenied,
+    RegistryRejected,
+    RegistryUnavailable,
+    RegistryUnusable,
+    StillRenewed,
+    Stopped,
+)
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.outcomes import Result
+from eurekube_sync.model.ownership import CLUSTER as CLUSTER_MARK
+from eurekube_sync.model.ownership import OWNER as OWNER_MARK
+from eurekube_sync.model.ownership import RELEASED, SYNCER
+from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.owner.adopt import adopt_instances, adopt_old_cluster
+from eurekube_sync.owner.moves import Address
+from eurekube_sync.owner.purge import look_again, look_before_purge, purge
+from eurekube_sync.owner.release import release_instances
+from eurekube_sync.owner.rename import rename_owner
+from eurekube_sync.owner.report import OwnerReport, told_whole
+from eurekube_sync.owner.world import OwnerWorld
+from tests.unit.worlds.build import (
+    CLUSTER,
+    DOWN,
+    NS,
+    OUT,
+    OWNER,
+    REF,
+    UP,
+    endpoint,
+    foreign,
+    instance,
+    key,
+    piece,
+    service,
+    stored,
+    syncer,
+)
+from tests.unit.worlds.fakes import FakeWorld, Killed, When
+
+DENIED = Unknown(cause=Cause.DENIED, message="403: grant list")
+APP = "RATING"
+
+
+def theirs(number: int = 1, *, status: InstanceStatus = UP, **metadata: str) -> ObservedInstance:
+    """What the pod `rating-<number>` registered of itself, when its image still had a Eureka client."""
+    return ObservedInstance(
+        key=InstanceKey(APP, f"rating-{number}:rating:8080"),
+        host_name=f"rating-{number}.example.com",
+        ip_addr=f"10.0.0.{number}",
+        port=Port(8080, True),
+        secure_port=Port(443, False),
+        vip_address="rating",
+        secure_vip_address="rating",
+        status=status,
+        lease=LeaseTimes(10, 30),
+        last_dirty_timestamp=10**15,
+        metadata={"colour": "blue", **metadata},
+        home_page_url="http://rating/",
+    )
+
+
+def of_cluster(uid: str, number: int = 1, owner: str = OWNER) -> ObservedInstance:
+    """One of ours, as another cluster registered it."""
+    ours = stored(instance(number))
+    return replace(ours, metadata={**ours.metadata, OWNER_MARK: owner, CLUSTER_MARK: uid})
+
+
+def base() -> FakeWorld:
+    """Two pods behind a syncer, and the data centre's own instance."""
+    world = FakeWorld()
+    world.cluster.apply(syncer(), service(), piece(endpoint(1), endpoint(2)))
+    world.registry.put(foreign())
+    return world
+
+
+def owner_world(world: FakeWorld, *, alone: bool = False) -> OwnerWorld:
+    """The same as the commands see it; `alone` is without a cluster."""
+    cluster = None if alone else world.cluster
+    return OwnerWorld(registry=world.registry, clock=world.clock, workers=InTurn(), cluster=cluster)
+
+
+def renewing(world: FakeWorld, *keys: InstanceKey) -> None:
+    """From now on somebody renews these whenever the program waits."""
+    sleep = world.clock.sleep
+
+    def slept(seconds: float) -> None:
+        sleep(seconds)
+        for one in keys:
+            world.registry._renew(one)
+
+    world.clock.sleep = slept  # type: ignore[method-assign]
+
+
+def adopt(world: FakeWorld, *addresses: str, app: str = "rating", **changes: object) -> OwnerReport:
+    """`owner adopt --app`."""
+    given: dict[str, object] = {"syncer": None, "scope": Scope(), "observe": None, "dry_run": False, **changes}
+    parsed = [Address(text.rpartition(":")[0], int(text.rpartition(":")[2])) for text in addresses]
+    return adopt_instances(owner_world(world), owner=OWNER, app=app, addresses=parsed, **given)  # type: ignore[arg-type]
+
+
+def rename(world: FakeWorld, *, new: str = "next", **changes: object) -> OwnerReport:
+    """`owner rename prod next`."""
+    given: dict[str, object] = {"cluster": None, "scope": Scope(), "observe": None, "dry_run": False, **changes}
+    return rename_owner(owner_world(world), old=OWNER, new=new, **given)  # type: ignore[arg-type]
+
+
+def release(world: FakeWorld, **changes: object) -> OwnerReport:
+    """`owner release --lapse`."""
+    given: dict[str, object] = {
+        "cluster": None,
+        "scope": Scope(),
+        "apps": frozenset(),
+        "syncers": frozenset(),
+        "keepalive": None,
+        "dry_run": False,
+        **changes,
+    }
+    return release_instances(owner_world(world), owner=OWNER, **given)  # type: ignore[arg-type]
+
+
+def renamed_key(number: int = 1, owner: str = "next") -> InstanceKey:
+    """The key under the new owner."""
+    app, id_ = key(number)
+    return InstanceKey(app, owner + id_.removeprefix(OWNER))
+
+
+def two_of_ours() -> FakeWorld:
+    """Both were registered by a `run` that has ended."""
+    world = base()
+    world.run()
+    world.later(10)
+    world.wire.calls.clear()
+    return world
+
+
+# --- adopt ------------------------------------------------------------------------------------------------------
+
+
+def test_what_pods_registered_of_themselves_becomes_ours() -> None:
+    """Under our id, confirmed before theirs goes; all but the marks is kept; `run` then has nothing to register."""
+    world = base()
+    world.registry.put(theirs(1), theirs(2, status=DOWN))
+    report = adopt(world)
+    assert (report.code, report.summary) == (ExitCode.OK, "2 adopted")
+    held = world.registry.held
+    assert set(held) == {foreign().key, key(1), key(2)}
+    one = held[key(1)]
+    assert (one.status, one.lease, one.home_page_url, one.host_name) == (
+        UP,
+        LeaseTimes(10, 30),
+        "http://rating/",
+        "rating-1.example.com",
+    )
+    assert (one.metadata["colour"], one.metadata[OWNER_MARK], one.metadata[SYNCER]) == ("blue", OWNER, str(REF))
+    assert held[key(2)].status is DOWN
+    assert held[foreign().key] == foreign()
+    writes = [call for call in world.wire.calls if call.split()[0] in ("register", "renew", "cancel", "add_finalizer")]
+    assert writes == [
+        f"add_finalizer {REF}",
+        *(f"{verb} {key(n)}" for n in (1, 2) for verb in ("register", "renew")),
+        *(f"cancel {theirs(n).key}" for n in (1, 2)),
+    ]
+    assert CLEANUP_FINALIZER in world.cluster.syncers[REF].finalizers
+    world.run()
+    assert not [call for call in world.wire.calls if call.startswith("cancel")]
+    assert world.statuses() == {"RATING 192.0.2.1:0": "UP", "RATING 10.0.0.1:8080": "UP", "RATING 10.0.0.2:8080": "UP"}
+
+
+def test_an_override_of_a_person_goes_along() -> None:
+    """An instance that was taken out of service stays so under our id, and `run` leaves it."""
+    world = base()
+    world.registry.put(theirs())
+    world.registry.override(theirs().key, OUT)
+    assert adopt(world).code is ExitCode.OK
+    assert world.registry.held[key(1)].status is OUT
+    assert world.registry.overrides == {key(1).id: OUT}
+    world.run()
+    assert world.registry.held[key(1)].status is OUT
+
+
+def test_what_somebody_renews_is_refused_and_named() -> None:
+    """It is watched for before anything is written, and ends as soon as it is seen."""
+    world = base()
+    world.registry.put(theirs(1), theirs(2))
+    renewing(world, theirs(2).key)
+    with pytest.raises(StillRenewed, match="rating-2:rating:8080: turn its Eureka client off") as refused:
+        adopt(world)
+    assert of_error(refused.value) is ExitCode.STILL_RENEWED
+    assert world.wire.writes() == []
+    assert world.clock.now() - 1_800_000_000 < 5
+
+
+def test_a_watch_lasts_two_periods_of_the_slowest() -> None:
+    """And what is registered anew within it is renewed, too."""
+    world = base()
+    world.registry.put(theirs(1))
+    adopt(world)
+    assert world.clock.now() - 1_800_000_000 == pytest.approx(25)
+    world = base()
+    world.registry.put(theirs(1))
+    adopt(world, observe=3.0)
+    assert world.clock.now() - 1_800_000_000 == pytest.approx(3)
+
+
+def test_an_instance_that_cannot_be_read_is_not_taken_for_nobodys() -> None:
+    """Not knowing who renews it is no leave to take it."""
+    world = base()
+    world.registry.put(theirs())
+    world.registry.refuse_read[theirs().key] = RegistryUnavailable("timed out")
+    with pytest.raises(RegistryUnavailable, match=r"rating-1:rating:8080: timed out"):
+        adopt(world)
+    assert world.wire.writes() == []
+
+
+def test_only_what_a_syncer_wants_is_adopted() -> None:
+    """Anything else `run` would cancel: nothing is changed, and it is said why."""
+    world = base()
+    world.registry.put(theirs(1), theirs(7))
+    with pytest.raises(NotKept, match=r"no syncer wants an instance of RATING at 10\.0\.0\.7:8080") as refused:
+        adopt(world, "10.0.0.7:8080")
+    assert of_error(refused.value) is ExitCode.NOT_KEPT
+    assert adopt(world, dry_run=True).summary == "dry run: 1 to adopt"
+    world.cluster.apply(syncer("broken", port="grpc"))
+    with pytest.raises(NotKept, match=r"syncers that cannot be served now: rating/broken"):
+        adopt(world, "10.0.0.7:8080")
+    with pytest.raises(NotKept, match=r"syncer rating/broken cannot be served \("):
+        adopt(world, "10.0.0.1:8080", syncer=SyncerRef(NS, "broken"))
+    with pytest.raises(NotKept, match=r"syncer rating/rating wants nothing of RATING at 10\.0\.0\.7"):
+        adopt(world, "10.0.0.7:8080", syncer=REF)
+    assert world.wire.writes() == []
+
+
+def test_an_address_may_be_a_host_name_and_has_to_be_there() -> None:
+    """What the app has instead is named."""
+    world = base()
+    world.registry.put(theirs(1), *(replace(theirs(n)) for n in range(11, 17)))
+    assert adopt(world, "rating-1.example.com:8080", dry_run=True).summary == "dry run: 1 to adopt"
+    with pytest.raises(NothingThere, match=r"no instance at 10\.0\.0\.9:8080; it has .* and 3 more") as refused:
+        adopt(world, "10.0.0.9:8080")
+    assert of_error(refused.value) is ExitCode.NOTHING_THERE
+    with pytest.raises(NothingThere, match="lists no app NOTHING"):
+        adopt(world, app="nothing")
+    with pytest.raises(NothingThere, match="there is no syncer rating/other"):
+        adopt(world, syncer=SyncerRef(NS, "other"))
+
+
+def test_an_app_without_a_free_instance_is_said() -> None:
+    """With a syncer named or not."""
+    world = base()
+    for ref, words in ((None, "a syncer wants"), (REF, "syncer rating/rating wants")):
+        with pytest.raises(NothingThere, match=f"without an owner at an address that {words}"):
+            adopt(world, syncer=ref)
+
+
+def test_what_is_ours_already_is_said_and_left() -> None:
+    """So that the command can be given again."""
+    world = two_of_ours()
+    report = adopt(world)
+    assert (report.code, report.summary, world.wire.writes()) == (ExitCode.OK, "nothing to adopt", [])
+    assert report.sentences == (f"2 instances are ours already: {key(1)}, {key(2)}",)
+    assert not report.dry_run
+
+
+def test_another_owners_instances_are_refused_with_the_way_out() -> None:
+    """Another installation's, and those of our owner in another cluster."""
+    world = base()
+    world.registry.put(replace(theirs(), metadata={OWNER_MARK: "second", CLUSTER_MARK: "x"}))
+    with pytest.raises(NotKept, match=r"owner second: .* owner rename second prod"):
+        adopt(world, "10.0.0.1:8080")
+    world.registry.put(of_cluster("old", 1))
+    with pytest.raises(OwnerClash, match="prod is used by cluster old"):
+        adopt(world, "10.0.0.1:8080")
+
+
+@pytest.mark.parametrize("kind", ["syncers", "services", "slices"])
+def test_adopt_needs_to_see_the_cluster_whole(kind: str) -> None:
+    """What a syncer wants is not guessed."""
+    world = base()
+    world.registry.put(theirs())
+    world.cluster.unknown[(kind, "*")] = DENIED
+    with pytest.raises(ClusterDenied, match="403"):
+        adopt(world)
+    world.cluster.uid = DENIED
+    with pytest.raises(ClusterDenied):
+        adopt(world)
+
+
+def test_what_changes_during_the_watch_is_seen() -> None:
+    """The pod goes: nothing is left to adopt; one that came meanwhile was not watched, and waits."""
+    world = base()
+    world.registry.put(theirs(1))
+    sleep = world.clock.sleep
+
+    def slept(seconds: float) -> None:
+        sleep(seconds)
+        if theirs(2).key not in world.registry.held:
+            world.registry.put(theirs(2))
+
+    world.clock.sleep = slept  # type: ignore[method-assign]
+    assert adopt(world).summary == "1 adopted"
+    assert set(world.registry.held) == {foreign().key, key(1), theirs(2).key}
+
+
+def test_a_finalizer_that_cannot_be_set_keeps_its_instances_where_they_are() -> None:
+    """As in a pass of `run`."""
+    world = base()
+    world.registry.put(theirs())
+    world.cluster.refuse["add_finalizer"] = ClusterDenied("403: grant patch")
+    report = adopt(world)
+    assert (report.code, report.summary) == (ExitCode.ACTIONS_FAILED, "1 failed")
+    assert set(world.registry.held) == {foreign().key, theirs().key}
+
+
+def test_both_registrations_of_one_pod_become_one() -> None:
+    """The second finds ours standing, and only goes."""
+    world = base()
+    twin = replace(theirs(1), key=InstanceKey(APP, "twin"))
+    world.registry.put(theirs(1), twin)
+    assert adopt(world).summary == "2 adopted"
+    assert set(world.registry.held) == {foreign().key, key(1)}
+
+
+def test_a_released_instance_under_our_id_is_adopted_in_its_place() -> None:
+    """Release and adopt undo each other."""
+    world = two_of_ours()
+    assert release(world).summary == "2 released"
+    assert adopt(world).summary == "2 adopted"
+    assert not [call for call in world.wire.calls if call.startswith("cancel")]
+    assert all(RELEASED not in world.registry.held[key(n)].metadata for n in (1, 2))
+    assert world.run().plan.changes == ()
+
+
+# --- adopt --cluster --------------------------------------------------------------------------------------------
+
+
+def test_a_rebuilt_cluster_takes_over_what_the_old_one_left() -> None:
+    """In place: the id names no cluster; `run` then works, where it refused."""
+    world = base()
+    world.registry.put(of_cluster("old", 1), of_cluster("old", 5), of_cluster("old", 6, owner="second"))
+    world.registry.override(key(1), OUT)
+    assert world.run().clashes == ("old",)
+    report = adopt_old_cluster(owner_world(world), owner=OWNER, old="old", scope=Scope(), observe=None, dry_run=False)
+    assert (report.code, report.summary) == (ExitCode.OK, "2 adopted")
+    assert [world.registry.held[key(n)].metadata[CLUSTER_MARK] for n in (1, 5, 6)] == [CLUSTER, CLUSTER, "old"]
+    assert (world.registry.held[key(1)].status, world.registry.held[key(1)].overridden_status) == (OUT, OUT)
+    assert world.run().clashes == ()
+    again = adopt_old_cluster(owner_world(world), owner=OWNER, old="old", scope=Scope(), observe=None, dry_run=False)
+    assert (again.code, again.summary) == (
+        ExitCode.OK,
+        "nothing to adopt: no instance is of owner prod and cluster old",
+    )
+
+
+def test_an_old_cluster_that_lives_is_refused() -> None:
+    """Its `run` renews; and the present cluster is no old one."""
+    world = base()
+    world.registry.put(of_cluster("old"))
+    renewing(world, key())
+    with pytest.raises(StillRenewed, match="cluster old lives"):
+        adopt_old_cluster(owner_world(world), owner=OWNER, old="old", scope=Scope(), observe=None, dry_run=False)
+    with pytest.raises(ConfigurationError, match="this very cluster"):
+        adopt_old_cluster(owner_world(world), owner=OWNER, old=CLUSTER, scope=Scope(), observe=None, dry_run=False)
+    planned = adopt_old_cluster(owner_world(world), owner=OWNER, old="old", scope=Scope(), observe=None, dry_run=True)
+    assert (planned.summary, planned.dry_run) == ("dry run: 1 to adopt", True)
+    assert planned.sentences == ("it would first watch for 65 s whether somebody renews them",)
+    assert world.wire.writes() == []
+
+
+# --- rename -----------------------------------------------------------------------------------------------------
+
+
+def test_a_rename_moves_all_and_the_new_run_finds_nothing_to_do() -> None:
+    """Added, confirmed, and only then cancelled; overrides, statuses and metadata go along."""
+    world = two_of_ours()
+    world.registry.override(key(2), OUT)
+    report = rename(world)
+    assert (report.code, report.summary) == (ExitCode.OK, "2 renamed")
+    assert report.sentences == (
+        "start `run` with --owner next now: unless something renews them they lapse in 10 minutes",
+    )
+    assert set(world.registry.held) == {foreign().key, renamed_key(1), renamed_key(2)}
+    assert world.registry.held[renamed_key(2)].status is OUT
+    assert world.registry.held[renamed_key(1)].metadata[OWNER_MARK] == "next"
+    assert (
+        rename(world).summary
+        == f"nothing to rename: no instance is of owner prod and cluster {CLUSTER}; owner next has 2"
+    )
+
+
+def test_an_adopted_id_is_renamed_to_the_one_that_run_gives() -> None:
+    """An id that does not begin with the owner is made anew from its parts."""
+    world = base()
+    odd = replace(stored(instance(3)), key=InstanceKey(APP, "odd"))
+    bare = replace(
+        odd, key=InstanceKey(APP, "bare"), metadata={OWNER_MARK: OWNER, CLUSTER_MARK: CLUSTER}, ip_addr="10.0.0.4"
+    )
+    world.registry.put(odd, bare)
+    rename(world)
+    assert set(world.registry.held) == {
+        foreign().key,
+        renamed_key(3),
+        InstanceKey(APP, "next::rating:10.0.0.4:8080"),
+    }
+
+
+def test_a_rename_is_refused_while_the_old_run_goes_on_or_another_cluster_has_the_name() -> None:
+    """Nothing is changed; the same name twice is a mistake."""
+    world = two_of_ours()
+    world.registry.put(of_cluster("elsewhere", 9, owner="next"))
+    with pytest.raises(OwnerClash, match="owner next is used by cluster elsewhere"):
+        rename(world)
+    with pytest.raises(ConfigurationError, match="both prod"):
+        rename(world, new=OWNER)
+    del world.registry.held[key(9)]
+    renewing(world, key(1))
+    with pytest.raises(StillRenewed, match=r"prod:rating:rating:10\.0\.0\.1:8080: stop `run` and `keepalive` of owner"):
+        rename(world)
+    assert rename(world, dry_run=True).summary == "dry run: 2 to rename"
+    assert world.wire.writes() == []
+
+
+def test_what_stands_twice_goes_on_from_there() -> None:
+    """One that was added before is not registered again, whatever its status is by now."""
+    world = two_of_ours()
+    mine = instance(1)
+    moved = replace(stored(mine), key=renamed_key(1), status=DOWN, metadata={**mine.metadata, OWNER_MARK: "next"})
+    world.registry.put(moved)
+    assert rename(world).summary == "2 renamed"
+    assert not [call for call in world.wire.calls if call == f"register {renamed_key(1)}"]
+    assert world.registry.held[renamed_key(1)].status is DOWN
+
+
+def test_a_stranger_under_the_new_id_is_left_and_so_is_the_old_one() -> None:
+    """A conflict is a failure that is told; the others move."""
+    world = two_of_ours()
+    world.registry.put(replace(theirs(), key=renamed_key(1)))
+    report = rename(world)
+    assert (report.code, report.summary) == (ExitCode.ACTIONS_FAILED, "1 renamed, 1 in conflict")
+    assert f"{key(1)}: another's instance stands as {renamed_key(1).id}" in report.sentences
+    assert {key(1), renamed_key(1), renamed_key(2)} <= set(world.registry.held)
+
+
+def rename_at(event: str, happens: Callable[[FakeWorld], object]) -> tuple[FakeWorld, OwnerReport]:
+    """A rename in which something happens right after the first call of that name."""
+    world = two_of_ours()
+    happened = False
+
+    def then() -> None:
+        nonlocal happened
+        if not happened and world.wire.calls[-1].startswith(event):
+            happened = True
+            happens(world)
+
+    world.wire.then = then
+    return world, rename(world)
+
+
+def test_what_others_do_in_between_is_seen_before_anything_is_cancelled() -> None:
+    """It is renewed again, or it is another's, or gone, or the new one is."""
+    first = str(renamed_key(1))
+
+    def override(world: FakeWorld) -> None:
+        world.registry.override(renamed_key(1), DOWN)
+
+    def someone_else(world: FakeWorld) -> None:
+        world.registry.held[key(1)] = replace(theirs(), key=key(1))
+
+    def lost(world: FakeWorld) -> None:
+        del world.registry.held[renamed_key(1)]
+
+    def taken(world: FakeWorld) -> None:
+        world.registry.held[renamed_key(1)] = replace(theirs(), key=renamed_key(1))
+
+    _, report = rename_at(f"register {first}", lambda world: world.registry._renew(key(1)))
+    assert "somebody renews it again: it is left as it is, and stands twice" in report.affected[0].detail
+    assert rename_at(f"register {first}", someone_else)[1].affected[0].result is Result.CONFLICT
+    assert rename_at(f"register {first}", lambda world: world.registry.held.pop(key(1)))[1].code is ExitCode.OK
+    _, report = rename_at(f"register {first}", lost)
+    assert report.affected[0].detail == "Eureka does not know it a moment after"
+    _, report = rename_at(f"renew {first}", taken)
+    assert report.affected[0].detail == "Eureka does not show it as ours a moment after"
+    world, report = rename_at(f"register {first}", override)
+    assert report.affected[0].detail == "Eureka shows it DOWN, and it was UP: both are left"
+    assert key(1) in world.registry.held
+
+
+def test_what_cannot_be_moved_stays() -> None:
+    """A status that nothing renews; an instance that is another's since the list; calls that fail."""
+    world = two_of_ours()
+    world.registry.held[key(1)] = replace(world.registry.held[key(1)], status=InstanceStatus.UNKNOWN)
+    assert "its status is UNKNOWN" in rename(world).affected[0].detail
+    world = two_of_ours()
+    world.registry.refuse_register[renamed_key(1)] = RegistryRejected("400: no")
+    report = rename(world)
+    assert (report.code, report.summary) == (ExitCode.ACTIONS_FAILED, "1 renamed, 1 failed")
+    world = two_of_ours()
+    world.registry.refuse[key(1)] = world.registry.refuse[key(2)] = RegistryDenied("403")
+    report = rename(world)
+    assert (report.code, report.summary) == (ExitCode.REGISTRY_DENIED, "2 failed")
+    assert f"{key(1)}: it stands twice: 403 (and 1 more)" in report.sentences
+
+
+def test_a_stale_list_moves_nothing_twice() -> None:
+    """What the list still shows and is gone, or is another's by now, is left."""
+    world = two_of_ours()
+    lister = world.registry.list_instances
+    stale = lister()
+    world.registry.list_instances = lambda: stale  # type: ignore[method-assign]
+    rename(world)
+    report = rename(world)
+    assert (report.code, report.summary) == (ExitCode.OK, "2 gone before")
+    world.registry.put(replace(theirs(), key=key(1)))
+    assert rename(world).summary == "1 gone before, 1 in conflict"
+
+
+SCENES: dict[str, tuple[Callable[[], FakeWorld], Callable[[FakeWorld], OwnerReport]]] = {}
+
+
+def scene(
+    start: Callable[[], FakeWorld],
+) -> Callable[[Callable[[FakeWorld], OwnerReport]], Callable[[FakeWorld], OwnerReport]]:
+    """A command, and the world it is given in."""
+
+    def kept(command: Callable[[FakeWorld], OwnerReport]) -> Callable[[FakeWorld], OwnerReport]:
+        SCENES[command.__name__] = (start, command)
+        return command
+
+    return kept
+
+
+def strangers() -> FakeWorld:
+    """Two pods that registered themselves, one taken out of service."""
+    world = base()
+    world.registry.put(theirs(1), theirs(2))
+    world.registry.override(theirs(2).key, OUT)
+    return world
+
+
+def rebuilt() -> FakeWorld:
+    """An old cluster's."""
+    world = base()
+    world.registry.put(of_cluster("old", 1), of_cluster("old", 2))
+    return world
+
+
+@scene(two_of_ours)
+def a_rename(world: FakeWorld) -> OwnerReport:
+    """Of two."""
+    return rename(world)
+
+
+@scene(strangers)
+def an_adoption(world: FakeWorld) -> OwnerReport:
+    """Of two; given again when all is ours it says so."""
+    return adopt(world)
+
+
+@scene(rebuilt)
+def an_adoption_of_a_cluster(world: FakeWorld) -> OwnerReport:
+    """Of two."""
+    return adopt_old_cluster(owner_world(world), owner=OWNER, old="old", scope=Scope(), observe=None, dry_run=False)
+
+
+@scene(two_of_ours)
+def a_release(world: FakeWorld) -> OwnerReport:
+    """Of two."""
+    return release(world)
+
+
+def addresses(world: FakeWorld) -> set[str]:
+    """Where a caller finds instances of RATING, however often."""
+    return {one.ip_addr for one in world.registry.held.values()}
+
+
+def standing(world: FakeWorld) -> object:
+    """All that must be the same in the end."""
+    return {one.key: (one.status, one.overridden_status, dict(one.metadata)) for one in world.registry.held.values()}
+
+
+@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize("trouble", ["kill", "fail"])
+def test_a_command_that_is_killed_or_fails_anywhere_is_finished_by_the_next(name: str, trouble: str) -> None:
+    """Before and after every call; no caller ever finds an instance out, and the end is the same."""
+    start, command = SCENES[name]
+    untouched = start()
+    untouched.wire.calls.clear()
+    all_there = addresses(untouched)
+    assert command(untouched).code is ExitCode.OK
+    expected, calls = standing(untouched), len(untouched.wire.calls)
+    for number in range(calls):
+        for when in When:
+            world = start()
+            world.wire.calls.clear()
+            missing: list[int] = []
+            world.wire.then = lambda world=world, missing=missing: missing.extend(  # type: ignore[misc]
+                [len(world.wire.calls)] if not all_there <= addresses(world) else []
+            )
+            setattr(world.wire, trouble, (number, when))
+            with suppress(Killed, EurekubeError):
+                command(world)
+            setattr(world.wire, trouble, None)
+            world.later(46)
+            assert command(world).code is ExitCode.OK, (number, when)
+            assert standing(world) == expected, (number, when)
+            assert not missing, (number, when)
+
+
+def test_a_signal_ends_a_command_between_two_calls() -> None:
+    """In the watch nothing was changed; later, what is not begun is told."""
+    world = two_of_ours()
+    world.clock.stopped = True
+    with pytest.raises(Stopped) as stopped:
+        rename(world)
+    assert of_error(stopped.value) is ExitCode.CUT_SHORT
+    world = two_of_ours()
+    sleep = world.clock.sleep
+
+    def slept(seconds: float) -> None:
+        sleep(seconds)
+        world.clock.stopped = True
+
+    world.clock.sleep = slept  # type: ignore[method-assign]
+    with pytest.raises(Stopped, match="nothing was changed"):
+        rename(world)
+    assert world.wire.writes() == []
+    world = two_of_ours()
+    world.wire.then = lambda: setattr(world.clock, "stopped", bool(world.wire.writes()))
+    report = rename(world)
+    assert (report.code, report.summary) == (ExitCode.CUT_SHORT, "1 renamed, 1 not tried")
+    assert report.sentences[1:] == (
+        "1 was not renamed: give the command again, and then start `run` with --owner next: unless something renews "
+        "them they lapse in 10 minutes",
+    )
+
+
+@pytest.mark.parametrize("after", [0, 1], ids=["before the first", "after the first"])
+def test_a_release_that_is_cut_says_only_what_it_has_done(after: int) -> None:
+    """To delete the syncer for what was not released would take that out."""
+    world = two_of_ours()
+    world.wire.then = lambda: setattr(world.clock, "stopped", len(world.wire.writes()) >= after)
+    report = release(world)
+    assert report.code is ExitCode.CUT_SHORT
+    wanted = [sentence for sentence in report.sentences if "still wants" in sentence]
+    assert [sentence.split(":")[0] for sentence in wanted] == ["syncer rating/rating still wants 1 of them"][:after]
+
+
+@pytest.mark.parametrize("renews", [False, True], ids=["nobody renews it", "somebody renews it"])
+def test_what_appears_during_the_watch_is_watched_as_well(renews: bool) -> None:
+    """The list was old, or somebody registers: one that nobody renews moves along, and one that is renewed stops it."""
+    world = two_of_ours()
+    sleep, begun = world.clock.sleep, world.clock.time
+
+    def slept(seconds: float) -> None:
+        sleep(seconds)
+        if key(5) not in world.registry.held:
+            world.registry.put(stored(instance(5)))
+        elif renews and world.clock.time > begun + 70:
+            world.registry._renew(key(5))
+
+    world.clock.sleep = slept  # type: ignore[method-assign]
+    if renews:
+        with pytest.raises(StillRenewed, match=r"10\.0\.0\.5"):
+            rename(world)
+        assert world.wire.writes() == []
+    else:
+        assert rename(world).summary == "3 renamed"
+        assert world.clock.time - begun > 120, "it was watched for as long as the others"
+
+
+@pytest.mark.parametrize("order", [(UP, DOWN), (DOWN, UP)], ids=["the first is UP", "the second is UP"])
+@pytest.mark.parametrize("command", ["adopt", "rename"])
+def test_of_two_at_one_address_the_one_that_callers_reach_is_kept(
+    command: str, order: tuple[InstanceStatus, InstanceStatus]
+) -> None:
+    """Both become one instance: UP all the while, whichever comes first."""
+    world = base()
+    if command == "adopt":
+        both = zip(order, "ab", strict=True)
+        world.registry.put(*(replace(theirs(1, status=of), key=InstanceKey(APP, id_)) for of, id_ in both))
+        report, target = adopt(world), key(1)
+    else:
+        ours = stored(instance(1))
+        by_hand = replace(ours, key=InstanceKey(APP, "by-hand"), status=order[0])
+        world.registry.put(replace(ours, status=order[1]), by_hand)
+        report, target = rename(world), renamed_key()
+    assert report.code is ExitCode.OK
+    assert {one: it.status for one, it in world.registry.held.items()} == {foreign().key: UP, target: UP}
+
+
+@pytest.mark.parametrize(("listed", "standing"), [((UP, DOWN), (DOWN, UP)), ((UP, OUT), (UP, OUT))])
+def test_two_at_one_address_that_cannot_be_one_are_left(
+    listed: tuple[InstanceStatus, InstanceStatus], standing: tuple[InstanceStatus, InstanceStatus]
+) -> None:
+    """The list knew not which is UP; and what a person put out of service is not forgotten."""
+    a, b = InstanceKey(APP, "a"), InstanceKey(APP, "b")
+    world = base()
+    world.registry.put(*(replace(theirs(1, status=of), key=one) for of, one in zip(listed, (a, b), strict=True)))
+    old = Complete(data=tuple(world.registry.held.values()))
+    world.registry.list_instances = lambda: old  # type: ignore[method-assign]
+    world.registry.put(*(replace(theirs(1, status=of), key=one) for of, one in zip(standing, (a, b), strict=True)))
+    report = adopt(world)
+    assert (report.code, report.summary) == (ExitCode.ACTIONS_FAILED, "1 adopted, 1 failed")
+    assert report.sentences == (
+        f"{b}: it is {standing[1]}, and what stands as {key(1).id} is {standing[0]}: both are left",
+    )
+    assert world.registry.held[b].status is standing[1]
+
+
+# --- release ----------------------------------------------------------------------------------------------------
+
+
+def test_released_instances_are_no_longer_touched() -> None:
+    """Neither renewed nor cancelled by `run`, which reports a conflict while its syncer wants them."""
+    world = two_of_ours()
+    report = release(world)
+    assert (report.code, report.summary) == (ExitCode.OK, "2 released")
+    assert report.sentences == (
+        "syncer rating/rating still wants 2 of them: `run` reports a Conflict while they stand, and registers its own "
+        "when they have lapsed. Delete the syncer before that.",
+        "unless something renews them they lapse in 10 minutes",
+    )
+    metadata = world.registry.held[key(1)].metadata
+    assert (OWNER_MARK in metadata, CLUSTER_MARK in metadata, metadata[RELEASED]) == (False, False, f"prod/{CLUSTER}")
+    before = dict(world.registry.held)
+    after = world.run()
+    assert [blocked.conflict for blocked in after.plan.blocked] == [True, True]
+    assert world.registry.held == before
+    world.cluster.delete(REF)
+    world.run()
+    world.later(46)
+    world.run()
+    assert world.registry.held == before
+    assert world.cluster.syncers == {}
+
+
+def test_a_release_may_be_of_one_app_or_syncer_and_be_given_again() -> None:
+    """The others stay ours; released ones are found again, so that they can be kept alive."""
+    world = two_of_ours()
+    other = stored(instance(8, app="web", ref=SyncerRef(NS, "web")))
+    world.registry.put(other)
+    assert release(world, apps=frozenset({"WEB"}), dry_run=True).summary == "dry run: 1 to release"
+    assert release(world, syncers=frozenset({SyncerRef(NS, "web")})).summary == "1 released"
+    assert world.registry.held[key(1)].metadata[OWNER_MARK] == OWNER
+    again = release(world, apps=frozenset({"WEB"}))
+    assert (again.summary, again.affected[0].why) == ("1 released", "it was released before")
+    nothing = release(world, apps=frozenset({"NONE"}))
+    assert nothing.summary == f"nothing to release: no instance of app NONE is of owner prod and cluster {CLUSTER}"
+    assert not nothing.dry_run
+    nothing = release(world, syncers=frozenset({SyncerRef(NS, "gone")}))
+    assert nothing.summary.startswith(f"nothing to release: no instance of syncer {NS}/gone is of owner prod")
+
+
+@pytest.mark.parametrize(
+    ("keepalive", "said"),
+    [
+        (None, "unless something renews them they lapse in 10 minutes"),
+        (
+            60.0,
+            "it would go on renewing them for 60 s, and then: unless something renews them they lapse in 10 minutes",
+        ),
+    ],
+)
+def test_a_dry_run_of_a_release_says_what_becomes_of_them(keepalive: float | None, said: str) -> None:
+    """As the release itself does afterwards."""
+    report = release(two_of_ours(), keepalive=keepalive, dry_run=True)
+    assert report.sentences[-1] == said
+
+
+def test_a_release_where_nothing_is_of_the_cluster_names_the_others() -> None:
+    """The id may be mistaken."""
+    report = release(two_of_ours(), cluster="mistaken")
+    assert (report.code, report.sentences) == (ExitCode.OK, ())
+    assert report.summary.startswith("nothing to release: no instance of owner prod in ")
+    assert report.summary.endswith(f"; owner prod has 2 of cluster {CLUSTER}. Is --owner right?")
+
+
+# --- An owner that has nothing ----------------------------------------------------------------------------------
+
+
+def of_others(*owners: str) -> FakeWorld:
+    """The owner has nothing, and others have as many as they are named, while healthy syncers carry our finalizer."""
+    world = base()
+    world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], finalizers=(CLEANUP_FINALIZER,))
+    for number, owner in enumerate(owners, 1):
+        one = of_cluster(CLUSTER, number, owner)
+        world.registry.put(replace(one, key=InstanceKey(APP, f"{owner}:{number}")))
+    return world
+
+
+@pytest.mark.parametrize(
+    ("owners", "named"),
+    [
+        ((), ""),
+        (("demo", "demo"), "; the owner of this cluster is: demo (2)"),
+        (("demo", "other", "demo"), "; the owners of this cluster are: demo (2), other (1)"),
+    ],
+)
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_an_owner_that_has_nothing_is_asked_about(owners: tuple[str, ...], named: str, dry_run: bool) -> None:
+    """No command advises what to do, on the strength of a name that may be a typo."""
+    world = of_others(*owners)
+    sentence = f"no instance of owner prod in this cluster{named}. Is --owner right?"
+    report = purged(world, dry_run=dry_run)
+    assert (report.code, report.summary, report.sentences) == (ExitCode.OK, f"nothing to purge: {sentence}", ())
+    with pytest.raises(NothingThere) as told:
+        rename(world, dry_run=dry_run)
+    assert str(told.value) == sentence.replace("--owner", "prod")
+    assert world.wire.writes() == []
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_an_old_cluster_of_which_nothing_stands_is_asked_about(dry_run: bool) -> None:
+    """Unless it was adopted before; then other clusters' are left to tell of."""
+
+    def adopt_nothing(world: FakeWorld) -> OwnerReport:
+        where = owner_world(world)
+        return adopt_old_cluster(where, owner=OWNER, old="nosuch", scope=Scope(), observe=None, dry_run=dry_run)
+
+    with pytest.raises(NothingThere, match=r"^no instance of owner prod in cluster nosuch\. Is --cluster right\?$"):
+        adopt_nothing(base())
+    world = two_of_ours()
+    assert adopt_nothing(world).code is ExitCode.OK
+    world.registry.put(of_cluster("real", 7))
+    with pytest.raises(NothingThere, match=r"; owner prod has 1 of cluster real\. Is --cluster right\?$"):
+        adopt_nothing(world)
+
+
+def test_a_rename_under_a_name_that_was_right_is_found_done() -> None:
+    """Given again after it was done, and of a part that has nothing."""
+    assert rename(of_others("next")).summary.endswith("; owner next has 1")
+    assert rename(two_of_ours(), scope=Scope(namespaces=frozenset({"empty"}))).code is ExitCode.OK
+
+
+def test_what_was_deleted_lately_keeps_its_finalizer_from_an_owner_that_has_nothing() -> None:
+    """The other owner's `run` is about to let it go. Once Eureka's cached list is over, nobody has anything there."""
+    world = of_others()
+    world.registry.put(replace(of_cluster(CLUSTER, 9, "demo"), metadata={OWNER_MARK: "demo", CLUSTER_MARK: CLUSTER}))
+    world.cluster.delete(REF)
+    assert "our finalizer is left on 1 syncer being deleted" in purged(world).sentences[0]
+    world.later(46)
+    assert purged(world).sentences == ("our finalizer was taken off 1 syncer being deleted",)
+
+
+def test_a_released_instance_is_kept_alive_for_as_long_as_was_asked() -> None:
+    """Each 30 s, in the foreground; what went meanwhile and what could not be renewed is told."""
+    world = two_of_ours()
+    begun = world.clock.now()
+    report = release(world, keepalive=100.0)
+    assert world.clock.now() - begun == 100
+    assert sum(call == f"renew {key(1)}" for call in world.wire.calls) == 1 + 4
+    assert report.code is ExitCode.OK
+    world = two_of_ours()
+    sleep = world.clock.sleep
+
+    def slept(seconds: float) -> None:
+        sleep(seconds)
+        world.registry.held.pop(key(1), None)
+        world.registry.refuse[key(2)] = RegistryUnavailable("timed out")
+
+    world.clock.sleep = slept  # type: ignore[method-assign]
+    report = release(world, keepalive=100.0)
+    assert "1 of them went meanwhile, or are somebody else's by now" in report.sentences
+    assert f"1 could not be renewed the last time, such as {key(2)}: timed out" in report.sentences
+
+
+@pytest.mark.parametrize("mark", [{OWNER_MARK: "next"}, {RELEASED: "next/elsewhere"}], ids=["adopted", "retagged"])
+def test_what_is_somebody_elses_by_now_is_kept_alive_no_longer(mark: dict[str, str]) -> None:
+    """Under the same id, while the command waits: its new owner renews it, or lets it lapse on purpose."""
+    world = two_of_ours()
+    sleep = world.clock.sleep
+
+    def slept(seconds: float) -> None:
+        sleep(seconds)
+        there = world.registry.held[key(1)]
+        world.registry.put(replace(there, metadata={**there.metadata, **mark}))
+        world.wire.calls.append("waited")
+
+    world.clock.sleep = slept  # type: ignore[method-assign]
+    report = release(world, keepalive=100.0)
+    kept = world.wire.calls[world.wire.calls.index("waited") :]
+    assert f"renew {key(1)}" not in kept
+    assert kept.count(f"renew {key(2)}") == 4
+    assert "1 of them went meanwhile, or are somebody else's by now" in report.sentences
+
+
+def test_what_cannot_be_read_is_kept_alive() -> None:
+    """In doubt a lease is renewed."""
+    world = two_of_ours()
+    sleep = world.clock.sleep
+
+    def slept(seconds: float) -> None:
+        sleep(seconds)
+        world.registry.refuse_read[key(1)] = RegistryUnavailable("timed out")
+        world.wire.calls.append("waited")
+
+    world.clock.sleep = slept  # type: ignore[method-assign]
+    release(world, keepalive=100.0)
+    assert world.wire.calls[world.wire.calls.index("waited") :].count(f"renew {key(1)}") == 4
+
+
+def test_a_signal_ends_the_keepalive_and_says_so() -> None:
+    """Exit 33: it was to go on longer."""
+    world = two_of_ours()
+    sleep = world.clock.sleep
+
+    def slept(seconds: float) -> None:
+        sleep(seconds)
+        world.clock.stopped = True
+
+    world.clock.sleep = slept  # type: ignore[method-assign]
+    report = release(world, keepalive=100.0)
+    assert (report.code, report.summary) == (ExitCode.CUT_SHORT, "2 released")
+    assert "a signal ended the keepalive before its time: given again it goes on" in report.sentences
+
+
+def test_a_release_needs_no_cluster_and_says_what_it_does_not_know() -> None:
+    """With the cluster's id; an unreadable cluster is no reason not to release, but known it is not what `run` does."""
+    world = two_of_ours()
+    report = release_instances(
+        owner_world(world, alone=True),
+        owner=OWNER,
+        cluster=CLUSTER,
+        scope=Scope(),
+        apps=frozenset(),
+        syncers=frozenset(),
+        keepalive=None,
+        dry_run=False,
+    )
+    assert report.sentences == ("unless something renews them they lapse in 10 minutes",)
+    assert not [call for call in world.wire.calls if call.startswith("list_syncers")]
+    world = two_of_ours()
+    world.cluster.unknown[("syncers", "*")] = DENIED
+    assert "the cluster cannot be read" in release(world).sentences[0]
+    world = two_of_ours()
+    world.registry.refuse[key(1)] = world.registry.refuse[key(2)] = RegistryUnavailable("timed out")
+    report = release(world, keepalive=60.0)
+    assert (report.code, report.summary) == (ExitCode.REGISTRY_UNAVAILABLE, "2 failed")
+
+
+def test_short_leases_are_told_in_seconds() -> None:
+    """Twice their duration."""
+    world = base()
+    world.registry.put(replace(stored(instance()), lease=LeaseTimes(2, 45)))
+    assert "they lapse in 90 s" in release(world).sentences[-1]
+
+
+# --- purge ------------------------------------------------------------------------------------------------------
+
+
+def purged(world: FakeWorld, *, alone: bool = False, dry_run: bool = False, scope: Scope | None = None) -> OwnerReport:
+    """`owner purge --yes`."""
+    where = owner_world(world, alone=alone)
+    found = look_before_purge(where, owner=OWNER, cluster=CLUSTER if alone else None, scope=scope or Scope())
+    return purge(where, found, dry_run=dry_run)
+
+
+def test_a_purge_takes_all_of_ours_and_nothing_else() -> None:
+    """From the registry alone; a dry run only counts; a second one finds nothing."""
+    world = two_of_ours()
+    elsewhere = of_cluster("elsewhere", 9)
+    world.registry.put(elsewhere)
+    world.later(100)
+    planned = purged(world, alone=True, dry_run=True)
+    assert (planned.summary, len(planned.affected), world.wire.writes()) == (
+        f"dry run: 2 to cancel of owner prod and cluster {CLUSTER}",
+        2,
+        [],
+    )
+    report = purged(world, alone=True)
+    assert (report.code, report.summary, report.sentences) == (ExitCode.OK, "2 cancelled", ())
+    assert set(world.registry.held) == {foreign().key, elsewhere.key}
+    left = f"no instance of owner prod in cluster {CLUSTER}; owner prod has 1 of cluster elsewhere. Is --owner right?"
+    assert purged(world, alone=True).summary == f"nothing to purge: {left}"
+
+
+@pytest.mark.parametrize("command", ["release", "rename", "adopt a cluster"])
+def test_a_command_of_a_scope_leaves_another_scopes_instances(command: str) -> None:
+    """As `run` would: of two installations with one owner each changes its own."""
+    world = rebuilt() if command == "adopt a cluster" else two_of_ours()
+    cart = stored(instance(9, ref=SyncerRef("shop", "cart")))
+    if command == "adopt a cluster":
+        cart = replace(cart, metadata={**cart.metadata, CLUSTER_MARK: "old"})
+    world.registry.put(cart)
+    own, shop, none = (Scope(namespaces=frozenset({name})) for name in (NS, "shop", "empty"))
+
+    def give(scope: Scope) -> OwnerReport:
+        if command == "release":
+            return release(world, scope=scope)
+        if command == "rename":
+            return rename(world, scope=scope)
+        where = owner_world(world)
+        return adopt_old_cluster(where, owner=OWNER, old="old", scope=scope, observe=None, dry_run=False)
+
+    assert give(none).summary.endswith(", namespace empty")
+    assert len(give(own).affected) == 2
+    assert world.registry.held[cart.key] == cart
+    assert [one.instance.key for one in give(shop).affected] == [cart.key]
+
+
+def test_a_purge_of_the_wrong_cluster_names_the_right_one() -> None:
+    """Nothing found is no success where the id was mistaken."""
+    world = two_of_ours()
+    found = look_before_purge(owner_world(world), owner=OWNER, cluster="mistaken", scope=Scope())
+    for dry_run in (True, False):
+        report = purge(owner_world(world, alone=True), found, dry_run=dry_run)
+        assert (report.code, report.sentences) == (ExitCode.OK, ())
+        assert report.summary == (
+            f"nothing to purge: no instance of owner prod in cluster mistaken; owner prod has 2 of cluster {CLUSTER}. "
+            "Is --owner right?"
+        )
+
+
+def test_a_purge_of_a_scope_leaves_another_scopes_instances_and_finalizers() -> None:
+    """One owner, two namespaces, each with an installation of its own; what names no syncer goes with the whole."""
+    world = two_of_ours()
+    ref = SyncerRef("shop", "cart")
+    odd = stored(instance(8))
+    cart = stored(instance(9, ref=ref))
+    world.registry.put(cart, replace(odd, metadata={**odd.metadata, SYNCER: "cart"}))
+    world.cluster.apply(replace(syncer("cart"), namespace="shop", finalizers=(CLEANUP_FINALIZER,), deleted=1.0))
+    world.later(600)
+    purged(world, scope=Scope(namespaces=frozenset({NS})))
+    assert set(world.registry.held) == {foreign().key, key(8), cart.key}
+    assert world.cluster.syncers[ref].finalizers == (CLEANUP_FINALIZER,)
+    world.later(600)
+    purged(world)
+    assert set(world.registry.held) == {foreign().key}
+    assert ref not in world.cluster.syncers
+
+
+def test_a_peer_that_is_away_is_no_success() -> None:
+    """Something may still stand there: said, and exit 30; a dry run only says it."""
+    world = two_of_ours()
+    world.registry.away = ("http://two/eureka",)
+    for dry_run, code in ((True, ExitCode.OK), (False, ExitCode.ACTIONS_FAILED)):
+        report = told_whole(owner_world(world), purged(world, dry_run=dry_run))
+        assert report.code is code
+        assert report.sentences[-1].startswith("http://two/eureka could not be reached: what stands there is left")
+    world.registry.away = ()
+    assert told_whole(owner_world(world), purged(world)).code is ExitCode.OK
+
+
+def deleted_with_two() -> FakeWorld:
+    """A syncer that somebody deleted, long ago, while its two instances stand."""
+    world = two_of_ours()
+    world.cluster.delete(REF)
+    world.later(600)
+    return world
+
+
+@pytest.mark.parametrize("trouble", ["kill", "fail"])
+def test_a_purge_that_is_killed_or_fails_anywhere_is_finished_by_the_next(trouble: str) -> None:
+    """Before and after every call; no finalizer is off while an instance stands; no stranger is touched."""
+    untouched = deleted_with_two()
+    untouched.wire.calls.clear()
+    assert purged(untouched).code is ExitCode.OK
+    assert (set(untouched.registry.held), untouched.cluster.syncers) == ({foreign().key}, {})
+    for number in range(len(untouched.wire.calls)):
+        for when in When:
+            world = deleted_with_two()
+            world.wire.calls.clear()
+            broken: list[int] = []
+
+            def look(world: FakeWorld = world, broken: list[int] = broken) -> None:
+                ours = set(world.registry.held) - {foreign().key}
+                if ours and not world.cluster.syncers:
+                    broken.append(len(world.wire.calls))
+
+            world.wire.then = look
+            setattr(world.wire, trouble, (number, when))
+            with suppress(Killed, EurekubeError):
+                purged(world)
+            setattr(world.wire, trouble, None)
+            world.later(46)
+            assert purged(world).code is ExitCode.OK, (number, when)
+            assert (set(world.registry.held), world.cluster.syncers) == ({foreign().key}, {}), (number, when)
+            assert not broken, (number, when)
+
+
+def policied(*policies: Policy | None) -> FakeWorld:
+    """An instance of each, which were renewed long ago."""
+    world = base()
+    for number, policy in enumerate(policies, start=1):
+        one = stored(instance(number))
+        mark = {POLICY: policy.value} if policy else {}
+        world.registry.put(replace(one, metadata={**one.metadata, **mark}))
+    world.later(600)
+    return world
+
+
+def test_a_purge_takes_every_policys_instances_and_says_how_many_run_would_keep() -> None:
+    """It is a person's order; told in the question, the dry run and the report, with each instance's policy."""
+    world = policied(None, Policy.UPSERT_ONLY, Policy.UPSERT_ONLY, Policy.CREATE_ONLY)
+    said = (
+        "among them are 2 with policy UpsertOnly and 1 with policy CreateOnly: `run` would never cancel these, a purge "
+        "does"
+    )
+    planned = purged(world, alone=True, dry_run=True)
+    assert planned.sentences == (said,)
+    assert [one.why for one in planned.affected] == [
+        "all of ours goes",
+        "all of ours goes, policy UpsertOnly too",
+        "all of ours goes, policy UpsertOnly too",
+        "all of ours goes, policy CreateOnly too",
+    ]
+    found = look_before_purge(owner_world(world), owner=OWNER, cluster=None, scope=Scope())
+    assert found.cautions == (said,)
+    report = purge(owner_world(world, alone=True), found, dry_run=False)
+    assert (report.code, report.summary, report.sentences) == (ExitCode.OK, "4 cancelled", (said,))
+    assert set(world.registry.held) == {foreign().key}
+    one = purged(policied(Policy.CREATE_ONLY), alone=True).sentences
+    assert one == ("among them is 1 with policy CreateOnly: `run` would never cancel these, a purge does",)
+
+
+@pytest.mark.parametrize("command", [release, rename])
+def test_a_policy_goes_along_where_an_instance_stays(command: Callable[[FakeWorld], OwnerReport]) -> None:
+    """Whoever has it next is held to it."""
+    world = policied(None, Policy.UPSERT_ONLY)
+    command(world)
+    after = {one.ip_addr: one.metadata for one in world.registry.held.values()}
+    assert after["10.0.0.2"][POLICY] == "UpsertOnly"
+    assert POLICY not in after["10.0.0.1"]
+
+
+def test_a_purge_says_that_a_run_would_bring_them_back() -> None:
+    """They were renewed lately."""
+    world = two_of_ours()
+    report = purged(world, alone=True)
+    assert report.sentences == (
+        "they were renewed 10 s ago: a `run` that still goes on registers them again, so stop it first",
+    )
+
+
+def test_a_purge_cancels_by_uncached_reads() -> None:
+    """What is another's by now stays, what is gone is gone, what fails is told, a signal ends it."""
+    world = two_of_ours()
+    found = look_before_purge(owner_world(world), owner=OWNER, cluster=None, scope=Scope())
+    world.registry.held[key(1)] = replace(theirs(), key=key(1))
+    del world.registry.held[key(2)]
+    report = purge(owner_world(world), found, dry_run=False)
+    assert (report.code, report.summary) == (ExitCode.ACTIONS_FAILED, "1 gone before, 1 in conflict")
+    assert key(1) in world.registry.held
+    world = two_of_ours()
+    world.registry.refuse[key(1)] = RegistryUnavailable("timed out")
+    report = purged(world)
+    assert (report.code, report.summary) == (ExitCode.ACTIONS_FAILED, "1 cancelled, 1 failed")
+    world = two_of_ours()
+    world.wire.then = lambda: setattr(world.clock, "stopped", bool(world.wire.writes()))
+    report = purged(world)
+    assert (report.code, report.summary) == (ExitCode.CUT_SHORT, "1 cancelled, 1 not tried")
+
+
+def test_what_comes_while_a_person_is_asked_is_left_and_keeps_its_finalizer() -> None:
+    """It was not among those that were shown, and its syncer was deleted meanwhile: it must not outlive its
+    finalizer."""
+    world = two_of_ours()
+    world.later(100)
+    found = look_before_purge(owner_world(world), owner=OWNER, cluster=None, scope=Scope())
+    world.registry.put(stored(instance(5)))
+    world.cluster.delete(REF)
+    report = purge(owner_world(world), look_again(owner_world(world), found), dry_run=False)
+    assert report.summary == "2 cancelled"
+    assert "1 more came meanwhile and was left: stop what registers, and purge once more" in report.sentences
+    assert CLEANUP_FINALIZER in world.cluster.syncers[REF].finalizers
+    assert key(5) in world.registry.held
+
+
+def deleted() -> FakeWorld:
+    """Two syncers of which one is being deleted, and `run` is gone."""
+    world = two_of_ours()
+    world.cluster.apply(syncer("living", selector={"app": "none"}, finalizers=(CLEANUP_FINALIZER,)))
+    world.cluster.delete(REF)
+    world.later(100)
+    return world
+
+
+def test_a_purge_lets_go_the_finalizers_of_deleted_syncers() -> None:
+    """Of those of which nothing stands; the living ones are counted. A dry run tells which it would let go."""
+    world = deleted()
+    assert purged(world, dry_run=True).sentences == (
+        "1 syncer still carries our finalizer: delete it, and purge once more",
+        "it would take our finalizer off 1 syncer being deleted",
+    )
+    assert world.cluster.syncers[REF].finalizers == (CLEANUP_FINALIZER,)
+    report = purged(world)
+    assert report.code is ExitCode.OK
+    assert report.sentences == (
+        "1 syncer still carries our finalizer: delete it, and purge once more",
+        "our finalizer was taken off 1 syncer being deleted",
+    )
+    assert set(world.cluster.syncers) == {SyncerRef(NS, "living")}
+
+
+def test_a_finalizer_stays_while_an_instance_may_stand() -> None:
+    """Another owner's of this syncer; or one that Eureka's list may still hide; or one whose cancel failed."""
+    world = deleted()
+    world.registry.put(replace(of_cluster(CLUSTER, 9, owner="second")))
+    assert purged(world).sentences == ("1 syncer still carries our finalizer: delete it, and purge once more",)
+    assert REF in world.cluster.syncers
+    world = deleted()
+    world.registry._renew(key(1))
+    assert "purge once more in a minute" in purged(world).sentences[-1]
+    assert REF in world.cluster.syncers
+    world = deleted()
+    world.registry.refuse[key(1)] = RegistryUnavailable("timed out")
+    assert purged(world).code is ExitCode.ACTIONS_FAILED
+    assert REF in world.cluster.syncers
+
+
+def test_a_cluster_that_fails_keeps_its_finalizers_and_is_told() -> None:
+    """The list, or the write."""
+    world = deleted()
+    world.cluster.unknown[("syncers", "*")] = DENIED
+    report = purged(world)
+    assert report.sentences == ("finalizers are left: 403: grant list",)
+    world = deleted()
+    world.cluster.refuse["remove_finalizer"] = ClusterDenied("403: grant patch")
+    report = purged(world)
+    assert (report.code, report.errors[0].args) == (ExitCode.CLUSTER_DENIED, ("403: grant patch",))
+
+
+# --- What they share --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [adopt, rename, release, purged])
+def test_the_cluster_is_asked_once_who_it_is(command: Callable[[FakeWorld], OwnerReport]) -> None:
+    """However often its syncers are listed."""
+    world = two_of_ours()
+    world.registry.put(theirs())
+    command(world)
+    assert world.wire.verbs().count("identity") == 1
+
+
+def test_without_a_cluster_or_eureka_nothing_is_begun() -> None:
+    """Each says what is missing."""
+    world = two_of_ours()
+    with pytest.raises(ConfigurationError, match="give --cluster, or a kubeconfig"):
+        look_before_purge(owner_world(world, alone=True), owner=OWNER, cluster=None, scope=Scope())
+    world.registry.unreadable = DENIED
+    with pytest.raises(RegistryDenied):
+        look_before_purge(owner_world(world), owner=OWNER, cluster=None, scope=Scope())
+
+
+@pytest.mark.parametrize(
+    ("cause", "cluster", "registry"),
+    [
+        (Cause.UNAVAILABLE, ExitCode.CLUSTER_UNAVAILABLE, RegistryUnavailable),
+        (Cause.DENIED, ExitCode.CLUSTER_DENIED, RegistryDenied),
+        (Cause.UNUSABLE, ExitCode.ACTIONS_FAILED, RegistryUnusable),
+        (Cause.CRD_MISSING, ExitCode.CRD_MISSING, RegistryUnavailable),
+        (Cause.CRD_TERMINATING, ExitCode.CRD_TERMINATING, RegistryUnavailable),
+    ],
+)
+def test_what_cannot_be_read_keeps_its_exit_code(cause: Cause, cluster: ExitCode, registry: type[Exception]) -> None:
+    """As an error of a command that needs it."""
+    unknown = Unknown(cause=cause, message="why")
+    assert of_error(cluster_error(unknown)) is cluster
+    assert isinstance(registry_error(unknown), registry)
+    assert isinstance(cluster_error(unknown), CrdUnusable) is cause.name.startswith("CRD")

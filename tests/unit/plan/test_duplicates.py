@@ -1,0 +1,373 @@
+"""Ours beside what the pod's own Eureka client registers: with `onDuplicate: Skip` ours gives way, and callers lose
+nothing by it. Through whole passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.desired.policy import GONE
+from eurekube_sync.model.errors import RegistryUnavailable
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.kubernetes import EndpointPort, PodRef, ServicePort
+from eurekube_sync.observe.own_writes import OwnWrites
+from tests.unit.plan.test_held_back_by_policy import condition, itself, setting, standing
+from tests.unit.worlds.build import DENIED, DOWN, NS, OUT, UP, endpoint, key, piece, service, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+ITS_OWN = itself(1).key
+
+
+def appears(world: FakeWorld, *numbers: int) -> None:
+    """These pods register themselves, and are renewed."""
+    for number in numbers:
+        world.registry.put(itself(number))
+        world.registry.renew(itself(number).key)
+
+
+def half_a_minute(world: FakeWorld, *numbers: int, times: int = 1) -> None:
+    """Passes, each after half a minute in which these pods renew what they registered."""
+    for _ in range(times):
+        world.later(30)
+        for number in numbers:
+            world.registry.renew(itself(number).key)
+        world.run()
+
+
+def lone(*pods: int, cache: float = 0) -> FakeWorld:
+    """An app that is all that we own, under a brake as it is by default."""
+    world = FakeWorld(cache=cache)
+    world.cluster.apply(service(), syncer(), piece(*map(endpoint, pods)))
+    return world
+
+
+def always_served(world: FakeWorld, ip: str) -> list[str]:
+    """The calls after which callers find nothing UP at the address."""
+    bare: list[str] = []
+
+    def look() -> None:
+        if not any(one.ip_addr == ip and one.status is UP for one in world.registry.held.values()):
+            bare.append(world.wire.calls[-1])
+
+    world.wire.then = look
+    return bare
+
+
+# --- Ours gives way --------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_that_registers_itself_after_us_is_left_with_its_own_instance() -> None:
+    """The condition names it, callers find the pod all the while, and the next passes change nothing."""
+    world = setting()
+    bare = always_served(world, "10.0.0.1")
+    appears(world, 1)
+    report = world.run()
+    assert standing(world) == {key(2): UP, ITS_OWN: UP}
+    assert condition(world, "Conflict").reason == "DuplicateRegistration"
+    assert "10.0.0.1:8080: it registers itself as rating-1:rating: turn" in condition(world, "Conflict").message
+    assert report.held is None
+    half_a_minute(world, 1)
+    assert world.wire.writes() == []
+    assert bare == []
+
+
+def test_a_new_pod_that_an_old_list_does_not_show_is_left_with_its_own_instance() -> None:
+    """A rolling update: it registers itself and turns ready, and Eureka's list is up to 30 s old."""
+    world = lone(1, cache=30)
+    world.own_writes = OwnWrites(seconds=60)
+    appears(world, 1)
+    world.run()
+    world.later(1)
+    appears(world, 2)
+    world.cluster.apply(piece(endpoint(1), endpoint(2)))
+    world.run()
+    assert standing(world) == {ITS_OWN: UP, itself(2).key: UP, key(2): UP}  # nobody could know
+    half_a_minute(world, 1, 2, times=2)
+    assert standing(world) == {ITS_OWN: UP, itself(2).key: UP}
+    assert "rating-1:rating" in condition(world, "Conflict").message
+    assert "(and 1 more)" in condition(world, "Conflict").message
+
+
+def test_what_a_pass_brought_back_blindly_goes_with_the_next_list() -> None:
+    """It is all that we own, and no removal: the brake does not hold it."""
+    world = lone(1, 2)
+    appears(world, 1, 2)
+    world.run()
+    good, world.registry._list = world.registry._list, lambda: DENIED  # type: ignore[method-assign]
+    world.run()
+    assert {key(1), key(2)} <= set(standing(world))
+    world.registry._list = good  # type: ignore[method-assign]
+    half_a_minute(world, 1, 2)
+    assert standing(world) == {ITS_OWN: UP, itself(2).key: UP}
+    assert condition(world, "RemovalHeld").status == "False"
+    assert condition(world, "Conflict").reason == "DuplicateRegistration"
+
+
+def test_it_hides_no_loss_from_the_brake() -> None:
+    """Of three apps one gives way, and the other two would go to nothing: these are held."""
+    world = lone(1)
+    for number, name in ((8, "cart"), (9, "pay")):
+        world.cluster.apply(service(name, labels={"app": name}), syncer(name, selector={"app": name}))
+        world.cluster.apply(piece(endpoint(number), service=name))
+    world.brake = BrakeLimits(confirm_after=0)
+    world.run()
+    appears(world, 1)
+    for name in ("cart", "pay"):
+        world.cluster.apply(piece(service=name))
+    world.cluster.pods[NS] = tuple(PodRef(f"rating-{number}", f"uid-of-rating-{number}") for number in (8, 9))
+    report = world.run()
+    assert standing(world) == {ITS_OWN: UP}
+    assert report.held is not None
+    assert [one.key.app for one in report.held.withdrawals] == ["CART", "PAY"]
+
+
+def test_ours_comes_back_when_its_own_is_gone() -> None:
+    """Its image changed to one without a client, and the lease of the old one lapses."""
+    world = setting()
+    appears(world, 1)
+    world.run()
+    for _ in range(7):
+        half_a_minute(world)
+        world.registry.evict()
+    half_a_minute(world)
+    assert standing(world) == {key(1): UP, key(2): UP}
+    assert condition(world, "Conflict").status == "False"
+
+
+def test_of_several_at_its_address_one_that_is_up_is_enough() -> None:
+    """One that a pod before it left behind is DOWN."""
+    world = setting()
+    world.registry.put(replace(itself(1), key=InstanceKey("RATING", "a:rating"), status=DOWN))
+    appears(world, 1)
+    world.run()
+    assert key(1) not in world.registry.held
+
+
+# --- Ours stays ------------------------------------------------------------------------------------------------------
+
+
+def is_down(world: FakeWorld) -> None:
+    """A list that is older says UP."""
+    world.registry.cached_for(30)
+    world.registry.held[ITS_OWN] = replace(world.registry.held[ITS_OWN], status=DOWN)
+
+
+def is_gone(world: FakeWorld) -> None:
+    """A list that is older shows it."""
+    world.registry.cached_for(30)
+    del world.registry.held[ITS_OWN]
+
+
+def is_not_to_be_read(world: FakeWorld) -> None:
+    """The list alone shows it."""
+    world.registry.refuse_read[ITS_OWN] = RegistryUnavailable("timed out")
+
+
+def ours_is_not_to_be_read(world: FakeWorld) -> None:
+    """The list alone shows ours."""
+    world.registry.refuse_read[key(1)] = RegistryUnavailable("timed out")
+
+
+def stands(change: Callable[[ObservedInstance], ObservedInstance]) -> Callable[[FakeWorld], None]:
+    """Another instance in its place."""
+
+    def put(world: FakeWorld) -> None:
+        world.registry.held[ITS_OWN] = change(world.registry.held[ITS_OWN])
+
+    return put
+
+
+def nobody_renews_it(world: FakeWorld) -> None:
+    """It is from a pod that ended at this address, or `owner adopt` is about to take it over."""
+    world.later(65)
+
+
+STAYS: dict[str, tuple[Callable[[FakeWorld], None], str]] = {
+    "it is DOWN, which the list does not show": (is_down, "it is DOWN"),
+    "it cannot be read": (is_not_to_be_read, "it could not be read again"),
+    "ours cannot be read": (ours_is_not_to_be_read, "it could not be read again"),
+    "another VIP": (stands(lambda one: replace(one, vip_address="rating-old")), "it is under another VIP"),
+    "another port as well": (
+        stands(lambda one: replace(one, port=Port(80, True), secure_port=Port(8080, True))),
+        "it has other ports",
+    ),
+    "the pod's name": (
+        stands(lambda one: replace(one, host_name="rating-1")),
+        "callers outside may not resolve the host name rating-1",
+    ),
+    "another's address": (
+        stands(lambda one: replace(one, host_name="10.0.0.9")),
+        "callers outside may not resolve the host name 10.0.0.9",
+    ),
+    "nobody renews it": (nobody_renews_it, "nobody renews it"),
+    "nobody renews it at its own period": (
+        stands(lambda one: replace(one, lease=LeaseTimes(1, 90), last_renewal=one.last_renewal - 3000)),
+        "nobody renews it",
+    ),
+}
+
+
+@pytest.mark.parametrize("why", STAYS)
+def test_ours_stays_where_its_own_would_not_do_for_callers(why: str) -> None:
+    """And the condition says why."""
+    change, said = STAYS[why]
+    world = setting()
+    appears(world, 1)
+    change(world)
+    world.run()
+    assert standing(world)[key(1)] is UP
+    assert condition(world, "Conflict").reason == "DuplicateRegistration"
+    assert f"as rating-1:rating, and ours stays beside it ({said}): turn" in condition(world, "Conflict").message
+
+
+def test_ours_stays_where_its_own_is_gone_and_an_old_list_shows_it() -> None:
+    """There is nothing to tell then."""
+    world = setting()
+    appears(world, 1)
+    is_gone(world)
+    world.run()
+    assert standing(world) == {key(1): UP, key(2): UP}
+    assert condition(world, "Conflict").status == "False"
+
+
+def test_a_vip_in_other_letters_is_the_same() -> None:
+    """Eureka's clients make no difference."""
+    world = setting()
+    appears(world, 1)
+    stands(lambda one: replace(one, vip_address="old,Rating"))(world)
+    world.run()
+    assert key(1) not in world.registry.held
+
+
+@pytest.mark.parametrize(
+    ("host", "left"),
+    [("Rating-1.example.com", False), ("10.0.0.1", False), ("[10.0.0.1]", False), ("rating-1", True), ("", True)],
+)
+def test_ours_gives_way_to_the_same_host_name_or_the_address_in_its_place(host: str, left: bool) -> None:
+    """Callers call the host name. Whoever cannot resolve one loses nothing by an address."""
+    world = setting(hostName="podName.example.com")
+    assert world.registry.held[key(1)].host_name == "rating-1.example.com"
+    appears(world, 1)
+    stands(lambda one: replace(one, host_name=host))(world)
+    world.run()
+    assert (key(1) in world.registry.held) is left
+
+
+@pytest.mark.parametrize(("vip", "left"), [("rating", False), ("", True)])
+def test_a_secure_vip_counts_where_the_secure_port_is_on(vip: str, left: bool) -> None:
+    """Callers find ours under both."""
+    world = FakeWorld()
+    tls = ServicePort(name="https", port=443, target=8443)
+    ports = (EndpointPort(name="http", port=8080), EndpointPort(name="https", port=8443))
+    world.cluster.apply(
+        service("rating", *service().ports, tls),
+        syncer(port="http", securePort="https"),
+        replace(piece(endpoint(1)), ports=ports),
+    )
+    world.run()
+    appears(world, 1)
+    stands(lambda one: replace(one, secure_port=Port(8443, True), secure_vip_address=vip))(world)
+    ours = world.registry.held[key(1)]
+    assert (ours.secure_port, ours.secure_vip_address) == (Port(8443, True), "rating")
+    world.run()
+    assert (key(1) in world.registry.held) is left
+
+
+@pytest.mark.parametrize("status", [OUT, DOWN])
+def test_what_a_person_set_is_kept(status: InstanceStatus) -> None:
+    """A cancel would forget it."""
+    world = setting()
+    world.registry.override(key(1), status)
+    appears(world, 1)
+    world.run()
+    assert standing(world)[key(1)] is status
+    assert f"a person set ours {status.value}" in condition(world, "Conflict").message
+
+
+def test_what_a_person_set_is_kept_though_it_was_down_for_a_moment() -> None:
+    """Eureka still knows it, and a cancel would forget it."""
+    world = setting()
+    world.registry.override(key(1), OUT)
+    world.cluster.apply(syncer(metadata={"version": "2"}), piece(endpoint(1, ready=False), endpoint(2)))
+    world.run()
+    assert standing(world)[key(1)] is DOWN
+    appears(world, 1)
+    world.cluster.apply(piece(endpoint(1), endpoint(2)))
+    world.run()
+    assert standing(world)[key(1)] is OUT
+
+
+def test_what_is_not_ready_is_turned_down_like_any_other() -> None:
+    """And goes when it is ready again: the two never stand UP side by side."""
+    world = setting()
+    world.cluster.apply(piece(endpoint(1, ready=False), endpoint(2)))
+    appears(world, 1)
+    world.run()
+    assert standing(world) == {key(1): DOWN, key(2): UP, ITS_OWN: UP}
+    assert "its pod is not to be UP" in condition(world, "Conflict").message
+    world.cluster.apply(piece(endpoint(1), endpoint(2)))
+    half_a_minute(world, 1)
+    assert standing(world) == {key(2): UP, ITS_OWN: UP}
+
+
+def test_with_warn_both_stand() -> None:
+    """It is told, and nothing is cancelled."""
+    world = setting(onDuplicate="Warn")
+    appears(world, 1)
+    half_a_minute(world, 1, times=2)
+    assert standing(world) == {key(1): UP, key(2): UP, ITS_OWN: UP}
+    assert "registers itself as rating-1:rating as well" in condition(world, "Ready").message
+
+
+@pytest.mark.parametrize("policy", ["UpsertOnly", "CreateOnly"])
+def test_a_policy_that_never_cancels_turns_ours_down(policy: str) -> None:
+    """Callers have the pod's own; and ours, when that is gone."""
+    world = setting(policy=policy)
+    bare = always_served(world, "10.0.0.1")
+    appears(world, 1)
+    report = world.run()
+    assert standing(world) == {key(1): DOWN, key(2): UP, ITS_OWN: UP}
+    assert world.registry.held[key(1)].metadata[GONE]
+    assert not any(call.startswith("cancel") for call in world.wire.calls)
+    assert report.held is None
+    half_a_minute(world, 1)
+    assert world.wire.writes() == []
+    assert bare == []
+    world.wire.then = lambda: None
+    del world.registry.held[ITS_OWN]
+    half_a_minute(world)
+    assert standing(world) == {key(1): UP, key(2): UP}
+
+
+def test_a_suspended_syncer_keeps_both() -> None:
+    """It changes nothing, and says what it sees."""
+    world = setting()
+    world.cluster.apply(syncer(suspend=True))
+    world.run()
+    appears(world, 1)
+    half_a_minute(world, 1)
+    assert standing(world) == {key(1): UP, key(2): UP, ITS_OWN: UP}
+    assert condition(world, "Conflict").reason == "DuplicateRegistration"
+
+
+def test_another_installations_instance_is_none_of_the_pods_own() -> None:
+    """Two owners may register one pod, each for its own callers."""
+    world = setting()
+    world.registry.put(replace(itself(1), metadata={"eurekube.owner": "other"}))
+    world.run()
+    assert standing(world)[key(1)] is UP
+    assert condition(world, "Conflict").status == "False"
+
+
+def test_nothing_waits_for_ours_where_it_stands_beside_its_own() -> None:
+    """What has no endpoint any more goes: nothing is to be registered in its place."""
+    world = setting()
+    world.registry.override(key(1), OUT)
+    appears(world, 1)
+    stands(lambda one: replace(one, status=DOWN))(world)
+    world.cluster.apply(piece(endpoint(1)))
+    world.run()
+    assert standing(world) == {key(1): OUT, ITS_OWN: DOWN}

@@ -1,0 +1,679 @@
+"""What `policy`, `suspend` and `onDuplicate` keep a pass from doing, through whole passes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.desired.policy import GONE, LIMIT, POLICY
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER
+from eurekube_sync.model.errors import RegistryUnavailable
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance, Port
+from eurekube_sync.model.kubernetes import Condition, PodRef
+from eurekube_sync.model.ownership import POD
+from tests.unit.worlds.build import DENIED, DOWN, NS, OUT, REF, UP, endpoint, foreign, key, piece, service, syncer
+from tests.unit.worlds.fakes import START, FakeWorld, Killed, When
+
+NEVER_CANCELLING = ("UpsertOnly", "CreateOnly")
+
+
+def setting(*, pods: int = 2, **spec: Any) -> FakeWorld:
+    """An app with so many ready pods, in sync, beside another app, so that what goes is not all that we own."""
+    world = FakeWorld()
+    world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10, confirm_after=0)
+    world.cluster.apply(
+        service(),
+        syncer(**spec),
+        *(piece(*(endpoint(n) for n in range(1, pods + 1))),),
+        syncer("other", selector={"app": "other"}),
+        service("other", labels={"app": "other"}),
+        piece(endpoint(99), service="other"),
+    )
+    world.run()
+    return world
+
+
+def standing(world: FakeWorld) -> dict[InstanceKey, InstanceStatus]:
+    """What stands of the app."""
+    return {one.key: one.status for one in world.registry.held.values() if one.key.app == "RATING"}
+
+
+def mark(world: FakeWorld, number: int, name: str) -> str | None:
+    """A mark of the pod's instance."""
+    return world.registry.held[key(number)].metadata.get(name)
+
+
+def condition(world: FakeWorld, type_: str) -> Condition:
+    """The syncer's condition as it was written."""
+    status = world.cluster.syncers[REF].status
+    assert status is not None
+    found = status.condition(type_)
+    assert found is not None
+    return found
+
+
+def minutes(world: FakeWorld, count: int, *, scope: Scope | None = None) -> None:
+    """Passes, one a minute, each with Eureka's eviction after it."""
+    world.scope = scope or world.scope
+    for _ in range(count):
+        world.later(60)
+        world.run()
+        world.registry.evict()
+
+
+def lose_all(world: FakeWorld) -> None:
+    """Eureka loses its leases, and its cached list still shows them."""
+    world.registry.cached_for(30)
+    world.registry.held.clear()
+
+
+# --- policy --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", NEVER_CANCELLING)
+def test_a_gone_endpoint_is_down_renewed_for_an_hour_and_then_lapses(policy: str) -> None:
+    """It is never cancelled, and comes back as if nothing had been."""
+    world = setting(policy=policy)
+    world.cluster.apply(piece(endpoint(1)))
+    report = world.run()
+    assert standing(world) == {key(1): UP, key(2): DOWN}
+    assert any("policy" in action.why for action in report.plan.changes)
+    assert world.run().plan.changes == ()
+    minutes(world, 59)
+    assert standing(world) == {key(1): UP, key(2): DOWN}
+    minutes(world, 12)
+    assert standing(world) == {key(1): UP}
+    assert not any(call.startswith("cancel") for call in world.wire.calls)
+    world.cluster.apply(piece(endpoint(1), endpoint(2)))
+    world.run()
+    assert standing(world) == {key(1): UP, key(2): UP}
+    assert mark(world, 2, GONE) is None
+
+
+@pytest.mark.parametrize("policy", NEVER_CANCELLING)
+def test_an_endpoint_that_comes_back_in_time_is_up_again(policy: str) -> None:
+    """Its mark of being gone is taken off."""
+    world = setting(policy=policy)
+    world.cluster.apply(piece(endpoint(1)))
+    world.run()
+    assert mark(world, 2, GONE) == str(int(START))
+    world.cluster.apply(piece(endpoint(1), endpoint(2)))
+    world.run()
+    assert (standing(world)[key(2)], mark(world, 2, GONE)) == (UP, None)
+    assert world.run().plan.changes == ()
+
+
+@pytest.mark.parametrize("policy", NEVER_CANCELLING)
+@pytest.mark.parametrize(
+    "why",
+    [
+        {"endpoints": (endpoint(1), endpoint(2, terminating=True, ready=False))},
+        {"endpoints": (endpoint(1), endpoint(2, ready=False)), "notReady": "Cancel"},
+        {"endpoints": (endpoint(1), endpoint(2)), "limit": 1},
+    ],
+    ids=["terminating", "notReady: Cancel", "limit"],
+)
+def test_no_reason_cancels(policy: str, why: dict[str, Any]) -> None:
+    """Whatever else the spec says, the instance that would go is DOWN instead."""
+    endpoints = why.pop("endpoints") if "endpoints" in why else ()
+    world = setting(policy=policy)
+    world.cluster.apply(piece(*endpoints), syncer(policy=policy, **why))
+    why["endpoints"] = endpoints
+    world.run()
+    assert sorted(standing(world).values()) == [DOWN, UP]
+    assert world.run().plan.changes == ()
+
+
+@pytest.mark.parametrize("policy", NEVER_CANCELLING)
+def test_the_policy_holds_when_the_syncer_is_deleted(policy: str) -> None:
+    """Its instances are DOWN and lapse; the finalizer waits for no more than the list."""
+    world = setting(policy=policy)
+    assert mark(world, 1, POLICY) == policy
+    world.cluster.delete(REF)
+    world.run()
+    assert standing(world) == {key(1): DOWN, key(2): DOWN}
+    assert REF in world.cluster.syncers
+    world.later(46)
+    world.run()
+    assert REF not in world.cluster.syncers
+    minutes(world, 58)
+    assert standing(world) == {key(1): DOWN, key(2): DOWN}
+    minutes(world, 13)
+    assert standing(world) == {}
+
+
+def test_a_deleted_syncer_that_registered_nothing_waits_for_nothing_though_its_policy_cancels_nothing() -> None:
+    """What was never there needs no cancel; another's instance under our id is left alone."""
+    world = FakeWorld()
+    world.cluster.apply(
+        service(), piece(endpoint(1, ready=False)), syncer(policy="UpsertOnly", finalizers=(CLEANUP_FINALIZER,))
+    )
+    world.cluster.delete(REF)
+    world.later(46)
+    world.run()
+    assert REF not in world.cluster.syncers
+    assert not any(call.startswith("cancel") for call in world.wire.calls)
+
+
+def test_the_policy_holds_for_an_orphan() -> None:
+    """A syncer that was deleted without its finalizer."""
+    world = setting(policy="UpsertOnly")
+    del world.cluster.syncers[REF]
+    world.run()
+    assert standing(world) == {key(1): DOWN, key(2): DOWN}
+    assert world.run().plan.changes == ()
+
+
+def test_a_deleted_syncer_that_can_not_be_read_follows_the_marks() -> None:
+    """Its spec is broken by now, and its instances say what holds."""
+    world = setting(policy="UpsertOnly")
+    world.cluster.apply(syncer(selector={}))
+    world.cluster.delete(REF)
+    world.run()
+    assert standing(world) == {key(1): DOWN, key(2): DOWN}
+
+
+@pytest.mark.parametrize("policy", NEVER_CANCELLING)
+def test_a_policy_holds_after_the_end_of_its_syncer_though_it_is_younger_than_what_stands(policy: str) -> None:
+    """An instance that is left to lapse is marked then at the latest."""
+    world = setting()
+    world.cluster.apply(syncer(policy=policy), piece(endpoint(1)))
+    world.run()
+    assert (standing(world), mark(world, 2, POLICY)) == ({key(1): UP, key(2): DOWN}, policy)
+    del world.cluster.syncers[REF]
+    world.run()
+    assert standing(world) == {key(1): DOWN, key(2): DOWN}
+
+
+@pytest.mark.parametrize("policy", NEVER_CANCELLING)
+def test_a_policy_holds_for_a_syncer_that_cannot_be_served_though_it_is_younger_than_what_stands(policy: str) -> None:
+    """Nothing marks what is frozen, so the spec is asked."""
+    world = setting()
+    world.cluster.pods[NS] = (PodRef("rating-1", "uid-of-rating-1"),)
+    world.cluster.apply(syncer(policy=policy, port="grpc"), piece(endpoint(1)))
+    world.run()
+    assert standing(world) == {key(1): UP, key(2): DOWN}
+
+
+@pytest.mark.parametrize("policy", NEVER_CANCELLING)
+def test_a_policy_holds_for_a_deleted_syncer_though_it_is_younger_than_what_stands(policy: str) -> None:
+    """It was changed and deleted between two passes."""
+    world = setting()
+    world.cluster.apply(syncer(policy=policy))
+    world.cluster.delete(REF)
+    world.run()
+    assert standing(world) == {key(1): DOWN, key(2): DOWN}
+
+
+def test_of_two_policies_that_cancel_nothing_the_spec_s_is_marked() -> None:
+    """The one that stands in the instance is the older."""
+    world = setting(policy="CreateOnly")
+    world.cluster.pods[NS] = (PodRef("rating-1", "uid-of-rating-1"),)
+    world.cluster.apply(syncer(policy="UpsertOnly", port="grpc"), piece(endpoint(1)))
+    world.run()
+    assert (standing(world)[key(2)], mark(world, 2, POLICY)) == (DOWN, "UpsertOnly")
+
+
+def test_a_policy_of_a_later_version_cancels_nothing() -> None:
+    """Its syncer is invalid here."""
+    world = setting()
+    world.cluster.pods[NS] = (PodRef("rating-1", "uid-of-rating-1"),)
+    world.cluster.apply(syncer(policy="Hoard"), piece(endpoint(1)))
+    world.run()
+    assert standing(world) == {key(1): UP, key(2): DOWN}
+
+
+def test_back_to_sync_cancels_what_was_left_to_lapse() -> None:
+    """The mark of the policy goes from what stays."""
+    world = setting(policy="UpsertOnly")
+    world.cluster.apply(piece(endpoint(1)))
+    world.run()
+    world.cluster.apply(syncer())
+    world.run()
+    assert standing(world) == {key(1): UP}
+    assert mark(world, 1, POLICY) is None
+
+
+@pytest.mark.parametrize("policy", NEVER_CANCELLING)
+def test_what_a_person_put_out_of_service_stays_so(policy: str) -> None:
+    """DOWN is trusted before an override, and the override is not forgotten."""
+    world = setting(policy=policy)
+    world.registry.override(key(2), OUT)
+    world.cluster.apply(piece(endpoint(1)))
+    world.run()
+    assert standing(world)[key(2)] is DOWN
+    world.cluster.apply(piece(endpoint(1), endpoint(2)))
+    world.run()
+    assert standing(world)[key(2)] is OUT
+
+
+def test_nobody_renews_what_lapses_while_the_cluster_does_not_tell_who_it_is() -> None:
+    """The mark tells it without a cluster."""
+    world = setting(policy="UpsertOnly")
+    world.cluster.apply(piece(endpoint(1)))
+    world.run()
+    world.later(3601)
+    world.cluster.uid = DENIED
+    world.run()
+    assert f"renew {key(2)}" not in world.wire.calls
+    assert f"renew {key(1)}" in world.wire.calls
+
+
+def test_nobody_renews_what_lapses_for_a_frozen_syncer() -> None:
+    """That its spec is broken by now brings no endpoint back."""
+    world = setting(policy="UpsertOnly")
+    world.cluster.apply(piece(endpoint(1)))
+    world.run()
+    world.later(3601)
+    world.cluster.pods[NS] = (PodRef("rating-2", "uid-of-rating-2"),)
+    world.cluster.apply(syncer(policy="UpsertOnly", port="grpc"))
+    world.run()
+    assert f"renew {key(2)}" not in world.wire.calls
+    assert f"renew {key(1)}" in world.wire.calls
+
+
+def test_upsert_only_changes_what_differs() -> None:
+    """Only cancels are not done."""
+    world = setting(policy="UpsertOnly")
+    world.cluster.apply(syncer(policy="UpsertOnly", metadata={"version": "2"}))
+    world.run()
+    assert mark(world, 1, "version") == "2"
+
+
+def test_create_only_follows_up_and_down_and_changes_nothing_else() -> None:
+    """Neither what the spec says anew nor what a person changed."""
+    world = setting(policy="CreateOnly", metadata={"version": "1"})
+    by_hand = world.registry.held[key(1)]
+    world.registry.put(replace(by_hand, host_name="by-hand", metadata={**by_hand.metadata, "added": "x"}))
+    world.cluster.apply(syncer(policy="CreateOnly", metadata={"version": "2"}, vipAddress="another"))
+    assert world.run().plan.changes == ()
+    world.cluster.apply(piece(endpoint(1, ready=False), endpoint(2), endpoint(3)))
+    world.run()
+    assert standing(world) == {key(1): DOWN, key(2): UP, key(3): UP}
+    kept = world.registry.held[key(1)]
+    assert (kept.host_name, kept.vip_address) == ("by-hand", "rating")
+    assert (kept.metadata["version"], kept.metadata["added"]) == ("1", "x")
+    assert world.registry.held[key(3)].metadata["version"] == "2"
+    assert world.run().plan.changes == ()
+
+
+def test_create_only_brings_back_what_eureka_lost_and_registers_another_pod_anew() -> None:
+    """A lost lease and a new pod under an old address are registrations."""
+    world = setting(policy="CreateOnly", metadata={"version": "1"})
+    world.cluster.apply(
+        syncer(policy="CreateOnly", metadata={"version": "2"}), piece(endpoint(1), endpoint(2, pod="new"))
+    )
+    world.run()
+    assert mark(world, 1, "version") == "1"
+    assert (mark(world, 2, "version"), mark(world, 2, POD)) == ("2", "new/uid-of-new")
+    world.registry.held.clear()
+    world.run()
+    assert standing(world) == {key(1): UP, key(2): UP}
+
+
+def test_a_renewal_that_meets_no_lease_brings_back_what_create_only_registered() -> None:
+    """Although it differs from what the spec says now, and though the list still shows it."""
+    world = setting(policy="CreateOnly", metadata={"version": "1"})
+    world.cluster.apply(syncer(policy="CreateOnly", metadata={"version": "2"}))
+    lose_all(world)
+    world.run()
+    assert standing(world) == {key(1): UP, key(2): UP}
+
+
+def test_a_not_ready_instance_that_create_only_left_as_it_was_is_not_brought_back() -> None:
+    """A not-ready endpoint is never registered."""
+    world = setting(policy="CreateOnly", metadata={"version": "1"})
+    world.cluster.apply(piece(endpoint(1), endpoint(2, ready=False)))
+    world.run()
+    world.cluster.apply(syncer(policy="CreateOnly", metadata={"version": "2"}))
+    report = world.run()
+    assert report.plan.changes == ()
+    assert standing(world)[key(2)] is DOWN
+
+
+# --- suspend -------------------------------------------------------------------------------------------------------
+
+
+def test_a_suspended_syncer_renews_and_changes_nothing() -> None:
+    """Neither pods that come, go or turn unready, nor another spec, nor a limit."""
+    world = setting(pods=3)
+    world.cluster.apply(
+        syncer(suspend=True, limit=0, metadata={"version": "2"}),
+        piece(endpoint(1, ready=False), endpoint(2), endpoint(4)),
+    )
+    report = world.run()
+    assert report.plan.changes == ()
+    assert standing(world) == {key(1): UP, key(2): UP, key(3): UP}
+    assert sum(call.startswith("renew") for call in world.wire.calls) == 4
+    assert (condition(world, "Ready").reason, condition(world, "Ready").status) == ("Suspended", "True")
+    assert (condition(world, "Synced").reason, condition(world, "Synced").status) == ("Suspended", "False")
+    world.cluster.apply(syncer())
+    world.run()
+    assert standing(world) == {key(1): DOWN, key(2): UP, key(4): UP}
+
+
+def suspended(*, pods: int = 3, **spec: Any) -> FakeWorld:
+    """A syncer that was in sync, and is suspended for a minute: no list hides any more what was written before."""
+    world = setting(pods=pods, **spec)
+    world.cluster.apply(syncer(suspend=True, **spec))
+    world.run()
+    world.later(60)
+    world.run()
+    return world
+
+
+def test_a_suspended_syncer_brings_back_what_lapsed_as_it_was() -> None:
+    """What is listed and has no lease any more, ready or not; not what has no endpoint."""
+    world = setting(pods=3, metadata={"version": "1"})
+    world.cluster.apply(syncer(suspend=True, metadata={"version": "2"}))
+    world.run()
+    world.later(60)
+    world.cluster.apply(piece(endpoint(1), endpoint(2, ready=False)))
+    lose_all(world)
+    world.run()
+    assert standing(world) == {key(1): UP, key(2): UP}
+    assert mark(world, 1, "version") == "1"
+
+
+def test_a_suspended_syncer_outlives_a_restart_of_eureka() -> None:
+    """Eureka comes back empty: as many are registered as its status counted UP, and no more."""
+    world = suspended(limit=2)
+    world.registry.held.clear()
+    world.run()
+    assert sorted(standing(world).values()) == [UP, UP]
+    assert world.run().plan.changes == ()
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_what_is_lost_right_after_a_suspension_comes_back_when_the_list_is_to_be_trusted(listed: bool) -> None:
+    """A list that shows it, or shows nothing, may be older than what we wrote last; how many stood is not forgotten."""
+    world = setting(pods=3)
+    world.cluster.apply(syncer(suspend=True))
+    if listed:
+        lose_all(world)
+    else:
+        world.registry.held.clear()
+    for _ in range(4):
+        world.run()
+        status = world.cluster.syncers[REF].status
+        assert (standing(world), status and status.up) == ({}, 3)
+        world.later(11)
+    world.later(11)
+    world.run()
+    assert standing(world) == {key(1): UP, key(2): UP, key(3): UP}
+
+
+def test_a_suspended_syncer_gets_nothing_back_that_we_cancelled() -> None:
+    """Its app was another's name for a moment, and the list still shows what stood under the first."""
+    world = setting(pods=1)
+    world.registry.cached_for(30)
+    world.cluster.apply(syncer(appName="fresh"))
+    world.run()
+    world.later(10)
+    world.cluster.apply(syncer(suspend=True))
+    for _ in range(6):
+        world.run()
+        assert standing(world) == {}
+        world.later(10)
+    assert [one.status for one in world.registry.held.values() if one.key.app == "FRESH"] == [UP]
+
+
+def test_a_syncer_that_is_created_suspended_gets_nothing_back_from_an_older_one() -> None:
+    """The list still shows what its predecessor had."""
+    world = setting(pods=1)
+    world.registry.cached_for(30)
+    world.cluster.delete(REF)
+    world.run()
+    world.cluster.syncers.pop(REF)
+    world.later(5)
+    world.cluster.apply(syncer(suspend=True))
+    for _ in range(6):
+        world.run()
+        assert standing(world) == {}
+        world.later(10)
+
+
+def test_a_suspended_syncer_gains_nothing_by_another_mode() -> None:
+    """The list is older than the last registration, by another copy, and nothing is known of what that wrote."""
+    world = setting(pods=1)
+    held = dict(world.registry.held)
+    world.registry.held.clear()
+    world.registry.cached_for(30)
+    world.registry.held.update(held)
+    world.cluster.apply(syncer(suspend=True, mode="service"))
+    for _ in range(6):
+        world.run()
+        assert standing(world) == {key(1): UP}
+        world.later(10)
+
+
+def test_a_suspended_syncer_gains_nothing_from_a_list_that_does_not_show_its_instances() -> None:
+    """The list may be older than the registrations, and the process younger."""
+    world = setting(pods=0)
+    world.registry.cached_for(30)
+    world.cluster.apply(piece(endpoint(2)))
+    world.run()
+    world.cluster.apply(syncer(suspend=True), piece(endpoint(1), endpoint(2)))
+    world.run()
+    assert standing(world) == {key(2): UP}
+
+
+def test_what_cannot_be_read_is_not_brought_back() -> None:
+    """It may stand; the next pass reads it again."""
+    world = suspended(pods=1)
+    world.registry.held.clear()
+    world.run()
+    world.wire.fail = (world.wire.calls.index(f"read_instance {key(1)}"), When.BEFORE)
+    world.registry.held.clear()
+    world.run()
+    assert standing(world) == {}
+    world.wire.fail = None
+    world.run()
+    assert standing(world) == {key(1): UP}
+
+
+def unreadable_slices(world: FakeWorld) -> None:
+    world.cluster.unknown[("slices", "*")] = DENIED
+
+
+def unready_pods(world: FakeWorld) -> None:
+    world.cluster.apply(piece(*(endpoint(n, ready=False) for n in (1, 2, 3))))
+
+
+def no_service(world: FakeWorld) -> None:
+    world.cluster.services.clear()
+
+
+def no_registrations(world: FakeWorld) -> None:
+    world.registry.refuse_register.update({key(n): RegistryUnavailable("503") for n in (1, 2)})
+
+
+@pytest.mark.parametrize("trouble", [unreadable_slices, unready_pods, no_service, no_registrations])
+@pytest.mark.parametrize("listed", [True, False])
+def test_what_could_not_come_back_in_one_pass_comes_back_in_a_later_one(
+    trouble: Callable[[FakeWorld], None], listed: bool
+) -> None:
+    """How many were UP is not counted down by the trouble, nor by what could come back in spite of it."""
+    world = suspended()
+    if listed:
+        lose_all(world)
+    else:
+        world.registry.held.clear()
+    trouble(world)
+    world.run()
+    world.cluster.unknown.clear()
+    world.registry.refuse_register.clear()
+    world.cluster.apply(piece(*(endpoint(n) for n in (1, 2, 3))), service())
+    for _ in range(2):
+        world.later(40)
+        world.run()
+    assert standing(world) == {key(1): UP, key(2): UP, key(3): UP}
+    assert world.run().plan.changes == ()
+
+
+@pytest.mark.parametrize("how", ["fail", "kill"])
+@pytest.mark.parametrize("when", list(When))
+def test_what_eureka_lost_comes_back_whichever_call_fails(how: str, when: When) -> None:
+    """A pass that is cut anywhere leaves the rest to the next ones."""
+    world = suspended()
+    world.registry.held.clear()
+    world.run()
+    calls = len(world.wire.calls)
+    assert calls > 10
+    for number in range(calls):
+        world = suspended()
+        world.registry.held.clear()
+        setattr(world.wire, how, (number, when))
+        with contextlib.suppress(Killed):
+            world.run()
+        world.wire.fail = world.wire.kill = None
+        for _ in range(3):
+            world.later(30)
+            world.run()
+        assert len(standing(world)) == 3, number
+
+
+def test_a_suspension_that_follows_another_is_counted_anew() -> None:
+    """What a pass has cancelled in between is not brought back, though that pass could not say so."""
+    world = suspended()
+    world.registry.cached_for(30)
+    world.cluster.apply(syncer(limit=1))
+
+    def suspend_again() -> None:
+        if world.wire.calls[-1].startswith("cancel"):
+            world.cluster.apply(syncer(suspend=True))
+
+    world.wire.then = suspend_again
+    world.run()
+    world.wire.then = lambda: None
+    for _ in range(12):
+        world.later(10)
+        world.run()
+        assert len(standing(world)) == 1
+
+
+def test_a_suspension_that_began_in_the_future_begins_now() -> None:
+    """Another machine's clock was an hour ahead."""
+    world = setting(pods=3)
+    world.cluster.apply(syncer(suspend=True))
+    world.later(3600)
+    world.run()
+    world.later(-3600)
+    world.run()
+    world.later(60)
+    world.registry.held.clear()
+    world.run()
+    assert len(standing(world)) == 3
+
+
+def test_a_suspension_is_counted_from_its_first_pass_on() -> None:
+    """Also of a syncer that cannot be served, or while Eureka cannot be read; its end is the end of it, and another
+    spec begins anew."""
+    world = setting(pods=1)
+
+    def since() -> int | None:
+        status = world.cluster.syncers[REF].status
+        assert status is not None
+        return status.suspended_since
+
+    assert since() is None
+    world.cluster.apply(syncer(suspend=True, port="grpc"))
+    world.registry.unreadable = DENIED
+    world.run()
+    assert since() == START
+    world.registry.unreadable = None
+    world.later(20)
+    world.run()
+    assert since() == START
+    world.cluster.apply(syncer(suspend=True))
+    world.run()
+    assert since() == START + 20
+    world.cluster.apply(syncer())
+    world.run()
+    assert since() is None
+
+
+def test_a_suspended_syncer_that_cannot_be_served_loses_nothing() -> None:
+    """Not even what has lost its pod: nothing is changed."""
+    world = setting()
+    world.cluster.pods[NS] = (PodRef("rating-1", "uid-of-rating-1"),)
+    world.cluster.apply(syncer(suspend=True, port="grpc"), piece(endpoint(1)))
+    world.run()
+    assert standing(world) == {key(1): UP, key(2): UP}
+
+
+def test_a_suspended_syncer_that_never_registered_does_not_begin() -> None:
+    """There is nothing to bring back."""
+    world = setting(suspend=True)
+    world.run()
+    assert standing(world) == {}
+
+
+def test_a_suspended_syncer_can_be_deleted() -> None:
+    """Suspension is no lock."""
+    world = setting(suspend=False)
+    world.cluster.apply(syncer(suspend=True))
+    world.cluster.delete(REF)
+    world.run()
+    assert standing(world) == {}
+    world.later(46)
+    world.run()
+    assert REF not in world.cluster.syncers
+
+
+def test_a_suspended_syncer_registers_nothing_while_the_registry_cannot_be_read() -> None:
+    """Nobody sees what it has registered, and this process never saw it."""
+    world = setting()
+    world.cluster.apply(syncer(suspend=True))
+    world.registry.held.clear()
+    world.registry.unreadable = DENIED
+    world.run()
+    assert standing(world) == {}
+
+
+# --- onDuplicate ---------------------------------------------------------------------------------------------------
+
+
+def itself(number: int) -> ObservedInstance:
+    """What the pod's own Eureka client registered."""
+    ip = f"10.0.0.{number}"
+    return replace(foreign(f"rating-{number}:rating"), host_name=ip, ip_addr=ip, port=Port(8080, True))
+
+
+def test_with_warn_a_pod_that_registers_itself_is_registered_a_second_time() -> None:
+    """The syncer says so in its Ready message, and every pass in a sentence."""
+    world = FakeWorld()
+    world.cluster.apply(service(), syncer(onDuplicate="Warn"), piece(endpoint(1), endpoint(2)))
+    world.registry.put(itself(1), itself(2))
+    for _ in range(2):
+        report = world.run()
+        assert sum("registers itself as" in sentence for sentence in sentences(report)) == 1
+    assert {key(1), key(2)} <= set(world.registry.held)
+    assert condition(world, "Conflict").status == "False"
+    ready = condition(world, "Ready")
+    assert ready.status == "True"
+    assert "prod:rating:rating:10.0.0.1:8080 registers itself as rating-1:rating as well (and 1 more)" in ready.message
+
+
+def test_with_skip_it_is_not() -> None:
+    """The default: a conflict that names the pod's own."""
+    world = FakeWorld()
+    world.cluster.apply(service(), syncer(onDuplicate="Skip"), piece(endpoint(1), endpoint(2)))
+    world.registry.put(itself(1))
+    world.run()
+    assert key(1) not in world.registry.held
+    assert condition(world, "Conflict").reason == "DuplicateRegistration"
+
+
+def test_marks_are_written_for_limit_and_policy_together() -> None:
+    """Both can be read back from the registry alone."""
+    world = setting(policy="UpsertOnly", limit={"share": "50%"})
+    found = next(one for one in world.registry.held.values() if one.key.app == "RATING")
+    assert (found.metadata[POLICY], found.metadata[LIMIT]) == ("UpsertOnly", "share 50%")

@@ -1,0 +1,558 @@
+"""Whole passes of a syncer with a limit: who comes in, who stays, who goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.cli.output.words import sentences
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.policy import LIMIT
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.actions import Cancel, Grounds, Update
+from eurekube_sync.model.errors import RegistryUnavailable
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.plan.limit import admit
+from tests.unit.worlds.build import (
+    DOWN,
+    NS,
+    REF,
+    desired,
+    endpoint,
+    foreign,
+    instance,
+    key,
+    observed,
+    piece,
+    service,
+    stored,
+    syncer,
+)
+from tests.unit.worlds.fakes import FakeWorld
+
+UNREADABLE = Unknown(cause=Cause.UNAVAILABLE, message="it did not answer")
+
+
+def data_centre(count: int) -> list[ObservedInstance]:
+    """So many instances of the VIP that register themselves."""
+    return [replace(foreign(f"dc-{number}:rating:8080"), ip_addr=f"192.0.2.{number}") for number in range(count)]
+
+
+def setting(*, pods: int, others: int = 0, cache: float = 0, **spec: Any) -> FakeWorld:
+    """A Service with so many ready pods, and so many instances in the data centre."""
+    world = FakeWorld(cache=cache)
+    world.brake = BrakeLimits(loss_percent=100, apps_floor=10)
+    world.cluster.apply(service(), syncer(**spec))
+    ready(world, range(1, pods + 1))
+    world.registry.put(*data_centre(others))
+    return world
+
+
+def ready(world: FakeWorld, numbers: Iterable[int], not_ready: Iterable[int] = ()) -> None:
+    """The pods behind the Service are these now."""
+    world.cluster.apply(piece(*(endpoint(n) for n in numbers), *(endpoint(n, ready=False) for n in not_ready)))
+
+
+def limit(world: FakeWorld, value: Any) -> None:
+    """The person edits the limit; None takes it out."""
+    world.cluster.apply(syncer(**({} if value is None else {"limit": value})))
+
+
+def up(world: FakeWorld) -> set[InstanceKey]:
+    """Ours that are UP."""
+    held = world.registry.held.values()
+    return {one.key for one in held if one.status is InstanceStatus.UP and "eurekube.owner" in one.metadata}
+
+
+def others_gone(world: FakeWorld, left: int) -> None:
+    """The data centre shrinks."""
+    for one in data_centre(100)[left:]:
+        world.registry.held.pop(one.key, None)
+
+
+def settled(world: FakeWorld) -> PassReport:
+    """A pass, after which another has nothing to change."""
+    report = world.run()
+    assert world.run().plan.changes == ()
+    return report
+
+
+@pytest.mark.parametrize(
+    ("value", "others", "expected"),
+    [
+        (3, 0, 3),
+        (20, 0, 10),
+        ("25%", 0, 3),
+        ({"share": "10%"}, 9, 1),
+        ({"share": "50%"}, 9, 9),
+        ({"share": "50%"}, 100, 10),
+        ({"share": "100%"}, 9, 10),
+        ({"share": "10%"}, 0, 1),
+        (0, 5, 0),
+    ],
+)
+def test_so_many_are_registered_and_no_more(value: Any, others: int, expected: int) -> None:
+    """Of ten ready pods; the next pass has nothing to change."""
+    world = setting(pods=10, others=others, limit=value)
+    settled(world)
+    assert len(up(world)) == expected
+
+
+def test_raising_only_adds_and_lowering_only_takes_away() -> None:
+    """Through every step the sets are nested, in number, share and percentage of pods alike."""
+    world = setting(pods=10, others=10, limit=1)
+    settled(world)
+    before = up(world)
+    for value in (3, {"share": "30%"}, "60%", 8, None):
+        limit(world, value)
+        settled(world)
+        assert before <= up(world), value
+        before = up(world)
+    assert len(before) == 10
+    for value in (8, "60%", {"share": "30%"}, 3, 1):
+        limit(world, value)
+        settled(world)
+        assert up(world) < before, value
+        before = up(world)
+
+
+def test_the_same_ones_are_chosen_whatever_the_order_and_after_a_restart_of_eureka() -> None:
+    """The order of newcomers is that of a hash of their ids."""
+    world = setting(pods=10, limit=3)
+    settled(world)
+    first = up(world)
+    world.registry.held.clear()
+    ready(world, range(10, 0, -1))
+    settled(world)
+    assert up(world) == first
+    assert first != set(sorted(key(n) for n in range(1, 11))[:3])
+
+
+def test_a_substitute_stays_until_it_dies() -> None:
+    """An instance that is not ready is no use to callers: another comes in, and stays when the first is ready again."""
+    world = setting(pods=4, limit=1)
+    settled(world)
+    (first,) = up(world)
+    number = int(first.id.split(":")[3].rsplit(".", 1)[1])
+    rest = [n for n in (1, 2, 3, 4) if n != number]
+    ready(world, rest, not_ready=[number])
+    world.run()
+    (second,) = up(world)
+    assert second != first
+    assert world.registry.held[first].status is DOWN
+    ready(world, [1, 2, 3, 4])
+    settled(world)
+    assert up(world) == {second}
+    assert first not in world.registry.held
+
+
+@pytest.mark.parametrize("value", [{"share": "50%"}, "50%"])
+def test_what_a_percentage_comes_to_takes_nothing_out_when_it_falls_by_itself(value: Any) -> None:
+    """The data centre shrinks, or half of our pods go: what is left of ours and serves stays."""
+    world = setting(pods=10, others=6, limit=value)
+    settled(world)
+    standing = up(world)
+    others_gone(world, 1)
+    alive = {int(one.id.split(":")[3].rsplit(".", 1)[1]) for one in standing}
+    ready(world, alive)
+    assert settled(world).plan.changes == ()
+    assert up(world) == standing
+
+
+def test_a_share_is_raised_after_the_data_centre_shrank() -> None:
+    """Raised is not lowered: nothing goes, although the present numbers would give us less."""
+    world = setting(pods=10, others=9, limit={"share": "40%"})
+    settled(world)
+    standing = up(world)
+    assert len(standing) == 6
+    others_gone(world, 2)
+    limit(world, {"share": "50%"})
+    settled(world)
+    assert up(world) == standing
+
+
+def test_a_share_is_lowered_after_the_data_centre_shrank() -> None:
+    """A person asked: the present numbers count."""
+    world = setting(pods=10, others=9, limit={"share": "50%"})
+    settled(world)
+    assert len(up(world)) == 9
+    others_gone(world, 3)
+    limit(world, {"share": "40%"})
+    settled(world)
+    assert len(up(world)) == 2
+
+
+def test_zero_detaches_all_that_stands_ready_or_not() -> None:
+    """The syncer says that it is detached, and registers again when the limit is gone."""
+    world = setting(pods=3)
+    add_another_app(world)
+    settled(world)
+    ready(world, [1, 2], not_ready=[3])
+    settled(world)
+    limit(world, 0)
+    settled(world)
+    assert {one.app for one in world.registry.held} == {"OTHER"}
+    status = world.cluster.syncers[REF].status
+    assert status is not None
+    condition = status.condition("Ready")
+    assert condition is not None
+    assert (condition.reason, condition.message) == ("Detached", "limit 0: 0 of 2 ready")
+    limit(world, None)
+    settled(world)
+    assert len(up(world)) == 3
+
+
+def add_another_app(world: FakeWorld) -> None:
+    """So that what goes is not all that we own."""
+    world.cluster.apply(
+        syncer("other", selector={"app": "other"}),
+        service("other", labels={"app": "other"}),
+        piece(endpoint(99), service="other"),
+    )
+
+
+def test_a_lowered_limit_is_evidence_for_the_brakes_first_test_alone() -> None:
+    """40 of 50 may go, but never all that we own."""
+    world = setting(pods=50)
+    world.brake = BrakeLimits()
+    settled(world)
+    limit(world, 10)
+    assert settled(world).held is None
+    assert len(up(world)) == 10
+    limit(world, 0)
+    assert world.run().held is not None
+    assert len(up(world)) == 10
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("value", [1, "20%"])
+def test_a_lowered_limit_keeps_what_callers_reach_before_what_a_person_put_out_of_service(
+    number: int, value: Any
+) -> None:
+    """Whichever of the three it is: another stays UP, and the override is not forgotten."""
+    world = setting(pods=3)
+    settled(world)
+    world.registry.override(key(number), InstanceStatus.OUT_OF_SERVICE)
+    limit(world, value)
+    settled(world)
+    assert len(up(world)) == 1
+    assert world.registry.held[key(number)].status is InstanceStatus.OUT_OF_SERVICE
+    world.registry.override(key(number), InstanceStatus.UP)
+    settled(world)
+    assert len(up(world)) == 1
+
+
+def test_a_lowered_limit_lets_a_successor_in_before_what_a_person_put_out_of_service() -> None:
+    """The one that callers reach moves to another address: its app must not go to nothing."""
+    world = setting(pods=2)
+    settled(world)
+    world.registry.override(key(1), InstanceStatus.OUT_OF_SERVICE)
+    limit(world, 1)
+    settled(world)
+    assert up(world) == {key(2)}
+    world.cluster.apply(piece(endpoint(1), endpoint(3)))
+    settled(world)
+    assert up(world) == {key(3)}
+    assert world.registry.held[key(1)].status is InstanceStatus.OUT_OF_SERVICE
+
+
+def test_what_a_person_put_out_of_service_keeps_its_place_and_is_not_forgotten() -> None:
+    """Nobody takes its place, and a lowered limit does not cancel it."""
+    world = setting(pods=3, limit=1)
+    settled(world)
+    (first,) = up(world)
+    world.registry.override(first, InstanceStatus.OUT_OF_SERVICE)
+    settled(world)
+    assert up(world) == set()
+    limit(world, 0)
+    world.run()
+    assert world.registry.held[first].status is InstanceStatus.OUT_OF_SERVICE
+
+
+def test_a_list_that_hides_what_stands_brings_nobody_in() -> None:
+    """A substitute registered a moment ago is read uncached before another would be let in."""
+    world = setting(pods=6, limit=1, cache=30)
+    world.run()
+    world.later(31)
+    (first,) = up(world)
+    number = int(first.id.split(":")[3].rsplit(".", 1)[1])
+    rest = [n for n in range(1, 7) if n != number]
+    ready(world, rest)
+    world.run()
+    (second,) = up(world)
+    lost = next(n for n in rest if key(n) != second)
+    ready(world, [n for n in rest if n != lost])
+    world.run()  # the list still shows the first
+    assert up(world) == {second}
+
+
+def test_what_cannot_be_read_keeps_its_place() -> None:
+    """Nothing is decided on an instance that may stand."""
+    world = setting(pods=4, limit=1, cache=30)
+    world.registry.list_instances()  # the list is empty for 30 s
+    world.run()
+    (first,) = up(world)
+    world.registry.refuse_read[first] = RegistryUnavailable("it did not answer")
+    report = world.run()
+    assert up(world) == {first}
+    assert [one.key for one in report.plan.blocked] == [first]
+
+
+def test_what_cannot_be_read_takes_nobodys_place_who_is_known_to_be_up() -> None:
+    """Two that stood DOWN become ready, and cannot be read: the one that callers reach is not over the limit for it."""
+    world = setting(pods=3, limit=3)
+    settled(world)
+    ready(world, [1], not_ready=[2, 3])
+    add_another_app(world)
+    settled(world)
+    limit(world, 2)
+    settled(world)
+    ready(world, [1, 2, 3])
+    for number in (2, 3):
+        world.registry.refuse_read[key(number)] = RegistryUnavailable("it did not answer")
+    world.run()
+    assert key(1) in up(world)
+    world.registry.refuse_read.clear()
+    settled(world)
+    assert key(1) in up(world)
+    assert len(up(world)) == 3, "two of it, and the other app"
+
+
+def test_a_lowered_limit_withdraws_no_one_for_one_that_cannot_be_read() -> None:
+    """The list may be old: what it shows may be gone, and the other the last."""
+    world = setting(pods=2, limit=2)
+    add_another_app(world)
+    settled(world)
+    limit(world, 1)
+    world.registry.refuse_read[key(2)] = RegistryUnavailable("it did not answer")
+    world.run()
+    assert key(1) in up(world)
+    world.registry.refuse_read.clear()
+    settled(world)
+    assert len(up(world)) == 2, "one of it, and the other app"
+
+
+def test_a_registry_that_cannot_be_read_decides_nothing() -> None:
+    """All is renewed that may stand, and nothing comes in: to a process that begins, who stands is not known."""
+    world = setting(pods=4, limit=1)
+    world.run()
+    world.registry.unreadable = UNREADABLE
+    world.run()
+    assert len(up(world)) == 1
+    world.registry.held.clear()
+    world.run()
+    assert up(world) == set()
+
+
+def test_instances_of_another_syncer_count_as_others_and_its_own_dead_do_not() -> None:
+    """A share is of what callers find; what this syncer itself takes out in this pass is no part of it."""
+    mine = [stored(instance(number)) for number in (7, 8, 9)]
+    theirs = replace(stored(instance(5, app="else")), vip_address="a,Rating")
+    theirs = replace(theirs, metadata={**theirs.metadata, "eurekube.syncer": "rating/else"})
+    claims = desired([syncer(limit={"share": "50%"})], [service()], [piece(*(endpoint(n) for n in (1, 2, 3, 4)))])
+    down = replace(foreign("dc-down:rating:8080"), status=DOWN), stored(instance(6, app="z", vip="rating"), status=DOWN)
+    found = admit(claims, observed(*mine, theirs, *data_centre(2), *down)).desired
+    claim = found.claims[REF]
+    assert getattr(claim, "notes", ()) == ("share 50% of rating: 3 of 6",)
+    assert len(found.wanted_by) == 3
+
+
+def test_the_dry_run_shows_the_share_before_it_is_applied() -> None:
+    """And what is asked for, where there are not enough pods; JSON has it too."""
+    world = setting(pods=5, others=9, limit={"share": "10%"})
+    report = world.run(dry_run=True)
+    assert "syncer rating/rating: share 10% of rating: 1 of 10" in sentences(report)
+    assert [r for r in world.registry.held.values() if LIMIT in r.metadata] == []
+    limit(world, {"share": "50%"})
+    found = sentences(world.run(dry_run=True))
+    assert "syncer rating/rating: share 50% of rating: 5 of 14, 9 asked for and 5 ready" in found
+    assert not any("share" in sentence for sentence in sentences(world.run()))
+
+
+VALUES = st.one_of(
+    st.integers(0, 6),
+    st.integers(0, 100).map("{}%".format),
+    st.integers(0, 100).map(lambda percent: {"share": f"{percent}%"}),
+)
+
+
+@given(st.data(), VALUES)
+def test_pods_and_the_data_centre_come_and_go_and_no_ready_instance_ever_goes(data: st.DataObject, value: Any) -> None:
+    """While nobody changes the limit, only what is not ready any more leaves, and nothing is ever changed twice."""
+    world = setting(pods=4, others=3, limit=value)
+    world.brake = BrakeLimits(loss_percent=100, apps_percent=100, apps_floor=10)
+    world.run()
+    for _ in range(3):
+        before = up(world)
+        alive = data.draw(st.sets(st.integers(1, 6), min_size=1))
+        ready(world, alive)
+        others_gone(world, 0)
+        world.registry.put(*data_centre(data.draw(st.integers(0, 5))))
+        world.run()
+        assert {one for one in before if one in {key(n) for n in alive}} <= up(world)
+
+
+YOUNG = SyncerRef(NS, "young")
+
+
+def two_syncers(*, pods: int = 2, older: Any = None, younger: Any = None, **spec: Any) -> FakeWorld:
+    """An older syncer that has registered all pods, and a younger one of the same app, with these limits."""
+    world = setting(pods=pods)
+    world.brake = BrakeLimits()
+    settled(world)
+    world.cluster.apply(syncer(limit=older), syncer("young", created=2000, limit=younger, **spec))
+    return world
+
+
+def held_by(world: FakeWorld) -> dict[str, tuple[str, str]]:
+    """By address: status, and whose it is."""
+    held = world.registry.held.values()
+    return {one.ip_addr: (one.status.value, one.metadata["eurekube.syncer"]) for one in held}
+
+
+def condition_of(world: FakeWorld, ref: SyncerRef, type_: str) -> tuple[str, str, str]:
+    """Value, reason and message of one of its conditions."""
+    status = world.cluster.syncers[ref].status
+    condition = status.condition(type_) if status else None
+    assert condition is not None
+    return condition.status.value, condition.reason, condition.message
+
+
+@pytest.mark.parametrize("zero", [0, "0%", {"share": "0%"}], ids=str)
+def test_a_detached_syncer_leaves_its_instances_to_a_younger_one_without_a_gap(zero: Any) -> None:
+    """They stay UP and change hands; neither is in conflict, and nothing is cancelled on the way."""
+    world = two_syncers(older=zero)
+    report = settled(world)
+    assert [type(action) for action in report.plan.changes] == [Update, Update]
+    assert not any(call.startswith("cancel") for call in world.wire.calls)
+    assert held_by(world) == {f"10.0.0.{n}": ("UP", str(YOUNG)) for n in (1, 2)}
+    assert condition_of(world, REF, "Ready")[:2] == ("False", "Detached")
+    assert condition_of(world, YOUNG, "Ready")[:2] == ("True", "InSync")
+    for ref in (REF, YOUNG):
+        assert condition_of(world, ref, "Conflict")[0] == "False"
+
+
+def test_the_same_in_an_app_with_another_id() -> None:
+    """A syncer of another namespace writes another id for the same address: it is UP before the old one goes."""
+    world = setting(pods=1)
+    settled(world)
+    world.scope = Scope(allowed=frozenset({("other", NS)}))
+    selector = {"app": "rating", "namespace": NS}
+    world.cluster.apply(syncer(limit=0), syncer("young", namespace="other", created=2000, selector=selector))
+    world.run()
+    calls = [call.split()[0] for call in world.wire.calls if call.startswith(("register", "cancel"))]
+    assert calls == ["register", "cancel"]
+    assert world.run().plan.changes == ()
+    assert held_by(world) == {"10.0.0.1": ("UP", "other/young")}
+
+
+def test_what_a_detached_syncer_has_goes_once_another_app_stands_in_its_place() -> None:
+    """For one VIP: while the younger one's app cannot be registered, the older one's stays UP."""
+    world = two_syncers(older=0, appName="rating-2", vipAddress="rating")
+    fresh = [key(n, app="rating-2") for n in (1, 2)]
+    world.registry.refuse_register = dict.fromkeys(fresh, RegistryUnavailable("no"))
+    world.run()
+    assert up(world) == {key(1), key(2)}
+    world.registry.refuse_register.clear()
+    assert world.run().held is not None  # all that we own would go, but for what is only now registered
+    assert up(world) == {key(1), key(2), *fresh}
+    settled(world)
+    assert up(world) == set(fresh)
+
+
+def test_the_younger_ones_own_limit_decides_how_many_stay() -> None:
+    """What neither lets in goes, by the older one's lowered limit: a person asked for it."""
+    world = two_syncers(pods=4, older=0, younger=1)
+    report = settled(world)
+    assert sorted(whose for _, whose in held_by(world).values()) == [str(YOUNG)]
+    assert {a.grounds for a in report.plan.of(Cancel)} == {Grounds.OVER_LIMIT}
+
+
+def test_a_syncer_that_is_no_longer_detached_has_its_addresses_back_without_a_gap() -> None:
+    """They change hands once more; the younger is in conflict again, and may be deleted."""
+    world = two_syncers(older=0)
+    settled(world)
+    limit(world, None)
+    world.run()
+    assert not any(call.startswith("cancel") for call in world.wire.calls)
+    assert world.run().plan.changes == ()
+    assert held_by(world) == {f"10.0.0.{n}": ("UP", str(REF)) for n in (1, 2)}
+    assert condition_of(world, YOUNG, "Conflict")[0] == "True"
+    world.cluster.delete(YOUNG)
+    settled(world)
+    assert held_by(world) == {f"10.0.0.{n}": ("UP", str(REF)) for n in (1, 2)}
+
+
+def test_with_a_limit_it_withdraws_what_it_does_not_let_in() -> None:
+    """Without evidence to the brake: nobody asked the younger syncer."""
+    world = two_syncers(pods=3, older=0)
+    settled(world)
+    limit(world, 2)
+    (gone,) = settled(world).plan.of(Cancel)
+    assert gone.grounds is Grounds.ABSENCE
+    assert sorted(whose for _, whose in held_by(world).values()) == [str(REF)] * 2
+
+
+def test_two_detached_syncers_are_in_no_conflict_over_what_neither_wants() -> None:
+    """Nothing of either is registered."""
+    world = two_syncers()
+    add_another_app(world)
+    settled(world)
+    world.cluster.apply(syncer(limit=0), syncer("young", created=2000, limit=0))
+    settled(world)
+    assert {one.app for one in world.registry.held} == {"OTHER"}
+    for ref in (REF, YOUNG):
+        assert condition_of(world, ref, "Conflict")[0] == "False"
+        assert condition_of(world, ref, "Ready")[1] == "Detached"
+
+
+def test_a_limit_above_zero_keeps_the_addresses_that_it_keeps_out() -> None:
+    """What a share comes to changes by itself, and two syncers would trade instances: the younger is in conflict."""
+    world = two_syncers(pods=3, older=1)
+    settled(world)
+    assert sorted(whose for _, whose in held_by(world).values()) == [str(REF)]
+    assert condition_of(world, YOUNG, "Conflict") == (
+        "True",
+        "Conflict",
+        f"{key(1)}: syncer {REF} is older and holds it (and 2 more)",
+    )
+
+
+def test_a_suspended_syncer_holds_what_it_has_whatever_its_limit() -> None:
+    """Suspended, it changes nothing: it is not detached, and the younger one takes nothing over."""
+    world = two_syncers(older=0)
+    world.cluster.apply(syncer(limit=0, suspend=True))
+    settled(world)
+    assert held_by(world) == {f"10.0.0.{n}": ("UP", str(REF)) for n in (1, 2)}
+    assert condition_of(world, YOUNG, "Conflict")[0] == "True"
+
+
+def test_what_cannot_be_read_again_changes_no_hands_yet() -> None:
+    """It is renewed as it stands, and handed over by the next pass."""
+    world = two_syncers(older=0)
+    world.registry.refuse_read[key(1)] = RegistryUnavailable("it did not answer")
+    world.run()
+    assert held_by(world) == {"10.0.0.1": ("UP", str(REF)), "10.0.0.2": ("UP", str(YOUNG))}
+    assert condition_of(world, REF, "Ready")[1] == "Detached"
+    world.registry.refuse_read.clear()
+    settled(world)
+    assert held_by(world) == {f"10.0.0.{n}": ("UP", str(YOUNG)) for n in (1, 2)}
+
+
+def test_while_eureka_cannot_be_read_a_limited_syncer_desires_what_it_did() -> None:
+    """How many its limit lets in is not known; never all its pods."""
+    world = setting(pods=4, limit=1)
+    settled(world)
+    world.registry.unreadable = UNREADABLE
+    world.run()
+    status = world.cluster.syncers[REF].status
+    assert status is not None
+    assert (status.desired, status.ready) == (1, "1/1")

@@ -1,0 +1,212 @@
+"""What a limit comes to, counted by another rule than the product's: as many as it asks for, and not one fewer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eurekube_sync.desired.claims import Desired, Serving
+from eurekube_sync.desired.instance import Incomplete
+from eurekube_sync.desired.policy import LIMIT, parse_limit
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.plan.limit import Admission, admit
+from tests.unit.worlds.build import (
+    DOWN,
+    NS,
+    OUT,
+    REF,
+    UP,
+    desired,
+    endpoint,
+    foreign,
+    instance,
+    key,
+    observed,
+    piece,
+    service,
+    stored,
+    syncer,
+)
+
+
+def claims(*ready: int, not_ready: tuple[int, ...] = (), terminating: tuple[int, ...] = (), **spec: Any) -> Desired:
+    """Of one syncer with these endpoints."""
+    endpoints = [
+        *(endpoint(number) for number in ready),
+        *(endpoint(number, ready=False) for number in not_ready),
+        *(endpoint(number, ready=False, terminating=True) for number in terminating),
+    ]
+    return desired([syncer(**spec)], [service()], [piece(*endpoints)])
+
+
+def serving(admission: Admission) -> Serving:
+    """The syncer's claim within its limit."""
+    claim = admission.desired.claims[REF]
+    assert isinstance(claim, Serving)
+    return claim
+
+
+def let_in(admission: Admission) -> set[InstanceKey]:
+    """The ready endpoints that have a place."""
+    return {one for one, wanted in serving(admission).wanted.items() if wanted.instance.status is UP}
+
+
+def beside(number: int, **changes: Any) -> ObservedInstance:
+    """An instance of the data centre under the syncer's VIP."""
+    return replace(foreign(f"dc-{number}"), **changes)
+
+
+def standing(number: int, mark: str, status: InstanceStatus = UP) -> ObservedInstance:
+    """An instance of ours that was let in under this limit; none where the mark is empty."""
+    return stored(instance(number, metadata={LIMIT: mark} if mark else {}), status=status)
+
+
+def asked_for(value: Any, *, pods: int, others: int) -> int:
+    """How many places a limit asks for: the fewest that are no less than the part that it names."""
+    if isinstance(value, int):
+        return value
+    text = value if isinstance(value, str) else value["share"]
+    part = Fraction(int(text.removesuffix("%")), 100)
+    if part == 0:
+        return 0
+    if isinstance(value, str):
+        return next(n for n in range(pods + 1) if n >= part * pods)
+    if part == 1:
+        return 1000
+    return next(n for n in range(1, 1000) if Fraction(n, n + others) >= part)
+
+
+@pytest.mark.parametrize("not_ready_is", ["Down", "Cancel"])
+@pytest.mark.parametrize(("percent", "places"), [("50%", 4), ("51%", 5), ("12%", 1), ("13%", 2), ("100%", 5)])
+def test_a_percentage_is_of_all_pods_but_those_that_terminate(not_ready_is: str, percent: str, places: int) -> None:
+    """Five are ready, three are not, two terminate: that is eight, however those that are not ready are registered."""
+    found = claims(1, 2, 3, 4, 5, not_ready=(6, 7, 8), terminating=(9, 10), notReady=not_ready_is, limit=percent)
+    assert len(let_in(admit(found, observed()))) == places
+
+
+@pytest.mark.parametrize(
+    ("others", "places"),
+    [
+        ([beside(1), beside(2)], 2),
+        ([beside(1), beside(2, vip_address="RATING")], 2),
+        ([beside(1), beside(2, vip_address="else,rating")], 2),
+        ([beside(1), beside(2, vip_address="rating,second")], 2),
+        ([beside(1), beside(2, vip_address="second")], 2),
+        ([beside(1), beside(2, vip_address="third")], 1),
+        ([beside(1), beside(2, vip_address="rating-2")], 1),
+        ([beside(1), beside(2, status=DOWN)], 1),
+        ([beside(1), beside(2, status=OUT)], 1),
+        ([beside(1), stored(instance(9, app="else", vip="rating"), status=DOWN)], 1),
+        ([beside(1), stored(instance(9))], 1),
+        ([beside(1), stored(instance(1))], 1),
+        ([beside(1), stored(instance(1, ref=SyncerRef(NS, "older")))], 1),
+    ],
+    ids=[
+        "two",
+        "in capitals",
+        "behind a comma",
+        "under both VIPs",
+        "under the second VIP",
+        "under no VIP of ours",
+        "under one that begins alike",
+        "one is DOWN",
+        "one is out of service",
+        "ours, of another app, DOWN",
+        "of this syncer, and not wanted any more",
+        "of this syncer, and wanted",
+        "of another syncer, and wanted by this one",
+    ],
+)
+def test_a_share_is_of_what_callers_find_beside_ours(others: list[ObservedInstance], places: int) -> None:
+    """Half of all: as many of ours as others are UP under a VIP of ours, each counted once."""
+    found = admit(claims(1, 2, 3, 4, vipAddress="rating,second", limit={"share": "50%"}), observed(*others))
+    assert len(let_in(found)) == places
+
+
+MARKS = st.sampled_from(["", "1", "4", "30%", "60%", "share 30%", "share 60%", "a person wrote this"])
+VALUES = st.one_of(
+    st.integers(0, 7),
+    st.sampled_from(["0%", "1%", "30%", "33%", "60%", "99%", "100%"]),
+    st.sampled_from(["0%", "1%", "10%", "30%", "50%", "60%", "90%", "100%"]).map(lambda percent: {"share": percent}),
+)
+
+
+@given(
+    value=VALUES,
+    ready=st.integers(0, 6),
+    not_ready=st.integers(0, 3),
+    others=st.integers(0, 12),
+    stood=st.dictionaries(st.integers(1, 6), st.tuples(MARKS, st.sampled_from([UP, OUT, DOWN]))),
+)
+def test_a_limit_is_reached_exactly(
+    value: Any, ready: int, not_ready: int, others: int, stood: dict[int, tuple[str, InstanceStatus]]
+) -> None:
+    """As many as it asks for, or as are ready. What the same percentage let in before stays, unless it is DOWN."""
+    found = claims(*range(1, ready + 1), not_ready=tuple(range(11, 11 + not_ready)), limit=value)
+    there = [standing(number, mark, status) for number, (mark, status) in stood.items() if number <= ready]
+    admitted = admit(found, observed(*there, *(beside(number) for number in range(others))))
+    limit = parse_limit(value)
+    assert limit is not None
+    placed = [one for one in there if one.status is not DOWN]
+    stay = {
+        one.key
+        for one in placed
+        if not isinstance(value, int) and limit.value and limit.let_in(one.metadata.get(LIMIT, ""))
+    }
+    places = asked_for(value, pods=ready + not_ready, others=others)
+    inside = let_in(admitted)
+    assert len(inside) == max(len(stay), min(ready, places))
+    assert stay <= inside
+    assert set(serving(admitted).over) >= {key(number) for number in range(1, ready + 1)} - inside
+    up = {one.key for one in there if one.status is UP}
+    assert up <= inside or inside <= {one.key for one in placed}, "nobody comes in while one that is UP goes"
+
+
+@pytest.mark.parametrize("wanted_stands", [True, False])
+@pytest.mark.parametrize(("value", "inside"), [(3, 2), ("75%", 2), ({"share": "100%"}, 4)])
+def test_what_stands_and_nobody_can_tell_whether_it_is_wanted_has_its_place(
+    value: Any, inside: int, wanted_stands: bool
+) -> None:
+    """It is kept, so of four that are ready one fewer is let in. An instance that is DOWN has no place."""
+    found = claims(1, 2, 3, 4, limit=value)
+    claim = found.claims[REF]
+    assert isinstance(claim, Serving)
+    doubted = replace(claim, incomplete=(Incomplete(reason="SourceUnknown", message="a slice is missing"),))
+    found = replace(found, claims={REF: doubted})
+    there = [standing(number, str(parse_limit(value)), status) for number, status in ((7, UP), (8, DOWN), (1, UP))]
+    there = there if wanted_stands else there[:2]
+    assert len(let_in(admit(found, observed(*there)))) == inside
+    assert len(let_in(admit(claims(1, 2, 3, 4, limit=value), observed(*there)))) == min(4, inside + 1)
+
+
+def test_what_an_older_syncer_holds_and_does_not_register_takes_no_place() -> None:
+    """The older one is suspended: the younger registers nothing at its addresses, and two others come in."""
+    older = syncer("older", created=500, suspend=True, selector={"service": "older"}, appName="rating")
+    behind_both = [piece(endpoint(1), endpoint(2), endpoint(3), endpoint(4))]
+    behind_older = [piece(endpoint(1), endpoint(2), service="older")]
+    found = desired(
+        [older, syncer(limit=2)],
+        [service(), service("older")],
+        [*behind_both, *behind_older],
+    )
+    claim = serving(admit(found, observed()))
+    assert set(claim.wanted) - set(claim.idle) == {key(3), key(4)}
+
+
+def test_a_suspended_syncer_keeps_what_it_has_whatever_its_limit() -> None:
+    """Nothing of it is over the limit, and nothing is let in by it."""
+    found = claims(1, 2, 3, limit=1, suspend=True)
+    assert admit(found, observed(standing(1, ""), standing(2, "share 5%"))) == Admission(desired=found)
+
+
+def test_a_lowered_limit_keeps_whom_callers_reach_before_whom_it_let_in_and_a_person_put_out() -> None:
+    """One place is left for two."""
+    found = claims(1, 2, limit=1)
+    assert let_in(admit(found, observed(standing(1, "2", UP), standing(2, "1", OUT)))) == {key(1)}
+    assert let_in(admit(found, observed(standing(1, "1", OUT), standing(2, "2", UP)))) == {key(2)}

@@ -1,0 +1,235 @@
+"""An older syncer that holds what a younger one has, and does not register it: nothing goes for that."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+
+from eurekube_sync.desired.claims import Serving
+from eurekube_sync.desired.rivals import Right, Rival
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import EndpointSlice, PodReadiness, ServicePort, SyncerRef
+from eurekube_sync.model.ownership import SYNCER
+from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.plan import plan_blind
+from tests.unit.controller.test_reconcile import add_app
+from tests.unit.worlds.build import DOWN, NS, UP, desired, endpoint, instance, key, piece, service, stored, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+OPS, SHOP = "ops", "shop"
+ALLOWED = Scope(allowed=frozenset({(OPS, SHOP), (NS, SHOP)}))
+ACROSS = {"app": "rating", "namespace": SHOP}
+"""Neither is of the pods' own namespace: its syncers would come first, whatever their age."""
+OLDER, YOUNGER = SyncerRef(OPS, "older"), SyncerRef(NS, "younger")
+BLUE = {"app": "rating", "color": "blue"}
+PODS = (1, 2)
+
+
+def setting(*, among_others: bool = True, **spec: Any) -> FakeWorld:
+    """The younger one serves two pods; other apps stand beside it, so that its own may go to nothing unhindered."""
+    world = FakeWorld()
+    world.scope = ALLOWED
+    for number, name in enumerate(("x", "y") if among_others else (), 50):
+        add_app(world, name, number)
+    world.cluster.apply(service(namespace=SHOP), pods(*PODS))
+    world.cluster.apply(syncer("younger", created=2000, selector=ACROSS, **spec))
+    settled(world)
+    return world
+
+
+def pods(*numbers: int, unready: Collection[int] = ()) -> EndpointSlice:
+    """The slice of Service `rating`."""
+    return piece(*(endpoint(number, ready=number not in unready) for number in numbers), namespace=SHOP)
+
+
+def older(world: FakeWorld, **spec: Any) -> None:
+    """One of another namespace, that was created before, selects the same pods."""
+    world.cluster.apply(syncer("older", namespace=OPS, created=1000, selector=ACROSS, **spec))
+
+
+def settled(world: FakeWorld) -> None:
+    """Passes in which a second look confirms whatever has to wait for one."""
+    for _ in range(3):
+        world.run()
+        world.later(30)
+
+
+def up(world: FakeWorld) -> set[InstanceKey]:
+    """What is UP as RATING."""
+    return {one.key for one in world.registry.held.values() if one.status is UP and one.key.app == "RATING"}
+
+
+def conflict(world: FakeWorld, ref: SyncerRef = YOUNGER) -> str:
+    """What the condition `Conflict` says."""
+    status = world.cluster.syncers[ref].status
+    condition = status.condition("Conflict") if status else None
+    assert condition is not None
+    return condition.message
+
+
+def under(namespace: str) -> set[InstanceKey]:
+    """The keys of both pods in a namespace's ids."""
+    return {key(number, namespace=namespace) for number in PODS}
+
+
+def test_an_older_syncer_that_is_suspended_takes_nothing_out() -> None:
+    """It registers nothing in their place; the younger one is told who holds them."""
+    world = setting()
+    older(world, suspend=True)
+    settled(world)
+    assert up(world) == under(NS)
+    assert "syncer ops/older is older and holds it" in conflict(world)
+    world.run()
+    assert world.wire.writes() == []
+
+
+def test_what_stands_beside_it_follows_its_pod() -> None:
+    """It is not frozen: UP and DOWN as its pod is, back when Eureka lost it, and gone with its pod."""
+    world = setting()
+    older(world, suspend=True)
+    world.cluster.apply(pods(*PODS, unready=[2]))
+    world.run()
+    assert world.registry.held[key(2)].status is DOWN
+    world.cluster.apply(pods(*PODS))
+    world.run()
+    assert up(world) == under(NS)
+    world.cluster.apply(pods(1))
+    world.run()
+    assert set(up(world)) == {key(1)}
+
+
+def test_what_stands_under_its_own_id_is_left_as_it_stands_until_its_pod_is_gone() -> None:
+    """Both are of one namespace: what is suspended changes nothing, and keeps nothing of a pod that is no more."""
+    world = setting()
+    world.cluster.apply(syncer("older", created=1000, selector=ACROSS, suspend=True))
+    settled(world)
+    world.cluster.apply(pods(*PODS, unready=[2]))
+    settled(world)
+    assert up(world) == under(NS)
+    world.cluster.apply(pods(1))
+    settled(world)
+    assert up(world) == {key(1)}
+    assert world.registry.held.keys() & under(NS) == {key(1)}
+
+
+def test_nothing_new_comes_in_while_an_older_one_holds_it() -> None:
+    """Neither a new pod, nor what is merely wanted, also where Eureka cannot be read."""
+    world = setting()
+    older(world, suspend=True)
+    world.cluster.apply(pods(*PODS, 3))
+    settled(world)
+    assert up(world) == under(NS)
+    world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="away")
+    world.run()
+    assert up(world) == under(NS)
+
+
+def test_when_the_older_one_goes_on_it_takes_over_without_a_gap() -> None:
+    """First its own, then the younger one's go."""
+    world = setting()
+    older(world, suspend=True)
+    settled(world)
+    older(world)
+    world.run()
+    calls = [call for call in world.wire.writes() if call.split()[0] in ("register", "cancel")]
+    assert [call.split()[0] for call in calls] == ["register", "register", "cancel", "cancel"]
+    assert up(world) == under(OPS)
+
+
+def test_a_limit_gives_no_place_to_what_may_not_come_in() -> None:
+    """Of three pods the older one holds two, and the third is the one that is let in."""
+    world = FakeWorld()
+    world.scope = ALLOWED
+    world.cluster.apply(service("blue", labels=BLUE, namespace=SHOP), service("green", namespace=SHOP))
+    world.cluster.apply(piece(endpoint(1), endpoint(2), service="blue", namespace=SHOP))
+    world.cluster.apply(piece(endpoint(3), service="green", namespace=SHOP))
+    selector = {"matchLabels": {"color": "blue"}, "namespace": SHOP}
+    world.cluster.apply(
+        syncer("older", namespace=OPS, created=1000, selector=selector, appName="rating", suspend=True),
+        syncer("younger", created=2000, selector=ACROSS, appName="rating", limit=1),
+    )
+    settled(world)
+    assert up(world) == {key(3)}
+
+
+def test_a_readiness_gate_does_not_wait_for_what_is_not_registered() -> None:
+    """As where the older one registers it."""
+    world = setting(among_others=False, readinessGate=True)
+    older(world, suspend=True)
+    gated = PodReadiness(namespace=SHOP, name="rating-3", uid="uid-of-rating-3", ready=True, registered=False)
+    world.cluster.readiness[gated.uid] = gated
+    world.cluster.apply(pods(*PODS, 3))
+    world.run()
+    assert world.cluster.opened["rating-3"][0] == "Conflict"
+    assert up(world) == under(NS)
+
+
+TWO_PORTS = (ServicePort(name="http", port=80), ServicePort(name="https", port=443))
+
+
+@pytest.mark.parametrize("namespace", [NS, OPS])
+def test_an_older_syncer_that_lacks_a_port_takes_nothing_out(namespace: str) -> None:
+    """The pods of one Service have no secure port: the older one cannot register them, and says so."""
+    world = FakeWorld()
+    world.scope = ALLOWED
+    add_app(world, "x", 50)
+    world.cluster.apply(
+        service("blue", labels=BLUE, namespace=SHOP),
+        piece(endpoint(1), endpoint(2), service="blue", namespace=SHOP),
+        service("green", *TWO_PORTS, namespace=SHOP),
+        piece(endpoint(3), service="green", namespace=SHOP),
+        piece(endpoint(3), service="green", name="green-2", port=8443, port_name="https", namespace=SHOP),
+        syncer("younger", created=2000, selector=ACROSS, appName="rating", port="http"),
+    )
+    settled(world)
+    ref = SyncerRef(namespace, "older")
+    ports: dict[str, Any] = {"port": "http", "securePort": "https"}
+    world.cluster.apply(syncer("older", namespace=namespace, created=1000, selector=ACROSS, appName="rating", **ports))
+    settled(world)
+    assert up(world) == {key(1), key(2), key(3, namespace=namespace)}
+    assert world.registry.held[key(1)].metadata[SYNCER] == str(YOUNGER)
+    assert f"syncer {ref} is older and holds it" in conflict(world)
+    status = world.cluster.syncers[ref].status
+    ready = status.condition("Ready") if status else None
+    assert ready is not None
+    assert "pod rating-1 has no port 'https' (yet): nothing of it is registered" in ready.message
+
+
+def test_what_stands_of_the_older_one_itself_is_not_taken_over() -> None:
+    """It knows too little of the endpoint this time, and keeps what stands."""
+    mine = instance(1, ref=SyncerRef(NS, "older"))
+    world = FakeWorld()
+    world.registry.put(stored(mine))
+    world.cluster.apply(
+        service("rating", *TWO_PORTS),
+        piece(endpoint(1)),
+        piece(endpoint(3), name="rating-2", port=8443, port_name="https"),
+        syncer("older", created=1000, port="http", securePort="https"),
+        syncer("younger", created=2000, port="http"),
+    )
+    settled(world)
+    assert world.registry.held[key(1)].metadata[SYNCER] == f"{NS}/older"
+    assert up(world) == {key(1)}
+
+
+def test_a_blind_pass_heals_only_what_this_process_knows_to_have_stood() -> None:
+    """Whether the older one's own stands there nobody can see."""
+    claims = desired(
+        [
+            syncer("older", created=1, suspend=True, namespace=OPS, selector=ACROSS),
+            syncer("younger", created=2, selector=ACROSS),
+        ],
+        [service(namespace=SHOP)],
+        [piece(endpoint(1), namespace=SHOP)],
+        scope=ALLOWED,
+    )
+    claim = claims.claims[YOUNGER]
+    assert isinstance(claim, Serving)
+    assert (claim.idle, claim.lost) == ({key(1): Rival(OLDER, Right.AGE)}, {})
+    renewals = {action.key: action for action in plan_blind(claims).actions}
+    assert renewals[key(1)].heal is None  # type: ignore[union-attr]
+    again = {action.key: action for action in plan_blind(claims, [key(1)]).actions}
+    assert again[key(1)].heal is not None  # type: ignore[union-attr]

@@ -1,0 +1,598 @@
+"""What is done about each instance, and what never is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eurekube_sync.desired.claims import Desired, Serving
+from eurekube_sync.desired.instance import Incomplete, Kept, Leaving
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.actions import (
+    Action,
+    Cancel,
+    Change,
+    Grounds,
+    Register,
+    Renew,
+    Update,
+    brings_up,
+    grounds_of,
+    removes,
+)
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.kubernetes import Service, ServicePort, SyncerObject, SyncerRef
+from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
+from eurekube_sync.model.sources import Complete, Listed
+from eurekube_sync.observe.eureka import Unread
+from eurekube_sync.plan import (
+    Obstacle,
+    Plan,
+    differences,
+    make_plan,
+    overridden,
+    plan_blind,
+    plan_renewals,
+    withdrawal_id,
+)
+from tests.unit.worlds.build import (
+    DENIED,
+    DOWN,
+    NS,
+    OUT,
+    PROOF,
+    REF,
+    TERMINATING,
+    UP,
+    desired,
+    endpoint,
+    foreign,
+    instance,
+    key,
+    listed,
+    nowhere,
+    observed,
+    piece,
+    service,
+    stored,
+    syncer,
+)
+
+SERVICE = (service(),)
+POD = (piece(endpoint()),)
+UNMARKED = {k: v for k, v in instance().metadata.items() if k != "eurekube.pod"}
+OTHER_POD_THERE = (piece(endpoint(pod="rating-9"), service="another", name="another"),)
+UNMATCHED = (service(labels={}), service("another", labels={}))
+"""No syncer selects them, and their slices are kept up to date all the same."""
+STARTING = InstanceStatus.STARTING
+NOTHING = InstanceStatus.UNKNOWN
+
+
+def plan_for(
+    *instances: ObservedInstance,
+    services: Any = SERVICE,
+    slices: Any = POD,
+    syncers: Any = None,
+    **spec: Any,
+) -> Plan:
+    """The plan of one syncer over what stands."""
+    return make_plan(desired([syncer(**spec)] if syncers is None else syncers, services, slices), observed(*instances))
+
+
+def only(plan: Plan) -> Action:
+    """The one action of the plan."""
+    (action,) = plan.actions
+    return action
+
+
+# --- Never remove what should stay -------------------------------------------------------------------------------
+
+FROZEN: dict[str, dict[str, Any]] = {
+    "no Service matches": {"services": ()},
+    "ambiguous port": {"services": (service("rating", *(service("a").ports * 2)),), "port": 80},
+    "no such port": {"port": "grpc"},
+    "no such port in the slices": {"slices": (piece(endpoint(2), port_name="other"),)},
+    "forbidden namespace": {"selector": {"app": "rating", "namespace": "another"}},
+    "invalid spec": {"selector": {}},
+    "an unknown field": {"weight": 5},
+}
+UNKNOWN: dict[str, dict[str, Any]] = {
+    "Services denied": {"services": nowhere(DENIED)},
+    "slices denied": {"slices": nowhere(DENIED)},
+    "syncers denied": {"syncers": nowhere(DENIED)},
+    "syncers of the namespace denied": {"syncers": Listed(by_namespace={NS: DENIED}, elsewhere=Complete(data=()))},
+}
+
+
+@pytest.mark.parametrize("case", [*FROZEN.values(), *UNKNOWN.values()], ids=[*FROZEN, *UNKNOWN])
+def test_what_is_frozen_or_unknown_is_renewed_and_not_healed(case: dict[str, Any]) -> None:
+    """An instance without an endpoint stays as it is, UP or DOWN; a 404 does not bring it back."""
+    for status in (UP, DOWN, OUT):
+        action = only(plan_for(stored(instance(status=status)), **{"slices": (), **case}))
+        assert isinstance(action, Renew)
+        assert (action.heal, action.status, action.syncer) == (None, status, REF)
+
+
+@pytest.mark.parametrize("case", [*FROZEN.values(), *UNKNOWN.values()], ids=[*FROZEN, *UNKNOWN])
+def test_what_is_frozen_or_unknown_adds_nothing(case: dict[str, Any]) -> None:
+    """Nothing is registered from half a picture."""
+    assert plan_for(**case) == Plan()
+
+
+def test_an_empty_service_is_empty() -> None:
+    """It matched and has no endpoints: what stood goes."""
+    action = only(plan_for(stored(instance()), slices=(piece(),)))
+    assert isinstance(action, Cancel)
+    assert (action.grounds, action.why) == (Grounds.ABSENCE, "it has no endpoint any more")
+
+
+def test_a_frozen_instance_goes_when_another_pod_has_its_address_and_port() -> None:
+    """That is positive evidence, from a complete list."""
+    action = only(plan_for(stored(instance()), services=UNMATCHED, slices=OTHER_POD_THERE))
+    assert isinstance(action, Cancel)
+    assert action.grounds is Grounds.REPLACED
+
+
+@pytest.mark.parametrize(
+    ("services", "slices"),
+    [
+        (UNMATCHED, (piece(endpoint(pod="rating-9"), service="another", namespace="other"),)),
+        ((*UNMATCHED, service("another", namespace="other")), (replace(OTHER_POD_THERE[0], namespace="other"),)),
+        ((replace(UNMATCHED[1], selects=False),), OTHER_POD_THERE),
+        ((replace(UNMATCHED[1], type="ExternalName"),), OTHER_POD_THERE),
+        ((), OTHER_POD_THERE),
+    ],
+    ids=["another namespace, no Service", "another namespace", "no selector", "ExternalName", "the Service is gone"],
+)
+def test_slices_that_anybody_may_have_written_prove_nothing(services: Any, slices: Any) -> None:
+    """Another namespace's slices may name any address, and nobody keeps those up to date whose Service selects none."""
+    assert isinstance(only(plan_for(stored(instance()), services=services, slices=slices)), Renew)
+
+
+@pytest.mark.parametrize(
+    ("slices", "metadata"),
+    [
+        (POD, instance().metadata),  # it is still there itself
+        (OTHER_POD_THERE, UNMARKED),  # whose pod is unknown
+        ((piece(endpoint(2), service="another"),), instance().metadata),  # another address
+        ((piece(endpoint(pod="rating-9"), service="another", port=9090),), instance().metadata),  # another port
+        ((piece(endpoint(pod=None), service="another"),), instance().metadata),  # a bare address proves nothing
+    ],
+)
+def test_a_frozen_instance_stays_without_proof(slices: Any, metadata: dict[str, str]) -> None:
+    """Pods on the host's network share an address, so address and port and another pod are needed."""
+    found = plan_for(stored(instance(), metadata=metadata), services=UNMATCHED, slices=slices)
+    assert isinstance(only(found), Renew)
+
+
+def test_unknown_source_outweighs_a_pod_that_took_the_address() -> None:
+    """While a source of the syncer is Unknown nothing of it is withdrawn, not even what another pod replaced."""
+    other = syncer("other", namespace="other")
+    taken = piece(endpoint(pod="other-9"), namespace="other")
+    services: Listed[Service] = Listed(by_namespace={NS: DENIED}, elsewhere=Complete(data=()))
+    assert isinstance(
+        only(plan_for(stored(instance()), syncers=[syncer(), other], services=services, slices=[taken])), Renew
+    )
+
+
+def test_nothing_goes_while_the_crd_goes() -> None:
+    """Every syncer is being deleted, and no person wished it."""
+    claims = desired([syncer(deleted=1)], [service()], POD, crd_live=TERMINATING)
+    action = only(make_plan(claims, observed(stored(instance()))))
+    assert isinstance(action, Renew)
+    assert action.why == "frozen: CRDTerminating"
+
+
+def test_an_unread_instance_is_renewed_and_not_changed() -> None:
+    """When the uncached read failed, the list alone is no reason to change or cancel anything."""
+    for slices in (POD, ()):
+        found = observed(stored(instance(), status=DOWN)).refreshed({key(): Unread(why="timeout")})
+        action = only(make_plan(desired([syncer()], [service()], slices), found))
+        assert action == Renew(key=key(), syncer=REF, why="could not be read again: timeout", status=DOWN)
+
+
+def test_an_instance_that_could_not_be_read_is_not_registered() -> None:
+    """The very first registration of an id needs an uncached 404."""
+    found = observed().refreshed({key(): Unread(why="timeout")})
+    plan = make_plan(desired([syncer()], [service()], POD), found)
+    assert plan.actions == ()
+    assert [(blocked.why, blocked.conflict) for blocked in plan.blocked] == [("timeout", False)]
+
+
+def test_a_blind_pass_renews_what_is_wanted_and_withdraws_nothing() -> None:
+    """While Eureka cannot be read: a 404 brings back what is UP; what is DOWN would be a first registration."""
+    slices = (piece(endpoint(1), endpoint(2, ready=False)),)
+    plan = plan_blind(desired([syncer(), syncer("gone", deleted=1)], [service()], slices))
+    renewals = plan.of(Renew)
+    assert plan.changes == ()
+    assert [(r.key, r.heal is not None, r.status) for r in renewals] == [(key(1), True, None), (key(2), False, None)]
+
+
+def test_a_blind_pass_passes_over_what_no_claim_wants() -> None:
+    """Defence in depth: a key whose holder froze."""
+    assert plan_blind(replace(desired([syncer()], [], []), wanted_by={key(): REF})) == Plan()
+    assert make_plan(replace(desired([syncer()], [], []), wanted_by={key(): REF}), observed()) == Plan()
+
+
+# --- What is wanted ----------------------------------------------------------------------------------------------
+
+
+def test_a_ready_endpoint_is_registered() -> None:
+    """And a never-ready one is not."""
+    plan = plan_for(slices=(piece(endpoint(1), endpoint(2, ready=False)),))
+    assert only(plan) == Register(
+        instance=replace(instance(1), metadata=instance(1).metadata), syncer=REF, why="pod rating-1 is ready"
+    )
+
+
+def test_what_stands_as_it_should_is_renewed() -> None:
+    """And brought back on a 404 while it is UP; a DOWN one would be a first registration."""
+    assert only(plan_for(stored(instance()))) == Renew(
+        key=key(), syncer=REF, why="pod rating-1 is ready", heal=instance(), status=UP
+    )
+    down = only(plan_for(stored(instance(status=DOWN)), slices=(piece(endpoint(ready=False)),)))
+    assert isinstance(down, Renew)
+    assert down.heal is None
+
+
+@pytest.mark.parametrize(("ready", "was", "becomes"), [(True, DOWN, UP), (False, UP, DOWN), (True, NOTHING, UP)])
+def test_a_status_that_differs_is_updated(ready: bool, was: InstanceStatus, becomes: InstanceStatus) -> None:
+    """By a register of the whole instance, newer than what is stored."""
+    action = only(plan_for(stored(instance(), status=was, timestamp=77), slices=(piece(endpoint(ready=ready)),)))
+    assert isinstance(action, Update)
+    assert (action.instance.status, action.was, action.stored_timestamp) == (becomes, was, 77)
+    assert [(change.field, change.was, change.becomes) for change in action.changes] == [("status", was, becomes)]
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"host_name": "x"}, "hostName"),
+        ({"ip_addr": "x"}, "ipAddr"),
+        ({"port": Port(1, True)}, "port"),
+        ({"port": Port(8080, False)}, "port"),
+        ({"secure_port": Port(443, True)}, "securePort"),
+        ({"vip_address": "x"}, "vipAddress"),
+        ({"secure_vip_address": "x"}, "secureVipAddress"),
+        ({"home_page_url": "x"}, "homePageUrl"),
+        ({"status_page_url": "x"}, "statusPageUrl"),
+        ({"health_check_url": "x"}, "healthCheckUrl"),
+        ({"lease": LeaseTimes(30, 90)}, "lease"),
+    ],
+)
+def test_a_field_that_differs_is_a_change(change: dict[str, Any], field: str) -> None:
+    """Each by the name that it has in Eureka."""
+    assert [found.field for found in differences(instance(), replace(stored(instance()), **change))] == [field]
+
+
+def test_the_number_of_a_disabled_port_means_nothing() -> None:
+    """Eureka fills it in."""
+    assert differences(instance(), replace(stored(instance()), secure_port=Port(7002, False))) == ()
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "fields"),
+    [
+        ({"a": "1"}, {}, []),
+        ({"a": "1"}, {"added": "by hand"}, []),
+        ({"a": "1"}, {"a": "2"}, ["metadata.a"]),
+        ({"a": ""}, {}, []),
+    ],
+)
+def test_metadata_that_others_added_is_theirs(ours: dict[str, str], theirs: dict[str, str], fields: list[str]) -> None:
+    """Only the keys that we wrote are compared."""
+    wanted = instance(metadata=ours)
+    found = stored(wanted, metadata={**wanted.metadata, **theirs})
+    assert [change.field for change in differences(wanted, found)] == fields
+
+
+def test_metadata_taken_out_of_the_spec_is_taken_out_of_eureka() -> None:
+    """One that is empty by now is as good as gone: Eureka can empty a key, not delete it."""
+    before = stored(instance(metadata={"a": "1", "b": ""}))
+    assert [change.field for change in differences(instance(), before)] == ["metadata.a"]
+
+
+@pytest.mark.parametrize(
+    ("status", "override", "wanted", "expected"),
+    [
+        (OUT, OUT, UP, True),
+        (OUT, OUT, DOWN, True),
+        (OUT, NOTHING, UP, True),
+        (DOWN, DOWN, UP, True),
+        (STARTING, STARTING, UP, True),
+        (STARTING, STARTING, DOWN, False),
+        (DOWN, OUT, UP, False),  # our own DOWN hides it; an UP brings it forth
+        (UP, UP, DOWN, False),  # a DOWN of ours is trusted first
+        (DOWN, NOTHING, UP, False),
+        (UP, NOTHING, DOWN, False),
+    ],
+)
+def test_a_persons_override_is_not_fought(
+    status: InstanceStatus, override: InstanceStatus, wanted: InstanceStatus, expected: bool
+) -> None:
+    """OUT_OF_SERVICE always stands, any other override against an UP only."""
+    assert overridden(stored(instance(), status=status, overridden=override), wanted) is expected
+    changes = differences(instance(status=wanted), stored(instance(), status=status, overridden=override))
+    assert bool(changes) is not expected
+
+
+# --- What is not wanted ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "spec", "expected"),
+    [
+        (endpoint(ready=False, terminating=True), UP, {}, Grounds.TERMINATING),
+        (endpoint(ready=False, terminating=True), OUT, {}, Grounds.TERMINATING),
+        (endpoint(ready=False), UP, {"notReady": "Cancel"}, Grounds.ABSENCE),
+        (endpoint(ready=False), OUT, {"notReady": "Cancel"}, None),
+        (endpoint(2), OUT, {}, Grounds.ABSENCE),
+    ],
+)
+def test_an_endpoint_that_leaves_is_cancelled_on_its_grounds(
+    found: Any, status: InstanceStatus, spec: dict[str, Any], expected: Grounds | None
+) -> None:
+    """But not for being not ready while a person has it out of service: a cancel would forget that."""
+    plan = plan_for(stored(instance(), status=status), slices=(piece(found),), **spec)
+    action = next(action for action in plan.actions if action.key == key())
+    assert (action.grounds if isinstance(action, Cancel) else None) == expected
+
+
+def test_what_a_deleted_syncer_registered_is_cancelled() -> None:
+    """Listed or not: a register may be younger than the list."""
+    slices = (piece(endpoint(1), endpoint(2)),)
+    plan = plan_for(stored(instance(1)), stored(instance(3)), slices=slices, deleted=1.0)
+    cancels = plan.of(Cancel)
+    assert [(c.key, c.was, c.grounds) for c in cancels] == [
+        (key(1), UP, Grounds.SYNCER_DELETED),
+        (key(2), None, Grounds.SYNCER_DELETED),
+        (key(3), UP, Grounds.SYNCER_DELETED),
+    ]
+    assert plan.suspects == (key(1), key(2), key(3))
+
+
+def test_what_a_deleted_syncer_may_have_written_is_not_deleted_when_it_is_anothers() -> None:
+    """A foreign instance under the id, one that a successor wants, one that could not be read."""
+    theirs = replace(foreign(), key=key(1))
+    slices = (piece(endpoint(1), endpoint(2), endpoint(3)),)
+    syncers = [syncer(deleted=1), syncer("successor", selector={"service": "successor"}, appName="rating")]
+    claims = desired(
+        syncers, [service(), service("successor", labels={})], [*slices, piece(endpoint(2), service="successor")]
+    )
+    plan = make_plan(claims, observed(theirs).refreshed({key(3): Unread(why="timeout")}))
+    assert [(type(action), action.key) for action in plan.actions] == [(Register, key(2))]
+
+
+def test_a_successor_takes_over_in_the_same_pass() -> None:
+    """A deleted syncer claims nothing, so the mark changes and nothing goes."""
+    action = only(plan_for(stored(instance()), syncers=[syncer(deleted=1), syncer("successor")]))
+    assert isinstance(action, Update)
+    assert [change.field for change in action.changes] == [f"metadata.{SYNCER}"]
+    assert action.syncer == SyncerRef(NS, "successor")
+
+
+def test_plan_has_one_action_for_a_key_that_two_deletions_share() -> None:
+    """Two deleted syncers of the same pods ask for one DELETE, not two."""
+    plan = plan_for(syncers=[syncer(deleted=1), syncer("twin", deleted=1)])
+    assert [action.key for action in plan.actions] == [key()]
+
+
+# --- Scope, orphans, conflicts -----------------------------------------------------------------------------------
+
+
+def test_an_orphan_is_cancelled_when_its_namespace_was_listed_whole() -> None:
+    """No syncer of that name is there; another namespace's may be."""
+    action = only(plan_for(stored(instance(ref=SyncerRef(NS, "gone"))), syncers=[]))
+    assert isinstance(action, Cancel)
+    assert (action.grounds, action.why) == (Grounds.ORPHANED, "there is no syncer rating/gone")
+
+
+def test_an_orphan_of_a_namespace_that_was_not_listed_stays() -> None:
+    """Nobody looked whether its syncer exists."""
+    syncers: Listed[SyncerObject] = Listed(by_namespace={NS: Complete(data=())}, elsewhere=DENIED)
+    action = only(plan_for(stored(instance(ref=SyncerRef("other", "rating"))), syncers=syncers))
+    assert isinstance(action, Renew)
+    assert action.why == "its syncers could not be listed"
+
+
+def test_an_instance_out_of_scope_is_not_touched() -> None:
+    """Neither renewed nor cancelled: it is somebody else's."""
+    found = observed(stored(instance(ref=SyncerRef("other", "rating"))), scope=Scope(namespaces=frozenset({NS})))
+    assert make_plan(desired([]), found) == Plan()
+
+
+@pytest.mark.parametrize(
+    ("metadata", "holder"),
+    [
+        ({}, "an instance without our mark"),
+        ({OWNER: "test", CLUSTER: "c", SYNCER: "a/b"}, "an instance of owner test, syncer a/b,"),
+        ({OWNER: "prod"}, "an instance of owner prod, syncer None,"),
+    ],
+)
+def test_our_id_with_anothers_mark_or_none_is_a_conflict(metadata: dict[str, str], holder: str) -> None:
+    """It is read again, and never changed."""
+    plan = plan_for(stored(instance(), metadata=metadata))
+    (blocked,) = plan.blocked
+    assert (plan.actions, plan.suspects) == ((), (key(),))
+    assert (blocked.why, blocked.conflict, blocked.syncer) == (f"{holder} stands under our id", True, REF)
+
+
+def test_a_foreign_instance_is_in_no_action() -> None:
+    """Whatever its app."""
+    assert {action.key for action in plan_for(foreign(), stored(instance())).actions} == {key()}
+
+
+# --- The plan as a value -----------------------------------------------------------------------------------------
+
+ACTIONS: dict[str, Action] = {
+    "renew": Renew(key=key(), syncer=REF, why="", status=UP),
+    "register": Register(instance=instance(), syncer=REF, why=""),
+    "register down": Register(instance=instance(status=DOWN), syncer=REF, why=""),
+    "up again": Update(
+        instance=instance(),
+        syncer=REF,
+        why="",
+        changes=(Change(field="status", was="DOWN", becomes="UP"),),
+        was=DOWN,
+        stored_timestamp=1,
+        proof=PROOF,
+    ),
+    "out of service": Update(
+        instance=instance(), syncer=REF, why="", changes=(), was=OUT, stored_timestamp=1, proof=PROOF
+    ),
+    "still up": Update(instance=instance(), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF),
+    "down": Update(
+        instance=instance(status=DOWN), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF
+    ),
+    "cancel up": Cancel(key=key(), syncer=REF, why="", grounds=Grounds.TERMINATING, proof=PROOF, was=UP),
+    "cancel down": Cancel(key=key(), syncer=REF, why="", grounds=Grounds.TERMINATING, proof=PROOF, was=DOWN),
+}
+
+
+@pytest.mark.parametrize(
+    ("test", "names"),
+    [
+        (lambda action: Plan(actions=(action,)).withdrawals, {"down", "cancel up"}),
+        (brings_up, {"register", "up again"}),
+        (removes, {"down", "cancel up", "cancel down"}),
+    ],
+    ids=["withdraws", "brings up", "removes"],
+)
+def test_each_action_is_a_gain_a_loss_or_neither(test: Callable[[Action], object], names: set[str]) -> None:
+    """A withdrawal is what callers lose: a cancel of an UP instance, or UP to DOWN."""
+    assert {name for name, action in ACTIONS.items() if test(action)} == names
+
+
+@pytest.mark.parametrize("name", ["down", "cancel up"])
+def test_a_not_ready_endpoint_is_no_positive_evidence(name: str) -> None:
+    """A cancel has its own grounds."""
+    action = ACTIONS[name]
+    assert isinstance(action, Update | Cancel)
+    assert grounds_of(action).positive is (name == "cancel up")
+
+
+def test_only_a_wish_is_positive_evidence() -> None:
+    """A terminating endpoint, a deleted syncer, a lowered limit, a drain; an orphan or a missing endpoint may be the
+    cluster's error."""
+    wishes = {Grounds.TERMINATING, Grounds.SYNCER_DELETED, Grounds.OVER_LIMIT, Grounds.DRAINED}
+    assert {grounds for grounds in Grounds if grounds.positive} == wishes
+
+
+def test_a_plan_is_in_the_order_of_its_work() -> None:
+    """Renewals, registers, updates, then what takes away; each by key."""
+    slices = (piece(*(endpoint(n) for n in (1, 2, 3, 4)), endpoint(5, ready=False)),)
+    stands = [stored(instance(n)) for n in (6, 5, 4, 2)]
+    plan = plan_for(*stands, stored(instance(3), status=DOWN), slices=slices)
+    assert [(type(action), action.key) for action in plan.actions] == [
+        (Renew, key(2)),
+        (Renew, key(4)),
+        (Register, key(1)),
+        (Update, key(3)),
+        (Update, key(5)),
+        (Cancel, key(6)),
+    ]
+    assert [action.key for action in plan.changes] == [key(1), key(3), key(5), key(6)]
+    assert [action.key for action in plan.withdrawals] == [key(5), key(6)]
+
+
+def test_a_plan_id_is_a_checksum_over_the_withdrawals_alone() -> None:
+    """The same set gives the same id, whatever else a pass does, and in any order."""
+    down, gone = ACTIONS["down"], Cancel(key=key(2), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
+    id_ = withdrawal_id([down, gone])
+    assert id_ == withdrawal_id([ACTIONS["renew"], gone, ACTIONS["register"], down, ACTIONS["cancel down"]])
+    assert id_ == withdrawal_id([replace(gone, why="another", grounds=Grounds.ORPHANED), down])
+    assert len({id_, withdrawal_id([down]), withdrawal_id([gone]), withdrawal_id([])}) == 4
+    assert (len(id_), int(id_, 16) >= 0) == (12, True)
+
+
+def test_an_update_to_down_and_a_cancel_are_different_removals() -> None:
+    """A person who approved the one did not approve the other."""
+    assert withdrawal_id([ACTIONS["down"]]) != withdrawal_id([ACTIONS["cancel up"]])
+
+
+def test_a_pass_of_renewals_renews_all_and_nothing_else() -> None:
+    """Used while the cluster does not tell who it is."""
+    plan = plan_renewals([stored(instance(2), status=DOWN), stored(instance(1))], "why", now=0)
+    assert [(r.key, r.status, r.heal) for r in plan.of(Renew)] == [(key(1), UP, None), (key(2), DOWN, None)]
+
+
+def test_conflicts_are_sorted() -> None:
+    """By key, whatever the order of the registry."""
+    others = [replace(foreign(), key=key(n)) for n in (2, 1)]
+    plan = plan_for(*others, slices=(piece(endpoint(1), endpoint(2)),))
+    assert [blocked.key for blocked in plan.blocked] == [key(1), key(2)]
+    assert InstanceKey("A", "b") < InstanceKey("A", "c")
+
+
+def test_what_an_endpoint_of_which_too_little_is_known_has_is_renewed() -> None:
+    """A pod that is in its slice and not in the list of pods: neither changed nor cancelled."""
+    claim = Serving(
+        syncer=syncer(), proof=PROOF, wanted={}, kept={key(1): Kept(why="not known", host="10.0.0.1", port=8080)}
+    )
+    claims = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
+    action = only(make_plan(claims, observed(stored(instance(1)))))
+    assert isinstance(action, Renew)
+    assert (action.why, action.heal) == ("not known", None)
+
+
+@pytest.mark.parametrize("absent", [True, False])
+def test_nothing_goes_for_being_absent_where_there_may_be_more(absent: bool) -> None:
+    """An address that is awaited, Endpoints that are truncated; what leaves by its own word goes all the same."""
+    claim = Serving(
+        syncer=syncer(),
+        proof=PROOF,
+        wanted={},
+        leaving={} if absent else {key(1): Leaving(why="terminates", terminating=True)},
+        incomplete=(Incomplete(reason="AddressPending", message="it waits"),),
+    )
+    claims = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
+    action = only(make_plan(claims, observed(stored(instance(1)))))
+    assert (type(action), action.why) == ((Renew, "it waits") if absent else (Cancel, "terminates"))
+
+
+def test_a_frozen_syncer_keeps_what_a_younger_one_wants() -> None:
+    """It may thaw: its instance is renewed as it stands, and the younger one is told."""
+    older, younger = syncer(port="grpc", created=1), syncer("young", created=2)
+    claims = desired([older, younger], [service()], [piece(endpoint(1))])
+    plan = make_plan(claims, observed(stored(instance(1))))
+    action = only(plan)
+    assert (type(action), action.syncer) == (Renew, REF)
+    assert [(b.syncer.name, b.obstacle, b.other) for b in plan.blocked] == [("young", Obstacle.TAKEN, None)]
+    assert "is older and holds it, and cannot be served now" in plan.blocked[0].why
+
+
+def test_an_older_syncer_takes_what_a_frozen_younger_one_has() -> None:
+    """Seniority is as among those that serve."""
+    older, younger = syncer("old", created=1), syncer(port="grpc", created=2)
+    claims = desired([older, younger], [service()], [piece(endpoint(1))])
+    assert isinstance(only(make_plan(claims, observed(stored(instance(1))))), Update)
+
+
+def test_the_younger_takes_over_when_the_older_is_deleted_without_a_gap() -> None:
+    """In the same pass, and by an update: the instance is never away."""
+    older, younger = syncer(created=1, deleted=5), syncer("young", created=2)
+    claims = desired([older, younger], [service()], [piece(endpoint(1))])
+    action = only(make_plan(claims, observed(stored(instance(1)))))
+    assert isinstance(action, Update)
+    assert ([c.field for c in action.changes], action.syncer.name) == (["metadata.eurekube.syncer"], "young")
+
+
+def test_a_pod_that_registers_its_secure_port_itself_is_a_duplicate() -> None:
+    """Whichever of its ports ours names."""
+    secure = ServicePort(name="https", port=443, target=8443)
+    claims = desired([syncer(securePort="https")], [service("rating", secure)], [piece(endpoint(1), port_name="https")])
+    own = replace(foreign(), ip_addr="10.0.0.1", port=Port(80, False), secure_port=Port(8080, True))
+    (blocked,) = make_plan(claims, observed(own)).blocked
+    assert blocked.obstacle is Obstacle.DUPLICATE
+
+
+def test_another_pod_at_a_secure_port_is_evidence_too() -> None:
+    """The enabled port is the one that counts."""
+    was = replace(stored(instance(1)), port=Port(80, False), secure_port=Port(8080, True))
+    claims = desired([syncer(port="grpc")], [service()], [piece(endpoint(1, pod="other"))])
+    action = only(make_plan(claims, observed(was)))
+    assert isinstance(action, Cancel)
+    assert action.grounds is Grounds.REPLACED

@@ -1,0 +1,650 @@
+"""The ports of a pass, in memory: a registry with Eureka's rules, a cluster of plain objects, a clock that stands.
+
+Every outgoing call goes through one `Wire`, which counts it, and can fail it or kill the program before or after its
+effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import NoReturn, TypeVar
+
+from eurekube_sync.adapters.workers import InTurn
+from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.apply.retelling import Retelling
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.brake.approval import Approval, PlanId
+from eurekube_sync.brake.sightings import Sightings
+from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
+from eurekube_sync.controller.reconcile import reconcile
+from eurekube_sync.desired.drain import Kind, drainable
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER
+from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.errors import ClusterConflict, ClusterUnavailable, RegistryError, RegistryUnavailable
+from eurekube_sync.model.eureka import Batching, Instance, InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import (
+    Drainable,
+    EndpointSlice,
+    EventRecord,
+    Node,
+    Pod,
+    PodReadiness,
+    PodRef,
+    Service,
+    SyncerObject,
+    SyncerRef,
+    SyncerStatus,
+)
+from eurekube_sync.model.ports import Batched, Dated, Elsewhere
+from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.observe.last_seen import LastSeen
+from eurekube_sync.observe.own_writes import OwnWrites
+from tests.unit.worlds.build import CLUSTER, NS, OWNER
+
+T = TypeVar("T")
+Thing = TypeVar("Thing", bound=SyncerObject | Service | EndpointSlice)
+
+START = 1_800_000_000.0
+_NOT_READ = Unknown(cause=Cause.NOT_READ, message="not asked for")
+_FAILED = Unknown(cause=Cause.UNAVAILABLE, message="the wire failed")
+_READS = frozenset(
+    {
+        "list_instances",
+        "read_instance",
+        "identity",
+        "list_syncers",
+        "list_services",
+        "list_slices",
+        "list_pods",
+        "list_readiness",
+        "list_pod_drains",
+        "list_node_drains",
+        "list_nodes",
+        "namespace_exists",
+    }
+)
+
+
+class Killed(BaseException):
+    """The program ends here, as by SIGKILL."""
+
+
+class Clock:
+    """A clock that moves when it is told to."""
+
+    def __init__(self, now: float = START) -> None:
+        self.time = now
+        self.stopped = False
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+
+    def stopping(self) -> bool:
+        return self.stopped
+
+
+class When(Enum):
+    """On which side of a call's effect the trouble strikes."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass
+class Wire:
+    """All calls that go out, in order, and the trouble that waits for one of them."""
+
+    calls: list[str] = field(default_factory=list)
+    kill: tuple[int, When] | None = None
+    fail: tuple[int, When] | None = None
+    then: Callable[[], None] = lambda: None
+    """What happens right after each call."""
+
+    def send(self, name: str, effect: Callable[[], T], failure: Callable[[], T]) -> T:
+        """One call; `failure` raises the port's error, or gives its Unknown."""
+        number = len(self.calls)
+        self.calls.append(name)
+        self._maybe_kill(number, When.BEFORE)
+        if self.fail == (number, When.BEFORE):
+            return failure()
+        try:
+            answer = effect()
+        finally:
+            self.then()
+            self._maybe_kill(number, When.AFTER)
+        return failure() if self.fail == (number, When.AFTER) else answer
+
+    def verbs(self) -> list[str]:
+        """The calls without what they were about."""
+        return [call.split()[0] for call in self.calls]
+
+    def writes(self) -> list[str]:
+        """The calls that are neither reads nor renewals."""
+        no_writes = _READS | {"crd_live", "renew", "renew_batch"}
+        return [call for call in self.calls if call.split()[0] not in no_writes]
+
+    def _maybe_kill(self, number: int, when: When) -> None:
+        if self.kill == (number, when):
+            raise Killed
+
+
+def _registry_down() -> NoReturn:
+    raise RegistryUnavailable("Eureka did not answer")
+
+
+def _cluster_down() -> NoReturn:
+    raise ClusterUnavailable("the API server did not answer")
+
+
+class Registry:
+    """Eureka: register, renew, cancel and overrides as in AbstractInstanceRegistry; lists up to `cache` seconds old."""
+
+    def __init__(self, wire: Wire, clock: Clock, *, cache: float = 0) -> None:
+        self.wire = wire
+        self._clock = clock
+        self._cache = cache
+        self._snapshot: tuple[float, tuple[ObservedInstance, ...]] | None = None
+        self._expiry: dict[InstanceKey, float] = {}
+        self.held: dict[InstanceKey, ObservedInstance] = {}
+        self.overrides: dict[str, InstanceStatus] = {}
+        """By instance id alone, whatever the app."""
+        self.unreadable: Unknown | None = None
+        """What lists answer; single reads fail then, too."""
+        self.refuse: dict[InstanceKey, Exception] = {}
+        self.refuse_read: dict[InstanceKey, Exception] = {}
+        self.refuse_register: dict[InstanceKey, Exception] = {}
+        """Keys whose writes fail."""
+        self.away: tuple[str, ...] = ()
+        """Peers that cannot be reached."""
+        self.batch_size: int | None = type(self).batch_size_of_all
+        """How many items a batch takes; None: it takes none."""
+        self.lacking: set[InstanceKey] = set()
+        """Keys that a second server lacks, as far as batches tell."""
+        self.returned = False
+        """Whether that server was away, and has not been asked what it lacks."""
+        self.anothers: set[InstanceKey] = set()
+        """Keys under which another's instance stands there."""
+
+    batch_size_of_all: int | None = None
+    """For every registry that is made from now on."""
+
+    def batches(self) -> FakeBatches | None:
+        return None if self.batch_size is None else FakeBatches(self, self.batch_size)
+
+    def batching(self) -> Batching | None:
+        return None if self.batch_size is None else Batching(on=True, why="as the test says")
+
+    def unreached(self) -> tuple[str, ...]:
+        return self.away
+
+    def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
+        return Elsewhere((), self.away)
+
+    def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
+        return self.wire.send("list_instances", self._list, lambda: _FAILED)
+
+    def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
+        return self.wire.send(f"read_instance {key}", lambda: self._read(key), _registry_down)
+
+    def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
+        self.wire.send(f"register {instance.key}", lambda: self._register(instance, dirty_timestamp), _registry_down)
+
+    def renew(self, key: InstanceKey) -> bool:
+        return self.wire.send(f"renew {key}", lambda: self._renew(key), _registry_down)
+
+    def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool] | None = None) -> bool:
+        return self.wire.send(f"cancel {key}", lambda: self._cancel(key), _registry_down)
+
+    def put(self, *instances: ObservedInstance) -> None:
+        """They stand there already."""
+        for one in instances:
+            self.held[one.key] = one
+            self._expiry[one.key] = self._clock.now() + 2 * (one.lease.duration or 90)
+
+    def override(self, key: InstanceKey, status: InstanceStatus) -> None:
+        """A person's `PUT .../status`."""
+        self.overrides[key.id] = status
+        self.held[key] = replace(self.held[key], status=status, overridden_status=status)
+
+    def cached_for(self, seconds: float) -> None:
+        """Lists show what stands now, for so long."""
+        self._cache, self._snapshot = seconds, (self._clock.now(), tuple(self.held.values()))
+
+    def evict(self) -> None:
+        """The eviction run, with self-preservation off."""
+        for key, expiry in list(self._expiry.items()):
+            if expiry < self._clock.now():
+                self._drop(key)
+
+    def _list(self) -> Source[tuple[ObservedInstance, ...]]:
+        if self.unreadable:
+            return self.unreadable
+        now = self._clock.now()
+        if self._snapshot is None or now - self._snapshot[0] >= self._cache:
+            self._snapshot = (now, tuple(self.held.values()))
+        return Complete(data=self._snapshot[1])
+
+    def _read(self, key: InstanceKey) -> ObservedInstance | None:
+        if key in self.refuse_read:
+            raise self.refuse_read[key]
+        if self.unreadable:
+            raise RegistryUnavailable(self.unreadable.message)
+        return self.held.get(key)
+
+    def _register(self, instance: Instance, timestamp: int) -> None:
+        self._maybe_refuse(instance.key)
+        if instance.key in self.refuse_register:
+            raise self.refuse_register[instance.key]
+        old = self.held.get(instance.key)
+        if old is not None and old.last_dirty_timestamp > timestamp:
+            return  # ignored, with a 204
+        new = ObservedInstance(
+            key=instance.key,
+            host_name=instance.host_name,
+            ip_addr=instance.ip_addr,
+            port=instance.port,
+            secure_port=instance.secure_port,
+            vip_address=instance.vip_address,
+            secure_vip_address=instance.secure_vip_address,
+            status=instance.status,
+            lease=instance.lease,
+            last_dirty_timestamp=timestamp,
+            metadata=dict(instance.metadata),
+            home_page_url=instance.home_page_url,
+            status_page_url=instance.status_page_url,
+            health_check_url=instance.health_check_url,
+            last_renewal=int(self._clock.now() * 1000),
+        )
+        if instance.override is not InstanceStatus.UNKNOWN:
+            self.overrides.setdefault(instance.key.id, instance.override)
+        self.held[instance.key] = self._ruled(new, old)
+        self._expiry[instance.key] = self._clock.now() + instance.lease.duration
+
+    def _renew(self, key: InstanceKey) -> bool:
+        self._maybe_refuse(key)
+        lease = self.held.get(key)
+        if lease is None:
+            return False
+        ruled = self._ruled(lease, lease)
+        if ruled.status is InstanceStatus.UNKNOWN:
+            return False
+        duration = lease.lease.duration or 90
+        self.held[key] = replace(ruled, last_renewal=int((self._clock.now() + duration) * 1000))
+        self._expiry[key] = self._clock.now() + 2 * (lease.lease.duration or 90)
+        return True
+
+    def _cancel(self, key: InstanceKey) -> bool:
+        self._maybe_refuse(key)
+        return self._drop(key)
+
+    def _drop(self, key: InstanceKey) -> bool:
+        self._expiry.pop(key, None)
+        self.overrides.pop(key.id, None)
+        return self.held.pop(key, None) is not None
+
+    def _ruled(self, incoming: ObservedInstance, existing: ObservedInstance | None) -> ObservedInstance:
+        override = self.overrides.get(incoming.key.id)
+        status = incoming.status
+        if status not in (InstanceStatus.DOWN, InstanceStatus.STARTING):
+            if override is not None:
+                status = override
+            elif existing and existing.status in (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE):
+                status = existing.status
+        return replace(incoming, status=status, overridden_status=override or InstanceStatus.UNKNOWN)
+
+    def _maybe_refuse(self, key: InstanceKey) -> None:
+        if key in self.refuse:
+            raise self.refuse[key]
+
+
+class FakeBatches:
+    """Batches to the fake registry: each is one call on the wire, and leaves undecided what the registry refuses."""
+
+    def __init__(self, registry: Registry, size: int) -> None:
+        self._registry = registry
+        self.size = size
+
+    def renew(self, keys: Sequence[InstanceKey]) -> list[Batched]:
+        def one(key: InstanceKey) -> Batched:
+            if not self._registry._renew(key):
+                return Batched.ABSENT
+            return Batched.PARTLY if key in self._registry.lacking else Batched.DONE
+
+        return self._send("renew_batch", keys, one)
+
+    def register(self, items: Sequence[Dated]) -> list[Batched]:
+        def one(item: Dated) -> Batched:
+            self._registry._register(*item)
+            return Batched.DONE if self._registry._renew(item.instance.key) else Batched.UNSETTLED
+
+        return self._send("register_batch", items, one)
+
+    def returned(self) -> bool:
+        return self._registry.returned
+
+    def lacking(self, keys: Sequence[InstanceKey]) -> frozenset[InstanceKey]:
+        self._registry.returned = False
+        return frozenset(self._registry.lacking.intersection(keys))
+
+    def level(self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
+        def one(item: Dated) -> Batched:
+            self._registry._maybe_refuse(item.instance.key)
+            if item.instance.key in self._registry.anothers:
+                return Batched.CONFLICT
+            self._registry.lacking.discard(item.instance.key)
+            return Batched.DONE
+
+        return self._send("level_batch", items, one)
+
+    def cancel(self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
+        def one(key: InstanceKey) -> Batched:
+            self._registry._cancel(key)
+            return Batched.DONE
+
+        return self._send("cancel_batch", keys, one)
+
+    def _send(self, name: str, items: Sequence[T], one: Callable[[T], Batched]) -> list[Batched]:
+        def effect() -> list[Batched]:
+            return [settled(item) for item in items]
+
+        def settled(item: T) -> Batched:
+            try:
+                return one(item)
+            except RegistryError:
+                return Batched.UNSETTLED
+
+        return self._registry.wire.send(f"{name} {len(items)}", effect, lambda: [Batched.UNSETTLED] * len(items))
+
+
+class Cluster:
+    """A Kubernetes API server that holds syncers, Services and slices."""
+
+    def __init__(self, wire: Wire, clock: Clock) -> None:
+        self.wire = wire
+        self._clock = clock
+        self.syncers: dict[SyncerRef, SyncerObject] = {}
+        self.services: list[Service] = []
+        self.slices: list[EndpointSlice] = []
+        self.events: list[EventRecord] = []
+        self.readiness: dict[str, PodReadiness] = {}
+        self.opened: dict[str, tuple[str, str]] = {}
+        """Gates that were opened, with reason and message."""
+        self.pods: dict[str, tuple[PodRef | Pod, ...]] = {}
+        """Pods beside those that stand in a slice, or with labels."""
+        self.ended: set[str] = set()
+        """UIDs of pods that are no more, though a slice that nobody looks at has them."""
+        self.nodes: Source[tuple[Node, ...]] = Complete(data=())
+        self.uid: Source[str] = Complete(data=CLUSTER)
+        self.remembered: Complete[str] | None = None
+        """What a daemon asks for no more, unless it wants to be sure."""
+        self.namespaces: Source[frozenset[str]] = Complete(data=frozenset({NS}))
+        self.crd: Source[float] = Complete(data=0.0)
+        self.unknown: dict[tuple[str, str], Unknown] = {}
+        """What a list answers, by kind (`syncers`, `services`, `slices`) and namespace; `*` for every one."""
+        self.refuse: dict[str, Exception] = {}
+        """Writes that fail, by name of the call."""
+
+    def identity(self, *, anew: bool = False) -> Source[str]:
+        known = None if anew else self.remembered
+        return known or self.wire.send("identity", lambda: self.uid, lambda: _FAILED)
+
+    def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[SyncerObject]:
+        return self._list("syncers", list(self.syncers.values()), namespaces)
+
+    def list_services(self, namespaces: Sequence[str] | None) -> Listed[Service]:
+        return self._list("services", self.services, namespaces)
+
+    def list_slices(self, namespaces: Sequence[str] | None) -> Listed[EndpointSlice]:
+        return self._list("slices", self.slices, namespaces)
+
+    def list_pods(self, namespaces: Sequence[str] | None) -> Listed[Pod]:
+        return self._pods("list_pods", namespaces)
+
+    def _pods(self, call: str, namespaces: Sequence[str] | None) -> Listed[Pod]:
+        def walk() -> Listed[Pod]:
+            names = {piece.namespace for piece in self.slices} if namespaces is None else namespaces
+            return Listed(
+                by_namespace={
+                    namespace: self.unknown.get(("pods", namespace)) or Complete(data=self._living(namespace))
+                    for namespace in names
+                },
+                elsewhere=Complete(data=()) if namespaces is None else _NOT_READ,
+            )
+
+        return self.wire.send(call, walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED))
+
+    def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[Drainable]:
+        listed = self._pods("list_pod_drains", namespaces)
+
+        def drains(source: Source[tuple[Pod, ...]]) -> Source[tuple[Drainable, ...]]:
+            if isinstance(source, Unknown):
+                return source
+            return Complete(data=tuple(drainable(p.uid, p.annotations) for p in source.data))
+
+        return Listed(
+            by_namespace={name: drains(source) for name, source in listed.by_namespace.items()},
+            elsewhere=drains(listed.elsewhere),
+        )
+
+    def list_node_drains(self) -> Source[tuple[Drainable, ...]]:
+        nodes = self.wire.send("list_node_drains", lambda: self.nodes, lambda: _FAILED)
+        if isinstance(nodes, Unknown):
+            return nodes
+        return Complete(
+            data=tuple(Drainable(id=node.name, drained=node.drained, ignored=node.ignored) for node in nodes.data)
+        )
+
+    def list_readiness(self, namespaces: Sequence[str]) -> Listed[PodReadiness]:
+        def walk() -> Listed[PodReadiness]:
+            return Listed(
+                by_namespace={
+                    namespace: self.unknown.get(("readiness", namespace))
+                    or Complete(data=tuple(pod for pod in self.readiness.values() if pod.namespace == namespace))
+                    for namespace in namespaces
+                },
+                elsewhere=_NOT_READ,
+            )
+
+        return self.wire.send("list_readiness", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED))
+
+    def open_gate(self, pod: PodReadiness, *, reason: str, message: str, at: float) -> None:
+        def effect() -> None:
+            self._maybe_refuse("open_gate")
+            if pod.uid in self.readiness:
+                self.readiness[pod.uid] = replace(self.readiness[pod.uid], registered=True)
+                self.opened[pod.name] = (reason, message)
+
+        self.wire.send(f"open_gate {pod.name}", effect, _cluster_down)
+
+    def list_nodes(self) -> Source[tuple[Node, ...]]:
+        return self.wire.send("list_nodes", lambda: self.nodes, lambda: _FAILED)
+
+    def crd_live(self) -> Source[float]:
+        return self.wire.send("crd_live", lambda: self.crd, lambda: _FAILED)
+
+    def namespace_exists(self, name: str) -> Source[bool]:
+        there = self.namespaces
+        answer: Source[bool] = there if isinstance(there, Unknown) else Complete(data=name in there.data)
+        return self.wire.send(f"namespace_exists {name}", lambda: answer, lambda: _FAILED)
+
+    def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
+        return self.wire.send(f"add_finalizer {syncer.ref}", lambda: self._add_finalizer(syncer), _cluster_down)
+
+    def remove_finalizer(self, syncer: SyncerObject) -> None:
+        self.wire.send(f"remove_finalizer {syncer.ref}", lambda: self._remove_finalizer(syncer), _cluster_down)
+
+    def write_status(self, syncer: SyncerObject, status: SyncerStatus) -> None:
+        self.wire.send(f"write_status {syncer.ref}", lambda: self._write_status(syncer, status), _cluster_down)
+
+    def record_event(self, event: EventRecord, *, at: float) -> None:
+        self.wire.send(f"record_event {event.syncer}", lambda: self._record(event), _cluster_down)
+
+    def apply(self, *things: SyncerObject | Service | EndpointSlice) -> None:
+        """Create or replace; a syncer's new spec is a new generation."""
+        for thing in things:
+            match thing:
+                case SyncerObject():
+                    old = self.syncers.get(thing.ref)
+                    self.syncers[thing.ref] = (
+                        replace(old, spec=thing.spec, generation=old.generation + 1) if old else thing
+                    )
+                case Service():
+                    same = (thing.namespace, thing.name)
+                    self.services = [s for s in self.services if (s.namespace, s.name) != same] + [thing]
+                case EndpointSlice():
+                    same = (thing.namespace, thing.name)
+                    self.slices = [s for s in self.slices if (s.namespace, s.name) != same] + [thing]
+
+    def delete(self, ref: SyncerRef) -> None:
+        """`kubectl delete`: an object with finalizers stays until they are off."""
+        found = self.syncers[ref]
+        self.syncers[ref] = replace(found, deleted=self._clock.now(), generation=found.generation + 1)
+        self._collect(ref)
+
+    def _list(self, kind: str, things: Iterable[Thing], namespaces: Sequence[str] | None) -> Listed[Thing]:
+        def walk() -> Listed[Thing]:
+            failed = self.unknown.get((kind, "*"))
+            if failed:
+                return Listed(by_namespace={}, elsewhere=failed)
+            found: dict[str, tuple[Thing, ...]] = dict.fromkeys(namespaces or (), ())
+            for thing in things:
+                if namespaces is None or thing.namespace in namespaces:
+                    found[thing.namespace] = (*found.get(thing.namespace, ()), thing)
+            return Listed(
+                by_namespace={
+                    namespace: self.unknown.get((kind, namespace)) or Complete(data=items)
+                    for namespace, items in found.items()
+                },
+                elsewhere=Complete(data=()) if namespaces is None else _NOT_READ,
+            )
+
+        return self.wire.send(f"list_{kind}", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED))
+
+    def _living(self, namespace: str) -> tuple[Pod, ...]:
+        known = {pod.uid: pod for pod in self.pods.get(namespace, ()) if isinstance(pod, Pod)}
+        refs = [*self._pods_in_slices(namespace), *(p for p in self.pods.get(namespace, ()) if isinstance(p, PodRef))]
+        found = {ref.uid: Pod(name=ref.name, uid=ref.uid) for ref in refs if ref.uid not in self.ended} | known
+        return tuple(found[uid] for uid in sorted(found))
+
+    def _pods_in_slices(self, namespace: str) -> Iterable[PodRef]:
+        pieces = [piece for piece in self.slices if piece.namespace == namespace]
+        return (endpoint.pod for piece in pieces for endpoint in piece.endpoints if endpoint.pod)
+
+    def _add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
+        self._maybe_refuse("add_finalizer")
+        now = self.syncers.get(syncer.ref)
+        if now is None or now.deleted is not None or now.generation != syncer.generation:
+            raise ClusterConflict(f"{syncer.ref} changed")
+        if CLEANUP_FINALIZER not in now.finalizers:
+            now = replace(now, finalizers=(*now.finalizers, CLEANUP_FINALIZER))
+        self.syncers[syncer.ref] = now
+        return now
+
+    def _remove_finalizer(self, syncer: SyncerObject) -> None:
+        self._maybe_refuse("remove_finalizer")
+        now = self.syncers.get(syncer.ref)
+        if now is not None and now.uid == syncer.uid:
+            left = tuple(one for one in now.finalizers if one != CLEANUP_FINALIZER)
+            self.syncers[syncer.ref] = replace(now, finalizers=left)
+            self._collect(syncer.ref)
+
+    def _write_status(self, syncer: SyncerObject, status: SyncerStatus) -> None:
+        self._maybe_refuse("write_status")
+        now = self.syncers.get(syncer.ref)
+        if now is None:
+            return
+        if (now.uid, now.generation) != (syncer.uid, syncer.generation):
+            raise ClusterConflict(f"{syncer.ref} changed")
+        self.syncers[syncer.ref] = replace(now, status=status)
+
+    def _record(self, event: EventRecord) -> None:
+        self._maybe_refuse("record_event")
+        self.events.append(event)
+
+    def _collect(self, ref: SyncerRef) -> None:
+        if self.syncers[ref].deleted is not None and not self.syncers[ref].finalizers:
+            del self.syncers[ref]
+
+    def _maybe_refuse(self, call: str) -> None:
+        if call in self.refuse:
+            raise self.refuse[call]
+
+
+class _Always(Retelling):
+    def due(self, now: float) -> bool:
+        return True
+
+
+class FakeWorld:
+    """A cluster and a registry that a pass can be run on."""
+
+    def __init__(self, *, cache: float = 0) -> None:
+        self.wire = Wire()
+        self.clock = Clock()
+        self.registry = Registry(self.wire, self.clock, cache=cache)
+        self.cluster = Cluster(self.wire, self.clock)
+        self.owner = OWNER
+        self.scope = Scope()
+        self.drains: frozenset[Kind] = frozenset()
+        self.brake = BrakeLimits()
+        self.renewals = RenewalLedger(period=0, slack=0)
+        """By default every lease is due in every pass."""
+        self.own_writes = OwnWrites(seconds=0)
+        """By default each pass is a process of its own."""
+        self.sightings: Sightings | None = None
+        """The same."""
+        self.last_seen: LastSeen | None = None
+        """The same."""
+        self.told: dict[SyncerRef, float] | None = None
+        """The same."""
+        self.retelling: Retelling | None = None
+        """By default every pass writes the latest words of a failure."""
+        self.time_limit = TimeLimit(self.clock)
+
+    def run(
+        self, *, approved: Approval | str | None = None, dry_run: bool = False, deadline: float = 120
+    ) -> PassReport:
+        """One pass; the wire then holds its calls alone. A text that is approved is a plan id."""
+        self.wire.calls.clear()
+        world = World(
+            registry=self.registry,
+            cluster=self.cluster,
+            clock=self.clock,
+            workers=InTurn(),
+            renewals=self.renewals,
+            own_writes=self.own_writes,
+            time_limit=self.time_limit,
+            sightings=self.sightings or Sightings(),
+            last_seen=self.last_seen or LastSeen(),
+            told={} if self.told is None else self.told,
+            retelling=self.retelling or _Always(),
+        )
+        settings = PassSettings(
+            owner=self.owner,
+            scope=self.scope,
+            drains=self.drains,
+            brake=self.brake,
+            approved=PlanId(approved) if isinstance(approved, str) else approved,
+            dry_run=dry_run,
+            deadline=deadline,
+        )
+        return reconcile(world, settings)
+
+    def later(self, seconds: float) -> None:
+        """Time passes."""
+        self.clock.sleep(seconds)
+
+    def statuses(self) -> dict[str, str]:
+        """What stands in Eureka: address and port, and the status."""
+        return {
+            f"{one.key.app} {one.ip_addr}:{one.port.number}": one.status.value for one in self.registry.held.values()
+        }

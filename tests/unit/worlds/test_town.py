@@ -1,0 +1,202 @@
+"""What is held and what goes, after how many passes, of what people and nodes do to 3, 20 and 200 apps.
+
+The town itself sees to it after each pass that no dead pod is UP for more than three good passes, and none at an
+address that is another pod's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from eurekube_sync.brake import HoldReason
+from tests.unit.worlds.town import REST, TEAM, App, Town, reasons
+
+TEAMS = {3: 2, 20: 4, 200: 10}
+"""Apps of the team, by those of the town."""
+FOR_GOOD = 4
+"""Passes after which nothing goes any more."""
+TOO_MANY, AWAITING = HoldReason.TOO_MANY_REMOVALS, HoldReason.AWAITING_CONFIRMATION
+
+
+def team(town: Town) -> list[App]:
+    """The team's apps."""
+    return [app for app in town.apps if app.namespace == TEAM]
+
+
+def two(town: Town) -> list[App]:
+    """Two apps."""
+    return town.apps[:2]
+
+
+def half(town: Town) -> list[App]:
+    """Every second app."""
+    return town.apps[::2]
+
+
+def every(town: Town) -> list[App]:
+    """All apps."""
+    return town.apps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What happens to some apps of each town, and what becomes of them."""
+
+    happens: Callable[[Town, list[App]], None]
+    to: Callable[[Town], list[App]]
+    gone: dict[int, int] = field(default_factory=dict)
+    """By the town's size, with which pass all of theirs is gone; missing: never, all of it stays UP."""
+    waits: dict[int, HoldReason] = field(default_factory=dict)
+    """By the town's size, why the first pass holds all of it; missing: it holds nothing."""
+    then: Callable[[Town], None] = lambda town: None
+    """What else is seen to when that is over."""
+
+
+def settled(happens: Callable[[Town, list[App]], None], seconds: float = 6) -> Callable[[Town, list[App]], None]:
+    """It happens, and a moment passes: the pods of it have ended."""
+
+    def later(town: Town, apps: list[App]) -> None:
+        happens(town, apps)
+        town.clock.sleep(seconds)
+
+    return later
+
+
+def the_namespace_ends(town: Town) -> None:
+    """Within two minutes: the finalizers go 45 s after the deletion."""
+    for _ in range(3):
+        town.good()
+    assert not town.namespace_is_there()
+
+
+def the_morning_after(town: Town) -> None:
+    """What the night took out is registered with the first pass."""
+    for app in half(town):
+        town.start(app, "2")
+        town.start(app, "3")
+    assert reasons(town.good()) == {}
+    assert len(town.up()) == 2 * len(town.apps)
+    assert not town.dead()
+
+
+ROWS = {
+    "a namespace is deleted": Row(
+        happens=lambda town, _: town.delete_namespace(),
+        to=team,
+        gone=dict.fromkeys(TEAMS, 1),
+        then=the_namespace_ends,
+    ),
+    "all syncers of a team are deleted": Row(
+        happens=lambda town, apps: town.delete_syncers(*apps), to=team, gone=dict.fromkeys(TEAMS, 1)
+    ),
+    "a release is uninstalled": Row(
+        happens=lambda town, apps: town.uninstall(*apps), to=team, gone=dict.fromkeys(TEAMS, 1)
+    ),
+    "two apps are scaled to 0": Row(
+        happens=settled(lambda town, apps: town.scale_to_0(*apps)),
+        to=two,
+        gone=dict.fromkeys(TEAMS, 2),
+        waits=dict.fromkeys(TEAMS, AWAITING),
+    ),
+    "the nightly downscaler": Row(
+        happens=settled(lambda town, apps: town.scale_to_0(*apps)),
+        to=half,
+        gone=dict.fromkeys(TEAMS, 2),
+        waits=dict.fromkeys(TEAMS, AWAITING),
+        then=the_morning_after,
+    ),
+    "two apps are scaled to 0 and terminate in the first pass": Row(
+        happens=lambda town, apps: town.scale_to_0(*apps),
+        to=two,
+        gone={3: 3, 20: 3, 200: 1},
+        waits={3: TOO_MANY, 20: TOO_MANY},
+    ),
+    "delete --all -A": Row(
+        happens=lambda town, apps: town.delete_syncers(*apps),
+        to=every,
+        gone={3: 1},
+        waits={20: TOO_MANY, 200: TOO_MANY},
+    ),
+    "all pods turn unready": Row(
+        happens=lambda town, apps: town.unready(town.pods(*apps)), to=every, waits=dict.fromkeys(TEAMS, TOO_MANY)
+    ),
+    "all slices are gone": Row(happens=lambda town, _: town.delete_slices(), to=every),
+    "a node controller is lost": Row(
+        happens=lambda town, apps: town.lose_kubelets(*apps),
+        to=every,
+        waits=dict.fromkeys(TEAMS, TOO_MANY),
+    ),
+}
+
+
+def play(row: Row, size: int, *, single: bool) -> None:
+    """It happens, and pass after pass is what the row says."""
+    town = Town(size, TEAMS[size], single=single)
+    apps = row.to(town)
+    before = set(town.up())
+    theirs = set(town.up(*apps))
+    row.happens(town, apps)
+    first = reasons(town.good())
+    expected = row.waits.get(size)
+    assert first == ({expected: len(theirs)} if expected else {})
+    last = row.gone.get(size)
+    for passes in range(1, last or FOR_GOOD):
+        assert set(town.up()) == before, f"after pass {passes}"
+        town.good()
+    assert set(town.up()) == (before - theirs if last else before)
+    row.then(town)
+
+
+@pytest.mark.parametrize("size", TEAMS)
+@pytest.mark.parametrize("name", ROWS)
+def test_what_is_held_and_what_goes(name: str, size: int) -> None:
+    """By a process that makes all passes."""
+    play(ROWS[name], size, single=False)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_single_passes_hold_and_take_out_the_same(name: str) -> None:
+    """Each pass is a process of its own: the condition tells it of the one before."""
+    play(ROWS[name], 20, single=True)
+
+
+@pytest.mark.parametrize("size", TEAMS)
+def test_a_rollout_during_a_hold(size: int) -> None:
+    """Two apps are unready and held. Another one is replaced pod by pod, and nothing of it stays; of one of the two a
+    pod dies, and goes with the second pass that sees it."""
+    town = Town(size, TEAMS[size])
+    hurt, other = two(town), App(REST, town.apps[-1].name)
+    town.unready(town.pods(*hurt))
+    waiting = 4 if size < 200 else 0
+    assert sum(reasons(town.good()).values()) == 4
+    for number, pod in enumerate(town.pods(other)):
+        town.start(other, f"new{number}")
+        town.good()
+        town.end([pod])
+        town.good()
+        assert len(town.up(other)) == 2
+        assert not town.dead()
+    assert len(town.up(*hurt)) == waiting
+    town.end(town.pods(hurt[0])[:1])
+    town.good()
+    town.good()
+    assert not town.dead()
+    assert len(town.up(*hurt)) == max(0, waiting - 1)
+
+
+@pytest.mark.parametrize("size", TEAMS)
+def test_an_address_that_passes_to_another_app_during_a_hold(size: int) -> None:
+    """All pods of the team are unready, one of them dies, and a pod of another app gets its address: with the next pass
+    nobody reaches that under the name of the team's app."""
+    town = Town(size, TEAMS[size])
+    town.unready(town.pods(*team(town)))
+    town.good()
+    ended = town.pods(team(town)[0])[0]
+    town.end([ended])
+    town.start(town.apps[-1], "9", ended["status"]["podIP"])
+    assert town.at_anothers_address()
+    town.good()
+    assert not town.at_anothers_address()
