@@ -19,6 +19,10 @@
     refusals    stories in which Eureka refuses registrations while pods change
     crowds      stories in which many of an app's pods go at once, and how many may
     teams       stories of many apps, of which several are taken away at once, and what goes on beside a hold
+    shares      stories in which a percentage is to be UP, of pods that are not all ready, or beside others
+    sharing     stories in which two syncers serve the same pods behind a gate, and when that opens
+    starving    stories in which one kind of call takes all the time of its stage, and what gets done all the same
+    steady      what is written to Kubernetes while nothing changes
     wire        every outgoing call of a copy of the program, on its way between adapter and server
     copies      copies of the program: a daemon, a CronJob, one pass at a time; a second one beside it
     truth       what should stand, read from the servers by an oracle that shares no code with the product
@@ -34,7 +38,8 @@
     drains      stories in which a person drains pods and nodes, and the lists that tell of it fail
     shrink      a story that fails becomes the smallest that still does
     tale        a story told with times
-    defects     the product made wrong on purpose, to show that the judge sees it; misreadings: of specs and releases
+    defects     the product made wrong on purpose, to show that the judge sees it; misreadings: of specs and releases;
+                neglects: of what nobody misses at once
     page        what docs/simulation.md shows of runs
 
 `python -m tests.simulation --runs 1000 --seed 7` runs stories; `--defects` prints the table of the defects.

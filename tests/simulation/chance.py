@@ -16,6 +16,9 @@ from .neighbours import with_neighbours
 from .overrides import with_overrides
 from .refusals import with_refused_registrations
 from .returns import with_a_peer_that_returns
+from .shares import with_a_share
+from .sharing import with_shared_pods
+from .starving import a_slow_stage
 from .story import QUIET, Installation, Mode, Story, over
 from .suspensions import with_a_lost_suspension
 from .teams import with_teams
@@ -40,6 +43,9 @@ _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.18, "a peer that returns", with_a_peer_that_returns),
     (0.23, "teams", with_teams),
     (0.27, "neighbours", with_neighbours),
+    (0.28, "shared gates", with_shared_pods),
+    (0.29, "a share", with_a_share),
+    (0.295, "a slow stage", a_slow_stage),
 )
 """What is put on top of some stories: up to this chance, by name."""
 

@@ -31,6 +31,7 @@ from .chance import story
 from .defect import Defect, made_wrong
 from .misreadings import misreadings
 from .misweighings import misweighings
+from .neglects import neglects
 from .page import Caught
 from .run import run
 from .trespasses import trespasses
@@ -246,6 +247,7 @@ def defects() -> tuple[Defect, ...]:
         *misreadings(),
         *trespasses(),
         *misweighings(),
+        *neglects(),
     )
 
 

@@ -12,7 +12,8 @@ crash       no pass ends with an exception
 What apps lose: `losses`, `confirmations`, `crowds`. What dead pods leave: `dead`. Pods that register themselves:
 `twins`. What another namespace claims: `neighbours`. When leases end: `leases`. When finalizers go: `deletions`.
 Another cluster's lists: `strays`. What syncers ask for beside that: `conduct` and `limits`. What a person puts out of
-service: `overrides`. The end of a story: `rest`.
+service: `overrides`. Statuses that change for nothing: `steady`. Gates of two syncers: `sharing`. A stage without time:
+`starving`. The end of a story: `rest`.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ from .losses import Losses
 from .neighbours import Tenants
 from .overrides import Overrides
 from .releases import Releases
+from .sharing import SharedGates
+from .starving import Starving
+from .steady import Steady
 from .story import Story
 from .strays import Strays
 from .suspensions import Suspensions
@@ -86,6 +90,9 @@ class Judge:
         self.overrides = Overrides(self.truth, self.reached)
         self.twins = Twins(self)
         self.tenants = Tenants(self)
+        self.steady = Steady(self.reached)
+        self.shared_gates = SharedGates(self.truth, self.serves_itself, self.reached)
+        self.starving = Starving(self)
         self._arrived: dict[Key, float] = {}
         self._known: list[State] = [{} for _ in world.eurekas]
         self._up_since: list[dict[Key, float]] = [{} for _ in world.eurekas]
@@ -106,6 +113,7 @@ class Judge:
             changed = self._look_at_eureka(peer) or changed
         self._deletions.look()
         if changed:
+            self.steady.changed(self.world.clock.time)
             self._look_at_wishes()
 
     def _look_at_wishes(self) -> None:
@@ -124,6 +132,7 @@ class Judge:
         """The wall clock of the program's machine."""
         self.clock_right = self.clock_right and not by
         self.dead.clock_is_wrong()
+        self.steady.changed(self.world.clock.time)
         self.releases.clock_is_wrong(self.world.clock.time, by)
 
     def eureka_restarted(self, peer: int, warm_up: float) -> None:
@@ -135,6 +144,7 @@ class Judge:
     def not_calm(self, until_later: float = 0.0) -> None:
         """The program, or Eureka, is not there, for so many seconds."""
         self.calm_since = max(self.calm_since, self.world.clock.time + until_later)
+        self.steady.changed(self.world.clock.time)
 
     @property
     def held(self) -> frozenset[Key]:
@@ -169,6 +179,7 @@ class Judge:
         if peer is None:
             if request.method != "GET":
                 view.writes.append(f"{request.method} {request.path}")
+                self.steady.wrote(view, f"{request.method} {request.path}", self.world.clock.time)
                 self._judge_kubernetes(view, request)
             return
         if request.method == "GET":
@@ -193,6 +204,7 @@ class Judge:
         elif not excused:
             self.losses.judge(view, before, now)
         if changed:
+            self.steady.changed(self.world.clock.time)
             self._look_at_wishes()
 
     def saw(self, view: PassView, call: Call, key: Key | None, *, now: float, as_of: float | None) -> None:
@@ -219,7 +231,9 @@ class Judge:
                     self.twins.saw(view, key, listed)
                 if listed is not None and self.ours(listed):
                     view.stood.add(key)
-                    view.looked_up.update([pod_of(listed[0])] if status_of(listed) in ("UP", OUT) else [])
+                    if status_of(listed) in ("UP", OUT):
+                        view.looked_up.add(pod_of(listed[0]))
+                        view.looked_up_keys.add(key)
 
     def _judge_change(self, view: PassView, key: Key, before: State, now: State, peer: int) -> None:
         was, stands = before.get(key), now.get(key)
@@ -328,6 +342,7 @@ class Judge:
         if not self.strays.excuses(view):
             if "/pods/" in request.path:
                 self.conduct.judge_gates(view, gates, now=self.world.clock.time, clock_right=self.clock_right)
+                self.shared_gates.judge(view, gates)
             self._deletions.judge(before)
         self._look_at_wishes()
 
@@ -357,6 +372,8 @@ class Judge:
         self.world_changed()
         self.dead.judge_pass(view, report)
         self._deletions.judge_pass(view)
+        self.steady.pass_ended(view, self.world.clock.time)
+        self.starving.pass_ended(view)
         self.leases.judge_pass(view, period=period)
         installation = self.story.installation
         had_time = self.world.clock.time - view.begun < installation.pass_seconds / 2

@@ -45,6 +45,8 @@ class PassView:
     """What such a read showed."""
     looked_up: set[str] = field(default_factory=set)
     """UIDs of the pods of which such a read showed an instance UP, or put out of service."""
+    looked_up_keys: set[Key] = field(default_factory=set)
+    """The instances that such a read showed so."""
     brought: set[Key] = field(default_factory=set)
     """What it made UP."""
     taken: dict[Key, Ref] = field(default_factory=dict)

@@ -149,7 +149,7 @@ class Wire:
                 return self._older(call, request, peer)
             case Kind.KILL_BEFORE:
                 raise Killed
-            case Kind.SLOW if trouble.seconds >= self._call_seconds:
+            case Kind.SLOW if trouble.seconds >= min(self._call_seconds, self._limit.left()):
                 self._effect(call, request, peer)
                 self._time_out()
             case Kind.PAUSE_BEFORE | Kind.SLOW:

@@ -14,7 +14,7 @@ PAGE = ROOT / "docs" / "safety.md"
 TEXT = PAGE.read_text()
 _TEST = re.compile(r"`([\w/]+\.py)::(test_\w+)`")
 _CODE = re.compile(r"`([a-z_/]+)\.((?:\w+\.)?\w+)`")
-_PROMISE = re.compile(r"(?<!\*)\*([a-z]+)\*(?!\*)")
+_PROMISE = re.compile(r"(?<!\*)\*([a-z]+(?: [a-z]+)?)\*(?!\*)")
 
 PROMISES = {
     "What was seen": (
@@ -80,11 +80,14 @@ PROMISES = {
         "comes back when",
         "in a later one",
         "within a limit",
+        "reached exactly",
         "lowered limit keeps",
         "registered itself",
         "readiness gate",
         "five minutes",
+        "two syncers serve",
     ),
+    "A slow server, and a cluster at rest": ("all the time of its stage", "While nothing changes"),
     "Scope": (
         "cluster's UID",
         "Another cluster",

@@ -1,0 +1,83 @@
+"""The product made wrong where nothing is lost at once: what it writes for nothing, what it lets in by a rough count,
+what it opens too soon, and what never gets its turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from eurekube_sync.apply import gates, status
+from eurekube_sync.apply.gates import Opening
+from eurekube_sync.desired.policy import Limit, Measure
+from eurekube_sync.model.deadline import Deadline
+from eurekube_sync.model.eureka import InstanceStatus
+from eurekube_sync.plan import limit
+
+from .defect import Defect
+
+
+def _with_the_minute(condition: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(claim: Any, verdict: Any, before: Any, now: int) -> Any:
+        return condition(claim, replace(verdict, message=f"{verdict.message} ({now // 60} min)"), before, now)
+
+    return wrong
+
+
+def _of_the_ready(choose: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(claim: Any, *rest: Any) -> Any:
+        ready = {key: one for key, one in claim.wanted.items() if one.instance.status is InstanceStatus.UP}
+        choice = choose(replace(claim, wanted=ready, leaving={}), *rest)
+        down = {key: one for key, one in claim.wanted.items() if key not in ready}
+        chosen = replace(choice.claim, wanted={**choice.claim.wanted, **down}, leaving=claim.leaving)
+        return replace(choice, claim=chosen)
+
+    return wrong
+
+
+def _rounded_down(places: Callable[..., int | None]) -> Callable[..., int | None]:
+    def wrong(self: Limit, *, pods: int, others: int) -> int | None:
+        if self.measure is Measure.SHARE and self.value < 100:
+            return self.value * others // (100 - self.value)
+        return places(self, pods=pods, others=others)
+
+    return wrong
+
+
+def _one_is_enough(together: Callable[..., Opening | None]) -> Callable[..., Opening | None]:
+    def wrong(openings: Sequence[Opening | None]) -> Opening | None:
+        return together([one for one in openings if one][:1]) if any(openings) else None
+
+    return wrong
+
+
+def _all_the_time(stage: Callable[..., None]) -> Callable[..., None]:
+    return lambda self, *shares: stage(self, 1.0)
+
+
+def neglects() -> tuple[Defect, ...]:
+    """All of them, in the order of the table."""
+    stage = Deadline.stage
+    return (
+        Defect(
+            name="a status tells the minute",
+            about="an hour",
+            patches=((status, "_condition", _with_the_minute(vars(status)["_condition"])),),
+        ),
+        Defect(
+            name="a percentage is of the ready pods",
+            about="a share",
+            patches=((limit, "_choose", _of_the_ready(vars(limit)["_choose"])),),
+        ),
+        Defect(name="a share rounds down", about="a share", patches=((Limit, "places", _rounded_down(Limit.places)),)),
+        Defect(
+            name="a gate opens when one of two syncers is done",
+            about="shared gates",
+            patches=((gates, "_together", _one_is_enough(vars(gates)["_together"])),),
+        ),
+        Defect(
+            name="a stage may take all the time of a pass",
+            about="a slow stage",
+            patches=((Deadline, "stage", _all_the_time(stage)), (Deadline, "stage_of_rest", _all_the_time(stage))),
+        ),
+    )

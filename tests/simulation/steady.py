@@ -1,0 +1,51 @@
+"""Where nothing changes, nothing is told anew.
+
+churn       while nothing changes in the world and in Eureka, and no call is struck, nothing in Kubernetes is written
+            more than once: time alone may change a status, and only one time
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from .view import PassView, Violation
+
+_SETTLED = 60.0
+"""Seconds after which what was on its way has arrived: Eureka's lists are as old, and a second look waits 20 s."""
+_GOOD_PASSES = 2
+
+
+class Steady:
+    """Counts what is written to Kubernetes since the last change."""
+
+    def __init__(self, reached: Counter[str]) -> None:
+        self._reached = reached
+        self._since = 0.0
+        self._good = 0
+        self._written: Counter[str] = Counter()
+
+    def changed(self, now: float) -> None:
+        """Something happened: what is told is another thing by now."""
+        self._since = now
+        self._good = 0
+        self._written.clear()
+
+    def wrote(self, view: PassView, what: str, now: float) -> None:
+        """A pass wrote to Kubernetes."""
+        if view.troubled or view.troubled_cluster or not self._is_steady(now):
+            return
+        self._written[what] += 1
+        self._reached["a write to Kubernetes in a steady state"] += 1
+        if self._written[what] > 1:
+            raise Violation("churn", f"{what} a second time, and nothing has changed since {self._since:.1f} s")
+
+    def pass_ended(self, view: PassView, now: float) -> None:
+        """A pass of the program is over."""
+        if view.troubled or view.troubled_cluster:
+            self.changed(now)
+        elif view.begun >= self._since:
+            self._good += 1
+            self._reached["a pass in a steady state"] += self._is_steady(now)
+
+    def _is_steady(self, now: float) -> bool:
+        return self._good >= _GOOD_PASSES and now - self._since >= _SETTLED
