@@ -1,7 +1,8 @@
 """The promises about what an app may lose, at every call of a pass.
 
 emptied     on no server an app of ours goes to nothing while an instance that was to be added is not there; nor a
-            syncer, while one of its pods is to move to another name
+            syncer, while one of its pods is to move to another name. A limit adds none where what a person put out of
+            service has all its places
 brake       no pass takes the last UP instance that may serve of more than one app, and 5 % of them, without a person's
             wish; nor by deletions, the last of more than ten apps and 20 % of them; nor all that is UP, but by
             deletions, unless another pass saw before that its pods are dead
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from .crowds import FLOOR
 from .truth import Ref
-from .view import PassView, State, Violation, is_up, syncer_of
+from .view import OUT, PassView, State, Violation, is_up, status_of, syncer_of
 from .world import Key, is_shelf
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Losses:
                     and self._is_to_come(view, key)
                     and not self._judge.duplicates(key)
                     and not self._judge.overrides.ever(key)
+                    and not self._has_no_place(view, key, now)
                 ):
                     raise Violation("emptied", f"app {app} went to nothing, and {key}, which is ready, is not there")
             unreleased = self._unreleased(view, app)
@@ -130,6 +132,21 @@ class Losses:
         return (
             since <= min(view.specs, view.moment) and self._judge.limits.least(syncer, view.moment - _LIST_IS_OLD) > 0
         )
+
+    def _has_no_place(self, view: PassView, key: Key, now: State) -> bool:
+        """Whether what a person put out of service has all places of its limit, and nothing went that was to be UP.
+        Such a place is kept, and a limit is not exceeded for a pod that serves nobody."""
+        truth = self._judge.truth
+        syncer = truth.syncers[truth.eligible[key].holder]
+        gone = [one for one in view.taken if one.app == key.app]
+        live = any(one in truth.eligible and truth.eligible[one].since <= view.moment for one in gone)
+        if syncer.asked.limit is None or not gone or live:
+            return False
+        ours = self._judge.ours_of(now)
+        out = sum(status_of(now[one]) == OUT and syncer_of(now[one][0]) == syncer.ref for one in ours)
+        no_place = out >= self._judge.limits.least(syncer, view.moment - _LIST_IS_OLD)
+        self._judge.reached["a last UP instance that went beside a place of one out of service"] += no_place
+        return no_place
 
     def _judge_brake(self, view: PassView, app: str, unreleased: list[Key], left: set[str]) -> None:
         lost = [key for key in unreleased if self._judge.dead.may_serve(view, key)]

@@ -9,6 +9,8 @@ from dataclasses import replace
 
 import pytest
 
+from eurekube_sync.plan import limit
+
 from . import decisions as d
 from . import events as e
 from .asked import Asked, Limit
@@ -18,7 +20,9 @@ from .story import Installation, Story
 from .test_stories import assert_kept, plain, setting
 from .troubles import Call, Kind, Trouble
 
+_is_up = vars(limit)["_is_up"]
 GATED = Asked(readiness_gate=True)
+HALF = Asked(limit=Limit(kind="pods", value=50))
 
 
 CORNERS: dict[str, Story] = {
@@ -113,6 +117,18 @@ CORNERS: dict[str, Story] = {
         ),
         Trouble(at=18, until=25, calls=frozenset({Call.SYNCERS, Call.SERVICES, Call.SLICES}), kind=Kind.OLDER),
     ),
+    "what a person put out of service has the one place of a limit, and the last pod that was UP dies": replace(
+        plain(
+            (
+                *setting("rating"),
+                e.PodStarted(at=0, app="rating", number=2, ip="10.0.0.12"),
+                e.SyncerApplied(at=0, name="rating", app="rating", asked=HALF),
+                e.PersonOverrides(at=15, which=0),
+                e.PodEnds(at=34, app="rating", number=2),
+            )
+        ),
+        ends=80,
+    ),
     "the address leads home again before the pass asks whose its slices are": plain(
         (
             *setting("rating"),
@@ -132,3 +148,26 @@ def test_the_way_home_was_excused() -> None:
     """The lists of another cluster took out what stands, and no client can know."""
     (reached,) = (run(story).reached for name, story in CORNERS.items() if "leads home again" in name)
     assert reached["what a pass did that asked when its address led home"]
+
+
+def test_the_limit_had_no_place_for_the_last_one() -> None:
+    """A substitute for the dead pod would be one too many when the person's comes back."""
+    (reached,) = (run(story).reached for name, story in CORNERS.items() if "one place of a limit" in name)
+    assert reached["a last UP instance that went beside a place of one out of service"]
+
+
+def test_a_limit_that_is_lowered_may_still_empty_no_app(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is out of service has the place there, too, and the one that goes would serve on."""
+    monkeypatch.setattr(limit, "_is_up", lambda key, observed: not _is_up(key, observed))
+    lowered = Asked(limit=Limit(kind="count", value=1))
+    for which in range(2):
+        verdict = run(
+            plain(
+                (
+                    *setting("rating", "cart"),
+                    e.PersonOverrides(at=8, which=2 + which),
+                    e.SyncerApplied(at=12, name="rating", app="rating", asked=lowered),
+                )
+            )
+        )
+        assert verdict.promise == "emptied"
