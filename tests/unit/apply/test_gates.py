@@ -197,6 +197,23 @@ def test_a_registry_that_cannot_be_read_holds_a_rollout_up_for_five_minutes() ->
     assert world.opened() == {"rating-1": "RegistryUnknown"}
 
 
+def test_a_registry_that_cannot_be_read_holds_up_no_pod_whose_containers_come_later() -> None:
+    """The five minutes are Eureka's. They are over for a pod that starts meanwhile, ready or not."""
+    world = Rollout()
+    world.pods(1)
+    world.cluster.refuse["open_gate"] = ClusterUnavailable("no answer")
+    world.registry.unreadable = UNREADABLE
+    world.run()
+    world.later(299)
+    world.pods(1, starting=(2,))
+    world.cluster.refuse.clear()
+    world.run()
+    assert world.opened() == {}
+    world.later(1)
+    world.run()
+    assert world.opened() == {"rating-1": "RegistryUnknown", "rating-2": "RegistryUnknown"}
+
+
 def test_a_gate_is_never_shut_and_an_open_one_is_never_written() -> None:
     """Through trouble of every kind: a pod that is not ready any more, a lost lease, a lowered limit."""
     world = Rollout()

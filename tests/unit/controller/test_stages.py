@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.controller.one_pass import APPLYING
 from eurekube_sync.desired.scope import Scope, parse_selector
 from eurekube_sync.model.deadline import Deadline, TimeLimit
 from eurekube_sync.model.kubernetes import PodReadiness
@@ -134,6 +135,18 @@ def test_a_pass_that_only_renews_has_all_the_time_for_it(cause: str) -> None:
         assert world.clock.now() - world.begun == SECONDS
     else:
         assert len(renewing) == 2, "the second is renewed in the time of what a refusal leaves out"
+
+
+def test_renewals_that_wait_for_the_cluster_have_all_the_time_of_their_stage() -> None:
+    """While Eureka cannot be listed, only the cluster tells what to renew, beside what this process renewed before. The
+    question whose the lists are has half of that time, and what it leaves is theirs."""
+    world = Slow()
+    world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="it did not answer")
+    left: list[float] = []
+    young = "renew YOUNG"
+    world.wire.then = lambda: left.append(world.time_limit.left()) if world.wire.calls[-1].startswith(young) else None
+    world.run(deadline=SECONDS)
+    assert left[0] == APPLYING * SECONDS
 
 
 @pytest.mark.parametrize(("part", "share", "spent", "left"), [(0.5, 0.9, 0, 45), (0.5, 0.9, 50, 20), (0.5, 0.9, 95, 0)])

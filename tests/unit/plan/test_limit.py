@@ -294,6 +294,21 @@ def test_a_list_that_hides_what_stands_brings_nobody_in() -> None:
     assert up(world) == {second}
 
 
+def test_a_list_that_hides_what_stands_brings_in_nobody_who_comes_before_it_in_the_order() -> None:
+    """Another process let it in a moment ago. It is read uncached, though the list makes it one too many."""
+    every = setting(pods=6, limit=1)
+    every.run()
+    (comes_first,) = up(every)
+    world = setting(pods=6, limit=1, cache=30)
+    ready(world, [number for number in range(1, 7) if key(number) != comes_first])
+    world.registry.list_instances()  # the list is empty for 30 s
+    world.run()
+    stands = up(world)
+    ready(world, range(1, 7))
+    world.run()
+    assert up(world) == stands != {comes_first}
+
+
 def test_what_cannot_be_read_keeps_its_place() -> None:
     """Nothing is decided on an instance that may stand."""
     world = setting(pods=4, limit=1, cache=30)
