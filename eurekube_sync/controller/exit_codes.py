@@ -1,4 +1,4 @@
-"""The exit codes, one per meaning, and how a pass comes to one. The README's table is checked against this file."""
+"""The exit codes, one per meaning, and how a pass comes to one. docs/commands.md has them as a table."""
 
 from __future__ import annotations
 

@@ -23,7 +23,9 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"
     (ROOT / "docs").glob("*.md")
 )
 README = (ROOT / "README.md").read_text()
+COMMANDS = (ROOT / "docs" / "commands.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 # Of `tests.simulation`.
@@ -81,9 +83,15 @@ def long_names(option: click.Option) -> list[str]:
     return [name for name in (*option.opts, *option.secondary_opts) if name.startswith("--")]
 
 
-def test_the_readmes_exit_codes_are_the_programs() -> None:
+def headings(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_the_exit_codes_are_the_programs() -> None:
     """One row for each code, in its order, with its own words."""
-    rows = re.findall(r"^\| (\d+) \| (\w+) \| (.+) \|$", section(README, "Exit codes"), re.MULTILINE)
+    rows = re.findall(r"^\| (\d+) \| (\w+) \| (.+) \|$", section(COMMANDS, "Exit codes"), re.MULTILINE)
     assert rows == [(str(code.value), code.name, code.meaning) for code in ExitCode]
 
 
@@ -104,9 +112,9 @@ def test_every_command_line_parses(page: Path, monkeypatch: pytest.MonkeyPatch) 
             command.make_context(name, rest, parent=context)
 
 
-def test_the_readme_shows_every_command() -> None:
+def test_the_page_of_commands_shows_every_command() -> None:
     """No sub-command is missing, and the check above has lines to check."""
-    shown = {arguments[0] for arguments in command_lines(README)}
+    shown = {arguments[0] for arguments in command_lines(COMMANDS)}
     assert shown == set(commands())
 
 
@@ -118,9 +126,9 @@ def test_every_option_exists(page: Path) -> None:
     assert shown <= ours | {"--help"} | OTHER_PROGRAMS
 
 
-def test_the_readme_names_every_option_of_run() -> None:
+def test_the_page_of_commands_names_every_option_of_run() -> None:
     """Its short list of options leaves none out."""
-    listed = set(re.findall(r"--[a-z][a-z-]+", section(README, "Options")))
+    listed = set(re.findall(r"--[a-z][a-z-]+", section(COMMANDS, "Options")))
     assert {long_names(option)[0] for option in options(commands()["run"])} <= listed
 
 
@@ -153,16 +161,29 @@ def test_the_readmes_syncer_is_the_example() -> None:
 
 @EVERY_PAGE
 def test_every_relative_link_leads_somewhere(page: Path) -> None:
-    """A file or folder of the repository, or a heading of the same page."""
-    text = page.read_text()
-    headings = {
-        re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    }
-    for target in re.findall(r"\]\(([^)\s]+)\)", text):
-        if target.startswith("#"):
-            assert target[1:] in headings
-        elif not target.startswith("https://"):
-            assert (page.parent / target).exists(), target
+    """A file or folder of the repository, and a heading where it names one."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if target.startswith("https://"):
+            continue
+        path, _, heading = target.partition("#")
+        file = page.parent / path if path else page
+        assert file.exists(), target
+        assert not heading or heading in headings(file.read_text()), target
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    """No page of docs/ is one that nobody finds."""
+    linked = set(re.findall(r"\]\(docs/([\w-]+\.md)", README))
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")}
+    assert pages - linked == {"simulation.md", "soak.md"}  # architecture and CONTRIBUTING lead there
+
+
+def test_each_word_of_the_glossary_is_said_once() -> None:
+    """A term has one meaning in each of its parts."""
+    for part in ("Ours", "Eureka", "Kubernetes"):
+        terms = re.findall(r"^- \*\*(.+?)\*\*", section(GLOSSARY, part), re.MULTILINE)
+        assert terms
+        assert len(terms) == len(set(terms))
 
 
 @EVERY_PAGE
@@ -172,10 +193,10 @@ def test_no_page_tells_of_the_machine_it_was_written_on(page: Path) -> None:
 
 
 def test_ci_runs_the_readmes_test_line() -> None:
-    """The second line of the quick start, whatever folder CI makes its virtual environment in."""
-    line = section(README, "Quick start").split("```sh\n")[1].splitlines()[1]
+    """The one line under "Contributing", whatever folder CI makes its virtual environment in."""
+    (line,) = blocks(section(README, "Contributing"), "sh")
     script = " && ".join((ROOT / ".ci" / "run").read_text().replace(".venv-ci", ".venv").splitlines())
-    assert line in script.replace(" --quiet", "")
+    assert line.strip() in script.replace(" --quiet", "")
 
 
 def test_the_architecture_names_every_file() -> None:
