@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -12,33 +13,34 @@ import pytest
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "safety.md"
 TEXT = PAGE.read_text()
-_TEST = re.compile(r"`([\w/]+\.py)::(test_\w+)`")
+_FILE = re.compile(r"`([\w/]+\.py)`: (.+)")
+_TEST = re.compile(r"`(test_\w+)`")
 _CODE = re.compile(r"`([a-z_/]+)\.((?:\w+\.)?\w+)`")
 _PROMISE = re.compile(r"(?<!\*)\*([a-z]+(?: [a-z]+)?)\*(?!\*)")
 
 PROMISES = {
     "What was seen": (
-        "type checker",
+        "unknown source proves",
         "no endpoints",
         "without any slice",
         "selector matches nothing",
         "became an ExternalName",
         "takes its place under a limit",
         "invalid spec",
-        "Of a frozen syncer",
+        "only by proof",
         "A list that fails",
         "A 410",
         "A page that fails",
-        "truncated",
-        "A CRD that is gone",
+        "Truncated",
+        "missing CRD",
         "CRD is being deleted",
-        "before the CRD that lives",
+        "before the CRD was installed",
         "one namespace",
         "A drain is",
         "who it is",
         "Eureka's reads fail",
         "warms up",
-        "only that comes back",
+        "gets back only",
         "cannot be read again",
         "first registration",
     ),
@@ -49,16 +51,16 @@ PROMISES = {
         "30 %",
         "500",
         "5 %",
-        "20 %",
-        "no hostages",
+        "Deletions by a person",
+        "loses nothing",
         "dead pod",
         "another living pod's",
-        "pods register themselves",
+        "register themselves",
         "All that we own",
         "before the CRD that is there now",
-        "evidence",
+        "Evidence",
         "20 s later",
-        "behind the same host",
+        "another name",
         "`maxRemovalPercent`",
         "shard",
         "option",
@@ -66,7 +68,7 @@ PROMISES = {
         "successor",
         "A pod keeps its instance",
         "several Eureka servers",
-        "`RemovalHeld`",
+        "are reported",
         "`--approve PLAN_ID`",
         "`--approve FILE`",
         "spent",
@@ -87,7 +89,7 @@ PROMISES = {
         "five minutes",
         "two syncers serve",
     ),
-    "A slow server, and a cluster at rest": ("all the time of its stage", "While nothing changes"),
+    "A slow server, and a cluster at rest": ("its own time", "While nothing changes"),
     "Scope": (
         "cluster's UID",
         "Another cluster",
@@ -98,32 +100,54 @@ PROMISES = {
         "Labels and class",
         "Orphans",
         "Of two syncers",
-        "registers nothing in its place",
+        "registers nothing removes nothing",
         "Between namespaces",
         "slice proves nothing",
         "leaves a scope",
     ),
     "The finalizer": (
         "before the first registration",
-        "answer its DELETE",
+        "may remain",
         "reachable peer",
-        "each of several peers is listed",
+        "Each of several peers is listed",
         "does not show what it holds",
-        "server's cache",
-        "comes later still",
+        "Eureka's cache",
+        "registered later still",
         "away",
         "`abandon`",
         "of others",
     ),
 }
-"""What has to be promised, by words of its row."""
+"""What has to be promised, by words of its heading."""
 
 
-def rows(title: str) -> list[list[str]]:
-    """The cells of each row of the table under a heading, its head left out."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """One promise as the page has it: its text ends where "Kept by" begins, and a list of tests follows."""
+
+    heading: str
+    text: str
+    kept_by: str
+    checked_by: tuple[str, ...]
+    """Each line of the list: a file with its tests, or promises of the simulation."""
+
+
+def promises(title: str) -> list[Promise]:
+    """The promises of a section, each under its heading."""
     section = TEXT.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
-    lines = [line for line in section.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+    return [_promise(part) for part in section.split("\n### ")[1:]]
+
+
+def _promise(part: str) -> Promise:
+    heading, _, rest = part.partition("\n")
+    text, _, rest = rest.partition("\nKept by ")
+    kept_by, *checked_by = re.split(r"^- ", rest, flags=re.MULTILINE)
+    return Promise(
+        heading=heading,
+        text=" ".join(text.split()),
+        kept_by=" ".join(kept_by.split()),
+        checked_by=tuple(" ".join(line.split()) for line in checked_by),
+    )
 
 
 @cache
@@ -160,30 +184,43 @@ def _is_violation(call: ast.Call) -> bool:
 
 
 @pytest.mark.parametrize("title", PROMISES)
-def test_every_promise_has_its_row(title: str) -> None:
-    """One row each, in this order, and no other."""
-    found = rows(title)
+def test_every_promise_has_its_heading(title: str) -> None:
+    """One heading each, in this order, and no other."""
+    found = promises(title)
     assert len(found) == len(PROMISES[title])
-    for words, row in zip(PROMISES[title], found, strict=True):
-        assert words in row[0], row
+    for words, promise in zip(PROMISES[title], found, strict=True):
+        assert words in promise.heading
 
 
 @pytest.mark.parametrize("title", PROMISES)
-def test_every_row_names_what_keeps_and_what_holds_it(title: str) -> None:
+def test_every_promise_is_said_in_a_few_sentences(title: str) -> None:
+    """A paragraph that nobody reads promises nothing."""
+    for promise in promises(title):
+        assert promise.text.endswith("."), promise
+        assert len(promise.text) < 450, promise.heading
+
+
+@pytest.mark.parametrize("title", PROMISES)
+def test_every_promise_names_what_keeps_and_what_checks_it(title: str) -> None:
     """Functions of the program, and at least one test; each of them exists, and nothing else is named."""
-    for row in rows(title):
-        promise, kept, held = row
-        assert promise.endswith("."), row
-        assert re.sub(_CODE, "", kept).strip(", ") == "", row
-        assert re.sub(_PROMISE, "", re.sub(_TEST, "", held)).strip(", ") == "", row
-        assert _CODE.search(kept), row
-        assert _TEST.search(held), row
-        for module, name in _CODE.findall(kept):
+    for promise in promises(title):
+        assert re.sub(_CODE, "", promise.kept_by).strip(", ") == ".", promise
+        assert _CODE.search(promise.kept_by), promise
+        for module, name in _CODE.findall(promise.kept_by):
             assert name in defined_in(ROOT / "eurekube_sync" / f"{module}.py"), (module, name)
-        for file, name in _TEST.findall(held):
-            assert name in named_tests(ROOT / "tests" / file), (file, name)
-        for name in _PROMISE.findall(held):
-            assert name in simulated(), name
+        files = [found.groups() for line in promise.checked_by if (found := _FILE.fullmatch(line))]
+        assert files, promise
+        for file, tests in files:
+            assert re.sub(_TEST, "", tests).strip(", ") == "", promise
+            for name in _TEST.findall(tests):
+                assert name in named_tests(ROOT / "tests" / file), (file, name)
+        others = [line for line in promise.checked_by if not _FILE.fullmatch(line)]
+        assert len(others) <= 1, promise
+        for line in others:
+            assert re.sub(_PROMISE, "", line.removeprefix("simulation: ")).strip(", ") == "", promise
+            assert _PROMISE.search(line), promise
+            for name in _PROMISE.findall(line):
+                assert name in simulated(), name
 
 
 def test_the_real_servers_are_tested_where_it_is_said() -> None:
