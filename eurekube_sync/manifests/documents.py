@@ -1,20 +1,22 @@
-"""Text -> documents: where a YAML stream is cut, what is JSON, and what could not be read."""
+"""Text -> documents: where a stream of YAML or JSON is cut, and what could not be read."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eurekube_sync.manifests.findings import Finding, json_path
-from eurekube_sync.manifests.json_text import parse_json_stream
-from eurekube_sync.manifests.nodes import Node, Problem, Unparsable, line_of, value_of
-from eurekube_sync.manifests.yaml_text import parse_yaml
+from eurekube_sync.manifests.findings import Finding, Path, json_path
+from eurekube_sync.manifests.yaml_text import Unparsable, YamlDocument, parse_yaml
 
 _SEPARATOR = re.compile(r"^---(?=\s|\Z)", re.MULTILINE)
 _TEMPLATE = re.compile(r"\{\{[^{}\n]*\}\}")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
+_JSON_SPACE = re.compile(r"[ \t\r\n]*")
+_JSON_CHARACTER = re.compile(r"(?P<pair>\\u[dD][89abAB]..\\u[dD][c-fC-F]..)|\\.|(?P<odd>[^\r\n -~])")
+"""Two escapes that are one character, any other escape, or a character that YAML may not take as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,16 +30,16 @@ class Document:
     """Plain dicts, lists and scalars; None for an empty or unreadable one."""
     findings: tuple[Finding, ...] = ()
     """Broken syntax, duplicate keys."""
-    node: Node | None = None
+    yaml: YamlDocument | None = None
     """The same with lines; None for an empty or unreadable one."""
     offset: int = 0
     """Lines of the file before this document."""
     template: int | None = None
     """The line in the file of its first `{{ }}`, as Helm templates have them; None where there is none."""
 
-    def line(self, path: tuple[str | int, ...]) -> int | None:
+    def line(self, path: Path) -> int | None:
         """The line in the file of what the path names."""
-        return self.offset + line_of(self.node, path) if self.node else None
+        return self.offset + self.yaml.line(path) if self.yaml else None
 
 
 def read_documents(text: str, *, file: str) -> tuple[Document, ...]:
@@ -48,29 +50,26 @@ def read_documents(text: str, *, file: str) -> tuple[Document, ...]:
         return (_broken(file, 1, Unparsable("half of a surrogate pair is no character", line), 0),)
     if text.lstrip().startswith("{"):
         try:
-            return tuple(
-                _read(file, number, node, problems, 0)
-                for number, (node, problems) in enumerate(parse_json_stream(text), start=1)
-            )
-        except Unparsable as error:
-            json_error = error
-        documents = tuple(_yaml_documents(text, file))  # `{a: b}` is YAML, too
-        if any(document.node is None and document.findings for document in documents):
+            return tuple(_documents(text, _json_cuts(text), file, is_json=True))
+        except json.JSONDecodeError as error:
+            json_error = Unparsable(f"not JSON: {error.msg[0].lower()}{error.msg[1:]}", error.lineno)
+        documents = tuple(_documents(text, _yaml_cuts(text), file))  # `{a: b}` is YAML, too
+        if any(document.yaml is None and document.findings for document in documents):
             return (replace(_broken(file, 1, json_error, 0), template=_template_line(text, 0)),)
         return documents
-    return tuple(_yaml_documents(text, file))
+    return tuple(_documents(text, _yaml_cuts(text), file))
 
 
-def _yaml_documents(text: str, file: str) -> Iterator[Document]:
-    """Cut at lines `---` as kubectl does, so that each document is read by itself."""
-    for number, (start, end) in enumerate(_cuts(text), start=1):
+def _documents(text: str, cuts: list[tuple[int, int]], file: str, *, is_json: bool = False) -> Iterator[Document]:
+    """Each document is read by itself."""
+    for number, (start, end) in enumerate(cuts, start=1):
         offset = text.count("\n", 0, start)
+        part = text[start:end]
         try:
-            node, problems = parse_yaml(text[start:end])
-            document = _read(file, number, node, problems, offset)
+            document = _read(file, number, parse_yaml(_json_as_yaml(part) if is_json else part), offset)
         except Unparsable as error:
             document = _broken(file, number, error, offset)
-        yield replace(document, template=_template_line(text[start:end], offset))
+        yield replace(document, template=None if is_json else _template_line(part, offset))
 
 
 def _template_line(text: str, offset: int) -> int | None:
@@ -78,8 +77,9 @@ def _template_line(text: str, offset: int) -> int | None:
     return offset + text.count("\n", 0, mark.start()) + 1 if mark else None
 
 
-def _cuts(text: str) -> list[tuple[int, int]]:
-    """Begin and end of each document. Comments and directives before the first `---` belong to it."""
+def _yaml_cuts(text: str) -> list[tuple[int, int]]:
+    """Begin and end of each document: at lines `---`, as kubectl has it. Comments and directives before the first
+    `---` belong to it."""
     starts = [match.start() for match in _SEPARATOR.finditer(text)]
     before = text[: starts[0]].splitlines() if starts else ["a document"]
     if all(not line.strip() or line.startswith(("#", "%")) for line in before):
@@ -89,13 +89,38 @@ def _cuts(text: str) -> list[tuple[int, int]]:
     return list(zip(starts, [*starts[1:], len(text)], strict=True))
 
 
-def _read(file: str, number: int, node: Node | None, problems: tuple[Problem, ...], offset: int) -> Document:
+def _json_cuts(text: str) -> list[tuple[int, int]]:
+    """Begin and end of each value of a JSON stream."""
+    decoder = json.JSONDecoder(parse_int=str, parse_float=str)
+    cuts = []
+    end = 0
+    while (start := _JSON_SPACE.match(text, end).end()) < len(text):  # type: ignore[union-attr]  # it always matches
+        try:
+            _, end = decoder.raw_decode(text, start)
+        except RecursionError:
+            end = len(text)  # too deep for YAML as well, which then says so
+        cuts.append((start, end))
+    return cuts
+
+
+def _json_as_yaml(text: str) -> str:
+    """JSON is YAML but for tabs, pairs of escapes, and characters that YAML refuses or folds."""
+    return _JSON_CHARACTER.sub(_escaped, text.replace("\t", " "))
+
+
+def _escaped(match: re.Match[str]) -> str:
+    character = json.loads(f'"{match["pair"]}"') if match["pair"] else match["odd"]
+    return f"\\U{ord(character):08x}" if character else match[0]
+
+
+def _read(file: str, number: int, yaml: YamlDocument | None, offset: int) -> Document:
+    if yaml is None:
+        return Document(file=file, number=number, value=None, offset=offset)
     findings = tuple(
         Finding(file=file, document=number, line=offset + line, path=json_path(path), reason=reason)
-        for line, path, reason in problems
+        for line, path, reason in yaml.problems
     )
-    value = None if node is None else value_of(node)
-    return Document(file=file, number=number, value=value, findings=findings, node=node, offset=offset)
+    return Document(file=file, number=number, value=yaml.value, findings=findings, yaml=yaml, offset=offset)
 
 
 def _broken(file: str, number: int, error: Unparsable, offset: int) -> Document:

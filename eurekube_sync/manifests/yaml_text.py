@@ -1,71 +1,171 @@
-"""One YAML document -> nodes with lines, from PyYAML's events.
+"""One YAML document -> its value, what is odd in it, and the line of each part, by PyYAML's composer.
 
-Built on events, not on PyYAML's own composer: that one recurses, drops duplicate keys and resolves scalars
-otherwise than kubectl does.
+The composer keeps what PyYAML's constructor drops: duplicate keys, lines, and whether a scalar was quoted.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import yaml
+from yaml.composer import Composer
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from eurekube_sync.manifests.findings import Path
-from eurekube_sync.manifests.nodes import (
-    MAX_DEPTH,
-    MAX_SIZE,
-    Entry,
-    Mapping,
-    Node,
-    Problem,
-    Scalar,
-    Sequence,
-    Unparsable,
-    mapping,
-    sequence,
-)
 from eurekube_sync.manifests.scalars import Plain, resolve
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+MAX_DEPTH = 100
+"""Levels of nesting: far more than any manifest has, far less than Python's stack."""
+MAX_SIZE = 200_000
+"""Values that a document with aliases may stand for: an alias bomb has billions."""
+
+_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TAG = "tag:yaml.org,2002:"
-_SHORT_TAGS = {"bool": bool, "int": int, "float": (int, float), "null": type(None)}
+_UNQUOTED = "unquoted"
+"""The tag of a scalar that has neither quotes nor a tag of its own."""
+_SHORT_TAGS: Mapping[str, Any] = {"bool": bool, "int": int, "float": (int, float), "null": type(None)}
 
 
-@dataclass(slots=True)
-class _Open:
-    """A collection whose end has not come yet."""
+class Unparsable(Exception):
+    """A document that cannot be read; `line` is 1-based within the text that was given."""
 
-    is_mapping: bool
+    def __init__(self, reason: str, line: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line = line
+
+
+class Problem(NamedTuple):
+    """Something wrong with a document that can be read all the same."""
+
     line: int
-    anchor: str | None
-    items: list[Node] = field(default_factory=list)
-    entries: dict[str, Entry] = field(default_factory=dict)
-    own: dict[str, int] = field(default_factory=dict)
-    """The line of each key that did not come by `<<`."""
-    key: tuple[str, int] | None = None
-    """The key that waits for its value."""
-    merging: bool = False
-
-    def path_part(self) -> str | int:
-        return (self.key[0] if self.key else "") if self.is_mapping else len(self.items)
+    path: Path
+    reason: str
 
 
-def parse_yaml(text: str) -> tuple[Node | None, tuple[Problem, ...]]:
+class _Composer(_LOADER):  # type: ignore[misc]  # either of PyYAML's loaders
+    """PyYAML's composer with a bound: by itself it recurses until Python gives up."""
+
+    get_single_node, compose_document = Composer.get_single_node, Composer.compose_document
+    compose_scalar_node, compose_sequence_node = Composer.compose_scalar_node, Composer.compose_sequence_node
+    compose_mapping_node = Composer.compose_mapping_node
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.anchors: dict[str, Node] = {}
+        self.nodes = 0
+        self._depth = 0
+
+    def compose_node(self, parent: Node | None, index: int) -> Node | None:
+        """The next node. An anchor may be given anew, as kubectl allows."""
+        event = self.peek_event()
+        if self._depth > MAX_DEPTH:
+            raise Unparsable(f"nested deeper than {MAX_DEPTH} levels", event.start_mark.line + 1)
+        if not isinstance(event, yaml.AliasEvent):
+            self.anchors.pop(event.anchor, None)
+        self.nodes += 1
+        self._depth += 1
+        node = Composer.compose_node(self, parent, index)
+        self._depth -= 1
+        return node
+
+    def resolve(self, kind: type[Node], value: str, implicit: tuple[bool, bool]) -> str:
+        """The tag of a node that has none."""
+        return _UNQUOTED if kind is ScalarNode and implicit[0] else f"{_TAG}str"
+
+
+class YamlDocument:
+    """One document that is not empty. Raises Unparsable."""
+
+    def __init__(self, root: Node, nodes: int) -> None:
+        self._root = root
+        self._nodes = nodes
+        self._read = 0
+        self._entries: dict[Node, dict[str, tuple[int, Node]]] = {}
+        self.problems: list[Problem] = []
+        self.value = self._value(root, ())
+        """Plain dicts, lists and scalars."""
+
+    def line(self, path: Path) -> int:
+        """The line of what the path names, or of the last part of it that exists."""
+        node, line = self._root, _line(self._root)
+        for part in path:
+            if isinstance(node, MappingNode) and part in self._entries[node]:
+                line, node = self._entries[node][str(part)]
+            elif isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.value):
+                node = node.value[part]
+                line = _line(node)
+            else:
+                break
+        return line
+
+    def _value(self, node: Node, path: Path) -> Any:
+        self._read += 1
+        if len(path) > MAX_DEPTH:
+            raise Unparsable(f"aliases make this deeper than {MAX_DEPTH} levels", _line(node))
+        if self._read > max(self._nodes, MAX_SIZE):
+            raise Unparsable(f"aliases make this more than {MAX_SIZE} values", _line(node))
+        match node:
+            case MappingNode():
+                entries = self._entries_of(node, path)
+                return {key: self._value(item, (*path, key)) for key, (_, item) in entries.items()}
+            case SequenceNode():
+                return [self._value(item, (*path, index)) for index, item in enumerate(node.value)]
+            case _:
+                return self._scalar(node, path)
+
+    def _entries_of(self, node: Node, path: Path) -> dict[str, tuple[int, Node]]:
+        """Each key with its line and value. What stands later wins, be it a key or `<<`: kubectl's library does so."""
+        if node in self._entries:
+            return self._entries[node]
+        found = self._entries[node] = {}
+        own: dict[str, int] = {}
+        for key_node, item in node.value:
+            if key_node.tag == _UNQUOTED and key_node.value == "<<":
+                for source in _merged(item, key_node):
+                    found |= self._entries_of(source, path)
+                continue
+            line, key = _line(key_node), self._key(key_node, path)
+            if key in own:
+                reason = f'duplicate key "{key}", first on line {own[key]}'
+                self.problems.append(Problem(line, (*path, key), reason))
+            else:
+                own[key] = line
+                found[key] = (line, item)
+        return found
+
+    def _key(self, node: Node, path: Path) -> str:
+        """A key as JSON has it: booleans and numbers become words."""
+        key = self._scalar(node, path) if isinstance(node, ScalarNode) else None
+        if key is None:
+            raise Unparsable("a key must be a plain word, not null, a list or a mapping", _line(node))
+        return str(key).lower() if isinstance(key, bool) else str(key)
+
+    def _scalar(self, node: Node, path: Path) -> Plain:
+        """The value of a scalar under its tag."""
+        text: str = node.value
+        if node.tag == f"{_TAG}binary":
+            return _binary(text, _line(node))
+        expected = _SHORT_TAGS.get(node.tag.removeprefix(_TAG))
+        if not expected and node.tag != _UNQUOTED:
+            return text
+        value = resolve(text)
+        if expected and not isinstance(value, expected):
+            raise Unparsable(f'"{text}" does not fit its tag {node.tag}', _line(node))
+        if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+            self.problems.append(Problem(_line(node), path, f"{text} is not a number that JSON knows"))
+            return text
+        return value
+
+
+def parse_yaml(text: str) -> YamlDocument | None:
     """Read one document; None for an empty one. Raises Unparsable."""
-    composer = _Composer()
-    for event in _events(text):
-        composer.take(event)
-    return composer.root, tuple(composer.problems)
-
-
-def _events(text: str) -> Iterator[Any]:
-    """PyYAML's events, its errors turned into ours."""
     try:
-        yield from yaml.parse(text, Loader=_LOADER)
+        composer = _Composer(text)
+        root = composer.get_single_node()
     except yaml.reader.ReaderError as error:
         line = text.encode("utf-8", "replace")[: error.position].count(b"\n") + 1
         raise Unparsable(f"character U+{error.character:04X} is not allowed in YAML", line) from error
@@ -73,131 +173,20 @@ def _events(text: str) -> Iterator[Any]:
         mark = error.problem_mark or error.context_mark
         said = ", ".join(part for part in (error.context, error.problem) if part)
         raise Unparsable(f"not YAML: {said}", mark.line + 1 if mark else 1) from error
+    return None if root is None else YamlDocument(root, composer.nodes)
 
 
-class _Composer:
-    """Turns events into one node, without recursion."""
-
-    def __init__(self) -> None:
-        self.root: Node | None = None
-        self.problems: list[Problem] = []
-        self._open: list[_Open] = []
-        self._anchors: dict[str, Node | None] = {}
-        self._aliased = False
-
-    def take(self, event: Any) -> None:
-        """Take the next event."""
-        line = event.start_mark.line + 1
-        match event:
-            case yaml.ScalarEvent():
-                plain = event.implicit[0] and event.tag is None
-                if plain and event.value == "<<" and self._waits_for_key():
-                    self._open[-1].key, self._open[-1].merging = ("<<", line), True
-                    return
-                self._add(Scalar(value=self._scalar(event, line), line=line), event.anchor)
-            case yaml.AliasEvent():
-                node = self._alias(event.anchor or "", line)
-                if isinstance(node, Sequence) and self._open and self._open[-1].merging:
-                    raise Unparsable("`<<` takes a mapping, or a list of mappings that is written out", line)
-                self._add(node, None)
-            case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
-                self._begin(_Open(isinstance(event, yaml.MappingStartEvent), line, event.anchor))
-            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
-                done = self._open.pop()
-                entries = list(done.entries.values())
-                node = mapping(entries, done.line) if done.is_mapping else sequence(done.items, done.line)
-                self._add(node, done.anchor)
-
-    def _begin(self, opened: _Open) -> None:
-        if self._waits_for_key():
-            raise Unparsable("a key must be a plain word, not a list or a mapping", opened.line)
-        if len(self._open) >= MAX_DEPTH:
-            raise Unparsable(f"nested deeper than {MAX_DEPTH} levels", opened.line)
-        if opened.anchor:
-            self._anchors[opened.anchor] = None
-        self._open.append(opened)
-
-    def _waits_for_key(self) -> bool:
-        return bool(self._open) and self._open[-1].is_mapping and self._open[-1].key is None
-
-    def _add(self, node: Node, anchor: str | None) -> None:
-        """Put a finished node where it belongs."""
-        if self._aliased and node.size > MAX_SIZE:
-            raise Unparsable(f"aliases make this more than {MAX_SIZE} values", node.line)
-        if anchor:
-            self._anchors[anchor] = node
-        if not self._open:
-            self.root = node
-            return
-        parent = self._open[-1]
-        if not parent.is_mapping:
-            parent.items.append(node)
-        elif parent.key is None:
-            parent.key = (_key(node), node.line)
-        else:
-            key, line = parent.key
-            if parent.merging:
-                # As kubectl's library does: what stands later wins, be it a key or `<<`.
-                parent.entries |= {entry.key: entry for source in _merged(node) for entry in source.entries}
-            elif key in parent.own:
-                reason = f'duplicate key "{key}", first on line {parent.own[key]}'
-                self.problems.append(Problem(line, self._path(), reason))
-            else:
-                parent.own[key] = line
-                parent.entries[key] = Entry(key, line, node)
-            parent.key, parent.merging = None, False
-
-    def _path(self) -> Path:
-        return tuple(opened.path_part() for opened in self._open)
-
-    def _alias(self, anchor: str, line: int) -> Node:
-        if anchor not in self._anchors:
-            raise Unparsable(f"alias *{anchor} has no anchor before it", line)
-        node = self._anchors[anchor]
-        if node is None:
-            raise Unparsable(f"anchor &{anchor} contains itself", line)
-        self._aliased = True
-        return node
-
-    def _scalar(self, event: Any, line: int) -> Plain:
-        """The value of a scalar under its tag."""
-        text: str = event.value
-        if event.tag is None:
-            value = resolve(text) if event.implicit[0] else text
-        elif event.tag == f"{_TAG}binary":
-            value = _binary(text, line)
-        elif expected := _SHORT_TAGS.get(event.tag.removeprefix(_TAG)):
-            value = resolve(text)
-            if not isinstance(value, expected):  # type: ignore[arg-type]  # a mapping's values lose their types
-                raise Unparsable(f'"{text}" does not fit its tag {event.tag}', line)
-        else:
-            value = text
-        if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-            self.problems.append(Problem(line, self._path(), f"{text} is not a number that JSON knows"))
-            return text
-        return value
+def _line(node: Node) -> int:
+    return int(node.start_mark.line) + 1
 
 
-def _key(node: Node) -> str:
-    """A key as JSON has it: booleans and numbers become words."""
-    match node:
-        case Scalar(value=str(text)):
-            return text
-        case Scalar(value=bool(truth)):
-            return "true" if truth else "false"
-        case Scalar(value=int() | float() as figure):
-            return str(figure)
-        case _:
-            raise Unparsable("a key must be a plain word, not null, a list or a mapping", node.line)
-
-
-def _merged(node: Node) -> list[Mapping]:
+def _merged(node: Node, key: Node) -> list[Node]:
     """What a merge key `<<` brings, the weakest first."""
-    sources = node.items if isinstance(node, Sequence) else (node,)
-    mappings = [source for source in sources if isinstance(source, Mapping)]
-    if len(mappings) != len(sources):
-        raise Unparsable("`<<` takes a mapping, or a list of mappings", node.line)
-    return mappings[::-1]
+    is_alias = node.start_mark.index < key.start_mark.index
+    sources = node.value[::-1] if isinstance(node, SequenceNode) and not is_alias else [node]
+    if not all(isinstance(source, MappingNode) for source in sources):
+        raise Unparsable("`<<` takes a mapping, or a list of mappings that is written out", _line(key))
+    return list(sources)
 
 
 def _binary(text: str, line: int) -> str:
