@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 _FORBIDDEN = frozenset(
     {
@@ -64,6 +64,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 # The same examples each run, so that nobody meets another's failure; `--hypothesis-profile=explore` looks further.
 settings.register_profile("unit", deadline=None, derandomize=True, database=None, max_examples=100)
 settings.register_profile("quick", deadline=None, derandomize=True, database=None, max_examples=20)
+settings.register_profile(  # an example that fails is not made smaller: to fail is enough
+    "mutation", deadline=None, derandomize=True, database=None, max_examples=5, phases=[Phase.explicit, Phase.generate]
+)
 settings.register_profile("explore", deadline=None, database=None, max_examples=2000)
 if settings.get_current_profile_name() == "default":
     settings.load_profile("unit")
