@@ -88,7 +88,7 @@ def _by_syncer(withdrawals: Iterable[Withdrawal]) -> dict[SyncerRef, list[Withdr
 
 def _seen(brake: Brake, syncer: SyncerRef, mark: str) -> bool:
     """Whether a pass saw it, long enough ago; none has to, where the wait is none."""
-    return brake.seen.get((syncer, mark), 0.0 if not brake.limits.confirm_after else -1.0) >= brake.limits.confirm_after
+    return brake.seen.get((syncer, mark), 0.0) >= brake.limits.confirm_after
 
 
 def _awaiting(syncer: SyncerRef, own: tuple[Withdrawal, ...], why: str, brake: Brake) -> Hold:

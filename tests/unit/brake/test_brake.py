@@ -145,6 +145,7 @@ def test_the_last_syncer_may_be_deleted() -> None:
 def test_an_app_that_moves_to_another_name_is_no_loss_of_everything() -> None:
     """Its syncer gains what it loses; another syncer's gain changes nothing for those that lose all."""
     assert brake(1, [cancel(0), register(0, app="renamed")]) is None
+    assert brake(1, [cancel(0), register(5, app="renamed")]) is None  # by other pods
     another = replace(register(0, app="new"), syncer=SyncerRef("elsewhere", "new"))
     assert brake(1, [cancel(0), another]) is not None
     theirs = replace(cancel(1, app="other"), syncer=SyncerRef("elsewhere", "new"))
@@ -346,6 +347,12 @@ def test_an_app_that_goes_to_nothing_waits_for_a_second_look() -> None:
     assert weigh(plan, STANDS, SECOND_LOOK, seen=seen) == Braked(plan=plan, held=None)
     assert weigh(sorted_plan(ALL_OF_RATING.actions[:3]), STANDS, SECOND_LOOK).held is None
     assert weigh(ALL_OF_RATING, STANDS, LIMITS).held is None
+
+
+@pytest.mark.parametrize("seconds", [0.5, 1])
+def test_the_shortest_wait_is_a_wait(seconds: float) -> None:
+    """A removal that no pass saw before is not confirmed, however short the wait is."""
+    assert weigh(ALL_OF_RATING, STANDS, replace(SECOND_LOOK, confirm_after=seconds)).held is not None
 
 
 def test_another_removal_is_not_confirmed_by_the_first() -> None:
