@@ -21,12 +21,12 @@ _HEAD = """\
 
 {description} API version `{group}/{version}`, short name {short_names}.
 
-What each field does, case by case, with the objects that go in and the instances that come out, is a table that the
-tests run: [tests/cases/fields.yaml](../tests/cases/fields.yaml). Whole files are in [examples](examples/).
+[tests/cases/fields.yaml](../tests/cases/fields.yaml) shows each field case by case, with objects in and instances out;
+the tests run it. Whole files are in [examples](examples/).
 
-Only `spec.mode` has a default in the schema; every other default is the program's, so that it can be corrected. Where
-the bounds say "a pattern", its exact form is in [crds/eurekasyncer.yaml](../crds/eurekasyncer.yaml);
-`eurekube-sync validate FILES` holds manifests against all of it.
+Only `spec.mode` has a default in the schema. Every other default is the program's, so that it can be corrected. Where
+the bounds say "a pattern", [crds/eurekasyncer.yaml](../crds/eurekasyncer.yaml) has its exact form.
+`eurekube-sync validate FILES` checks manifests against all of it.
 """
 
 
