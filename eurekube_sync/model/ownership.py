@@ -23,8 +23,6 @@ POD = "eurekube.pod"
 KEYS = "eurekube.keys"
 """Names of the user's metadata keys that we wrote, so that one taken out of the spec is taken out of Eureka, while a
 key that somebody else added stays."""
-RELEASED = "eurekube.released"
-"""Whose it was, `owner/cluster`, after `owner release` has taken the marks of owner and cluster off."""
 
 OWNER_PATTERN = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 
@@ -44,11 +42,6 @@ class Ownership:
         """Whether it carries our owner name but another cluster's UID: two clusters were given one name."""
         cluster = instance.metadata.get(CLUSTER)
         return instance.metadata.get(OWNER) == self.owner and bool(cluster) and cluster != self.cluster
-
-    @property
-    def released(self) -> str:
-        """What the mark of a released instance of ours says."""
-        return f"{self.owner}/{self.cluster}"
 
     def marked(
         self,

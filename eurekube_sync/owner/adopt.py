@@ -16,7 +16,7 @@ from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import ClusterError, ConfigurationError, NothingThere, NotKept
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER, POD, RELEASED, SYNCER, Ownership
+from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER, POD, SYNCER, Ownership
 from eurekube_sync.observe.kubernetes import unknown_sources
 from eurekube_sync.observe.other_owner import nothing_of
 from eurekube_sync.owner.moves import SHOWN, Address, Move, in_order, names, refuse_clash
@@ -193,7 +193,7 @@ def _refuse_owned(instance: ObservedInstance, ownership: Ownership) -> None:
     owner = instance.metadata.get(OWNER)
     if owner is not None:
         raise NotKept(
-            f"{instance.key} is of owner {owner}: let that one release it, or move all of its instances with "
+            f"{instance.key} is of owner {owner}: move all of its instances with "
             f"eurekube-sync owner rename {owner} {ownership.owner}"
         )
 
@@ -207,7 +207,6 @@ def _adopted(instance: ObservedInstance, wanted: Wanted | None, desired: Desired
         target=wanted.instance.key,
         expects={OWNER: None},
         put={mark: marks[mark] for mark in (OWNER, CLUSTER, SYNCER, CLASS, POD) if mark in marks},
-        drop=frozenset({RELEASED}),
         why=wanted.why,
     )
 

@@ -47,7 +47,6 @@ class Move:
     expects: Mapping[str, str | None]
     """Marks that the source must still bear when it is its turn; None: must not."""
     put: Mapping[str, str]
-    drop: frozenset[str] = frozenset()
     why: str
 
     @property
@@ -66,17 +65,15 @@ class Move:
 
     def made(self, stands: ObservedInstance) -> bool:
         """Whether an instance under the target bears the marks of this move."""
-        bears = all(stands.metadata.get(mark) == value for mark, value in self.put.items())
-        return bears and not any(mark in stands.metadata for mark in self.drop)
+        return all(stands.metadata.get(mark) == value for mark, value in self.put.items())
 
     def made_of(self, stands: ObservedInstance) -> Instance:
         """The instance to register, from what stands now."""
-        kept = {key: value for key, value in stands.metadata.items() if key not in self.drop}
         return replace(
             as_it_stands(stands),
             key=self.target,
             status=stands.status,
-            metadata={**kept, **self.put},
+            metadata={**stands.metadata, **self.put},
             # Under its own id the server still knows the override, and an echo could bring back one just taken off.
             override=InstanceStatus.UNKNOWN if self.in_place else stands.overridden_status,
         )

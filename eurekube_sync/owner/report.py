@@ -27,7 +27,6 @@ class OwnerReport:
     """What a person should know or see to."""
     errors: tuple[ClusterError, ...] = ()
     """Writes to Kubernetes that failed."""
-    stopped: bool = False
     unreached: tuple[str, ...] = ()
     """Eureka servers on which something may stand that was not seen, or not cancelled."""
 
@@ -35,7 +34,7 @@ class OwnerReport:
     def code(self) -> ExitCode:
         """What a person has to see to first."""
         failures = [one for one in self.affected if one.failed]
-        if self.stopped or any(one.result is Result.NOT_TRIED for one in failures):
+        if any(one.result is Result.NOT_TRIED for one in failures):
             return ExitCode.CUT_SHORT
         if failures:
             return of_failures([one.cause for one in failures], succeeded=len(self.affected) - len(failures))

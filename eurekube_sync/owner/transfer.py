@@ -6,7 +6,6 @@ Safe to repeat and safe to cut: between any two calls every instance stands unde
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -114,22 +113,6 @@ class Transfer:
             self.tell("cancelling instances", first, len(instances))
             done += self.workers.each(cancel, instances[first : first + _AT_ONCE])
         return done
-
-    def renew_made(self, moves: Sequence[Move]) -> list[bool | RegistryError]:
-        """Renews each target that still bears the marks of its move; False: it is gone, or somebody else's by now. In
-        doubt it is renewed."""
-
-        def renew(move: Move) -> bool | RegistryError:
-            try:
-                with suppress(RegistryError):
-                    stands = self.registry.read_instance(move.target)
-                    if stands is None or not move.made(stands):
-                        return False
-                return self.registry.renew(move.target)
-            except RegistryError as error:
-                return error
-
-        return self.workers.each(renew, moves)
 
     def _guard(self, move: Move, call: Callable[[Move], _Added], barred: Mapping[InstanceKey, str]) -> _Added:
         if move.source.key in barred:

@@ -34,7 +34,6 @@ NEEDED = {
     "validate": ["-"],
     "orphans": _WHERE,
     "owner adopt": _WHERE,
-    "owner release": _WHERE,
     "owner rename": ["a", "b", "--eureka-url=http://e/eureka"],
     "owner purge": _WHERE,
 }

@@ -331,7 +331,6 @@ def test_an_owner_that_has_nothing_is_asked_about_by_every_command(ours: Program
         (("orphans", "--owner", "typo", "-n", "elsewhere"), ExitCode.NOTHING_THERE),
         (("owner", "rename", "typo", "next"), ExitCode.NOTHING_THERE),
         (("owner", "purge", "--owner", "typo", "--yes"), ExitCode.OK),
-        (("owner", "release", "--owner", "typo", "--lapse"), ExitCode.OK),
     ):
         ended = give(ours, *arguments)
         said = ended.out + ended.err
@@ -374,32 +373,6 @@ def test_a_rename_to_the_same_name_is_refused_before_anything_is_asked(ours: Pro
         assert (ended.code, ended.out) == (ExitCode.USAGE, "")
         assert ended.sentence == "Error: OLD and NEW are both demo: give the name that demo is to get"
         assert not ended.eureka + ended.kubernetes
-
-
-# --- release ----------------------------------------------------------------------------------------------------
-
-
-def test_released_instances_are_left_to_lapse(ours: Program) -> None:
-    """`run` neither renews nor cancels them, and the report says how long they live."""
-    ended = give(ours, "owner", "release", "--lapse")
-    assert ended.code == ExitCode.OK, ended.out + ended.err
-    assert ended.out.splitlines()[-1] == "2 released"
-    assert "they lapse in 10 minutes" in ended.out
-    assert "syncer rating/rating still wants 2 of them" in ended.out
-    assert "eurekube.owner" not in metadata(ours, IDS[0])
-    time.sleep(0.1)
-    after = ours.run()
-    assert (after.eureka["PUT"], after.eureka["DELETE"], after.eureka["POST"]) == (0, 0, 0)
-    assert "2 in conflict" in after.out
-
-
-def test_a_release_may_go_on_renewing(ours: Program) -> None:
-    """For so long, in the foreground; given again it finds them."""
-    for _ in range(2):
-        ended = give(ours, "owner", "release", "--keepalive", "1s", "--app", "rating", "-o", "json")
-        assert ended.code == ExitCode.OK, ended.out + ended.err
-        assert json.loads(ended.out)["summary"] == "2 released"
-        assert ended.eureka["PUT"] == 4
 
 
 # --- purge ------------------------------------------------------------------------------------------------------
@@ -547,8 +520,6 @@ WRONG = {
     "observe": (("adopt", "--app", "a", "--observe", "0s"), "is too short"),
     "new name": (("rename", "demo", "Next_1"), "'Next_1' is no owner name: 1 to 32 of a-z"),
     "one name": (("rename", "demo"), "Missing argument 'NEW'"),
-    "lapse or not": (("release",), "say what becomes of them: --lapse, or --keepalive DURATION"),
-    "lapse and not": (("release", "--lapse", "--keepalive", "1h"), "goes on renewing them: give one of them"),
     "no terminal": (("purge",), "there is no terminal to ask at: give --yes"),
     "no app": (("adopt", "--app", ""), "it is empty"),
     "no cluster": (("purge", "--yes", "--cluster", " "), "it is empty"),
@@ -573,7 +544,6 @@ def test_a_wrong_command_line_is_one_sentence(settled: Program, name: str) -> No
         ("adopt", "--app", "rating"),
         ("adopt", "--cluster", "old"),
         ("rename", "demo", "next"),
-        ("release", "--lapse"),
         ("purge", "--yes"),
     ],
     ids=" ".join,
@@ -632,14 +602,9 @@ def test_the_page_shows_what_orphans_says(ours: Program) -> None:
     assert give(ours, "orphans").out == shown("orphans")
 
 
-def test_the_page_shows_what_the_owner_commands_say(strangers: Program) -> None:
-    """Adopt and release, to the letter."""
+def test_the_page_shows_what_an_adoption_says(strangers: Program) -> None:
+    """To the letter."""
     assert give(strangers, "owner", "adopt", "--app", "RATING", *QUICK).out == shown("owner adopt --app RATING")
-    time.sleep(0.1)
-    assert strangers.run().code == ExitCode.OK  # leases of 300 s, as of any instance of `run`
-    time.sleep(0.1)
-    released = give(strangers, "owner", "release", "--app", "RATING", "--lapse")
-    assert released.out == shown("owner release --app RATING --lapse")
 
 
 def test_the_page_shows_what_a_rename_says(ours: Program) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -258,42 +257,6 @@ def test_a_purge_takes_ours_and_leaves_the_stranger(program: Program, registry: 
     assert registry.status("BILLING", "dc-17:billing:8080") == "UP"
 
 
-def test_released_instances_live_for_twice_their_lease(program: Program, registry: Registry) -> None:
-    """UP for as long as the report says, kept up for as long as was asked, and then gone."""
-    assert program.run(*SHORT).code == ExitCode.OK
-    with renewed(registry, *IDS):  # the list takes its time, and so does the next process to begin
-        registry.list_follows("RATING", IDS)
-    begun = time.time()
-    ended = owner(program, "release", "--lapse")
-    assert ended.code == ExitCode.OK, ended.out + ended.err
-    assert f"they lapse in {2 * LEASE} s" in ended.out
-    found = [registry.instance("RATING", id_) for id_ in IDS]
-    # The server tells of a renewed lease its renewal plus a duration (`Lease.renew`), and lets it live for another.
-    last = min(one["leaseInfo"]["lastRenewalTimestamp"] / 1000 - LEASE for one in found if one)
-    assert last >= begun, "it renews what it releases"
-    while True:
-        seen = [registry.status("RATING", id_) for id_ in IDS]
-        if time.time() >= last + 2 * LEASE:
-            break
-        assert seen == ["UP", "UP"]
-    wait_until(
-        lambda: [registry.status("RATING", id_) for id_ in IDS] == [None, None], "they outlive what the report says"
-    )
-
-
-def test_run_takes_nothing_released_back(program: Program, registry: Registry) -> None:
-    """It reports a conflict, and neither renews nor cancels; a deleted syncer does not wait for them."""
-    assert program.run().code == ExitCode.OK
-    registry.list_follows("RATING", IDS)
-    assert owner(program, "release", "--lapse").code == ExitCode.OK
-    registry.list_follows("RATING", IDS)
-    stood = [registry.instance("RATING", id_) for id_ in IDS]
-    ended = program.run()
-    assert ended.code == ExitCode.OK, ended.out + ended.err
-    assert "in conflict" in ended.out
-    assert [registry.instance("RATING", id_) for id_ in IDS] == stood
-
-
 # --- Two peers --------------------------------------------------------------------------------------------------
 
 
@@ -353,10 +316,10 @@ def test_a_rename_and_an_adoption_reach_both_peers(peered: Program, pair: tuple[
     assert ended.code == ExitCode.OK, ended.out + ended.err
     renamed = [id_.replace("demo:", "next:", 1) for id_ in IDS]
     on_both(pair, dict.fromkeys(renamed, "UP"))
-    ended = peered.command("owner", "release", "--lapse", EUREKUBE_SYNC_OWNER="next")
-    assert ended.code == ExitCode.OK, ended.out + ended.err
-    for server in pair:
-        Registry(url=server.url).list_follows("RATING", renamed)
+    assert peered.command("owner", "purge", "--yes", EUREKUBE_SYNC_OWNER="next").code == ExitCode.OK
+    on_both(pair, {})
+    register_themselves(Registry(url=pair[0].url))
+    on_both(pair, dict.fromkeys(THEIRS, "UP"))
     ended = owner(peered, "adopt", "--app", "RATING", *WATCH)
     assert (ended.code, ended.out.splitlines()[-1]) == (ExitCode.OK, "2 adopted"), ended.out + ended.err
     on_both(pair, dict.fromkeys(IDS, "UP"))

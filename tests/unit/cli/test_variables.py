@@ -25,7 +25,6 @@ COMMANDS = _commands()
 FROM_NO_VARIABLE = {
     "run": {"--approve"},
     "owner adopt": {"--app", "--address", "--syncer", "--cluster", "--observe"},
-    "owner release": {"--app", "--syncer", "--cluster", "--keepalive", "--lapse"},
     "owner rename": {"--cluster", "--observe"},
     "owner purge": {"--cluster", "--yes"},
 }

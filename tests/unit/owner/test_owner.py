@@ -33,12 +33,11 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.ownership import CLUSTER as CLUSTER_MARK
 from eurekube_sync.model.ownership import OWNER as OWNER_MARK
-from eurekube_sync.model.ownership import RELEASED, SYNCER
+from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.owner.adopt import adopt_instances, adopt_old_cluster
 from eurekube_sync.owner.moves import Address
 from eurekube_sync.owner.purge import look_again, look_before_purge, purge
-from eurekube_sync.owner.release import release_instances
 from eurekube_sync.owner.rename import rename_owner
 from eurekube_sync.owner.report import OwnerReport, told_whole
 from eurekube_sync.owner.world import OwnerWorld
@@ -126,20 +125,6 @@ def rename(world: FakeWorld, *, new: str = "next", **changes: object) -> OwnerRe
     """`owner rename prod next`."""
     given: dict[str, object] = {"cluster": None, "scope": Scope(), "observe": None, "dry_run": False, **changes}
     return rename_owner(owner_world(world), old=OWNER, new=new, **given)  # type: ignore[arg-type]
-
-
-def release(world: FakeWorld, **changes: object) -> OwnerReport:
-    """`owner release --lapse`."""
-    given: dict[str, object] = {
-        "cluster": None,
-        "scope": Scope(),
-        "apps": frozenset(),
-        "syncers": frozenset(),
-        "keepalive": None,
-        "dry_run": False,
-        **changes,
-    }
-    return release_instances(owner_world(world), owner=OWNER, **given)  # type: ignore[arg-type]
 
 
 def renamed_key(number: int = 1, owner: str = "next") -> InstanceKey:
@@ -344,13 +329,14 @@ def test_both_registrations_of_one_pod_become_one() -> None:
     assert set(world.registry.held) == {foreign().key, key(1)}
 
 
-def test_a_released_instance_under_our_id_is_adopted_in_its_place() -> None:
-    """Release and adopt undo each other."""
+def test_an_instance_under_our_id_that_nobody_owns_is_adopted_in_its_place() -> None:
+    """Somebody took its marks off: it gets them again, and is cancelled at no time."""
     world = two_of_ours()
-    assert release(world).summary == "2 released"
-    assert adopt(world).summary == "2 adopted"
+    ours = world.registry.held[key(1)]
+    marks = {OWNER_MARK, CLUSTER_MARK}
+    world.registry.put(replace(ours, metadata={k: v for k, v in ours.metadata.items() if k not in marks}))
+    assert adopt(world).summary == "1 adopted"
     assert not [call for call in world.wire.calls if call.startswith("cancel")]
-    assert all(RELEASED not in world.registry.held[key(n)].metadata for n in (1, 2))
     assert world.run().plan.changes == ()
 
 
@@ -585,12 +571,6 @@ def an_adoption_of_a_cluster(world: FakeWorld) -> OwnerReport:
     return adopt_old_cluster(owner_world(world), owner=OWNER, old="old", scope=Scope(), observe=None, dry_run=False)
 
 
-@scene(two_of_ours)
-def a_release(world: FakeWorld) -> OwnerReport:
-    """Of two."""
-    return release(world)
-
-
 def addresses(world: FakeWorld) -> set[str]:
     """Where a caller finds instances of RATING, however often."""
     return {one.ip_addr for one in world.registry.held.values()}
@@ -657,17 +637,6 @@ def test_a_signal_ends_a_command_between_two_calls() -> None:
     )
 
 
-@pytest.mark.parametrize("after", [0, 1], ids=["before the first", "after the first"])
-def test_a_release_that_is_cut_says_only_what_it_has_done(after: int) -> None:
-    """To delete the syncer for what was not released would take that out."""
-    world = two_of_ours()
-    world.wire.then = lambda: setattr(world.clock, "stopped", len(world.wire.writes()) >= after)
-    report = release(world)
-    assert report.code is ExitCode.CUT_SHORT
-    wanted = [sentence for sentence in report.sentences if "still wants" in sentence]
-    assert [sentence.split(":")[0] for sentence in wanted] == ["syncer rating/rating still wants 1 of them"][:after]
-
-
 @pytest.mark.parametrize("renews", [False, True], ids=["nobody renews it", "somebody renews it"])
 def test_what_appears_during_the_watch_is_watched_as_well(renews: bool) -> None:
     """The list was old, or somebody registers: one that nobody renews moves along, and one that is renewed stops it."""
@@ -728,74 +697,6 @@ def test_two_at_one_address_that_cannot_be_one_are_left(
         f"{b}: it is {standing[1]}, and what stands as {key(1).id} is {standing[0]}: both are left",
     )
     assert world.registry.held[b].status is standing[1]
-
-
-# --- release ----------------------------------------------------------------------------------------------------
-
-
-def test_released_instances_are_no_longer_touched() -> None:
-    """Neither renewed nor cancelled by `run`, which reports a conflict while its syncer wants them."""
-    world = two_of_ours()
-    report = release(world)
-    assert (report.code, report.summary) == (ExitCode.OK, "2 released")
-    assert report.sentences == (
-        "syncer rating/rating still wants 2 of them: `run` reports a Conflict while they stand, and registers its own "
-        "when they have lapsed. Delete the syncer before that.",
-        "unless something renews them they lapse in 10 minutes",
-    )
-    metadata = world.registry.held[key(1)].metadata
-    assert (OWNER_MARK in metadata, CLUSTER_MARK in metadata, metadata[RELEASED]) == (False, False, f"prod/{CLUSTER}")
-    before = dict(world.registry.held)
-    after = world.run()
-    assert [blocked.conflict for blocked in after.plan.blocked] == [True, True]
-    assert world.registry.held == before
-    world.cluster.delete(REF)
-    world.run()
-    world.later(46)
-    world.run()
-    assert world.registry.held == before
-    assert world.cluster.syncers == {}
-
-
-def test_a_release_may_be_of_one_app_or_syncer_and_be_given_again() -> None:
-    """The others stay ours; released ones are found again, so that they can be kept alive."""
-    world = two_of_ours()
-    other = stored(instance(8, app="web", ref=SyncerRef(NS, "web")))
-    world.registry.put(other)
-    assert release(world, apps=frozenset({"WEB"}), dry_run=True).summary == "dry run: 1 to release"
-    assert release(world, syncers=frozenset({SyncerRef(NS, "web")})).summary == "1 released"
-    assert world.registry.held[key(1)].metadata[OWNER_MARK] == OWNER
-    again = release(world, apps=frozenset({"WEB"}))
-    assert (again.summary, again.affected[0].why) == ("1 released", "it was released before")
-    nothing = release(world, apps=frozenset({"NONE"}))
-    assert nothing.summary == f"nothing to release: no instance of app NONE is of owner prod and cluster {CLUSTER}"
-    assert not nothing.dry_run
-    nothing = release(world, syncers=frozenset({SyncerRef(NS, "gone")}))
-    assert nothing.summary.startswith(f"nothing to release: no instance of syncer {NS}/gone is of owner prod")
-
-
-@pytest.mark.parametrize(
-    ("keepalive", "said"),
-    [
-        (None, "unless something renews them they lapse in 10 minutes"),
-        (
-            60.0,
-            "it would go on renewing them for 60 s, and then: unless something renews them they lapse in 10 minutes",
-        ),
-    ],
-)
-def test_a_dry_run_of_a_release_says_what_becomes_of_them(keepalive: float | None, said: str) -> None:
-    """As the release itself does afterwards."""
-    report = release(two_of_ours(), keepalive=keepalive, dry_run=True)
-    assert report.sentences[-1] == said
-
-
-def test_a_release_where_nothing_is_of_the_cluster_names_the_others() -> None:
-    """The id may be mistaken."""
-    report = release(two_of_ours(), cluster="mistaken")
-    assert (report.code, report.sentences) == (ExitCode.OK, ())
-    assert report.summary.startswith("nothing to release: no instance of owner prod in ")
-    assert report.summary.endswith(f"; owner prod has 2 of cluster {CLUSTER}. Is --owner right?")
 
 
 # --- An owner that has nothing ----------------------------------------------------------------------------------
@@ -865,107 +766,11 @@ def test_what_was_deleted_lately_keeps_its_finalizer_from_an_owner_that_has_noth
     assert purged(world).sentences == ("our finalizer was taken off 1 syncer being deleted",)
 
 
-def test_a_released_instance_is_kept_alive_for_as_long_as_was_asked() -> None:
-    """Each 30 s, in the foreground; what went meanwhile and what could not be renewed is told."""
-    world = two_of_ours()
-    begun = world.clock.now()
-    report = release(world, keepalive=100.0)
-    assert world.clock.now() - begun == 100
-    assert sum(call == f"renew {key(1)}" for call in world.wire.calls) == 1 + 4
-    assert report.code is ExitCode.OK
-    world = two_of_ours()
-    sleep = world.clock.sleep
-
-    def slept(seconds: float) -> None:
-        sleep(seconds)
-        world.registry.held.pop(key(1), None)
-        world.registry.refuse[key(2)] = RegistryUnavailable("timed out")
-
-    world.clock.sleep = slept  # type: ignore[method-assign]
-    report = release(world, keepalive=100.0)
-    assert "1 of them went meanwhile, or are somebody else's by now" in report.sentences
-    assert f"1 could not be renewed the last time, such as {key(2)}: timed out" in report.sentences
-
-
-@pytest.mark.parametrize("mark", [{OWNER_MARK: "next"}, {RELEASED: "next/elsewhere"}], ids=["adopted", "retagged"])
-def test_what_is_somebody_elses_by_now_is_kept_alive_no_longer(mark: dict[str, str]) -> None:
-    """Under the same id, while the command waits: its new owner renews it, or lets it lapse on purpose."""
-    world = two_of_ours()
-    sleep = world.clock.sleep
-
-    def slept(seconds: float) -> None:
-        sleep(seconds)
-        there = world.registry.held[key(1)]
-        world.registry.put(replace(there, metadata={**there.metadata, **mark}))
-        world.wire.calls.append("waited")
-
-    world.clock.sleep = slept  # type: ignore[method-assign]
-    report = release(world, keepalive=100.0)
-    kept = world.wire.calls[world.wire.calls.index("waited") :]
-    assert f"renew {key(1)}" not in kept
-    assert kept.count(f"renew {key(2)}") == 4
-    assert "1 of them went meanwhile, or are somebody else's by now" in report.sentences
-
-
-def test_what_cannot_be_read_is_kept_alive() -> None:
-    """In doubt a lease is renewed."""
-    world = two_of_ours()
-    sleep = world.clock.sleep
-
-    def slept(seconds: float) -> None:
-        sleep(seconds)
-        world.registry.refuse_read[key(1)] = RegistryUnavailable("timed out")
-        world.wire.calls.append("waited")
-
-    world.clock.sleep = slept  # type: ignore[method-assign]
-    release(world, keepalive=100.0)
-    assert world.wire.calls[world.wire.calls.index("waited") :].count(f"renew {key(1)}") == 4
-
-
-def test_a_signal_ends_the_keepalive_and_says_so() -> None:
-    """Exit 33: it was to go on longer."""
-    world = two_of_ours()
-    sleep = world.clock.sleep
-
-    def slept(seconds: float) -> None:
-        sleep(seconds)
-        world.clock.stopped = True
-
-    world.clock.sleep = slept  # type: ignore[method-assign]
-    report = release(world, keepalive=100.0)
-    assert (report.code, report.summary) == (ExitCode.CUT_SHORT, "2 released")
-    assert "a signal ended the keepalive before its time: given again it goes on" in report.sentences
-
-
-def test_a_release_needs_no_cluster_and_says_what_it_does_not_know() -> None:
-    """With the cluster's id; an unreadable cluster is no reason not to release, but known it is not what `run` does."""
-    world = two_of_ours()
-    report = release_instances(
-        owner_world(world, alone=True),
-        owner=OWNER,
-        cluster=CLUSTER,
-        scope=Scope(),
-        apps=frozenset(),
-        syncers=frozenset(),
-        keepalive=None,
-        dry_run=False,
-    )
-    assert report.sentences == ("unless something renews them they lapse in 10 minutes",)
-    assert not [call for call in world.wire.calls if call.startswith("list_syncers")]
-    world = two_of_ours()
-    world.cluster.unknown[("syncers", "*")] = DENIED
-    assert "the cluster cannot be read" in release(world).sentences[0]
-    world = two_of_ours()
-    world.registry.refuse[key(1)] = world.registry.refuse[key(2)] = RegistryUnavailable("timed out")
-    report = release(world, keepalive=60.0)
-    assert (report.code, report.summary) == (ExitCode.REGISTRY_UNAVAILABLE, "2 failed")
-
-
 def test_short_leases_are_told_in_seconds() -> None:
     """Twice their duration."""
     world = base()
     world.registry.put(replace(stored(instance()), lease=LeaseTimes(2, 45)))
-    assert "they lapse in 90 s" in release(world).sentences[-1]
+    assert "they lapse in 90 s" in rename(world).sentences[-1]
 
 
 # --- purge ------------------------------------------------------------------------------------------------------
@@ -997,7 +802,7 @@ def test_a_purge_takes_all_of_ours_and_nothing_else() -> None:
     assert purged(world, alone=True).summary == f"nothing to purge: {left}"
 
 
-@pytest.mark.parametrize("command", ["release", "rename", "adopt a cluster"])
+@pytest.mark.parametrize("command", ["rename", "adopt a cluster"])
 def test_a_command_of_a_scope_leaves_another_scopes_instances(command: str) -> None:
     """As `run` would: of two installations with one owner each changes its own."""
     world = rebuilt() if command == "adopt a cluster" else two_of_ours()
@@ -1008,8 +813,6 @@ def test_a_command_of_a_scope_leaves_another_scopes_instances(command: str) -> N
     own, shop, none = (Scope(namespaces=frozenset({name})) for name in (NS, "shop", "empty"))
 
     def give(scope: Scope) -> OwnerReport:
-        if command == "release":
-            return release(world, scope=scope)
         if command == "rename":
             return rename(world, scope=scope)
         where = owner_world(world)
@@ -1136,11 +939,10 @@ def test_a_purge_takes_every_policys_instances_and_says_how_many_run_would_keep(
     assert one == ("among them is 1 with policy CreateOnly: `run` would never cancel these, a purge does",)
 
 
-@pytest.mark.parametrize("command", [release, rename])
-def test_a_policy_goes_along_where_an_instance_stays(command: Callable[[FakeWorld], OwnerReport]) -> None:
+def test_a_policy_goes_along_with_a_rename() -> None:
     """Whoever has it next is held to it."""
     world = policied(None, Policy.UPSERT_ONLY)
-    command(world)
+    rename(world)
     after = {one.ip_addr: one.metadata for one in world.registry.held.values()}
     assert after["10.0.0.2"][POLICY] == "UpsertOnly"
     assert POLICY not in after["10.0.0.1"]
@@ -1246,7 +1048,7 @@ def test_a_cluster_that_fails_keeps_its_finalizers_and_is_told() -> None:
 # --- What they share --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", [adopt, rename, release, purged])
+@pytest.mark.parametrize("command", [adopt, rename, purged])
 def test_the_cluster_is_asked_once_who_it_is(command: Callable[[FakeWorld], OwnerReport]) -> None:
     """However often its syncers are listed."""
     world = two_of_ours()

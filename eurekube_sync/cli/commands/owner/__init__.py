@@ -1,1 +1,1 @@
-"""`owner adopt`, `release`, `rename` and `purge`: who owns the instances, changed by a person; a file per command."""
+"""`owner adopt`, `rename` and `purge`: who owns the instances, changed by a person; a file per command."""

@@ -6,18 +6,17 @@ import click
 
 from eurekube_sync.cli.commands.owner.adopt import adopt_command
 from eurekube_sync.cli.commands.owner.purge import purge_command
-from eurekube_sync.cli.commands.owner.release import release_command
 from eurekube_sync.cli.commands.owner.rename import rename_command
 from eurekube_sync.cli.options.command import Group
 
 
-@click.group(name="owner", cls=Group, short_help="Adopt, release, rename or purge what is ours.")
+@click.group(name="owner", cls=Group, short_help="Adopt, rename or purge what is ours.")
 def command() -> None:
-    """Change who owns instances in Eureka: adopt, release, rename, purge.
+    """Change who owns instances in Eureka: adopt, rename, purge.
 
     Each command has --dry-run, can be killed at any point, and then be given again.
     """
 
 
-for _each in (adopt_command, release_command, rename_command, purge_command):
+for _each in (adopt_command, rename_command, purge_command):
     command.add_command(_each)
