@@ -16,6 +16,7 @@ from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.controller.keepalive import RegistryWorld
 from eurekube_sync.controller.one_pass import World
 from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.eureka import RENEWAL_INTERVAL
 from eurekube_sync.model.ports import Clock, Random, Registry
 from eurekube_sync.observe.own_writes import OwnWrites
 
@@ -32,7 +33,7 @@ class Connection:
     kubernetes: KubernetesAccess = field(default_factory=KubernetesAccess)
     calls: Calls = field(default_factory=Calls)
     registry_cache: float = 45
-    renewal_interval: float = 30
+    renewal_interval: float = RENEWAL_INTERVAL
     renewal_slack: float = 30
     """Equal to the interval: every pass renews."""
     lease_duration: float = 300

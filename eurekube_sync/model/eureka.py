@@ -60,6 +60,8 @@ NO_PORT = Port(0, False)
 
 NO_LEASE = LeaseTimes(0, 0)
 
+RENEWAL_INTERVAL = 30
+"""Seconds between two renewals of a lease of ours. Faster or slower would bend the server's self-preservation."""
 DEFAULT_LEASE = LeaseTimes(30, 90)
 """What a server takes for a lease without times (LeaseInfo)."""
 

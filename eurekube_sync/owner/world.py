@@ -9,7 +9,7 @@ from eurekube_sync.controller.exit_codes import cluster_error, registry_error
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.errors import ConfigurationError
-from eurekube_sync.model.eureka import LeaseTimes, ObservedInstance
+from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView
 from eurekube_sync.model.ownership import Ownership, syncer_of
 from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
@@ -89,4 +89,4 @@ def view_of(cluster: Cluster, ownership: Ownership, scope: Scope) -> ClusterView
 
 def naming(ownership: Ownership) -> Naming:
     """How `run` would name what is ours."""
-    return Naming(ownership=ownership, lease=LeaseTimes(30, 300))  # only keys and marks are taken
+    return Naming(ownership=ownership, lease=LeaseTimes(RENEWAL_INTERVAL, 300))  # only keys and marks are taken

@@ -21,10 +21,8 @@ from tests.waiting import wait_until
 
 pytestmark = pytest.mark.servers
 
-LEASE = 8
-"""Seconds; twice that after a renewal, which is longer than a busy machine takes between two."""
-SHORT = ("--lease-duration", f"{LEASE}s", "--renewal-interval", "2s", "--registry-cache", "2s")
-OFTEN = ("--interval", "1s", "--renewal-interval", "2s")
+LEASE = 25
+"""Seconds; twice that after a renewal, which leaves a busy machine 20 s over the 30 s between two."""
 
 
 @pytest.fixture
@@ -38,13 +36,24 @@ def program(eureka: EurekaServer, registry: Registry, tmp_path: Path) -> Iterato
     """Two instances with short leases, registered by `run`, which is gone, like its cluster."""
     with rating(tmp_path) as found:
         found.eureka_url = eureka.url
-        done = found.run(*SHORT)
+        done = found.run()
         assert done.code == 0, done.out + done.err
         found.kubeconfig()  # it points where nobody listens any more
+    for id_ in IDS:
+        shorten(registry, id_)
     assert [registry.status("RATING", id_) for id_ in IDS] == ["UP", "UP"]
     yield found
     for id_ in IDS:
         requests.delete(f"{eureka.url}/apps/RATING/{id_}", timeout=30)
+
+
+def shorten(registry: Registry, id_: str) -> None:
+    """The same instance with a lease that this test can outlast: `run` gives none so short."""
+    found = registry.instance("RATING", id_)
+    assert found is not None
+    body = {**found, "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": LEASE}}
+    del body["lastDirtyTimestamp"]
+    requests.post(f"{registry.url}/apps/RATING", json={"instance": body}, timeout=30).raise_for_status()
 
 
 def register(registry: Registry, app: str, id_: str, *, duration: int, owner: str) -> dict[str, Any]:
@@ -85,7 +94,7 @@ def test_leases_outlive_cluster_and_operator(program: Program, registry: Registr
     """For longer than even a renewed lease lasts ours are UP; a stranger's lease has lapsed, another's was never
     renewed."""
     kubeconfig = str(program.folder / "changed-kubeconfig")
-    process = program.start("keepalive", "--daemon", *OFTEN, KUBECONFIG=kubeconfig)
+    process = program.start("keepalive", "--daemon", "--interval", "1s", KUBECONFIG=kubeconfig)
     renewed_until_it_does(process, registry)
     begun = time.monotonic()
     stranger = register(registry, "BILLING", "other:billing:1", duration=3600, owner="other")

@@ -21,9 +21,6 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.servers
 
 PODS = 20
-LEASE = 10
-OFTEN = ("--renewal-interval", "2s", "--registry-cache", "2s")
-SHORT = ("--lease-duration", f"{LEASE}s", *OFTEN)
 WATCH = ("--observe", "3s")
 THEIRS = tuple(f"rating-{number}:rating:8080" for number in (1, 2))
 
@@ -227,14 +224,14 @@ def test_a_rename_under_a_reader_leaves_no_instance_out(
 
 def test_a_rename_is_refused_while_a_daemon_renews(program: Program, registry: Registry) -> None:
     """Its renewals are seen; when it has ended they are not."""
-    daemon = program.start("run", "--daemon", "--interval", "1s", *OFTEN)
+    daemon = program.start("run", "--daemon", "--interval", "1s", "--registry-cache", "2s")
     try:
         wait_until(
             lambda: [registry.status("RATING", id_) for id_ in IDS] == ["UP", "UP"],
             "the daemon has not registered both",
         )
         registry.list_follows("RATING", IDS)
-        refused = owner(program, "rename", "demo", "next", "--observe", "10s")
+        refused = owner(program, "rename", "demo", "next", "--observe", "60s")
         assert refused.code == ExitCode.STILL_RENEWED, refused.out + refused.err
         assert "stop `run` and `keepalive` of owner demo first" in refused.sentence
     finally:

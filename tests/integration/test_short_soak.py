@@ -67,15 +67,15 @@ def beside_strangers(servers: KubernetesServers, world: KubernetesWorld, folder:
 
 
 def killed(servers: KubernetesServers, world: KubernetesWorld, folder: Path) -> Figures:
-    """On a server that evicts every second. Half a lease is left for the daemon to come back in."""
+    """On a server that evicts every second. The daemon has 40 s to come back in."""
     with EurekaServer(access_log=True) as server, Shops(world, "short-kill", count=50) as shops:
         return outage(
             server,
             Daemon(servers, server, folder, owner="short-kill", namespace="short-kill"),
             shops.keys("short-kill"),
-            lease=100,
-            seconds=150,
-            options=("--interval=1s", "--renewal-interval=2s", "--lease-duration=100s", "--registry-cache=3s"),
+            lease=140,
+            seconds=210,
+            options=("--interval=1s", "--lease-duration=140s", "--registry-cache=3s"),
         )
 
 
@@ -95,7 +95,7 @@ def test_a_daemon_beside_strangers_with_a_login_over_tls(soaks: Soaks, capsys: p
 
 
 def test_the_operator_is_killed_for_one_and_a_half_leases(soaks: Soaks, capsys: pytest.CaptureFixture[str]) -> None:
-    """Leases of 100 s outlive 150 s without us, and nothing is registered again."""
+    """Leases of 140 s outlive 210 s without us, and nothing is registered again."""
     show(capsys, "The operator is killed", soaks["killed"].result())
 
 

@@ -72,11 +72,10 @@ def command(
         calls=calls,
         eureka_batch=eureka_batch,
         dry_run=passes.dry_run,
-        renewal_interval=leases.renewal_interval,
         renewal_slack=passes.renewal_slack,
         lease_duration=leases.duration,
     )
-    tell = teller(form, passes, leases.renewal_interval, eureka.notices)
+    tell = teller(form, passes, eureka.notices)
     schedule = Schedule(passes=passes.number, interval=passes.interval, watched=form.at_terminal)
     look_rarely_for_cycles()
     clock = SystemClock()

@@ -117,11 +117,10 @@ def command(
         eureka_batch=eureka_batch,
         dry_run=passes.dry_run,
         registry_cache=leases.registry_cache,
-        renewal_interval=leases.renewal_interval,
         renewal_slack=passes.renewal_slack,
         lease_duration=leases.duration,
     )
-    tell = teller(form, passes, leases.renewal_interval, eureka.notices)
+    tell = teller(form, passes, eureka.notices)
     with stopped_by_signals(clock), connect(connection, clock) as world:
 
         def one_pass() -> PassReport:

@@ -11,7 +11,7 @@ import click
 from eurekube_sync.cli.options.declare import group, option
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.values import Duration
-from eurekube_sync.model.eureka import LeaseTimes
+from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes
 from eurekube_sync.model.wording import duration
 
 
@@ -20,14 +20,13 @@ class Leases:
     """The leases that `run` gives, and `keepalive` renews. Times in seconds."""
 
     duration: float
-    renewal_interval: float
     registry_cache: float = 45
     """How old Eureka's lists may be."""
 
     @property
     def times(self) -> LeaseTimes:
         """As they are registered."""
-        return LeaseTimes(int(self.renewal_interval), int(self.duration))
+        return LeaseTimes(RENEWAL_INTERVAL, int(self.duration))
 
     def check(self, passes: Passes) -> None:
         """Raises click.UsageError for passes that come too late for them."""
@@ -38,39 +37,30 @@ class Leases:
             )
 
 
-def _parse(lease_duration: float, renewal_interval: float, registry_cache: float) -> Leases:
-    return replace(_parse_kept(lease_duration, renewal_interval), registry_cache=registry_cache)
+def _parse(lease_duration: float, registry_cache: float) -> Leases:
+    return replace(_parse_kept(lease_duration), registry_cache=registry_cache)
 
 
-def _parse_kept(lease_duration: float, renewal_interval: float) -> Leases:
-    if renewal_interval < 1 or renewal_interval != int(renewal_interval) or lease_duration != int(lease_duration):
-        raise click.UsageError("--renewal-interval and --lease-duration are whole seconds, at least 1")
-    if lease_duration < 3 * renewal_interval:
-        raise click.UsageError(
-            f"--lease-duration {duration(lease_duration)} is less than three times --renewal-interval "
-            f"{duration(renewal_interval)}: "
-            "one slow pass would let leases lapse"
-        )
-    return Leases(duration=lease_duration, renewal_interval=renewal_interval)
+def _parse_kept(lease_duration: float) -> Leases:
+    if lease_duration != int(lease_duration):
+        raise click.UsageError("--lease-duration is whole seconds")
+    return Leases(duration=lease_duration)
 
 
+_SHORTEST = 3.0 * RENEWAL_INTERVAL
+"""Seconds: with less, one slow pass would let leases expire."""
 _LONGEST = 576 * 3600.0
 """Seconds: Eureka counts a lease in milliseconds of 32 bits (`Lease`), and one of 25 days has lapsed when it begins."""
 
 
 def _duration_option(text: str) -> Callable[[Any], Any]:
-    return option("--lease-duration", type=Duration(most=_LONGEST), default="300s", help=text)
+    return option("--lease-duration", type=Duration(least=_SHORTEST, most=_LONGEST), default="300s", help=text)
 
-
-_renewal_option = option(
-    "--renewal-interval", type=Duration(), default="30s", help="Time between two renewals of a lease."
-)
 
 lease_options = group(
     "leases",
     _parse,
     _duration_option("How long Eureka keeps an instance after its registration; twice that after a renewal."),
-    _renewal_option,
     option(
         "--registry-cache",
         type=Duration(),
@@ -84,6 +74,5 @@ kept_lease_options = group(
     "leases",
     _parse_kept,
     _duration_option("The one that run gives the leases; those that passes come too late for are refused."),
-    _renewal_option,
 )
 """The same for who gives none."""

@@ -71,10 +71,7 @@ def _headroom(found: Headroom) -> dict[str, Any]:
         "renewalsPerMinute": found.renewals,
         "expectedPerMinute": found.expected,
         "threshold": found.threshold,
-        "rate": found.rate,
         "blocksEviction": found.blocks_eviction,
-        "masksFailures": found.masks_failures,
-        "stopProtects": found.stop_protects,
     }
 
 

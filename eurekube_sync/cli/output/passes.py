@@ -11,18 +11,17 @@ from eurekube_sync.cli.output.machine import as_data
 from eurekube_sync.cli.output.table import pass_table
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.model.eureka import RENEWAL_INTERVAL
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.observe.self_preservation import Headroom, headroom, interval_of, sentences
+from eurekube_sync.observe.self_preservation import Headroom, headroom, interval_of
 
 log = logging.getLogger(__name__)
 
 
-def teller(
-    form: ReportForm, passes: Passes, renewal_interval: float, notices: Sequence[str] = ()
-) -> Callable[[PassReport, ExitCode], None]:
-    """Reports a pass, and in the first that could read Eureka logs what `renewal_interval` does to its
+def teller(form: ReportForm, passes: Passes, notices: Sequence[str] = ()) -> Callable[[PassReport, ExitCode], None]:
+    """Reports a pass. In the first that could read Eureka it also logs whether the passes come too rarely for its
     self-preservation. A report that cannot be written ends neither the passes nor changes their exit code."""
-    renewed_every = _renewed_every(passes, renewal_interval)
+    renewed_every = _renewed_every(passes)
     said = False
 
     def room(report: PassReport) -> Headroom | None:
@@ -30,10 +29,9 @@ def teller(
         if not isinstance(report.registry, Complete):
             return None
         found = headroom(report.registry.data, renewed_every)
-        if not said and (found.at_risk or passes.many):  # a single pass would say the harmless part again and again
+        if found.blocks_eviction and not said:
             said = True
-            for sentence in sentences(found):
-                log.log(logging.WARNING if found.at_risk else logging.INFO, "%s", sentence)
+            log.warning("%s", found.warning)
         return found
 
     def tell(report: PassReport, code: ExitCode) -> None:
@@ -47,9 +45,9 @@ def teller(
     return tell
 
 
-def _renewed_every(passes: Passes, renewal_interval: float) -> float:
+def _renewed_every(passes: Passes) -> float:
     """Seconds between two renewals of a lease, as far as this process has it in hand."""
     daemon = passes.number is None
-    if not passes.many or (daemon and passes.interval > renewal_interval):  # a daemon renews between its passes, too
-        return renewal_interval
-    return interval_of(renewal_interval=renewal_interval, slack=passes.renewal_slack, pass_interval=passes.interval)
+    if not passes.many or (daemon and passes.interval > RENEWAL_INTERVAL):  # a daemon renews between its passes, too
+        return RENEWAL_INTERVAL
+    return interval_of(passes.interval, slack=passes.renewal_slack)
