@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, assert_never
 
-from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.desired.spec_faults import refused
 from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 
 LIMIT = "eurekube.limit"
@@ -146,9 +146,8 @@ def parse_limit(limit: Any) -> Limit | None:
     percent = limit if share is None else share
     if isinstance(percent, str) and _PERCENT.fullmatch(percent):
         return Limit(measure=Measure.PODS if share is None else Measure.SHARE, value=int(percent[:-1]))
-    raise InvalidSyncer(
-        "InvalidSpec",
-        f"spec.limit: {limit!r} is none of a number in 0..{_MOST}, a percentage such as 20%, and {{share: 10%}}",
+    raise refused(
+        ("limit",), f"{limit!r} is none of a number in 0..{_MOST}, a percentage such as 20%, and {{share: 10%}}"
     )
 
 

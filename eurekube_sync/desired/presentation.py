@@ -14,7 +14,8 @@ from typing import Literal
 
 import msgspec
 
-from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.desired.spec_faults import refused
+from eurekube_sync.model.value_faults import Path
 
 ZONE = "zone"
 """Metadata key that Spring Cloud LoadBalancer reads (ZonePreferenceServiceInstanceListSupplier)."""
@@ -28,6 +29,7 @@ _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]"
 _LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _HOST_NAME = re.compile(rf"(ip|podName|nodeName)([.-]{_LABEL}(?:[.]{_LABEL})*)?")
 _PATH = re.compile(r"/[!-~]*")
+_LONGEST_KEY = 128
 _LONGEST_VALUE = 1024
 
 
@@ -152,27 +154,22 @@ def parse_presentation(
 ) -> Presentation:
     """The fields with their meaning; `pods` is mode pod. Raises InvalidSyncer."""
     for key, value in metadata.items():
-        _check_key("spec.metadata", key)
+        _check_key(("metadata", key), key)
         if fault := value_fault(value):
-            raise InvalidSyncer("InvalidMetadata", f"spec.metadata.{key}: {fault}")
+            raise refused(("metadata", key), fault, "InvalidMetadata")
     found = Presentation(
         host_name=_host_name(host_name, pods=pods),
         paths=_paths(paths),
         metadata=metadata,
-        metadata_from=tuple(_metadata_from(entry, pods=pods) for entry in metadata_from),
+        metadata_from=tuple(_metadata_from(index, entry, pods=pods) for index, entry in enumerate(metadata_from)),
         zones=(zone.map or {}) if zone and zone.from_endpoint else None,
     )
     if found.zones is not None and not pods:
-        raise InvalidSyncer("InvalidSpec", "spec.zone: zone.fromEndpoint is only for mode pod: a Service is in no zone")
+        raise refused(("zone",), "zone.fromEndpoint is only for mode pod")
     for name, value in (found.zones or {}).items():
         if fault := value_fault(value) or ("" if value else "the value is empty"):
-            raise InvalidSyncer("InvalidMetadata", f"spec.zone.map.{name[:80]}: {fault}")
-    keys = [*metadata, *(entry.key for entry in found.metadata_from)]
-    keys += [ZONE] if found.zones is not None else []
-    keys += [MANAGEMENT_PORT] if found.paths.management_port is not None else []
-    for key in keys:
-        if keys.count(key) > 1:
-            raise InvalidSyncer("InvalidMetadata", f"metadata key {key} is given twice: give it in one place")
+            raise refused(("zone", "map", name), fault, "InvalidMetadata")
+    _check_twice(found)
     return found
 
 
@@ -206,14 +203,11 @@ def _host_name(text: str | None, *, pods: bool) -> HostName:
         return HostName()
     parts = _HOST_NAME.fullmatch(text)
     if parts is None:
-        raise InvalidSyncer(
-            "InvalidSpec",
-            f"spec.hostName: {text[:80]!r} is none of ip, podName and nodeName, also with a suffix that begins "
-            "with a dot or a hyphen",
-        )
+        fault = "is none of ip, podName and nodeName, also with a suffix that begins with a dot or a hyphen"
+        raise refused(("hostName",), f"{text[:80]!r} {fault}")
     base = Base(parts[1])
     if base is not Base.IP and not pods:
-        raise InvalidSyncer("InvalidSpec", "spec.hostName: hostName podName and nodeName are only for mode pod")
+        raise refused(("hostName",), "hostName podName and nodeName are only for mode pod")
     return HostName(base=base, suffix=parts[2] or "")
 
 
@@ -222,16 +216,17 @@ def _paths(spec: PathsSpec | None) -> Paths:
         return NO_PATHS
     for field_, path in (("home", spec.home), ("status", spec.status), ("health", spec.health)):
         if path is not None and not _PATH.fullmatch(path):
-            raise InvalidSyncer("InvalidSpec", f"spec.paths.{field_}: {path!r} is no path: it begins with a slash")
+            raise refused(("paths", field_), f"{path!r} is no path: it begins with a slash")
     port = spec.management_port
     number = None if port is None else int(port)
     if number is not None and (number != port or not 1 <= number <= 65535):
-        raise InvalidSyncer("InvalidSpec", f"spec.paths.managementPort: {port} is no number in 1..65535")
+        raise refused(("paths", "managementPort"), f"{port} is no number in 1..65535")
     return Paths(home=spec.home or "", status=spec.status or "", health=spec.health or "", management_port=number)
 
 
-def _metadata_from(spec: MetadataFromSpec, *, pods: bool) -> MetadataSource:
-    _check_key("spec.metadataFrom", spec.key)
+def _metadata_from(index: int, spec: MetadataFromSpec, *, pods: bool) -> MetadataSource:
+    at = ("metadataFrom", index)
+    _check_key((*at, "key"), spec.key)
     given = [
         (source, name)
         for source, name in (
@@ -243,25 +238,40 @@ def _metadata_from(spec: MetadataFromSpec, *, pods: bool) -> MetadataSource:
         if name is not None
     ]
     if len(given) != 1:
-        raise InvalidSyncer(
-            "InvalidSpec",
-            f"spec.metadataFrom: {spec.key}: exactly one of podLabel, podAnnotation, serviceLabel and "
-            "serviceAnnotation is needed",
-        )
+        raise refused(at, "exactly one of podLabel, podAnnotation, serviceLabel and serviceAnnotation is needed")
     ((source, name),) = given
     if source.of_pod and not pods:
-        raise InvalidSyncer(
-            "InvalidSpec", f"spec.metadataFrom: {spec.key}: podLabel and podAnnotation are only for mode pod"
-        )
+        raise refused((*at, source.value), "podLabel and podAnnotation are only for mode pod")
     return MetadataSource(key=spec.key, source=source, name=name)
 
 
-def _check_key(field_: str, key: str) -> None:
-    if not _METADATA_KEY.fullmatch(key) or len(key) > 128:
-        raise InvalidSyncer(
-            "InvalidMetadata",
-            f"{field_}: key {key[:80]!r} would break the XML of the registry for every reader: "
-            "a letter, then letters, digits, '.' or '-', at most 128",
+def _check_key(path: Path, key: str) -> None:
+    fault = None
+    if not _METADATA_KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
+        fault = (
+            "a metadata key becomes an XML element name: a letter, then letters, digits, dots and hyphens, "
+            f"at most {_LONGEST_KEY} characters"
         )
-    if key.startswith(_OUR_METADATA_PREFIX) or key in _RESERVED_METADATA_KEYS:
-        raise InvalidSyncer("InvalidMetadata", f"{field_}: key {key} is reserved")
+    elif key.startswith(_OUR_METADATA_PREFIX):
+        fault = f"metadata keys that start with {_OUR_METADATA_PREFIX} are written by eurekube-sync itself"
+    elif key in _RESERVED_METADATA_KEYS:
+        fault = "the metadata keys @class, class and instanceId have a meaning of their own in Eureka"
+    if fault:
+        raise refused(path, fault, "InvalidMetadata")
+
+
+def _check_twice(found: Presentation) -> None:
+    """Each metadata key comes from one place."""
+    taken = set(found.metadata)
+    for index, entry in enumerate(found.metadata_from):
+        if entry.key in taken:
+            in_both = entry.key in found.metadata
+            fault = "a key is either in metadata or in metadataFrom" if in_both else "another entry has the same key"
+            raise refused(("metadataFrom", index, "key"), fault, "InvalidMetadata")
+        taken.add(entry.key)
+    if found.zones is not None and ZONE in taken:
+        fault = "the metadata key zone is either given or taken from the endpoint"
+        raise refused(("zone",), fault, "InvalidMetadata")
+    if found.paths.management_port is not None and MANAGEMENT_PORT in taken:
+        fault = "the metadata key management.port is either given or set by paths.managementPort"
+        raise refused(("paths",), fault, "InvalidMetadata")

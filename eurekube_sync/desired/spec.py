@@ -16,7 +16,7 @@ import msgspec
 
 from eurekube_sync.desired.policy import Conduct, Policy, parse_limit
 from eurekube_sync.desired.presentation import MetadataFromSpec, PathsSpec, Presentation, ZoneSpec, parse_presentation
-from eurekube_sync.desired.spec_faults import spec_faults
+from eurekube_sync.desired.spec_faults import misshapen, refused
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
 from eurekube_sync.model.value_faults import same_port, shown, wrong_type
@@ -27,6 +27,10 @@ DRAIN_ANNOTATION = "eurekube.io/drain"
 _LONGEST_SHOWN = 40
 
 _APP_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
+_LABEL_KEY = re.compile(
+    r"([a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+)
+_LONGEST_LABEL_KEY = 317
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _VIP = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:[0-9]{1,5})?"
 _VIP_ADDRESS = re.compile(rf"{_VIP}(,{_VIP})*")
@@ -203,10 +207,12 @@ def parse(syncer: SyncerObject) -> Syncer:
     try:
         spec = msgspec.convert(syncer.spec, _Spec)
     except msgspec.ValidationError as error:
-        raise InvalidSyncer("InvalidSpec", spec_faults(syncer.spec, _Spec) or f"spec: {error}") from error
+        raise misshapen(syncer.spec, _Spec, error) from error
     pods = spec.mode is Mode.POD
     if spec.port is not None and spec.port == spec.secure_port:
-        raise InvalidSyncer("InvalidSpec", f"spec.{same_port(spec.port)}")
+        raise refused(("securePort",), same_port(spec.port))
+    if spec.readiness_gate and not pods:
+        raise refused(("readinessGate",), "readinessGate is only for mode pod")
     at = _service(spec.service, pods=pods)
     selector = _selector(spec.selector)
     return Syncer(
@@ -216,8 +222,8 @@ def parse(syncer: SyncerObject) -> Syncer:
         mode=spec.mode,
         selector=selector,
         app_name=_name("spec.appName" if spec.app_name else "spec.selector.app", spec.app_name or spec.selector.app),
-        vip_address=_vip("spec.vipAddress", spec.vip_address),
-        secure_vip_address=_vip("spec.secureVipAddress", spec.secure_vip_address),
+        vip_address=_vip("vipAddress", spec.vip_address),
+        secure_vip_address=_vip("secureVipAddress", spec.secure_vip_address),
         port=_port("port", spec.port),
         secure_port=_port("securePort", spec.secure_port),
         presentation=parse_presentation(
@@ -239,9 +245,9 @@ def parse(syncer: SyncerObject) -> Syncer:
             policy=spec.policy,
             suspend=spec.suspend,
             warn_of_duplicates=spec.on_duplicate == "Warn",
-            readiness_gate=spec.readiness_gate and pods,
+            readiness_gate=spec.readiness_gate,
         ),
-        max_removal_percent=_percent("spec.maxRemovalPercent", spec.max_removal_percent),
+        max_removal_percent=_percent("maxRemovalPercent", spec.max_removal_percent),
     )
 
 
@@ -300,31 +306,33 @@ def _selector(spec: _Selector) -> Selector:
     }
     for name, part in parts.items():
         if part is not None and not part:
-            raise InvalidSyncer("InvalidSpec", f"spec.selector.{name} must not be empty: it would select everything")
+            raise refused(("selector", name), "must not be empty: it would select everything")
     if all(part is None for part in parts.values()):
-        raise InvalidSyncer(
-            "InvalidSpec", "spec.selector: at least one of app, matchLabels, matchExpressions and service is needed"
-        )
+        raise refused(("selector",), "at least one of app, matchLabels, matchExpressions and service is needed")
     labels = dict(spec.match_labels or {})
+    for key in labels:
+        if not _LABEL_KEY.fullmatch(key) or len(key) > _LONGEST_LABEL_KEY:
+            raise refused(
+                ("selector", "matchLabels", key),
+                "a label key is a name of at most 63 characters, with an optional DNS prefix and a slash before it",
+            )
     if spec.app is not None:
         if not _LABEL_VALUE.fullmatch(spec.app):
-            raise InvalidSyncer(
-                "InvalidSpec",
-                f"spec.selector.app: {shown(spec.app)} is no label's value: at most 63 letters, digits, '.', '_' or "
-                "'-', a letter or digit at both ends",
+            raise refused(
+                ("selector", "app"),
+                f"{shown(spec.app)} is no label's value: at most 63 letters, digits, '.', '_' or '-', a letter or "
+                "digit at both ends",
             )
         labels.setdefault("app", spec.app)
         if labels["app"] != spec.app:
-            raise InvalidSyncer(
-                "InvalidSpec", "spec.selector.app: app and the label app in matchLabels contradict each other"
-            )
+            raise refused(("selector", "app"), "app and the label app in matchLabels contradict each other")
     expressions = tuple(
         Expression(key=e.key, operator=e.operator, values=frozenset(e.values)) for e in spec.match_expressions or ()
     )
     for index, expression in enumerate(expressions):
         if bool(expression.values) is not (needed := expression.operator in ("In", "NotIn")):
             fault = "In or NotIn needs at least one value" if needed else "Exists or DoesNotExist takes no values"
-            raise InvalidSyncer("InvalidSpec", f"spec.selector.matchExpressions[{index}].values: operator {fault}")
+            raise refused(("selector", "matchExpressions", index, "values"), f"operator {fault}")
     return Selector(service=spec.service, labels=tuple(sorted(labels.items())), expressions=expressions)
 
 
@@ -334,9 +342,8 @@ def _name(field: str, name: str | None) -> str | None:
 
 def _vip(field: str, vip: str | None) -> str | None:
     if vip is not None and (len(vip) > 512 or not _VIP_ADDRESS.fullmatch(vip)):
-        raise InvalidSyncer(
-            "InvalidName", f"{field}: names of letters, digits, '.', '_' or '-' with commas between, at most 512 long"
-        )
+        names = "names of letters, digits, '.', '_' or '-' with commas between, at most 512 long"
+        raise refused((field,), names, "InvalidName")
     return vip
 
 
@@ -344,29 +351,29 @@ def _port(field: str, port: str | float | None) -> str | int | None:
     # 8080.0 is the number 8080 to the API server, which stores it as it came.
     number = int(port) if isinstance(port, float) and port.is_integer() else port
     if isinstance(number, float):
-        raise InvalidSyncer("InvalidSpec", f"spec.{field} {wrong_type(number, ('integer', 'string'))}")
+        raise refused((field,), wrong_type(number, ("integer", "string")))
     if number == "" or (isinstance(number, int) and not 1 <= number <= 65535):
-        raise InvalidSyncer("InvalidSpec", f"spec.{field}: {port!r} is neither a port's name nor a number in 1..65535")
+        raise refused((field,), f"{port!r} is neither a port's name nor a number in 1..65535")
     return number
 
 
 def _service(spec: _Service | None, *, pods: bool) -> _Service:
     if spec is None:
         return _Service()
-    if pods and spec != _Service():
-        raise InvalidSyncer("InvalidSpec", "spec.service: service is only for mode service")
+    if pods:
+        raise refused(("service",), "service is only for mode service")
     if spec.hostname is not None:
         if spec.address:
-            raise InvalidSyncer("InvalidSpec", "spec.service.address: hostname and address exclude each other")
+            raise refused(("service", "address"), "hostname and address exclude each other")
         if not _FIXED_HOST.fullmatch(spec.hostname) or len(spec.hostname) > 253:
-            raise InvalidSyncer("InvalidName", f"spec.service.hostname: {spec.hostname[:80]!r} is no host name")
+            raise refused(("service", "hostname"), f"{spec.hostname[:80]!r} is no host name", "InvalidName")
     node_ports = spec.hostname is None and spec.address in (None, ServiceAddress.AUTO, ServiceAddress.NODE_PORT)
     if spec.node_address and not node_ports:
-        raise InvalidSyncer("InvalidSpec", "spec.service.nodeAddress: nodeAddress is only for address NodePort")
+        raise refused(("service", "nodeAddress"), "nodeAddress is only for address NodePort")
     return spec
 
 
 def _percent(field: str, number: float | None) -> int | None:
     if number is not None and not (number == int(number) and 0 <= number <= 100):
-        raise InvalidSyncer("InvalidSpec", f"{field}: {number!r} is no whole number in 0..100")
+        raise refused((field,), f"{number!r} is no whole number in 0..100")
     return None if number is None else int(number)

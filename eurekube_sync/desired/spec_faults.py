@@ -1,6 +1,6 @@
-"""What is wrong with the shape of a raw spec: unknown and missing fields, wrong types, words that do not exist.
+"""How a spec is refused, and what is wrong with the shape of one: unknown and missing fields, wrong types and words.
 
-Looked for only when a spec could not be read. The types are those that it is read into.
+The shape is looked at only when a spec could not be read. The types are those that it is read into.
 """
 
 from __future__ import annotations
@@ -10,7 +10,16 @@ from typing import Any
 
 from msgspec import inspect
 
-from eurekube_sync.model.value_faults import Path, missing_field, not_one_of, unknown_field, written, wrong_type
+from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.model.value_faults import (
+    Fault,
+    Path,
+    missing_field,
+    not_one_of,
+    unknown_field,
+    written,
+    wrong_type,
+)
 from eurekube_sync.model.wording import counted
 
 _SHOWN = 3
@@ -35,20 +44,31 @@ _PYTHON: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def spec_faults(spec: Any, kind: type) -> str:
-    """All that keeps the spec from being read as `kind`, in one sentence; empty if nothing does."""
-    found = [told(path, reason) for path, reason in _faults(spec, inspect.type_info(kind), ("spec",))]
-    more = len(found) - _SHOWN
-    return "; ".join([*found[:_SHOWN], *([f"and {counted(more, 'more fault')}"] if more > 0 else [])])
+def refused(path: Path, fault: str, reason: str = "InvalidSpec") -> InvalidSyncer:
+    """The refusal of a spec for one fault; `path` leads from the spec to the field."""
+    return _refusal(((("spec", *path), fault),), reason)
 
 
-def told(path: Path, reason: str) -> str:
+def misshapen(spec: Any, kind: type, error: Exception) -> InvalidSyncer:
+    """The refusal of a spec that could not be read as `kind`."""
+    found = tuple(_faults(spec, inspect.type_info(kind), ("spec",)))
+    return _refusal(found or ((("spec",), str(error)),), "InvalidSpec")
+
+
+def _refusal(faults: tuple[Fault, ...], reason: str) -> InvalidSyncer:
+    more = len(faults) - _SHOWN
+    told = [_told(path, fault) for path, fault in faults[:_SHOWN]]
+    told += [f"and {counted(more, 'more fault')}"] if more > 0 else []
+    return InvalidSyncer(reason, "; ".join(told), faults=faults)
+
+
+def _told(path: Path, reason: str) -> str:
     """A fault as a person reads it: `spec.mode must be pod or service`."""
     between = " " if reason.startswith("must ") else ": "
     return f"{written(path).removeprefix('.')}{between}{reason}"
 
 
-def _faults(value: Any, kind: inspect.Type, path: Path) -> Iterator[tuple[Path, str]]:
+def _faults(value: Any, kind: inspect.Type, path: Path) -> Iterator[Fault]:
     kinds = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
     if any(isinstance(one, inspect.AnyType) for one in kinds):
         return
@@ -76,9 +96,7 @@ def _faults(value: Any, kind: inspect.Type, path: Path) -> Iterator[tuple[Path, 
             yield path, not_one_of(value, choices)
 
 
-def _field_faults(
-    value: Mapping[str, Any], fields: tuple[inspect.Field, ...], path: Path
-) -> Iterator[tuple[Path, str]]:
+def _field_faults(value: Mapping[str, Any], fields: tuple[inspect.Field, ...], path: Path) -> Iterator[Fault]:
     known = {field.encode_name: field for field in fields}
     for name, item in value.items():
         if name in known:

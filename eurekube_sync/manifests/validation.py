@@ -1,24 +1,15 @@
-"""Offline, what the API server would say: of one object, and of a text with many.
-
-The schema is the CRD's own; `structural` reads it as JSON Schema, `rules` runs the twins of its CEL rules.
-"""
+"""Offline, what the API server would say: of one object, and of a text with many."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
-from eurekube_sync.manifests import object_meta
-from eurekube_sync.manifests.advice import advice
-from eurekube_sync.manifests.crd import api_version, load_crd, object_schema
+from eurekube_sync.manifests.crd import load_crd
 from eurekube_sync.manifests.documents import Document, read_documents
 from eurekube_sync.manifests.findings import Finding, Path, Severity, json_path
-from eurekube_sync.manifests.reasons import faults
-from eurekube_sync.manifests.rules import broken_rules, with_parents
-from eurekube_sync.manifests.structural import prepared, to_json_schema, violations
-from eurekube_sync.model.value_faults import did_you_mean, shown
+from eurekube_sync.manifests.syncer import advice, faults, our_kind
 from eurekube_sync.model.wording import counted
 
 _TEMPLATE = "this is a Helm template: render it first, `helm template ... | eurekube-sync validate -`"
@@ -85,7 +76,7 @@ def check_text(text: str, file: str) -> Checked:
 
 def _objects(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     """The value itself, or what a List holds, in whatever depth."""
-    if isinstance(value, Mapping) and value.get("kind") in ("List", f"{_our_kind()}List"):
+    if isinstance(value, Mapping) and value.get("kind") in ("List", f"{our_kind()}List"):
         items = value.get("items")
         for index, item in enumerate(items if isinstance(items, list) else ()):
             yield from _objects(item, (*path, "items", index))
@@ -98,64 +89,22 @@ def _kind(obj: Any) -> str | None:
     if not isinstance(obj, Mapping):
         return None
     kind, version = obj.get("kind"), obj.get("apiVersion")
-    return kind if isinstance(kind, str) and kind and (isinstance(version, str) or kind == _our_kind()) else None
+    return kind if isinstance(kind, str) and kind and (isinstance(version, str) or kind == our_kind()) else None
 
 
 def _is_ours(obj: Mapping[str, Any]) -> bool:
     """Of our kind, or of our group: one of the two may be a slip."""
     group = str(obj.get("apiVersion")).partition("/")[0]
-    return bool(obj["kind"] == _our_kind() or group == load_crd()["spec"]["group"])
+    return bool(obj["kind"] == our_kind() or group == load_crd()["spec"]["group"])
 
 
 def _of_syncer(document: Document, path: Path, obj: Mapping[str, Any]) -> Iterator[Finding]:
     """All that is wrong with one EurekaSyncer, and advice if nothing is."""
-    wrong = list(_type_faults(obj))
-    if obj.get("kind") == _our_kind():
-        wrong += _schema_faults(obj)
+    wrong = faults(obj)
     for below, reason in wrong:
         yield _finding(document, path + below, reason)
-    if not wrong:
-        for below, reason in advice(prepared(obj, object_schema())["spec"]):
-            yield _finding(document, (*path, "spec", *below), reason, Severity.WARNING)
-
-
-def _type_faults(obj: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    kind, version = obj.get("kind"), obj.get("apiVersion")
-    if kind != _our_kind():
-        yield ("kind",), f"{shown(kind)} is no kind of this group{did_you_mean(str(kind), [_our_kind()])}"
-    if version != api_version():
-        yield ("apiVersion",), f'must be "{api_version()}", not {shown(version)}'
-
-
-def _schema_faults(obj: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    """Faults of schema, rules and metadata."""
-    schema = object_schema()
-    ready = prepared(obj, schema)
-    if not ready.get("metadata"):
-        ready["metadata"] = {}
-    # The status that a manifest brings is dropped by the API server; only its unknown fields are refused.
-    violated = (
-        one
-        for one in violations(ready, _json_schema())
-        if one.keyword == "additionalProperties" or one.path[:1] != ("status",)
-    )
-    found = [fault for fault in faults(violated, schema) if fault[0] not in (("kind",), ("apiVersion",))]
-    faulty = with_parents(frozenset(path for path, _ in found))
-    yield from found
-    yield from broken_rules(ready, schema, faulty)
-    if ("metadata",) not in faulty:
-        yield from ((("metadata", *path), reason) for path, reason in object_meta.metadata_faults(ready["metadata"]))
-
-
-@cache
-def _json_schema() -> dict[str, Any]:
-    schema = to_json_schema(object_schema())
-    schema["properties"] = {**schema["properties"], "metadata": object_meta.SCHEMA}
-    return schema
-
-
-def _our_kind() -> str:
-    return str(load_crd()["spec"]["names"]["kind"])
+    for below, reason in () if wrong else advice(obj):
+        yield _finding(document, path + below, reason, Severity.WARNING)
 
 
 def _finding(document: Document, path: Path, reason: str, severity: Severity = Severity.ERROR) -> Finding:

@@ -27,6 +27,8 @@ A message is one sentence for a person and says what to do; it never holds a cre
 
 from __future__ import annotations
 
+from eurekube_sync.model.value_faults import Fault
+
 
 class EurekubeError(Exception):
     """The root: `str(error)` is the sentence to print."""
@@ -37,11 +39,13 @@ class ConfigurationError(EurekubeError):
 
 
 class InvalidSyncer(EurekubeError):
-    """A syncer that cannot be served as it stands. `reason` is the CamelCase reason of its condition."""
+    """A syncer that cannot be served as it stands. `reason` is the CamelCase reason of its condition; `faults` are the
+    fields of its spec that are wrong, where the fault is in the spec alone."""
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, *, faults: tuple[Fault, ...] = ()) -> None:
         super().__init__(message)
         self.reason = reason
+        self.faults = faults
 
 
 class ClusterError(EurekubeError):

@@ -151,21 +151,21 @@ def test_the_cronjob_is_applied_and_deleted(kubectl: Kubectl) -> None:
 
 
 WRONG = [
-    ("mode: pods", 'spec.mode: Unsupported value: "pods": supported values: "pod", "service"'),
-    ("port: 99999", "spec.port: Invalid value: 99999: spec.port in body should be less than or equal to 65535"),
-    ("limit: -3", "spec.limit: Invalid value: -3: spec.limit in body should be greater than or equal to 0"),
-    ("hostName: foo", 'spec.hostName: Invalid value: "foo": spec.hostName in body should match '),
-    ("port: a, securePort: a", "spec.securePort: Invalid value: securePort must differ from port (both are a)"),
+    ("mode: pods", "spec.mode"),
+    ("port: 99999", "spec.port"),
+    ("limit: -3", "spec.limit"),
+    ("hostName: foo", "spec.hostName"),
+    ("port: a, securePort: a", "spec.securePort"),
 ]
 
 
-@pytest.mark.parametrize(("field", "words"), WRONG)
-def test_a_wrong_syncer_is_refused(kubectl: Kubectl, field: str, words: str) -> None:
-    """The words are the API server's own, and nothing is stored."""
+@pytest.mark.parametrize(("field", "place"), WRONG)
+def test_a_wrong_syncer_is_refused(kubectl: Kubectl, field: str, place: str) -> None:
+    """The sentence names the field, and nothing is stored."""
     refused = kubectl.run("apply", "-f", "-", stdin=SYNCER.replace("{app: rating}", f"{{app: rating}}, {field}"))
     assert refused.returncode == 1
     assert 'The EurekaSyncer "rating" is invalid: ' in refused.stderr
-    assert words in refused.stderr
+    assert f"{place}: " in refused.stderr
     assert kubectl.run("get", "esync", "rating", "-n", "shop").returncode == 1
 
 

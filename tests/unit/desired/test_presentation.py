@@ -95,18 +95,31 @@ def test_pods_are_needed_for_their_own_labels_and_annotations(source: str) -> No
             "exactly one of podLabel",
         ),
         ({"metadataFrom": [{"key": "a", "podLabel": "x"}], "mode": "service"}, "InvalidSpec", "only for mode pod"),
-        ({"metadataFrom": [{"key": "a_b", "podLabel": "x"}]}, "InvalidMetadata", "would break the XML"),
-        ({"metadataFrom": [{"key": "eurekube.x", "podLabel": "x"}]}, "InvalidMetadata", "is reserved"),
+        ({"metadataFrom": [{"key": "a_b", "podLabel": "x"}]}, "InvalidMetadata", "becomes an XML element name"),
+        (
+            {"metadataFrom": [{"key": "eurekube.x", "podLabel": "x"}]},
+            "InvalidMetadata",
+            "are written by eurekube-sync itself",
+        ),
         (
             {"metadata": {"a": "1"}, "metadataFrom": [{"key": "a", "podLabel": "x"}]},
             "InvalidMetadata",
-            "key a is given twice",
+            "spec.metadataFrom[0].key: a key is either in metadata or in metadataFrom",
         ),
-        ({"metadata": {"zone": "a"}, "zone": {"fromEndpoint": True}}, "InvalidMetadata", "key zone is given twice"),
+        (
+            {"metadataFrom": [{"key": "a", "podLabel": "x"}, {"key": "a", "podLabel": "y"}]},
+            "InvalidMetadata",
+            "spec.metadataFrom[1].key: another entry has the same key",
+        ),
+        (
+            {"metadata": {"zone": "a"}, "zone": {"fromEndpoint": True}},
+            "InvalidMetadata",
+            "key zone is either given or taken",
+        ),
         (
             {"metadata": {"management.port": "1"}, "paths": {"managementPort": 2}},
             "InvalidMetadata",
-            "key management.port is given twice",
+            "key management.port is either given or set",
         ),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 from eurekube_sync.manifests import crd_text, load_crd
 from eurekube_sync.manifests.crd import api_version, object_schema
+from eurekube_sync.manifests.syncer import faults
+from tests.cases import syncer_cases
 
 SPEC = object_schema()["properties"]["spec"]
 
@@ -25,6 +28,7 @@ def nodes(schema: dict[str, Any], path: str) -> Iterator[tuple[str, dict[str, An
 
 
 NODES = [*nodes(SPEC, "spec"), *nodes(object_schema()["properties"]["status"], "status")]
+RULES = [rule for _, node in NODES for rule in node.get("x-kubernetes-validations", ())]
 FIELDS = [(path, node) for path, node in NODES if path.startswith("spec.") and path[-1] not in "]}"]
 
 
@@ -65,6 +69,14 @@ def test_patterns_mean_the_same_in_go_and_python(node: dict[str, Any]) -> None:
 def test_only_mode_has_a_default() -> None:
     """A default that the API server stores can never be corrected, so all but one are the program's."""
     assert [path for path, node in NODES if "default" in node] == ["spec.mode"]
+
+
+@pytest.mark.parametrize("message", sorted({rule["message"] for rule in RULES}))
+def test_what_a_rule_refuses_the_parse_refuses_in_its_words(message: str) -> None:
+    """The API server runs the rule, `validate` and `run` the parse; the table of cases has a manifest for each."""
+    assert re.fullmatch(r"\S.{,138}[^.\s]", message)
+    reasons = [fault for case in syncer_cases() for _, fault in faults(case.manifest)]
+    assert any(reason.startswith(message) for reason in reasons)
 
 
 def test_columns() -> None:

@@ -25,12 +25,16 @@ def said(findings: tuple[Finding, ...]) -> list[str]:
 
 def test_lines_and_paths() -> None:
     """A finding stands on the line of the field that it speaks of, and a missing field on that of its parent."""
-    text = HEAD + "  selector:\n    ap: rating\n  metadata:\n    a_b: x\n  zone: {}\n"
+    text = HEAD + "  selector:\n    ap: rating\n  metadata:\n    a: 1\n  zone: {}\n"
     assert said(validate_text("a: 1\nkind: X\napiVersion: v1\n---\n" + text, "f")) == [
         '10 error $.spec.selector.ap unknown field "ap"; did you mean "app"?',
-        "12 error $.spec.metadata.a_b a metadata key becomes an XML element name: a letter, then letters, digits, dots "
-        "and hyphens, at most 128 characters",
+        "12 error $.spec.metadata.a must be a string, not 1: put it in quotes",
         '13 error $.spec.zone.fromEndpoint field "fromEndpoint" is missing',
+    ]
+    text = HEAD + "  selector: {app: x}\n  metadata:\n    a_b: x\n"
+    assert said(validate_text(text, "f")) == [
+        "7 error $.spec.metadata.a_b a metadata key becomes an XML element name: a letter, then letters, digits, dots "
+        "and hyphens, at most 128 characters",
     ]
 
 

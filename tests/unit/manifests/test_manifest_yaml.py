@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from eurekube_sync.manifests.crd import object_schema
-from eurekube_sync.manifests.structural import go_pattern
+from eurekube_sync.manifests.schema import go_pattern
 
 ROOT = Path(__file__).parents[3]
 SHIPPED = sorted(path for folder in ("crds", "cronjob") for path in (ROOT / folder).rglob("*.yaml"))

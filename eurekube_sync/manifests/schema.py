@@ -1,0 +1,185 @@
+"""What the CRD's schema says of an object: a structural schema of Kubernetes is read as JSON Schema.
+
+CRDs speak a dialect of JSON Schema draft 4. Three things differ: unknown fields are an error under strict field
+validation wherever a schema names its properties; `nullable` and `x-kubernetes-int-or-string` say what a type says
+elsewhere; patterns are Go's. The CEL rules are not read: the program's own parse refuses what they refuse.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any, TypeAlias
+
+import jsonschema
+from jsonschema.protocols import Validator
+
+from eurekube_sync.model.value_faults import Fault, Path, missing_field, not_one_of, shown, unknown_field, wrong_type
+from eurekube_sync.model.wording import counted, one_or_more
+
+Schema: TypeAlias = Mapping[str, Any]
+
+_COUNTS = {f"{end}{what}" for end in ("min", "max") for what in ("Length", "Items", "Properties", "imum")}
+_LOGIC = {"not", "allOf", "anyOf", "oneOf"}
+_KEPT = _COUNTS | _LOGIC | {"enum", "pattern", "multipleOf", "required", "exclusiveMinimum", "exclusiveMaximum"}
+_LIST_TYPE = "x-kubernetes-list-type"
+_LIST_KEYS = "x-kubernetes-list-map-keys"
+_FIRST = ("type", "enum", "not", "minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum")
+"""Of several faults of one value the first of these is told."""
+_EXAMPLE = re.compile(r"Example: (?:`(.+)`|(\S+))\.\s*\Z", re.DOTALL)
+
+
+def to_json_schema(schema: Schema) -> dict[str, Any]:
+    """The same as JSON Schema: closed where the API server is strict, list types kept as keywords of their own."""
+    found = {key: value for key, value in schema.items() if key in _KEPT or key in (_LIST_TYPE, _LIST_KEYS)}
+    types = ["integer", "string"] if schema.get("x-kubernetes-int-or-string") else [*filter(None, [schema.get("type")])]
+    if types:
+        found["type"] = [*types, "null"] if schema.get("nullable") else types
+    if "items" in schema:
+        found["items"] = to_json_schema(schema["items"])
+    if "properties" in schema:
+        found["properties"] = {name: to_json_schema(sub) for name, sub in schema["properties"].items()}
+    if isinstance(schema.get("additionalProperties"), Mapping):
+        found["additionalProperties"] = to_json_schema(schema["additionalProperties"])
+    elif schema.get("type") == "object" and not schema.get("x-kubernetes-preserve-unknown-fields"):
+        found["additionalProperties"] = False
+    return found
+
+
+def prepared(value: Any, schema: Schema) -> Any:
+    """The value as the API server validates it: nulls where null is no value dropped, then defaults filled in."""
+    if isinstance(value, Mapping):
+        properties = schema.get("properties", {})
+        others = schema.get("additionalProperties")
+        others = others if isinstance(others, Mapping) else {}
+        kept = {}
+        for key, item in value.items():
+            known = key in properties or bool(others)
+            sub = properties.get(key, others)
+            if item is None and known and not sub.get("nullable"):
+                continue
+            kept[key] = prepared(item, sub)
+        for key, sub in properties.items():
+            if key not in kept and "default" in sub:
+                kept[key] = sub["default"]
+        return kept
+    if isinstance(value, (list, tuple)):
+        return [prepared(item, schema.get("items", {})) for item in value]
+    return value
+
+
+def schema_faults(value: Any, json_schema: Schema, described: Schema, *, dropped: str = "") -> list[Fault]:
+    """One fault for each unknown field and each missing one, and at most one for each value. `described` is the
+    structural schema, whose descriptions have examples. Of the field `dropped` only unknown fields are told."""
+    found: list[Fault] = []
+    values: dict[Path, Any] = {}
+    for error in _STRUCTURAL(json_schema).iter_errors(value):
+        path = tuple(error.absolute_path)
+        if error.validator == "additionalProperties":
+            known = error.schema.get("properties", ())
+            unused = [name for name in known if name not in error.instance]
+            found.extend(((*path, name), unknown_field(name, unused)) for name in error.instance if name not in known)
+        elif dropped and path[:1] == (dropped,):
+            continue
+        elif error.validator == "required" and not _is_union(_part(described, path)):
+            missing = (name for name in error.validator_value if name not in error.instance)
+            found.extend(((*path, name), missing_field(name)) for name in missing)
+        elif path not in values or _rank(error) < _rank(values[path]):
+            values[path] = error
+    found.extend((path, _reason(error, _part(described, path))) for path, error in values.items())
+    return list(dict.fromkeys(found))
+
+
+def _is_union(schema: Schema) -> bool:
+    """Whether values of several types are allowed, which only the description can tell."""
+    return "type" not in schema and bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+
+
+def _rank(error: Any) -> int:
+    return _FIRST.index(error.validator) if error.validator in _FIRST else len(_FIRST)
+
+
+def _part(schema: Schema, path: Iterable[str | int]) -> Schema:
+    """The structural schema of what the path names."""
+    for part in path:
+        if isinstance(part, int):
+            schema = schema.get("items", {})
+        else:
+            others = schema.get("additionalProperties")
+            schema = schema.get("properties", {}).get(part, others if isinstance(others, Mapping) else {})
+    return schema
+
+
+def _reason(error: Any, schema: Schema) -> str:
+    """One clause on a value that is not allowed."""
+    value = shown(error.instance)
+    limit = error.validator_value
+    if _is_union(schema):
+        meaning = schema["description"].split(". ")[0]
+        return f"{value} is not allowed: {meaning[0].lower()}{meaning[1:]}{_example(schema)}"
+    match error.validator:
+        case "type":
+            return wrong_type(error.instance, [limit] if isinstance(limit, str) else limit)
+        case "enum":
+            return not_one_of(error.instance, limit)
+        case "pattern":
+            printable = limit.encode("ascii", "backslashreplace").decode()
+            return f"{value} is not allowed: it must match {printable}{_example(schema)}"
+        case "minLength" | "minItems" | "minProperties" if limit == 1:
+            return f"must not be empty{_example(schema)}"
+        case "maxLength":
+            return f"{value} is longer than {limit} characters"
+        case "maxItems" | "maxProperties":
+            are = one_or_more(limit, "is", "are")
+            return f"has {counted(len(error.instance), 'entry', 'entries')}, at most {limit} {are} allowed"
+        case "minimum":
+            return f"{value} is less than {limit}"
+        case "maximum":
+            return f"{value} is more than {limit}"
+        case "x-kubernetes-list-type":
+            return str(error.message)
+        case _:
+            return f"{value} is not allowed: {error.message}"
+
+
+def _example(schema: Schema) -> str:
+    match = _EXAMPLE.search(schema.get("description", ""))
+    return f", such as {match[1] or match[2]}" if match else ""
+
+
+@cache
+def go_pattern(pattern: str) -> re.Pattern[str]:
+    """A Go pattern for Python: there `$` is the very end, here it also stands before a last newline."""
+    return re.compile(re.sub(r"\$$", r"\\Z", pattern), re.ASCII)
+
+
+def _pattern(_: Validator, pattern: str, instance: Any, __: Schema) -> Iterator[jsonschema.ValidationError]:
+    if isinstance(instance, str) and not go_pattern(pattern).search(instance):
+        yield jsonschema.ValidationError(f"does not match {pattern}")
+
+
+def _list_type(_: Validator, kind: str, instance: Any, schema: Schema) -> Iterator[jsonschema.ValidationError]:
+    """Items of a `set` or `map` list are unique."""
+    if kind == "atomic" or not isinstance(instance, list):
+        return
+    keys = schema.get(_LIST_KEYS, ())
+    fault = f"another entry has the same {', '.join(keys)}" if keys else "is there twice"
+    seen: list[Any] = []
+    for index, item in enumerate(instance):
+        identity = {key: item.get(key) for key in keys} if kind == "map" and isinstance(item, Mapping) else item
+        if identity in seen:
+            yield jsonschema.ValidationError(fault, path=[index], instance=item)
+        seen.append(identity)
+
+
+def _is_integer(_: Any, instance: Any) -> bool:
+    whole = isinstance(instance, int) or (isinstance(instance, float) and instance.is_integer())
+    return whole and not isinstance(instance, bool)
+
+
+_STRUCTURAL: Any = jsonschema.validators.extend(  # type: ignore[no-untyped-call]  # untyped there
+    jsonschema.Draft4Validator,
+    {"pattern": _pattern, _LIST_TYPE: _list_type},
+    type_checker=jsonschema.Draft4Validator.TYPE_CHECKER.redefine("integer", _is_integer),
+)
