@@ -6,8 +6,8 @@ parse, so that `validate` and the condition of a syncer say the same.
 
 from eurekube_sync.manifests.crd import crd_text, load_crd
 from eurekube_sync.manifests.documents import Document, read_documents
-from eurekube_sync.manifests.files import Report, validate_paths
-from eurekube_sync.manifests.findings import Finding, Severity
+from eurekube_sync.manifests.files import validate_paths
+from eurekube_sync.manifests.findings import Finding, Report, Severity
 from eurekube_sync.manifests.syncer import refusal
 from eurekube_sync.manifests.validation import validate_object, validate_text
 

@@ -1,4 +1,4 @@
-"""What validation has to say: a finding, where it is, and how its path is written."""
+"""What validation has to say: findings, where they are, and how a path is written."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from eurekube_sync.model.value_faults import Path as Path
 from eurekube_sync.model.value_faults import written
+from eurekube_sync.model.wording import counted
 
 
 class Severity(StrEnum):
@@ -18,7 +19,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing to mend. `str(finding)` is the line to print."""
+    """One thing to fix. `str(finding)` is the line to print."""
 
     file: str
     """As it was named; empty for an object that came from no file."""
@@ -35,6 +36,48 @@ class Finding:
     def __str__(self) -> str:
         place = ":".join(str(part) for part in (self.file, self.line) if part)
         return f"{place + ': ' if place else ''}{self.severity}: {self.path}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What was found, and in how much."""
+
+    findings: tuple[Finding, ...] = ()
+    files: int = 0
+    documents: int = 0
+    """Documents that are not empty."""
+    syncers: int = 0
+    others: int = 0
+    """Objects of other kinds, which were passed over."""
+
+    def __add__(self, other: Report) -> Report:
+        return Report(
+            findings=self.findings + other.findings,
+            files=self.files + other.files,
+            documents=self.documents + other.documents,
+            syncers=self.syncers + other.syncers,
+            others=self.others + other.others,
+        )
+
+    @property
+    def errors(self) -> int:
+        """How many findings the API server would refuse."""
+        return sum(finding.severity is Severity.ERROR for finding in self.findings)
+
+    @property
+    def warnings(self) -> int:
+        """How many findings are advice."""
+        return len(self.findings) - self.errors
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing would be refused."""
+        return not self.errors
+
+    @property
+    def only(self) -> str:
+        """What there is where no EurekaSyncer is."""
+        return f"only {counted(self.others, 'object')} of other kinds" if self.others else "nothing at all"
 
 
 def json_path(path: Path) -> str:

@@ -3,57 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.manifests.crd import load_crd
 from eurekube_sync.manifests.documents import Document, read_documents
-from eurekube_sync.manifests.findings import Finding, Path, Severity, json_path
+from eurekube_sync.manifests.findings import Finding, Path, Report, Severity, json_path
 from eurekube_sync.manifests.syncer import advice, faults, our_kind
-from eurekube_sync.model.wording import counted
 
 _TEMPLATE = "this is a Helm template: render it first, `helm template ... | eurekube-sync validate -`"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """What was found in one text, and how much there was."""
-
-    findings: tuple[Finding, ...]
-    documents: int
-    """Documents that are not empty."""
-    syncers: int
-    others: int
-    """Objects of other kinds, which were passed over."""
-
-
 def validate_object(obj: Mapping[str, Any]) -> tuple[Finding, ...]:
     """Check one object as it came from the cluster or a program: no file, no lines."""
-    document = Document(file="", number=1, value=obj)
-    return tuple(_sorted(_of_syncer(document, (), obj)))
+    return tuple(_of_syncer(Document(file="", number=1, value=obj), (), obj))
 
 
-def validate_text(text: str, file: str) -> tuple[Finding, ...]:
-    """Check all EurekaSyncers of a YAML stream or of JSON; a warning if there is none."""
-    checked = check_text(text, file)
-    return (*checked.findings, *no_syncer(checked, file))
-
-
-def no_syncer(checked: Checked, file: str) -> tuple[Finding, ...]:
-    """The warning that a text holds no EurekaSyncer, unless it could not be read anyway."""
-    if checked.syncers or any(finding.severity is Severity.ERROR for finding in checked.findings):
-        return ()
-    reason = f"no EurekaSyncer here, {only(checked.others)}"
-    return (Finding(file=file, document=1, line=1, path="$", reason=reason, severity=Severity.WARNING),)
-
-
-def only(others: int) -> str:
-    """What there is where no EurekaSyncer is."""
-    return f"only {counted(others, 'object')} of other kinds" if others else "nothing at all"
-
-
-def check_text(text: str, file: str) -> Checked:
-    """Check all EurekaSyncers of a text and count what else is in it."""
+def validate_text(text: str, file: str, *, expected: bool = True) -> Report:
+    """Check all EurekaSyncers of a YAML stream or of JSON, and count what else is in it. Where one is `expected`, it is
+    a warning that there is none."""
     findings: list[Finding] = []
     documents = syncers = others = 0
     for document in read_documents(text, file=file):
@@ -67,11 +35,17 @@ def check_text(text: str, file: str) -> Checked:
                 others += 1
             else:
                 syncers += 1
-                found.extend(_sorted(_of_syncer(document, path, obj)))
+                found.extend(_of_syncer(document, path, obj))
         if document.template is not None and any(finding.severity is Severity.ERROR for finding in found):
             found = [replace(_finding(document, (), _TEMPLATE), line=document.template)]
         findings.extend(found)
-    return Checked(findings=tuple(dict.fromkeys(findings)), documents=documents, syncers=syncers, others=others)
+    unique = tuple(dict.fromkeys(findings))
+    report = Report(findings=unique, files=1, documents=documents, syncers=syncers, others=others)
+    if expected and not syncers and report.ok:
+        reason = f"no EurekaSyncer here, {report.only}"
+        warning = Finding(file=file, document=1, line=1, path="$", reason=reason, severity=Severity.WARNING)
+        report += Report(findings=(warning,))
+    return report
 
 
 def _objects(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
@@ -98,13 +72,12 @@ def _is_ours(obj: Mapping[str, Any]) -> bool:
     return bool(obj["kind"] == our_kind() or group == load_crd()["spec"]["group"])
 
 
-def _of_syncer(document: Document, path: Path, obj: Mapping[str, Any]) -> Iterator[Finding]:
+def _of_syncer(document: Document, path: Path, obj: Mapping[str, Any]) -> list[Finding]:
     """All that is wrong with one EurekaSyncer, and advice if nothing is."""
-    wrong = faults(obj)
-    for below, reason in wrong:
-        yield _finding(document, path + below, reason)
-    for below, reason in () if wrong else advice(obj):
-        yield _finding(document, path + below, reason, Severity.WARNING)
+    found = [_finding(document, path + below, reason) for below, reason in faults(obj)]
+    if not found:
+        found = [_finding(document, path + below, reason, Severity.WARNING) for below, reason in advice(obj)]
+    return sorted(found, key=lambda finding: (finding.line or 0, finding.path, finding.reason))
 
 
 def _finding(document: Document, path: Path, reason: str, severity: Severity = Severity.ERROR) -> Finding:
@@ -116,7 +89,3 @@ def _finding(document: Document, path: Path, reason: str, severity: Severity = S
         reason=reason,
         severity=severity,
     )
-
-
-def _sorted(findings: Iterator[Finding]) -> list[Finding]:
-    return sorted(findings, key=lambda finding: (finding.line or 0, finding.path, finding.reason))

@@ -144,13 +144,13 @@ def test_every_variable_exists(page: Path) -> None:
 def test_every_syncer_in_a_page_is_valid(page: Path) -> None:
     """YAML that a page shows would be taken by the API server, without even a warning."""
     for block in blocks(page.read_text(), "yaml"):
-        assert validate_text(block, page.name) == ()
+        assert validate_text(block, page.name).findings == ()
 
 
 def test_every_example_is_valid() -> None:
     """The files in docs/examples too."""
     for file in sorted((ROOT / "docs" / "examples").glob("*.yaml")):
-        findings = validate_text(file.read_text(), file.name)
+        findings = validate_text(file.read_text(), file.name).findings
         assert not [finding for finding in findings if finding.severity is Severity.ERROR]
 
 

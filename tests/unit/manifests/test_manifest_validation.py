@@ -9,18 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eurekube_sync.manifests import Finding, Severity, validate_object, validate_text
-from eurekube_sync.manifests.scalars import number
-from eurekube_sync.manifests.validation import check_text
+from eurekube_sync.manifests import Report, Severity, validate_object, validate_text
+from eurekube_sync.manifests.scalars import resolve
 from tests.cases import manifest_of
 from tests.cases.specs import specs
 
 HEAD = "apiVersion: eurekube.io/v1\nkind: EurekaSyncer\nmetadata: {name: rating}\nspec:\n"
 
 
-def said(findings: tuple[Finding, ...]) -> list[str]:
+def said(report: Report) -> list[str]:
     """Findings as `line severity path reason`."""
-    return [f"{f.line} {f.severity} {f.path} {f.reason}" for f in findings]
+    return [f"{f.line} {f.severity} {f.path} {f.reason}" for f in report.findings]
 
 
 def test_lines_and_paths() -> None:
@@ -41,7 +40,7 @@ def test_lines_and_paths() -> None:
 def test_other_kinds_are_passed_over_and_counted() -> None:
     """Objects of other kinds are counted and not judged; empty documents are neither."""
     other = "apiVersion: apps/v1\nkind: Deployment\nspec: {selector: 7}\n"
-    checked = check_text(f"{other}---\n---\n{HEAD}  selector: {{app: rating}}\n---\n{other}", "f")
+    checked = validate_text(f"{other}---\n---\n{HEAD}  selector: {{app: rating}}\n---\n{other}", "f")
     assert (checked.findings, checked.documents, checked.syncers, checked.others) == ((), 3, 1, 2)
 
 
@@ -92,7 +91,7 @@ def test_braces_in_what_is_rendered_are_no_template() -> None:
     """Alert rules keep their own braces when they are rendered, and do not hide what is wrong elsewhere."""
     rule = "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nspec: {summary: '{{ $labels.pod }}'}\n---\n"
     assert said(validate_text(rule + HEAD + "  selector: {ap: x}\n", "f"))[-1].startswith("9 error $.spec.selector.ap")
-    assert validate_text(HEAD + "  selector: {app: x}\n  metadata: {note: '{{ x }}'}\n", "f") == ()
+    assert validate_text(HEAD + "  selector: {app: x}\n  metadata: {note: '{{ x }}'}\n", "f").findings == ()
 
 
 def test_a_slip_in_kind_or_group_is_not_passed_over() -> None:
@@ -111,7 +110,7 @@ def test_a_slip_in_kind_or_group_is_not_passed_over() -> None:
 
 def test_yaml_booleans_are_explained() -> None:
     """A word that kubectl's YAML turns into a boolean is explained where a string is wanted."""
-    (finding,) = validate_text(HEAD + "  selector: {app: on}\n", "f")
+    (finding,) = validate_text(HEAD + "  selector: {app: on}\n", "f").findings
     assert finding.reason == "must be a string, not true (YAML reads on, off, yes, no, y and n so): put it in quotes"
 
 
@@ -183,8 +182,8 @@ def test_json_text_and_object_agree(spec: Any) -> None:
     """An object and its JSON text get the same paths and reasons, and each line is one of the text."""
     manifest = manifest_of(spec)
     text = json.dumps(manifest, indent=1)
-    from_text = validate_text(text, "f")
-    read = json.loads(text, parse_float=lambda figure: number(float(figure)))  # 0.0 is 0, as Kubernetes has it
+    from_text = validate_text(text, "f").findings
+    read = json.loads(text, parse_float=resolve, parse_int=resolve)  # 0.0 is 0, as Kubernetes has it
     assert {(f.path, f.reason) for f in from_text} == {(f.path, f.reason) for f in validate_object(read)}
     assert all(f.line and 1 <= f.line <= text.count("\n") + 1 for f in from_text)
 
@@ -194,6 +193,6 @@ def test_json_text_and_object_agree(spec: Any) -> None:
 def test_no_text_raises(text: str) -> None:
     """Whatever the text, the answer is findings with lines, never an exception."""
     for start in ("", HEAD, '{"kind": "EurekaSyncer", "spec": '):
-        for finding in validate_text(start + text, "f"):
+        for finding in validate_text(start + text, "f").findings:
             assert finding.line is not None
             assert finding.line >= 1
