@@ -100,9 +100,10 @@ def errors(manifest: Any) -> list[str]:
 
 
 def fields_of(status: Any) -> set[str]:
-    """The fields that a refusal names, without indexes: the API server leaves out some of them."""
+    """The fields that a refusal names, without indexes: the API server leaves out some of them, and says `<nil>` for
+    no field."""
     causes = status.get("details", {}).get("causes", ())
-    return {re.sub(r"\[[0-9]+\]", "", cause["field"]) for cause in causes}
+    return {re.sub(r"\[[0-9]+\]", "", cause["field"]) for cause in causes} - {"<nil>"}
 
 
 def test_the_crd_is_accepted_as_it_stands(api: Api) -> None:
@@ -149,7 +150,7 @@ def test_the_embedded_server_answers_as_the_real_one(api: Api, embedded: Embedde
     assert (answer.status, answer.headers.get("Warning")) == (real.status_code, real.headers.get("Warning"))
     assert ours.get("spec") == theirs.get("spec")
     named, told = (fields_of(body) for body in (theirs, ours))
-    for field in told:
+    for field in told if named else ():
         assert any(field.startswith(other) or other.startswith(field) for other in named), (field, named)
 
 
