@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.status import REGISTRY_UNKNOWN
 from eurekube_sync.desired.claims import Deleting, Desired, Serving
-from eurekube_sync.desired.instance import Wanted
 from eurekube_sync.desired.spec import selected_namespace
+from eurekube_sync.desired.verdicts import OverLimit, Verdict, Wanted, rival_of, wanted_in
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import ClusterError, ClusterUnavailable
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
@@ -56,12 +56,10 @@ def openings(
                 deleted = Opening(pod=shut[uid], reason="SyncerDeleted", message="its syncer is being deleted")
                 found.setdefault(uid, []).append(deleted)
         if isinstance(claim, Serving) and claim.conduct.readiness_gate:
-            for uid in claim.lost_pods & shut.keys():
-                message = f"another syncer holds its address, and {claim.syncer.ref} does not register it"
-                found.setdefault(uid, []).append(Opening(pod=shut[uid], reason="Conflict", message=message))
-            for key, wanted in (*claim.wanted.items(), *claim.over.items()):
-                if key not in claim.idle and (pod := shut.get(pod_uid_of(wanted.instance) or "")):
-                    opening = _opening(claim, key, wanted, pod, registry, themselves, now)
+            for key, verdict in claim.verdicts.items():
+                wanted = wanted_in(verdict)
+                if wanted and (pod := shut.get(pod_uid_of(wanted.instance) or "")):
+                    opening = _opening(claim, key, verdict, wanted, pod, registry, themselves, now)
                     found.setdefault(pod.uid, []).append(opening)
     return tuple(opening for uid in sorted(found) if (opening := _together(found[uid])))
 
@@ -90,15 +88,21 @@ def _shut(view: ClusterView) -> Mapping[str, Mapping[str, PodReadiness]]:
 def _opening(
     claim: Serving,
     key: InstanceKey,
+    verdict: Verdict,
     wanted: Wanted,
     pod: PodReadiness,
     registry: Complete[Observed] | Unknown,
     themselves: Mapping[InstanceKey, str],
     now: float,
 ) -> Opening | None:
+    if rival_of(verdict):
+        message = f"another syncer holds its address, and {claim.syncer.ref} does not register it"
+        return Opening(pod=pod, reason="Conflict", message=message)
     if claim.conduct.suspend:
         return Opening(pod=pod, reason="Suspended", message="its syncer is suspended")
-    if key in claim.over or claim.conduct.detached:
+    if isinstance(verdict, OverLimit):
+        return Opening(pod=pod, reason="OverLimit", message=verdict.why)
+    if claim.conduct.detached:
         return Opening(pod=pod, reason="OverLimit", message=wanted.why)
     if wanted.drained:
         return Opening(pod=pod, reason="Drained", message=wanted.why)

@@ -16,6 +16,7 @@ from eurekube_sync.brake.approval import APPROVE_ANNOTATION, annotated, approve_
 from eurekube_sync.desired.claims import Claim, Deleting, Desired, Frozen, Serving
 from eurekube_sync.desired.policy import Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
+from eurekube_sync.desired.verdicts import Leaving, OverLimit
 from eurekube_sync.model.actions import Cancel, Withdrawal
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.foreign_text import printable
@@ -189,9 +190,7 @@ def _tallies(
             tally.awaited = tally.awaited or (hold if hold.mark else None)
     for claim in desired.claims.values():
         if isinstance(claim, Serving):
-            theirs = {**claim.lost, **claim.idle}
-            lost = [f"{key}: {rival}" for key, rival in sorted(theirs.items())]
-            of(claim.syncer.ref).conflicts.extend(lost)
+            of(claim.syncer.ref).conflicts.extend(f"{key}: {rival}" for key, rival in claim.rivals.items())
     for tally in tallies.values():
         for cause, count in sorted(tally.unreached.items()):
             were = one_or_more(count, "was", "were")
@@ -258,7 +257,7 @@ def _kept(claim: Serving, tally: _Tally, observed: Observed) -> Iterator[Instanc
     if not claim.doubts:
         return
     for key in tally.standing:
-        instance = observed.ours.get(key) if key not in claim.wanted else None
+        instance = observed.ours.get(key) if not claim.wanted_at(key) else None
         if instance is not None and claim.keeps(instance):
             yield key
 
@@ -335,9 +334,8 @@ def _synced(claim: Claim, tally: _Tally, registry: Complete[Observed] | Unknown,
             return _Verdict("Synced", False, "Conflict", _sample(tally.conflicts))
         case Serving() if tally.duplicates:
             return _Verdict("Synced", False, "DuplicateRegistration", _sample(tally.duplicates))
-        case Serving() if claim.kept or claim.unplaced:
-            unclear = [*(kept.why for kept in claim.kept.values()), *claim.unplaced.values()]
-            return _Verdict("Synced", False, _UNCLEAR, f"{_sample(sorted(unclear))}; what stands is renewed")
+        case Serving() if unclear := claim.unclear:
+            return _Verdict("Synced", False, _UNCLEAR, f"{_sample(unclear)}; what stands is renewed")
         case Serving() if differences := _differences(claim, tally):
             return _Verdict("Synced", False, _DIFFERS, "; ".join(differences))
         case Serving():
@@ -392,7 +390,7 @@ def _ready(
             return _Verdict("Ready", False, trouble.reason, trouble.message)
     if synced.value is not True and synced.reason not in _BESIDE_READY:
         return _Verdict("Ready", synced.value, synced.reason, synced.message)
-    if not desired and claim.over:
+    if not desired and claim.of(OverLimit):
         return _Verdict("Ready", False, "Detached", "; ".join(claim.notes))
     if not desired:
         return _Verdict("Ready", False, *nothing_wanted(claim))
@@ -414,7 +412,7 @@ def nothing_wanted(claim: Serving) -> tuple[str, str]:
     if claim.unready:
         why = _sample(sorted(claim.unready.values()))
         return "NotReady", f"{len(claim.unready)} of {counted(claim.endpoints, 'endpoint')} not ready: {why}"
-    if claim.leaving:
+    if claim.of(Leaving):
         return "NoEndpoints", f"all endpoints of {names} terminate"
     return "NoEndpoints", f"{names} {one_or_more(len(claim.services), 'has', 'have')} no endpoints"
 

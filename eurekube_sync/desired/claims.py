@@ -7,12 +7,12 @@ could remove anything: `_serve` and `_delete` take `Complete`, and the type chec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from eurekube_sync.desired.catalog import Catalog, Catalogs, Sockets, SourceUnknown
-from eurekube_sync.desired.instance import Builder, Incomplete, Kept, Leaving, Naming, Unplaced, Wanted, better
+from eurekube_sync.desired.instance import Builder, Naming
 from eurekube_sync.desired.pods import serve_pods
 from eurekube_sync.desired.policy import Conduct, Policy, policy_asked
 from eurekube_sync.desired.presentation import Presentation
@@ -20,11 +20,26 @@ from eurekube_sync.desired.rivals import Bid, Right, Rival, Socket, outdone, soc
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.services import serve_services
 from eurekube_sync.desired.spec import Mode, Syncer, parse, selected_namespace
+from eurekube_sync.desired.verdicts import (
+    Found,
+    Incomplete,
+    Kept,
+    Leaving,
+    OverLimit,
+    Taken,
+    Unplaced,
+    Verdict,
+    Wanted,
+    better,
+    rival_of,
+)
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of
 from eurekube_sync.model.sources import Complete, Listed, Proof, Source, Unknown
+
+V = TypeVar("V", bound=Verdict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,20 +49,12 @@ class Serving:
     syncer: SyncerObject
     proof: Proof
     """Of its Services and slices."""
-    wanted: Mapping[InstanceKey, Wanted]
-    leaving: Mapping[InstanceKey, Leaving] = field(default_factory=dict)
-    kept: Mapping[InstanceKey, Kept] = field(default_factory=dict)
+    verdicts: Mapping[InstanceKey, Verdict] = field(default_factory=dict)
+    """Of each instance that its endpoints could give."""
     unplaced: Mapping[str, str] = field(default_factory=dict)
-    """By pod UID, or bare address: why whatever stands of it stays."""
+    """By pod UID, or bare address: why whatever is registered of it stays."""
     incomplete: tuple[Incomplete, ...] = ()
-    """Why what is not wanted stays none the less, unless it is leaving."""
-    lost: Mapping[InstanceKey, Rival] = field(default_factory=dict)
-    """Keys that another syncer holds ..."""
-    lost_pods: frozenset[str] = frozenset()
-    """... and the UIDs of their pods."""
-    idle: Mapping[InstanceKey, Rival] = field(default_factory=dict)
-    """Wanted keys that are another namespace's, or that another syncer holds and does not register now, for it is
-    suspended, or knows too little of the endpoint: what stands of them is served, and nothing is registered."""
+    """Why what has no verdict stays none the less."""
     services: tuple[str, ...] = ()
     """That it selects, by name."""
     apps: tuple[str, ...] = ()
@@ -56,37 +63,72 @@ class Serving:
     """Of its own brake."""
     warnings: tuple[str, ...] = ()
     conduct: Conduct = Conduct()  # noqa: RUF009 - immutable
-    over: Mapping[InstanceKey, Wanted] = field(default_factory=dict)
-    """What its limit keeps out, with the reason."""
     notes: tuple[str, ...] = ()
     """What its limit comes to."""
 
     @property
+    def wanted(self) -> Mapping[InstanceKey, Wanted]:
+        """What should be registered."""
+        return self.of(Wanted)
+
+    def of(self, kind: type[V]) -> Mapping[InstanceKey, V]:
+        """The verdicts of one kind."""
+        return {key: one for key, one in self.verdicts.items() if isinstance(one, kind)}
+
+    def wanted_at(self, key: InstanceKey) -> Wanted | None:
+        """What should be registered under the key."""
+        one = self.verdicts.get(key)
+        return one if isinstance(one, Wanted) else None
+
+    @property
+    def rivals(self) -> Mapping[InstanceKey, Rival]:
+        """Which other syncer has the address of a key."""
+        return {key: rival for key, one in sorted(self.verdicts.items()) if (rival := rival_of(one))}
+
+    @property
     def unready(self) -> Mapping[InstanceKey, str]:
         """Why each endpoint that nobody drains or ends is not ready."""
-        down = {
-            key: wanted.why
-            for key, wanted in self.wanted.items()
-            if wanted.instance.status is not InstanceStatus.UP and not wanted.drained
-        }
-        return down | {key: leaving.why for key, leaving in self.leaving.items() if not leaving.terminating}
+        found = {}
+        for key, one in self.verdicts.items():
+            match one:
+                case Wanted(instance=instance) if instance.status is not InstanceStatus.UP and not one.drained:
+                    found[key] = one.why
+                case Leaving(terminating=False):
+                    found[key] = one.why
+        return found
 
     @property
     def endpoints(self) -> int:
         """How many there are, ready or not, but for those that end."""
-        return len(self.wanted.keys() | self.over.keys() | self.unready.keys())
+        return sum(
+            isinstance(one, Wanted | OverLimit) or (isinstance(one, Leaving) and not one.terminating)
+            for one in self.verdicts.values()
+        )
+
+    @property
+    def unclear(self) -> Sequence[str]:
+        """Why too little is known of an endpoint, of each that there is."""
+        return sorted([*(one.why for one in self.of(Kept).values()), *self.unplaced.values()])
 
     @property
     def doubts(self) -> bool:
         """Whether anything that stands may stay although it is not wanted."""
-        return bool(self.kept or self.unplaced or self.incomplete)
+        return bool(self.unplaced or self.incomplete or self.of(Kept))
 
     def keeps(self, instance: ObservedInstance) -> str | None:
         """Why an instance that it does not want stays none the less; None when it goes."""
-        key = instance.key
-        if key in self.leaving or key in self.lost or key in self.over:
+        if isinstance(self.verdicts.get(instance.key), Leaving | Taken | OverLimit):
             return None
         return self._unsure_of(instance) or (self.incomplete[0].message if self.incomplete else None)
+
+    def outdone_by(self, rivals: Mapping[InstanceKey, Rival | None]) -> Serving:
+        """The same, where another syncer has these addresses, or None has."""
+        changed = {
+            key: replace(one, rival=rivals[key])
+            for key, one in self.verdicts.items()
+            if key in rivals and isinstance(one, Wanted)
+        }
+        return replace(self, verdicts={**self.verdicts, **changed})
 
     def holds(self, instance: ObservedInstance) -> bool:
         """Whether a younger syncer may not take it over, for nobody can tell what this one wants of it."""
@@ -102,11 +144,14 @@ class Serving:
         return any(one.heeds_pods for one in self.incomplete)
 
     def _keeps_unwanted(self, instance: ObservedInstance) -> bool:
-        return instance.key not in self.wanted and bool(self.incomplete) and self.keeps(instance) is not None
+        if not self.incomplete or self.wanted_at(instance.key) is not None:
+            return False
+        return self.keeps(instance) is not None
 
     def _unsure_of(self, instance: ObservedInstance) -> str | None:
-        if instance.key in self.kept:
-            return self.kept[instance.key].why
+        verdict = self.verdicts.get(instance.key)
+        if isinstance(verdict, Kept):
+            return verdict.why
         return self.unplaced.get(pod_uid_of(instance) or instance.ip_addr) if self.unplaced else None
 
 
@@ -169,7 +214,7 @@ class Desired:
     def wanted(self, key: InstanceKey) -> Wanted | None:
         """What should stand under the key."""
         claim = self.server_of(key)
-        return claim.wanted[key] if claim else None
+        return claim.wanted_at(key) if claim else None
 
     def server_of(self, key: InstanceKey) -> Serving | None:
         """The claim that wants something under the key."""
@@ -211,33 +256,37 @@ def _shared_out(
     holders: dict[_Place, _Holder] = {}
     bids: list[Bid] = []
     for claim in sorted((c for c in made.values() if isinstance(c, Serving)), key=_precedence):
-        ref, namespace = claim.syncer.ref, selected_namespace(claim.syncer)
-        sockets = {key: sockets_of(wanted.instance) for key, wanted in claim.wanted.items()}
+        ref, namespace, wanted = claim.syncer.ref, selected_namespace(claim.syncer), claim.wanted
+        sockets = {key: sockets_of(one.instance) for key, one in wanted.items()}
         places = {key: _places(key, namespace, taken) for key, taken in sockets.items()}
         held = {key: holders[place] for key, taken in places.items() for place in reversed(taken) if place in holders}
         idle = {key: one.against(claim) for key, one in held.items() if one.idle and key not in wanted_by}
-        lost = {key: one.against(claim) for key, one in held.items() if key not in idle}
         if held and not claim.conduct.detached:  # its limit takes all of that out, and that is no conflict
-            kept = {key: wanted for key, wanted in claim.wanted.items() if key not in lost}
-            pods = _pods({key: claim.wanted[key] for key in held})
-            claims[ref] = replace(claim, wanted=kept, lost=lost, lost_pods=pods, idle=idle)
+            taken_away = {
+                key: replace(wanted[key], rival=idle[key])
+                if key in idle
+                else Taken(wanted=wanted[key], rival=one.against(claim))
+                for key, one in held.items()
+            }
+            claims[ref] = replace(claim, verdicts={**claim.verdicts, **taken_away})
         for key, taken in places.items():
-            if key not in lost:
+            if key not in held or key in idle:
                 wanted_by[key] = ref
             if key not in held:
                 holders.update(dict.fromkeys(taken, _Holder(claim.syncer, idle=claim.conduct.suspend)))
                 if not claim.conduct.detached:
-                    bids.append(Bid(key, ref, namespace, sockets[key], allotted=claim.wanted[key].allotted))
-        for key, unsure in claim.kept.items():
-            for place in _places(key, namespace, ((key.app, unsure.host, unsure.port),)):
-                holders.setdefault(place, _Holder(claim.syncer, idle=True))
+                    bids.append(Bid(key, ref, namespace, sockets[key], allotted=wanted[key].allotted))
+        for key, one in claim.verdicts.items():
+            if isinstance(one, Kept):
+                for place in _places(key, namespace, ((key.app, one.host, one.port),)):
+                    holders.setdefault(place, _Holder(claim.syncer, idle=True))
     rivals: dict[SyncerRef, dict[InstanceKey, Rival]] = {}
     for bid, rival in outdone(bids):
         rivals.setdefault(bid.syncer, {})[bid.key] = rival
     for ref, theirs in rivals.items():
         outbid = claims[ref]
         assert isinstance(outbid, Serving)  # no other bids
-        claims[ref] = replace(outbid, idle={**outbid.idle, **theirs})
+        claims[ref] = outbid.outdone_by(theirs)
     return claims, wanted_by
 
 
@@ -340,7 +389,7 @@ def _delete(
         served = None
     except SourceUnknown as error:
         return _unknown(syncer, "SourceUnknown", error.unknown)
-    keys = frozenset({**served.wanted, **served.leaving, **served.kept}) if served else frozenset()
+    keys = frozenset(served.verdicts) if served else frozenset()
     gated = _pods(served.wanted) if served and asked.conduct.readiness_gate else frozenset()
     return Deleting(syncer=syncer, proof=crd_live.proof, keys=keys, policy=policy_asked(syncer.spec), gated=gated)
 
@@ -358,31 +407,21 @@ def _serve(syncer: SyncerObject, spec: Syncer, catalog: Complete[Catalog], namin
         )
     builder = Builder(spec, naming)
     serve = serve_pods if spec.mode is Mode.POD else serve_services
-    wanted: dict[InstanceKey, Wanted] = {}
-    leaving: dict[InstanceKey, Leaving] = {}
-    kept: dict[InstanceKey, Kept] = {}
+    verdicts: dict[InstanceKey, Found] = {}
     incomplete: list[Incomplete] = []
     unplaced: dict[str, str] = {}
     for one in serve(spec, services, catalog.data, builder):
-        if isinstance(one, Incomplete):
-            incomplete.append(one)
-            continue
-        if isinstance(one, Unplaced):
-            unplaced[one.identity] = one.why
-            continue
-        key, found = one
-        if isinstance(found, Wanted):
-            wanted[key] = better(wanted[key], found) if key in wanted else found
-        elif isinstance(found, Kept):
-            kept[key] = found
-        else:
-            leaving[key] = found
+        match one:
+            case Incomplete():
+                incomplete.append(one)
+            case Unplaced():
+                unplaced[one.identity] = one.why
+            case key, found:
+                verdicts[key] = better(verdicts[key], found) if key in verdicts else found
     return Serving(
         syncer=syncer,
         proof=catalog.proof,
-        wanted=_marked(wanted, spec.conduct),
-        leaving={key: found for key, found in leaving.items() if key not in wanted and key not in kept},
-        kept={key: found for key, found in kept.items() if key not in wanted},
+        verdicts=_marked(verdicts, spec.conduct),
         unplaced=unplaced,
         incomplete=tuple(incomplete),
         services=tuple(sorted(service.name for service in services)),
@@ -394,10 +433,12 @@ def _serve(syncer: SyncerObject, spec: Syncer, catalog: Complete[Catalog], namin
     )
 
 
-def _marked(wanted: Mapping[InstanceKey, Wanted], conduct: Conduct) -> Mapping[InstanceKey, Wanted]:
+def _marked(verdicts: Mapping[InstanceKey, Found], conduct: Conduct) -> Mapping[InstanceKey, Found]:
     if not conduct.marks:
-        return wanted
+        return verdicts
     return {
         key: replace(one, instance=replace(one.instance, metadata={**one.instance.metadata, **conduct.marks}))
-        for key, one in wanted.items()
+        if isinstance(one, Wanted)
+        else one
+        for key, one in verdicts.items()
     }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
-from eurekube_sync.desired.drain import DRAINED, NO_DRAIN, Drain, Kind
+from eurekube_sync.desired.drain import DRAINED, NO_DRAIN, Drain
 from eurekube_sync.desired.presentation import (
     MANAGEMENT_PORT,
     NO_PATHS,
@@ -18,6 +18,7 @@ from eurekube_sync.desired.presentation import (
     value_fault,
 )
 from eurekube_sync.desired.spec import Syncer, check_app_name, host_name_warning
+from eurekube_sync.desired.verdicts import Wanted
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import Pod, PodRef, Service
@@ -36,68 +37,6 @@ class Naming:
 
     ownership: Ownership
     lease: LeaseTimes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """An instance that should stand, and why in words."""
-
-    instance: Instance
-    why: str
-    drained: bool = False
-    """A person asked for it to be DOWN."""
-    unsure: frozenset[Kind] = frozenset()
-    """Whether one of these is drained could not be read."""
-    allotted: bool = False
-    """The cluster gave its address to the namespace (`Site.allotted`)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leaving:
-    """An endpoint that is there and is not wanted."""
-
-    why: str
-    terminating: bool
-    """Positive evidence; an endpoint that is merely not ready is none."""
-    unsure: frozenset[Kind] = frozenset()
-    """Whether one of these is drained could not be read."""
-    pod_uid: str | None = None
-    """Of one that is not ready; None where the endpoint has no pod."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """An endpoint of which too little is known this time: what stands is renewed, nothing is registered."""
-
-    why: str
-    host: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unplaced:
-    """An endpoint whose own port is not known this time, so that its key is not: whatever stands of it is renewed."""
-
-    identity: str
-    """The pod's UID, or the bare address."""
-    why: str
-
-
-Found: TypeAlias = Wanted | Leaving | Kept
-"""What an endpoint comes to."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Incomplete:
-    """Why there may be more than was found: nothing goes for being absent."""
-
-    reason: str
-    """CamelCase."""
-    message: str
-    unknown: bool = False
-    """True when a source is to blame, False when an address or a slice is awaited."""
-    heeds_pods: bool = False
-    """Whether an instance whose pod is gone goes all the same, as of a frozen syncer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,20 +215,6 @@ def _texts(entry: MetadataSource, site: Site) -> Iterable[Mapping[str, str]]:
             return [service.annotations for service in site.services]
         case _:  # pragma: no cover
             assert_never(entry.source)
-
-
-def better(one: Wanted, other: Wanted) -> Wanted:
-    """The one to keep where an address stands for two pods, as while a new pod takes over an IP: the UP one, then by
-    pod, so that the order of slices does not matter."""
-    return min(one, other, key=_standing)
-
-
-def _standing(wanted: Wanted) -> tuple[bool, str, tuple[tuple[str, str], ...]]:
-    return (
-        wanted.instance.status is not InstanceStatus.UP,
-        wanted.why,
-        tuple(sorted(wanted.instance.metadata.items())),
-    )
 
 
 def as_it_stands(stands: ObservedInstance) -> Instance:

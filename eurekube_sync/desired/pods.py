@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from eurekube_sync.desired.catalog import Catalog
 from eurekube_sync.desired.endpoints import Backend, backends, chosen_ports, one_per_pod, untold
-from eurekube_sync.desired.instance import Builder, Found, Incomplete, Kept, Leaving, Site, Unplaced
+from eurekube_sync.desired.instance import Builder, Site
 from eurekube_sync.desired.spec import Syncer
+from eurekube_sync.desired.verdicts import Found, Incomplete, Kept, Leaving, Unplaced
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import EndpointSlice, Service, ServicePort

@@ -9,8 +9,9 @@ from eurekube_sync.desired.addresses import Pending, Place, Ports, address_kind,
 from eurekube_sync.desired.catalog import Catalog
 from eurekube_sync.desired.drain import Drains
 from eurekube_sync.desired.endpoints import Backend, backends, chosen_ports, healthy, one_per_pod, untold
-from eurekube_sync.desired.instance import Builder, Found, Incomplete, Leaving, Site
+from eurekube_sync.desired.instance import Builder, Site
 from eurekube_sync.desired.spec import ServiceAddress, Syncer
+from eurekube_sync.desired.verdicts import Found, Incomplete, Leaving
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Endpoint, Node, Service

@@ -9,8 +9,8 @@ from math import inf
 from eurekube_sync.apply.kubernetes import put_finalizers_on
 from eurekube_sync.controller.exit_codes import cluster_error
 from eurekube_sync.desired.claims import Desired, Frozen, claim_all
-from eurekube_sync.desired.instance import Wanted
 from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.verdicts import Wanted
 from eurekube_sync.model.actions import Register
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import ClusterError, ConfigurationError, NothingThere, NotKept

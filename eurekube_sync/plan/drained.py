@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.drain import DRAINED, Kind
-from eurekube_sync.desired.instance import Kept, Wanted
+from eurekube_sync.desired.verdicts import Kept, Leaving, Taken, Verdict, Wanted
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of
@@ -30,13 +30,8 @@ def still_drained(desired: Desired, observed: Observed) -> Desired:
         return desired
     claims = dict(desired.claims)
     for ref, claim in desired.claims.items():
-        if isinstance(claim, Serving):
-            wanted, kept = dict(_down(claim, observed, marks)), dict(_kept(claim, marks))
-            if wanted or kept:
-                leaving = {key: one for key, one in claim.leaving.items() if key not in kept}
-                claims[ref] = replace(
-                    claim, wanted={**claim.wanted, **wanted}, leaving=leaving, kept={**claim.kept, **kept}
-                )
+        if isinstance(claim, Serving) and (changed := _changed(claim, observed, marks)):
+            claims[ref] = replace(claim, verdicts={**claim.verdicts, **changed})
     return replace(desired, claims=claims)
 
 
@@ -60,6 +55,10 @@ class _Marks:
                 by_syncer.setdefault(syncer, []).append(one)
                 by_pod.setdefault(pod_uid_of(one) or "", []).append(one)
         return _Marks(by_pod, by_syncer) if by_syncer else None
+
+
+def _changed(claim: Serving, observed: Observed, marks: _Marks) -> dict[InstanceKey, Verdict]:
+    return {**dict(_down(claim, observed, marks)), **dict(_kept(claim, marks))}
 
 
 def _down(claim: Serving, observed: Observed, marks: _Marks) -> Iterator[tuple[InstanceKey, Wanted]]:
@@ -87,12 +86,14 @@ def _bearing(key: InstanceKey, wanted: Wanted, observed: Observed, marks: _Marks
 def _kept(claim: Serving, marks: _Marks) -> Iterator[tuple[InstanceKey, Kept]]:
     """A cancel would forget the mark, and the instance come up with the next pod that is ready, or under the pod's new
     key."""
-    unsure = {pod: one.unsure for one in claim.leaving.values() if (pod := one.pod_uid)}
-    unsure |= {pod: one.unsure for one in claim.wanted.values() if (pod := pod_uid_of(one.instance))}
+    verdicts = claim.verdicts.values()
+    unsure = {pod: one.unsure for one in verdicts if isinstance(one, Leaving) and (pod := one.pod_uid)}
+    unsure |= {pod: one.unsure for one in verdicts if isinstance(one, Wanted) and (pod := pod_uid_of(one.instance))}
     for stands in marks.by_syncer.get(claim.syncer.ref, ()):
-        leaving = claim.leaving.get(stands.key)
+        verdict = claim.verdicts.get(stands.key)
+        leaving = verdict if isinstance(verdict, Leaving) else None
         doubts = leaving.unsure if leaving else unsure.get(pod_uid_of(stands) or "", frozenset())
-        if stands.key not in claim.wanted and _doubtful([stands], doubts):
+        if not isinstance(verdict, Wanted | Taken) and _doubtful([stands], doubts):
             why = f"{leaving.why}; {_WHY}" if leaving else _WHY
             yield stands.key, Kept(why=why, host=stands.ip_addr, port=stands.main_port)
 

@@ -42,19 +42,20 @@ def first_come(desired: Desired, observed: Observed) -> FirstCome:
     for ref, outdone in settled.items():
         claim = claims[ref]
         assert isinstance(claim, Serving)  # no other bids
-        others_hold = {key: rival for key, rival in claim.idle.items() if rival.right is not Right.UNDECIDED}
-        claims[ref] = replace(claim, idle={**others_hold, **outdone})
+        undecided = dict.fromkeys(bid.key for bid in bidding if bid.syncer == ref)
+        claims[ref] = claim.outdone_by({**undecided, **outdone})
     return FirstCome(desired=replace(desired, claims=claims), doubtful=tuple(doubtful))
 
 
 def _bids(claim: Serving) -> Iterator[Bid]:
-    for key, rival in claim.idle.items():
-        if rival.right is Right.UNDECIDED:
-            sockets = sockets_of(claim.wanted[key].instance)
+    for key, wanted in claim.wanted.items():
+        if wanted.rival and wanted.rival.right is Right.UNDECIDED:
+            sockets = sockets_of(wanted.instance)
             namespace = selected_namespace(claim.syncer)
             yield Bid(key, claim.syncer.ref, namespace, sockets, allotted=False)
 
 
 def _comes_in(claim: Serving, key: InstanceKey) -> bool:
     """Whether it would be registered if nobody else claimed its address."""
-    return claim.wanted[key].instance.status is InstanceStatus.UP and not claim.conduct.suspend
+    wanted = claim.wanted_at(key)
+    return wanted is not None and wanted.instance.status is InstanceStatus.UP and not claim.conduct.suspend

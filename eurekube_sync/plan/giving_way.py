@@ -30,9 +30,10 @@ def beside_its_own(
 ) -> Iterator[Blocked | Action]:
     """Ours, beside the `other` that its pod registered itself: it gives way once callers need no more than that one,
     by uncached reads of both. Until then it stays as it is wanted, or they could lose both."""
-    claim, instance = desired.claims[desired.wanted_by[key]], observed.ours[key]
-    assert isinstance(claim, Serving)  # it wants the instance
-    wanted = claim.wanted[key].instance
+    claim, found, instance = desired.server_of(key), desired.wanted(key), observed.ours[key]
+    assert claim is not None  # it is wanted
+    assert found is not None
+    wanted = found.instance
     stays = lacks(other, wanted, instance)
     if key in observed.unread or other.key in observed.unread:
         stays = "it could not be read again"

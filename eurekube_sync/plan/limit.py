@@ -13,6 +13,7 @@ from zlib import crc32
 
 from eurekube_sync.desired.claims import Claim, Desired, Serving
 from eurekube_sync.desired.policy import LIMIT, Limit, Measure
+from eurekube_sync.desired.verdicts import Leaving, OverLimit
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import syncer_of
@@ -49,7 +50,7 @@ def admit(desired: Desired, observed: Observed) -> Admission:
     claims = {**desired.claims, **limited}
     # What one keeps out another may want.
     wanted_by = {
-        key: ref for key, ref in desired.wanted_by.items() if ref not in limited or key not in limited[ref].over
+        key: ref for key, ref in desired.wanted_by.items() if ref not in limited or limited[ref].wanted_at(key)
     }
     return Admission(desired=replace(desired, claims=claims, wanted_by=wanted_by), doubtful=tuple(doubtful))
 
@@ -68,11 +69,12 @@ def _choose(
     claim: Serving, limit: Limit, observed: Observed, callers: _Callers, held: Collection[InstanceKey]
 ) -> _Choice:
     """`held`: what bears the claim's mark, where it may stay without being wanted."""
-    up = [key for key, wanted in claim.wanted.items() if wanted.instance.status is InstanceStatus.UP]
-    ready = sorted((key for key in up if key not in claim.idle or _stands(key, observed)), key=_order)
+    wanted = claim.wanted
+    up = [key for key, one in wanted.items() if one.instance.status is InstanceStatus.UP]
+    ready = sorted((key for key in up if not wanted[key].rival or _stands(key, observed)), key=_order)
     standing = [key for key in ready if _stands(key, observed)]
     unseen = sum(_is_kept(key, claim, observed) for key in held)
-    pods = len(claim.wanted) + sum(not leaving.terminating for leaving in claim.leaving.values())
+    pods = len(wanted) + sum(isinstance(one, Leaving) and not one.terminating for one in claim.verdicts.values())
     others = callers.others(claim) if limit.measure is Measure.SHARE else 0
     places = limit.places(pods=pods, others=others)
     staying = [key for key in standing if not _may_go(key, limit, observed)]
@@ -91,14 +93,16 @@ def _choose(
     chosen = [*served, *kept, *coming, *(key for key in put_out if key not in kept)][:free]
     # A detached one holds nothing, read or not.
     admitted = {*staying, *unsure, *chosen} if limit.value else set()
-    out = [key for key in claim.wanted if key not in admitted and (key in ready or limit.value == 0)]
+    out = [key for key in wanted if key not in admitted and (key in ready or limit.value == 0)]
     note = _note(limit, places, ready=len(ready), others=others, admitted=len(admitted), vip=claim.vip_address)
     comes = any(key in newcomers for key in chosen)
     return _Choice(
         claim=replace(
             claim,
-            wanted={key: wanted for key, wanted in claim.wanted.items() if key not in out},
-            over={key: replace(claim.wanted[key], why=f"over the limit: {note}") for key in out},
+            verdicts={
+                **claim.verdicts,
+                **{key: OverLimit(wanted=wanted[key], why=f"over the limit: {note}") for key in out},
+            },
             notes=(*claim.notes, note),
         ),
         doubtful=[key for key in newcomers if key in out] if comes else (),
@@ -112,7 +116,7 @@ def _stands(key: InstanceKey, observed: Observed) -> bool:
 def _is_kept(key: InstanceKey, claim: Serving, observed: Observed) -> bool:
     """Whether it stays although nobody can tell this time that it is wanted: it has a place, or the limit would be
     exceeded for good once it is seen again."""
-    return key not in claim.wanted and _stands(key, observed) and claim.keeps(observed.ours[key]) is not None
+    return not claim.wanted_at(key) and _stands(key, observed) and claim.keeps(observed.ours[key]) is not None
 
 
 def _is_up(key: InstanceKey, observed: Observed) -> bool:
@@ -152,7 +156,7 @@ class _Callers:
         """How many UP instances, under any VIP of the claim's, are neither its own nor about to be."""
         names = {name for wanted in claim.wanted.values() for name in _names(wanted.instance.vip_address)}
         found = {key: syncer for name in names for key, syncer in self._by_name.get(name, {}).items()}
-        return sum(syncer != claim.syncer.ref and key not in claim.wanted for key, syncer in found.items())
+        return sum(syncer != claim.syncer.ref and not claim.wanted_at(key) for key, syncer in found.items())
 
 
 def _standing_up(observed: Observed) -> Iterator[tuple[InstanceKey, ObservedInstance, SyncerRef | None]]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from eurekube_sync.desired.claims import Deleting, Desired, Frozen, Serving, seniority
 from eurekube_sync.desired.policy import lapses
+from eurekube_sync.desired.verdicts import Kept
 from eurekube_sync.model.actions import Action, Cancel, Grounds, Register, Renew
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -54,10 +55,9 @@ def plan_blind(desired: Desired, stood: Collection[InstanceKey] = ()) -> Plan:
     to have stood."""
     renewals = []
     for key, syncer in desired.wanted_by.items():
-        claim = desired.server_of(key)
-        wanted = claim.wanted.get(key) if claim else None
+        claim, wanted = desired.server_of(key), desired.wanted(key)
         if claim is not None and wanted is not None:
-            returns = claim.conduct.returns_unseen and not wanted.unsure and key not in claim.idle
+            returns = claim.conduct.returns_unseen and not wanted.unsure and wanted.rival is None
             returns = returns or key in stood
             heals = returns and wanted.instance.status is InstanceStatus.UP
             why = f"the registry could not be read; {wanted.why}"
@@ -96,7 +96,8 @@ def _frozen_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef | 
     claim = desired.claims.get(holder) if holder and wanting and holder != wanting else None
     if not isinstance(claim, Frozen | Serving) or wanting is None:
         return None
-    if not claim.holds(instance) and not (isinstance(claim, Serving) and instance.key in claim.kept):
+    kept = isinstance(claim, Serving) and isinstance(claim.verdicts.get(instance.key), Kept)
+    if not claim.holds(instance) and not kept:
         return None
     return holder if seniority(claim) < seniority(desired.claims[wanting]) else None
 
@@ -107,9 +108,8 @@ def _of_what_is_missing(
     """What is wanted and does not stand: registered, unless something is in the way."""
     unseen = set(_unseen(desired, observed))
     for key, syncer in desired.wanted_by.items():
-        claim = desired.server_of(key)
-        wanted = claim.wanted.get(key) if claim else None
-        if claim is None or wanted is None or key in observed.ours:
+        wanted = desired.wanted(key)
+        if wanted is None or key in observed.ours:
             continue
         if key in observed.unread:
             yield _unread_again(key, syncer, observed)
@@ -118,7 +118,7 @@ def _of_what_is_missing(
             yield Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key)
         elif key in selves:
             yield duplicate(key, syncer, selves[key])
-        elif key in claim.idle or (syncer, pod_uid_of(wanted.instance)) in unseen:
+        elif wanted.rival or (syncer, pod_uid_of(wanted.instance)) in unseen:
             continue  # an older syncer, or the slices that are not there, may say more of this pod: not to stand twice
         elif wanted.instance.status is InstanceStatus.UP:  # a never-ready endpoint is never registered
             yield Register(instance=wanted.instance, syncer=syncer, why=wanted.why)

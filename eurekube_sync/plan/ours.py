@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from eurekube_sync.desired.claims import Deleting, Desired, Frozen, Serving
-from eurekube_sync.desired.instance import Wanted
+from eurekube_sync.desired.verdicts import Leaving, OverLimit, Taken, Wanted
 from eurekube_sync.model.actions import Action, Cancel, Grounds, Renew, Update
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -22,7 +22,9 @@ def for_ours(key: InstanceKey, desired: Desired, observed: Observed) -> Action:
         return _renew(instance, f"could not be read again: {observed.unread[key].why}")
     claim = desired.server_of(key)
     if claim is not None:
-        return _for_wanted(claim, claim.wanted[key], instance)
+        wanted = claim.wanted_at(key)
+        assert wanted is not None  # it is the server of the key
+        return _for_wanted(claim, wanted, instance)
     return _for_unwanted(instance, desired)
 
 
@@ -76,19 +78,20 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
 
 def _for_left_over(instance: ObservedInstance, claim: Serving) -> Action:
     """What stands of a syncer that is served, and that it does not want."""
-    key, proof = instance.key, claim.proof
-    if key in claim.lost:
-        return _cancel(instance, str(claim.lost[key]), Grounds.ABSENCE, proof)
-    if key in claim.over:
-        return _unless_put_out(instance, claim.over[key].why, Grounds.OVER_LIMIT, proof)
+    proof = claim.proof
     if why_kept := claim.keeps(instance):
         return _renew(instance, why_kept)
-    leaving = claim.leaving.get(key)
-    if leaving is None:
-        return _cancel(instance, "it has no endpoint any more", Grounds.ABSENCE, proof)
-    if leaving.terminating:
-        return _cancel(instance, leaving.why, Grounds.TERMINATING, proof)
-    return _unless_put_out(instance, leaving.why, Grounds.ABSENCE, proof)
+    match claim.verdicts.get(instance.key):
+        case Taken(rival=rival):
+            return _cancel(instance, str(rival), Grounds.ABSENCE, proof)
+        case OverLimit(why=why):
+            return _unless_put_out(instance, why, Grounds.OVER_LIMIT, proof)
+        case Leaving(why=why, terminating=True):
+            return _cancel(instance, why, Grounds.TERMINATING, proof)
+        case Leaving(why=why):
+            return _unless_put_out(instance, why, Grounds.ABSENCE, proof)
+        case _:
+            return _cancel(instance, "it has no endpoint any more", Grounds.ABSENCE, proof)
 
 
 def _unless_put_out(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof) -> Action:

@@ -22,6 +22,7 @@ from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.policy import POLICY
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
+from eurekube_sync.desired.verdicts import Leaving, Taken
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import Ownership, instance_id
@@ -209,7 +210,7 @@ def differences_from(row: Row, desired: Desired, namespace: str) -> list[str]:
         if reason != row.reasons.get(name, ""):
             faults.append(f"syncer {name}: {reason or 'served'}, not {row.reasons.get(name) or 'served'}")
     serving = [claim for claim in claims.values() if isinstance(claim, Serving)]
-    leaving = sorted(_place(key) for claim in serving for key in claim.leaving)
+    leaving = sorted(_place(key) for claim in serving for key in claim.of(Leaving))
     if leaving != sorted(row.leaving):
         faults.append(f"leaving {leaving}, not {row.leaving}")
     if row.plan is not None and (planned := _planned(desired, registry)) != row.plan:
@@ -258,7 +259,7 @@ def _place(key: InstanceKey) -> str:
 def _reason(claim: Claim) -> str:
     if isinstance(claim, Frozen):
         return claim.reason
-    if isinstance(claim, Serving) and claim.lost:
+    if isinstance(claim, Serving) and claim.of(Taken):
         return "Conflict"
     return claim.incomplete[0].reason if isinstance(claim, Serving) and claim.incomplete else ""
 
@@ -271,8 +272,8 @@ def _said(claim: Claim) -> Iterator[str]:
         yield from claim.warnings
         yield from claim.notes
         yield from (wanted.why for wanted in claim.wanted.values())
-        yield from (f"held by {rival.syncer.name}" for rival in claim.lost.values())
-        yield from (leaving.why for leaving in claim.leaving.values())
+        yield from (f"held by {taken.rival.syncer.name}" for taken in claim.of(Taken).values())
+        yield from (leaving.why for leaving in claim.of(Leaving).values())
 
 
 def _shown(instance: Instance) -> Json:

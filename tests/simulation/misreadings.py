@@ -25,6 +25,7 @@ from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.policy import POLICY, Limit
 from eurekube_sync.desired.services import _Behind
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, Syncer
+from eurekube_sync.desired.verdicts import OverLimit
 from eurekube_sync.model.actions import Cancel, Update
 from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView, SyncerObject
@@ -125,7 +126,7 @@ def _overrides_forgotten(for_unwanted: Callable[..., Any], *, limit: bool) -> Ca
         there = instance
         syncer = syncer_of(instance)
         claim = desired.claims.get(syncer) if syncer else None
-        if isinstance(claim, Serving) and (instance.key in claim.over) is limit:
+        if isinstance(claim, Serving) and isinstance(claim.verdicts.get(instance.key), OverLimit) is limit:
             there = replace(instance, status=InstanceStatus.DOWN)
         action = for_unwanted(there, desired)
         return replace(action, **{"was" if isinstance(action, Cancel) else "status": instance.status})

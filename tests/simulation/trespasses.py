@@ -25,7 +25,7 @@ def _all_come(first_come: Callable[..., Any]) -> Callable[..., Any]:
     def wrong(desired: Desired, observed: Any) -> Any:
         found = first_come(desired, observed)
         claims = {
-            ref: replace(claim, idle={key: one for key, one in claim.idle.items() if one.right is not Right.FIRST})
+            ref: claim.outdone_by({key: None for key, one in claim.rivals.items() if one.right is Right.FIRST})
             if isinstance(claim, Serving)
             else claim
             for ref, claim in found.desired.claims.items()

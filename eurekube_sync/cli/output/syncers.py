@@ -10,6 +10,7 @@ from eurekube_sync.cli.output.sentence import Sentence, of_syncer
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Frozen, Serving, every
 from eurekube_sync.desired.spec import class_of
+from eurekube_sync.desired.verdicts import OverLimit, Taken, Wanted
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import counted
@@ -70,16 +71,17 @@ def _account(claim: Serving) -> tuple[str, str]:
     """A machine word, and why; empty for one of which all is UP, or will be."""
     if claim.conduct.suspend:
         return "Suspended", _SUSPENDED
-    if claim.incomplete or claim.kept or claim.unplaced:
+    if claim.incomplete or claim.unclear:
         return "", ""  # that is told as what it is
-    if not claim.wanted and not claim.over and not claim.lost:
+    if not any(isinstance(one, Wanted | OverLimit | Taken) for one in claim.verdicts.values()):
         return nothing_wanted(claim)
     if claim.unready:
         first, *more = sorted(claim.unready.values())
         rest = f" (and {len(more)} more)" if more else ""
         return "NotReady", f"{len(more) + 1} of {counted(claim.endpoints, 'endpoint')} not ready: {first}{rest}"
-    drained = sorted(wanted.why for wanted in claim.wanted.values() if wanted.drained)
-    if drained and len(drained) == len(claim.wanted):
+    wanted = claim.wanted.values()
+    drained = sorted(one.why for one in wanted if one.drained)
+    if drained and len(drained) == len(wanted):
         return "Drained", drained[0]
     return "", ""
 

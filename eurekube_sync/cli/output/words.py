@@ -171,8 +171,7 @@ def _of_syncer(report: PassReport, ref: SyncerRef, claim: Claim, told: Collectio
             yield from (Sentence(text=f"syncer {ref}: {n}", note=True) for n in claim.notes if report.dry_run)
             yield from (of_syncer(ref, one.reason, one.message) for one in claim.incomplete)
             yield from (Sentence(text=f"syncer {ref}: warning: {warning}") for warning in _untold(claim, told))
-            rivals = [*claim.lost.items(), *claim.idle.items()]
-            held = _grouped((rival, f"syncer {ref}: {key}: {rival}") for key, rival in rivals)
+            held = _grouped((rival, f"syncer {ref}: {key}: {rival}") for key, rival in claim.rivals.items())
             yield from _plain(held)
         case Deleting():
             status = report.standings.get(ref)

@@ -10,8 +10,8 @@ import pytest
 from eurekube_sync.apply.status import flips, statuses
 from eurekube_sync.brake import Held, Hold, HoldReason
 from eurekube_sync.desired.claims import Desired, Serving
-from eurekube_sync.desired.instance import Incomplete, Kept
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION
+from eurekube_sync.desired.verdicts import Incomplete, Kept
 from eurekube_sync.model.actions import Cancel, Grounds, Register, Renew, Update
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
@@ -320,7 +320,7 @@ def test_an_endpoint_that_is_not_understood_is_not_in_sync() -> None:
     claim = of.claims[REF]
     assert isinstance(claim, Serving)
     kept = {key(2): Kept(why="its labels are not known", host="10.0.0.2", port=8080)}
-    found = status(replace(of, claims={REF: replace(claim, kept=kept)}), *BOTH)
+    found = status(replace(of, claims={REF: replace(claim, verdicts={**claim.verdicts, **kept})}), *BOTH)
     assert conditions(found)["Synced"] == ("False", "EndpointUnclear")
     assert message(found, "Synced") == "its labels are not known; what stands is renewed"
     assert conditions(found)["Ready"] == ("True", "EndpointUnclear")
@@ -431,9 +431,7 @@ def test_instances_that_could_not_be_read_are_counted() -> None:
 def test_an_address_that_is_awaited_is_a_condition(unknown: bool, value: str) -> None:
     """Ready and Synced say so; what stands is renewed."""
     waiting = Incomplete(reason="AddressPending", message="Service rating waits", unknown=unknown)
-    claim = Serving(
-        syncer=syncer(), proof=PROOF, wanted={}, incomplete=(waiting,), apps=("RATING",), vip_address="rating"
-    )
+    claim = Serving(syncer=syncer(), proof=PROOF, incomplete=(waiting,), apps=("RATING",), vip_address="rating")
     of = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
     found = status(of, *BOTH)
     assert conditions(found)["Ready"] == conditions(found)["Synced"] == (value, "AddressPending")
@@ -450,13 +448,13 @@ def test_what_is_kept_for_a_moment_counts_as_desired() -> None:
     of = claims(slices=(piece(endpoint(1), endpoint(3, ready=False, terminating=True)),))
     claim = of.claims[REF]
     assert isinstance(claim, Serving)
-    of = replace(of, claims={REF: replace(claim, kept=kept)})
+    of = replace(of, claims={REF: replace(claim, verdicts={**claim.verdicts, **kept})})
     assert status(of, *BOTH, stored(instance(3))).ready == "2/2"
 
 
 def test_waiting_for_an_address_warns_nobody() -> None:
     """The event is a normal one: time will see to it."""
     waiting = Incomplete(reason="AddressPending", message="Service rating waits")
-    claim = Serving(syncer=syncer(), proof=PROOF, wanted={}, incomplete=(waiting,))
+    claim = Serving(syncer=syncer(), proof=PROOF, incomplete=(waiting,))
     of = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
     assert [(event.reason, event.warning) for event in flips(claim, status(of))] == [("AddressPending", False)]

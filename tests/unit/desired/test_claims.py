@@ -11,6 +11,7 @@ import pytest
 from eurekube_sync.desired.claims import Claim, Deleting, Frozen, Serving, claim_all
 from eurekube_sync.desired.rivals import Right, Rival
 from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.verdicts import Kept, Leaving, Taken
 from eurekube_sync.model.actions import Cancel, Renew
 from eurekube_sync.model.kubernetes import (
     Endpoint,
@@ -99,7 +100,7 @@ def test_an_endpoint_is_up_down_or_leaves(found: Endpoint, default: str, cancel:
         if expected in ("UP", "DOWN"):
             assert standing(result) == {"10.0.0.1:8080": expected}
         else:
-            assert (result.wanted, result.leaving[key()].terminating) == ({}, expected == "terminates")
+            assert (result.wanted, result.of(Leaving)[key()].terminating) == ({}, expected == "terminates")
 
 
 def test_rating_headless_and_metrics_are_two_instances_for_two_pods() -> None:
@@ -188,7 +189,7 @@ def test_a_service_is_one_instance_at_its_cluster_ip() -> None:
     assert standing(claim({"mode": "service"}, slices=down)) == {"10.96.0.1:80": "DOWN"}
     found = claim({"mode": "service", "notReady": "Cancel"}, slices=(piece(),))
     assert isinstance(found, Serving)
-    assert [leaving.why for leaving in found.leaving.values()] == ["Service rating has no ready endpoint"]
+    assert [leaving.why for leaving in found.of(Leaving).values()] == ["Service rating has no ready endpoint"]
     assert found.warnings == ("a ClusterIP is rarely reachable from outside the cluster",)
 
 
@@ -308,7 +309,7 @@ def test_of_two_syncers_that_claim_a_pod_the_older_holds_it() -> None:
         assert found.wanted_by == {key(): older.ref}
         losing = found.claims[younger.ref]
         assert isinstance(losing, Serving)
-        assert (losing.wanted, losing.lost) == ({}, {key(): Rival(older.ref, Right.AGE)})
+        assert (losing.wanted, losing.rivals) == ({}, {key(): Rival(older.ref, Right.AGE)})
     twins = desired([syncer("b"), syncer("a")], [service()], [piece(endpoint(1))])
     assert twins.wanted_by == {key(): SyncerRef(NS, "a")}
 
@@ -334,7 +335,7 @@ def test_a_new_pod_that_takes_over_an_address_outweighs_the_one_that_leaves() ->
     found = claim(slices=slices)
     assert standing(found) == {"10.0.0.1:8080": "UP"}
     assert isinstance(found, Serving)
-    assert found.leaving == {}
+    assert found.of(Leaving) == {}
 
 
 def test_two_pods_at_one_address_are_one_instance() -> None:
@@ -383,15 +384,15 @@ def test_a_pod_that_its_slice_knows_and_the_list_of_pods_does_not_is_left_as_it_
     from a younger syncer."""
     found = with_sources(LABEL, pods=labelled(1))
     assert isinstance(found, Serving)
-    assert (set(found.wanted), set(found.kept)) == ({key(1)}, {key(2)})
+    assert (set(found.wanted), set(found.of(Kept))) == ({key(1)}, {key(2)})
     seen = replace(view([syncer(**LABEL), syncer("young", created=2000)], [service()], TWO_PODS), pods=labelled(1))
     both = claim_all(seen, NAMING, Scope())
     young = both.claims[SyncerRef(NS, "young")]
     assert isinstance(young, Serving)
-    assert (both.wanted_by, young.lost, young.idle) == (
+    assert (both.wanted_by, {at: one.rival for at, one in young.of(Taken).items()}, young.wanted[key(2)].rival) == (
         {key(1): REF, key(2): young.syncer.ref},
         {key(1): Rival(REF, Right.AGE)},
-        {key(2): Rival(REF, Right.AGE)},
+        Rival(REF, Right.AGE),
     )
 
 
@@ -418,7 +419,7 @@ def test_truncated_endpoints_of_a_service_that_serves_say_enough_in_service_mode
     down = (replace(piece(endpoint(ready=False)), truncated=True),)
     found = claim({"mode": "service"}, slices=down)
     assert isinstance(found, Serving)
-    assert (found.wanted, found.leaving) == ({}, {})
+    assert (found.wanted, found.of(Leaving)) == ({}, {})
     assert [(one.reason, one.unknown) for one in found.incomplete] == [("EndpointsTruncated", True)]
 
 
@@ -478,8 +479,8 @@ def test_a_pod_that_lacks_the_secure_port_is_not_taken_out_for_it() -> None:
     leaving = piece(endpoint(1), endpoint(2, terminating=True, ready=False))
     found = claim(spec, (service(), tls), (leaving,))
     assert isinstance(found, Serving)
-    assert (found.wanted, set(found.kept), set(found.leaving)) == ({}, {key(1)}, {key(2)})
-    assert found.kept[key(1)].why == "pod rating-1 has no port 'https' (yet)"
+    assert (found.wanted, set(found.of(Kept)), set(found.of(Leaving))) == ({}, {key(1)}, {key(2)})
+    assert found.of(Kept)[key(1)].why == "pod rating-1 has no port 'https' (yet)"
 
 
 def test_a_pod_that_only_the_secure_port_shows_is_not_taken_out() -> None:
@@ -510,7 +511,7 @@ def test_a_syncer_claims_each_port_that_is_on() -> None:
         losing = found.claims[SyncerRef(NS, "a")]
         assert isinstance(losing, Serving)
         assert set(found.wanted_by.values()) == {syncers[0].ref}
-        assert set(losing.lost.values()) == {Rival(syncers[0].ref, Right.AGE)}
+        assert set(losing.rivals.values()) == {Rival(syncers[0].ref, Right.AGE)}
 
 
 def test_a_service_of_a_type_that_nobody_knows_is_left_alone() -> None:

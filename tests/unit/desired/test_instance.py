@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.desired.instance import Builder, Site, better
+from eurekube_sync.desired.instance import Builder, Site
 from eurekube_sync.desired.spec import parse
+from eurekube_sync.desired.verdicts import better
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import Instance, InstanceKey, Port
 from eurekube_sync.model.kubernetes import PodRef

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eurekube_sync.desired.claims import Desired, Serving
-from eurekube_sync.desired.instance import Incomplete
 from eurekube_sync.desired.policy import LIMIT, parse_limit
+from eurekube_sync.desired.verdicts import Incomplete, OverLimit
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.plan.limit import Admission, admit
@@ -163,7 +163,7 @@ def test_a_limit_is_reached_exactly(
     inside = let_in(admitted)
     assert len(inside) == max(len(stay), min(ready, places))
     assert stay <= inside
-    assert set(serving(admitted).over) >= {key(number) for number in range(1, ready + 1)} - inside
+    assert set(serving(admitted).of(OverLimit)) >= {key(number) for number in range(1, ready + 1)} - inside
     up = {one.key for one in there if one.status is UP}
     assert up <= inside or inside <= {one.key for one in placed}, "nobody comes in while one that is UP goes"
 
@@ -196,7 +196,7 @@ def test_what_an_older_syncer_holds_and_does_not_register_takes_no_place() -> No
         [*behind_both, *behind_older],
     )
     claim = serving(admit(found, observed()))
-    assert set(claim.wanted) - set(claim.idle) == {key(3), key(4)}
+    assert set(claim.wanted) - set(claim.rivals) == {key(3), key(4)}
 
 
 def test_a_suspended_syncer_keeps_what_it_has_whatever_its_limit() -> None:

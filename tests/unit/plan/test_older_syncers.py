@@ -10,6 +10,7 @@ import pytest
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.rivals import Right, Rival
 from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.verdicts import Taken
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import EndpointSlice, PodReadiness, ServicePort, SyncerRef
 from eurekube_sync.model.ownership import SYNCER
@@ -228,7 +229,7 @@ def test_a_blind_pass_heals_only_what_this_process_knows_to_have_stood() -> None
     )
     claim = claims.claims[YOUNGER]
     assert isinstance(claim, Serving)
-    assert (claim.idle, claim.lost) == ({key(1): Rival(OLDER, Right.AGE)}, {})
+    assert (claim.rivals, claim.of(Taken)) == ({key(1): Rival(OLDER, Right.AGE)}, {})
     renewals = {action.key: action for action in plan_blind(claims).actions}
     assert renewals[key(1)].heal is None  # type: ignore[union-attr]
     again = {action.key: action for action in plan_blind(claims, [key(1)]).actions}

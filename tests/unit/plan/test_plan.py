@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from eurekube_sync.desired.claims import Desired, Serving
-from eurekube_sync.desired.instance import Incomplete, Kept, Leaving
 from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.verdicts import Incomplete, Kept, Leaving
 from eurekube_sync.model.actions import (
     Action,
     Cancel,
@@ -529,9 +529,7 @@ def test_conflicts_are_sorted() -> None:
 
 def test_what_an_endpoint_of_which_too_little_is_known_has_is_renewed() -> None:
     """A pod that is in its slice and not in the list of pods: neither changed nor cancelled."""
-    claim = Serving(
-        syncer=syncer(), proof=PROOF, wanted={}, kept={key(1): Kept(why="not known", host="10.0.0.1", port=8080)}
-    )
+    claim = Serving(syncer=syncer(), proof=PROOF, verdicts={key(1): Kept(why="not known", host="10.0.0.1", port=8080)})
     claims = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
     action = only(make_plan(claims, observed(stored(instance(1)))))
     assert isinstance(action, Renew)
@@ -544,8 +542,7 @@ def test_nothing_goes_for_being_absent_where_there_may_be_more(absent: bool) -> 
     claim = Serving(
         syncer=syncer(),
         proof=PROOF,
-        wanted={},
-        leaving={} if absent else {key(1): Leaving(why="terminates", terminating=True)},
+        verdicts={} if absent else {key(1): Leaving(why="terminates", terminating=True)},
         incomplete=(Incomplete(reason="AddressPending", message="it waits"),),
     )
     claims = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))

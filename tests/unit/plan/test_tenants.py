@@ -15,6 +15,7 @@ from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.rivals import Right, Rival
 from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.verdicts import Taken
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import EndpointSlice, Node, PodReadiness, PodRef, Service, ServicePort, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
@@ -368,7 +369,7 @@ def test_nobody_comes_in_while_eureka_cannot_be_read() -> None:
     blue, green = sorted(claims.wanted_by)
     one = claims.claims[BLUE]
     assert isinstance(one, Serving)
-    assert one.idle == {blue: Rival(GREEN, Right.UNDECIDED)}
+    assert one.rivals == {blue: Rival(GREEN, Right.UNDECIDED)}
     healed = {action.key: action.heal for action in plan_blind(claims, [green]).actions}  # type: ignore[union-attr]
     assert healed[blue] is None
     assert healed[green] is not None
@@ -426,7 +427,7 @@ def test_one_key_has_one_holder_wherever_its_services_are() -> None:
     assert set(found.wanted_by.values()) == {SyncerRef("ops", "green")}
     younger = found.claims[SyncerRef("ops", "blue")]
     assert isinstance(younger, Serving)
-    assert set(younger.lost.values()) == {Rival(SyncerRef("ops", "green"), Right.AGE)}
+    assert {one.rival for one in younger.of(Taken).values()} == {Rival(SyncerRef("ops", "green"), Right.AGE)}
 
 
 # --- Readiness gates --------------------------------------------------------------------------------------------------
