@@ -34,11 +34,11 @@ from eurekube_sync.controller.one_pass import (
     PassSettings,
     World,
 )
-from eurekube_sync.controller.renew_only import refuse, renew_beside, renew_doubted, renew_unidentified
+from eurekube_sync.controller.renew_only import renew_only, renew_unidentified
 from eurekube_sync.desired.claims import Deleting, Desired, claim_all
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.actions import Renew, Withdrawal
+from eurekube_sync.model.actions import Renew, Withdrawal, removes
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView, Pods, SyncerObject
@@ -58,7 +58,7 @@ from eurekube_sync.observe.kubernetes import (
 )
 from eurekube_sync.observe.other_owner import OtherOwner, other_owners
 from eurekube_sync.observe.unserved import AGAIN, Unserved, living, unserved
-from eurekube_sync.plan import Plan, plan_renewals
+from eurekube_sync.plan import Plan, plan_renewals, sorted_plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,18 +137,12 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
 
     found = _claim(given, scope, syncers, standing)
     others = _other_owners(given, found)
-    if isinstance(found.registry, Complete) and any(other.stops_us for other in others):
-        return renew_beside(
-            world, settings, deadline, found.applier, found.registry, found.view, found.desired, others,
-            standing.renewed,
-        )  # fmt: skip
     found = _look_elsewhere(given, listed, found)
     found, decided = _decide(given, found)
+    if isinstance(found.registry, Complete) and any(other.stops_us for other in others):
+        return _renew_beside(given, standing, found, found.registry, decided, others)
     if doubt := _doubt(given, standing, found, decided.braked):
-        return renew_doubted(
-            world, settings, deadline, found.applier, found.registry, decided.braked.plan,
-            standing.renewed, standing.cancelled, doubt, identity.data,
-        )  # fmt: skip
+        return _renew_doubted(given, standing, found, decided, doubt)
     deadline.stage(APPLYING)
     report = replace(_report(given, found, decided), other_owners=others, unserved=_unserved(given, found))
     if settings.dry_run:
@@ -194,12 +188,66 @@ def _renew(
 
 
 def _refuse(given: _Given, standing: _Standing, registry: Complete[Observed]) -> PassReport:
-    """Another cluster uses our owner's name: what is ours is renewed, and nothing more is asked."""
-    world, deadline = given.world, given.deadline
-    deadline.stage(SETTLING)
-    world.sightings.nothing_seen()
-    outcomes = renew_the_rest(standing.applier, Outcomes.of(standing.renewed))
-    return refuse(given.settings, deadline, registry, outcomes, unread_cluster(given.identity), world.clock.now())
+    """Another cluster uses our owner's name: what is ours was renewed, and nothing more is asked."""
+    given.deadline.stage(SETTLING)
+    given.world.sightings.nothing_seen()
+    now = given.world.clock.now()
+    plan = plan_renewals(registry.data.ours.values(), "another cluster uses our owner name", now=now)
+    report = replace(_bare_report(given, plan, registry, unread_cluster(given.identity)), clashes=registry.data.clashes)
+    return replace(
+        report,
+        outcomes=renew_the_rest(standing.applier, Outcomes.of(standing.renewed)),
+        cut_short=given.deadline.cut_short,
+    )
+
+
+def _renew_beside(
+    given: _Given,
+    standing: _Standing,
+    found: _Found,
+    registry: Complete[Observed],
+    decided: _Decided,
+    others: tuple[OtherOwner, ...],
+) -> PassReport:
+    """Another owner serves our syncers: what the cluster wants is renewed, and what the brake holds. What should be
+    removed is left to expire, for the other owner removes its own, and nobody else would remove ours."""
+    world, held = given.world, decided.braked.held
+    given.deadline.stage(SETTLING)
+    world.sightings.note(held, decided.brake.seen, monotonic=world.clock.monotonic())
+    removed = {action.key for action in decided.braked.plan.actions if removes(action)}
+    kept = [one for key, one in registry.data.ours.items() if key not in removed]
+    plan = plan_renewals(kept, "another owner serves its syncer", now=world.clock.now())
+    report = replace(_bare_report(given, plan, registry, found.view), other_owners=others)
+    return renew_only(report, found.applier, given.deadline, renewed=standing.renewed)
+
+
+def _renew_doubted(given: _Given, standing: _Standing, found: _Found, decided: _Decided, doubt: Unknown) -> PassReport:
+    """What was listed may be another cluster's: what is ours in this scope is renewed; while Eureka cannot be read,
+    what the plan renews. Nothing comes back on a 404."""
+    given.deadline.stage(SETTLING)
+    given.world.sightings.nothing_seen()
+    if isinstance(found.registry, Unknown):
+        plan = sorted_plan(replace(action, heal=None) for action in decided.braked.plan.of(Renew))
+    else:
+        ours = [one for key, one in found.registry.data.ours.items() if key not in standing.cancelled]
+        plan = plan_renewals(ours, f"the cluster could not be read: {doubt.cause}", now=given.world.clock.now())
+    report = _bare_report(given, plan, found.registry, unread_cluster(doubt))
+    return renew_only(report, found.applier, given.deadline, renewed=standing.renewed)
+
+
+def _bare_report(given: _Given, plan: Plan, registry: Complete[Observed] | Unknown, view: ClusterView) -> PassReport:
+    """Of a pass that only renews."""
+    return PassReport(
+        owner=given.settings.owner,
+        cluster=given.ownership.cluster,
+        scope=given.settings.scope,
+        dry_run=given.settings.dry_run,
+        at=given.world.clock.now(),
+        plan=plan,
+        registry=registry,
+        view=view,
+        batching=given.world.registry.batching(),
+    )
 
 
 def _claim(given: _Given, scope: Scope, syncers: Listed[SyncerObject] | None, standing: _Standing) -> _Found:

@@ -191,15 +191,18 @@ def test_nothing_is_decided_by_a_list_that_could_not_be_read(world: FakeWorld) -
 # --- Where both stand ------------------------------------------------------------------------------------------------
 
 
-def doubled(cache: float = 0) -> FakeWorld:
-    """The typo began while Eureka could not be read, so that each address stands twice."""
+def doubled(cache: float = 0, *, more: tuple[str, ...] = ()) -> FakeWorld:
+    """The typo began while Eureka could not be read, so that each address stands twice; `more` apps beside RATING, each
+    of one pod."""
     world = article(cache=cache)
+    for number, name in enumerate(more, start=7):
+        add_app(world, name, number)
     turn(world, RIGHT, 2)
     world.registry.unreadable = BLIND
     turn(world, TYPO, every=5)
     turn(world, RIGHT, every=5)
     world.registry.unreadable = None
-    assert set(of(world, TYPO)) == set(of(world, RIGHT)) == {"10.0.0.1", "10.0.0.2"}
+    assert set(of(world, TYPO)) == set(of(world, RIGHT)) >= {"10.0.0.1", "10.0.0.2"}
     return world
 
 
@@ -220,6 +223,19 @@ def test_who_came_first_goes_on_and_the_other_only_renews(first: str, cache: flo
     both(world, 30, first=first)
     assert of(world, RIGHT) == {"10.0.0.2": "UP", "10.0.0.3": "UP"}
     assert of(world, TYPO) == {"10.0.0.2": "UP"}, "of a pod that is gone nothing is renewed"
+
+
+def test_the_refused_one_renews_what_the_brake_holds() -> None:
+    """Three apps lose their last endpoint at once while a fourth goes on: none of that expires."""
+    names = ("cart", "pay", "list")
+    world = doubled(more=names)
+    for name in names:
+        world.cluster.apply(piece(service=name))
+    reports = both(world, 1)
+    assert code(reports[TYPO]) is ExitCode.OWNER_CLASH
+    kept = {one.key for one in world.registry.held.values() if one.metadata.get(OWNER) == TYPO}
+    assert {action.key for action in reports[TYPO].plan.actions} == kept
+    assert len(kept) == 5
 
 
 def test_the_refused_one_keeps_what_stands_when_the_other_is_purged() -> None:
