@@ -34,7 +34,7 @@ OTHER_PROGRAMS = SIMULATION | frozenset(
     {"--cov", "--wait", "--hypothesis-profile", "--editable", "--strict", "--minutes", "--type", "--server-side"}
 )
 OTHER_VARIABLES = frozenset({PASSWORD_VARIABLE, CACHE_VARIABLE, "EUREKUBE_SYNC_DEBUG"})
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)  # indented in a numbered step
 
 
 def blocks(text: str, language: str) -> list[str]:
