@@ -69,7 +69,7 @@ class Plan:
     @property
     def suspects(self) -> tuple[InstanceKey, ...]:
         """The keys to read uncached before anything is changed."""
-        in_the_way = tuple(key for b in self.blocked if b.other for key in {b.key, b.other})
+        in_the_way = tuple(key for b in self.blocked if b.other for key in dict.fromkeys((b.key, b.other)))
         return tuple(action.key for action in self.changes) + in_the_way
 
 

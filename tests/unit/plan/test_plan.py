@@ -29,6 +29,7 @@ from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.model.sources import Complete, Listed
 from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.plan import (
+    Blocked,
     Obstacle,
     Plan,
     differences,
@@ -36,6 +37,7 @@ from eurekube_sync.plan import (
     overridden,
     plan_blind,
     plan_renewals,
+    sorted_plan,
     withdrawal_id,
 )
 from tests.unit.worlds.build import (
@@ -352,6 +354,19 @@ def test_what_a_deleted_syncer_registered_is_cancelled() -> None:
         (key(3), UP, Grounds.SYNCER_DELETED),
     ]
     assert plan.suspects == (key(1), key(2), key(3))
+
+
+def test_what_is_in_the_way_is_read_in_the_same_order_by_every_process() -> None:
+    """Else two runs of one recorded pass make different calls: sets of texts have another order in each process."""
+    others = [foreign(f"itself-{number}").key for number in range(1, 9)]
+    in_the_way = [
+        Blocked(key=key(number), syncer=REF, why="", obstacle=Obstacle.DUPLICATE, other=other)
+        for number, other in enumerate(others, start=1)
+    ]
+    suspects = sorted_plan((), in_the_way).suspects
+    assert list(suspects) == [one for number, other in enumerate(others, start=1) for one in (key(number), other)]
+    same = Blocked(key=key(), syncer=REF, why="", obstacle=Obstacle.TAKEN, other=key())
+    assert sorted_plan((), [same]).suspects == (key(),)
 
 
 def test_what_a_deleted_syncer_may_have_written_is_not_deleted_when_it_is_anothers() -> None:
