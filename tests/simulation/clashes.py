@@ -5,7 +5,8 @@ only while an instance of the other one stands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from operator import is_not
 
 from .view import OWNER, PassView, State
 
@@ -21,13 +22,20 @@ class Clashes:
         self._since = self._until = -_CACHE
         self._other_owner = -_CACHE
         """Until when an instance of another owner in our cluster stood."""
+        self._looked_at: list[State] = []
+        self._stands = (False, False)
+        """Whether one of another owner stands there, and one of another cluster."""
 
-    def look(self, states: Iterable[State], now: float) -> None:
+    def look(self, states: Sequence[State], now: float) -> None:
         """What stands now."""
-        marks = [listed[0].metadata for state in states for listed in state.values()]
-        if any(map(self._is_anothers, marks)):
+        if len(states) != len(self._looked_at) or any(map(is_not, states, self._looked_at)):
+            marks = [listed[0].metadata for state in states for listed in state.values()]
+            self._looked_at = list(states)
+            self._stands = any(map(self._is_anothers, marks)), any(map(self._is_one, marks))
+        another_owners, one = self._stands
+        if another_owners:
             self._other_owner = now
-        if any(map(self._is_one, marks)):
+        if one:
             if now - self._until > _CACHE:
                 self._since = now
             self._until = now

@@ -352,6 +352,8 @@ class Judge:
         """Whether anything changed there by itself."""
         now = self.world.standing(peer)
         before = self._known[peer]
+        if now is before:
+            return False
         moment = self.world.clock.time
         changed = False
         for key, listed in now.items():

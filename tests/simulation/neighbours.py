@@ -161,6 +161,7 @@ class Tenants:
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
+        self._has_neighbours = any(isinstance(event, NeighbourClaims) for event in judge.story.events)
         self._since: dict[tuple[str, _Where], float] = {}
         """By namespace, since when a living syncer of it claims an address."""
         self._ups: dict[Key, float] = {}
@@ -168,6 +169,8 @@ class Tenants:
 
     def look(self, now: float) -> None:
         """What is claimed and what stands now."""
+        if not self._has_neighbours:
+            return
         claims = {(namespace, where) for namespace, _, where in self._claims()}
         self._since = {claim: self._since.get(claim, now) for claim in claims}
         known = self._judge.known

@@ -119,6 +119,8 @@ class Truth:
     _claims: set[tuple[str, str, str, Way]] = field(default_factory=set)
     _ready: set[tuple[str, str, str, Way]] = field(default_factory=set)
     _revision: int = -1
+    _written: tuple[int, int] = (-1, -1)
+    """How often things had been written, and statuses of syncers, when it last looked."""
     _deleted: set[str] = field(default_factory=set)
     _terminating_now: set[Key] = field(default_factory=set)
 
@@ -127,12 +129,30 @@ class Truth:
         if self.world.kubernetes.revision == self._revision:
             return False
         self._revision = self.world.kubernetes.revision
+        written = (self.world.kubernetes.structure, self.world.kubernetes.statuses)
+        before, self._written = self._written, written
+        if written == before:
+            return True
         now = self.world.clock.time
+        services = [one for one in self.world.objects("/api/v1/services") if one["spec"].get("selector")]
+        if written[0] != before[0]:
+            self._look_at_pods(services, now)
+        syncers = self.syncers
+        self.shelves = {
+            (one["metadata"]["namespace"], one["metadata"]["name"]): one
+            for one in self.world.objects("/apis/eurekube.io/v1/eurekasyncers")
+            if is_shelf(one["metadata"]["name"])
+        }
+        self.syncers = {syncer.ref: syncer for syncer in self._syncers(services, now)}
+        if written[0] != before[0]:
+            self._look_at_claims(services, syncers, now)
+        return True
+
+    def _look_at_pods(self, services: list[dict[str, Any]], now: float) -> None:
         status, crd = self.world.kubernetes.call("GET", _CRD)
         self.crd_lives = status == 200 and "deletionTimestamp" not in crd["metadata"]
         self.crd_uid = crd["metadata"]["uid"] if status == 200 else ""
         pods = self.world.pods()
-        services = [one for one in self.world.objects("/api/v1/services") if one["spec"].get("selector")]
         self.pods = frozenset(pod["metadata"]["uid"] for pod in pods) | {_NO_POD}
         self.drained = self._drained(pods, now) if self.world.drains else {}
         self.gates = {pod["metadata"]["uid"]: is_true(pod, GATE) for pod in pods}
@@ -145,13 +165,9 @@ class Truth:
             for pod in pods
             if "deletionTimestamp" not in pod["metadata"] and any(is_behind(pod, service) for service in services)
         }
-        before = self.syncers
-        self.shelves = {
-            (one["metadata"]["namespace"], one["metadata"]["name"]): one
-            for one in self.world.objects("/apis/eurekube.io/v1/eurekasyncers")
-            if is_shelf(one["metadata"]["name"])
-        }
-        self.syncers = {syncer.ref: syncer for syncer in self._syncers(services, now)}
+
+    def _look_at_claims(self, services: list[dict[str, Any]], before: Mapping[Ref, SyncerTruth], now: float) -> None:
+        pods = self.world.pods()
         self._note_finalizers(before, now)
         # What may have been over a limit is protected from now on only: a pass that looked before may take it out.
         stood = {key: self.up.get(key) or replace(was, since=now) for key, was in self.eligible.items()}
@@ -165,7 +181,6 @@ class Truth:
         self.last_claimed.update(dict.fromkeys(self._claims | claims, now))
         self.last_ready.update(dict.fromkeys(self._ready | ready, now))
         self._claims, self._ready = claims, ready
-        return True
 
     @property
     def a_deletion_waits(self) -> bool:

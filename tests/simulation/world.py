@@ -37,6 +37,8 @@ TEAMS = {"rating": "one", "pay": "one", "cart": "two", "stock": "two"} | {
 ADDRESSES = ("http://eureka-1:8761/eureka", "http://eureka-2:8761/eureka")
 DRAIN = "eurekube.io/drain"
 _REPLICATED_AFTER = 0.7
+_EVICTED_EVERY = 60_000
+"""Milliseconds."""
 _STRANGERS_PERIOD = 30.0
 _KUBELET_SECONDS = 0.4
 """From a gate that opens to the Ready of its pod."""
@@ -76,6 +78,24 @@ def definition() -> Mapping[str, Any]:
     return found
 
 
+class Kubernetes(EmbeddedKubernetes):
+    """The API server, and what of it may have changed: a judge that looks at every call need not read all each time."""
+
+    structure = 0
+    """Counts the writes of all but events and statuses of syncers: any of them may change objects of other kinds."""
+    statuses = 0
+    """Counts the writes of statuses of syncers."""
+
+    def handle(self, request: Request) -> Response:
+        before = self.revision
+        response = super().handle(request)
+        if self.revision != before:
+            status = "/eurekasyncers/" in request.path and request.path.endswith("/status")
+            self.statuses += status
+            self.structure += not status and not request.path.endswith("/events")
+        return response
+
+
 class World:
     """The servers. `peers` Eureka servers tell each other what their clients write. With `drains` there are two
     nodes, and pods on both."""
@@ -85,9 +105,12 @@ class World:
         self.address = Address()
         self._renewed: set[Key] = set()
         """What strangers renew."""
-        self.kubernetes = EmbeddedKubernetes(clock.now, definitions=[definition()], seed=seed, revision=revision)
+        self.kubernetes = Kubernetes(clock.now, definitions=[definition()], seed=seed, revision=revision)
         self._seed = seed
         self._peers = peers
+        self._objects: dict[str, tuple[int, int, list[dict[str, Any]]]] = {}
+        self._standing: dict[int, tuple[int, dict[Key, Listed]]] = {}
+        self._begun: dict[int, int] = {}
         self.eurekas = [self._new_eureka(number) for number in range(peers)]
         self.drains = drains
         for name in ("node-1", "node-2") if drains else ("node-1",):
@@ -109,18 +132,28 @@ class World:
 
     def _new_eureka(self, peer: int) -> EmbeddedEureka:
         self._seed += 1
-        fresh = EmbeddedEureka(self.clock.now, self_preservation=False, shuffle=random.Random(self._seed))
+        self._standing.pop(peer, None)
+        self._begun[peer] = _milliseconds(self.clock)
+        shuffle = random.Random(self._seed)
+        fresh = EmbeddedEureka(
+            self.clock.now, self_preservation=False, eviction_seconds=_EVICTED_EVERY / 1000, shuffle=shuffle
+        )
         fresh.replicas = tuple(f"{url}/" for number, url in enumerate(ADDRESSES[: self._peers]) if number != peer)
         return fresh
 
     def standing(self, peer: int) -> dict[Key, Listed]:
-        """All that this server holds now."""
-        apps = self.eurekas[peer].registered()
-        return {Key(app, listed[0].id or ""): listed for app, instances in apps for listed in instances}
+        """All that this server holds now: the same object until it is written to, or evicts."""
+        evictions = (_milliseconds(self.clock) - self._begun[peer]) // _EVICTED_EVERY
+        known = self._standing.get(peer)
+        if known is None or known[0] != evictions:
+            apps = self.eurekas[peer].registered()
+            found = {Key(app, listed[0].id or ""): listed for app, instances in apps for listed in instances}
+            known = self._standing[peer] = evictions, found
+        return known[1]
 
     def ask_eureka(self, peer: int, request: Request) -> Response:
         """A client's call: answered by this server, and told to the others a moment later."""
-        response = self.eurekas[peer].handle(request)
+        response = self._of_eureka(peer, request)
         told = request.method != "GET" and "/peerreplication/" not in request.path and response.status < 300
         if told and len(self.eurekas) > 1:
             for other in range(len(self.eurekas)):
@@ -128,16 +161,21 @@ class World:
                     self._replicate(peer, other, request)
         return response
 
+    def _of_eureka(self, peer: int, request: Request) -> Response:
+        if request.method != "GET":
+            self._standing.pop(peer, None)
+        return self.eurekas[peer].handle(request)
+
     def _replicate(self, source: int, to: int, request: Request) -> None:
         """`PeerAwareInstanceRegistryImpl.replicateToPeers`; a heartbeat that meets a 404 becomes a register."""
 
         def arrive() -> None:
-            response = self.eurekas[to].handle(request)
+            response = self._of_eureka(to, request)
             parts = request.path.strip("/").split("/")
             if request.method == "PUT" and response.status == 404 and len(parts) == 4:
                 found = self.standing(source).get(Key(parts[2], parts[3]))
                 if found is not None:
-                    self.eurekas[to].handle(_registration(parts[2], codec.instance_document(found)))
+                    self._of_eureka(to, _registration(parts[2], codec.instance_document(found)))
 
         self.clock.at(self.clock.time + _REPLICATED_AFTER, arrive)
 
@@ -148,7 +186,7 @@ class World:
         other = next((number for number in range(len(self.eurekas)) if number != peer), None)
         if other is not None:
             for key, listed in self.standing(other).items():
-                fresh.handle(_registration(key.app, codec.instance_document(listed)))
+                self._of_eureka(peer, _registration(key.app, codec.instance_document(listed)))
         if warm_up:
             fresh.warming_up = True
             self.clock.at(self.clock.time + warm_up, lambda: setattr(fresh, "warming_up", False))
@@ -209,8 +247,12 @@ class World:
 
     def objects(self, path: str) -> list[dict[str, Any]]:
         """All objects of a kind."""
-        status, found = self.kubernetes.call("GET", path)
-        return list(found["items"]) if status == 200 else []
+        structure, statuses = self.kubernetes.structure, self.kubernetes.statuses
+        known = self._objects.get(path)
+        if known is None or known[0] != structure or (known[1] != statuses and "eurekasyncers" in path):
+            status, found = self.kubernetes.call("GET", path)
+            known = self._objects[path] = structure, statuses, list(found["items"]) if status == 200 else []
+        return known[2]
 
     def pods(self) -> list[dict[str, Any]]:
         """All pods."""
@@ -343,6 +385,10 @@ def is_shelf(name: str) -> bool:
 def syncer_path(namespace: str, name: str) -> str:
     """Where a syncer is."""
     return f"/apis/eurekube.io/v1/namespaces/{namespace}/eurekasyncers/{name}".rstrip("/")
+
+
+def _milliseconds(clock: VirtualClock) -> int:
+    return int(clock.now() * 1000)
 
 
 def _registration(app: str, document: Mapping[str, Any]) -> Request:
