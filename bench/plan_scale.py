@@ -128,7 +128,7 @@ def registry(desired: Desired, ownership: Ownership) -> Observed:
 def suspending(plan: Plan, desired: Desired, observed: Observed) -> Plan:
     """What a draft of the plan takes more while a syncer is suspended."""
     returning(desired, observed, CACHE_SECONDS)
-    return restrain(plan, desired, observed, now=observed.asked, cache_seconds=CACHE_SECONDS)
+    return restrain(plan, desired, observed, cache_seconds=CACHE_SECONDS)
 
 
 def timed(what: Callable[[], T]) -> tuple[T, float]:

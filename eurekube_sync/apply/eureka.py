@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TypeVar, assert_never
 
 from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.desired.policy import GONE
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update
 from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
 from eurekube_sync.model.errors import RegistryError, RegistryRejected, RegistryUnavailable
@@ -301,6 +302,8 @@ class Applier:
         # The renewal right after makes the lease last twice its duration (Lease.renew), and proves that it is there.
         self._registry.register(instance, dirty_timestamp=self._dated(instance, stored=stored).dirty_timestamp)
         self._renewals.note(instance.key, self._deadline.begun)
+        if GONE in instance.metadata:
+            self._renewals.drop(instance.key)  # its policy leaves it to expire
         if not self._registry.renew(instance.key):
             raise RegistryRejected("Eureka took the registration, but does not know the instance a moment later")
 

@@ -39,7 +39,7 @@ def renew_ours(
         for key, one in observed.ours.items()
         if key not in cancelled and one.metadata.get(CLASS) == class_ and syncer_of(one) not in contended
     ]
-    return applier.renew(plan_renewals(standing, "it stands", now=world.clock.now()).of(Renew), standing)
+    return applier.renew(plan_renewals(standing, "it stands").of(Renew), standing)
 
 
 def carry_out(

@@ -58,7 +58,7 @@ def decide(
 
     def planned(admitted: Admission, observed: Observed) -> Plan:
         plan = make_plan(admitted.desired, observed)
-        return restrain(plan, admitted.desired, observed, now=now, cache_seconds=cache_seconds)
+        return restrain(plan, admitted.desired, observed, cache_seconds=cache_seconds)
 
     def rests_on(plan: Plan, admitted: Admission, observed: Observed) -> Iterator[InstanceKey]:
         """What is to be read uncached."""

@@ -191,8 +191,7 @@ def _refuse(given: _Given, standing: _Standing, registry: Complete[Observed]) ->
     """Another cluster uses our owner's name: what is ours was renewed, and nothing more is asked."""
     given.deadline.stage(SETTLING)
     given.world.sightings.nothing_seen()
-    now = given.world.clock.now()
-    plan = plan_renewals(registry.data.ours.values(), "another cluster uses our owner name", now=now)
+    plan = plan_renewals(registry.data.ours.values(), "another cluster uses our owner name")
     report = replace(_bare_report(given, plan, registry, unread_cluster(given.identity)), clashes=registry.data.clashes)
     return replace(
         report,
@@ -216,7 +215,7 @@ def _renew_beside(
     world.sightings.note(held, decided.brake.seen, monotonic=world.clock.monotonic())
     removed = {action.key for action in decided.braked.plan.actions if removes(action)}
     kept = [one for key, one in registry.data.ours.items() if key not in removed]
-    plan = plan_renewals(kept, "another owner serves its syncer", now=world.clock.now())
+    plan = plan_renewals(kept, "another owner serves its syncer")
     report = replace(_bare_report(given, plan, registry, found.view), other_owners=others)
     return renew_only(report, found.applier, given.deadline, renewed=standing.renewed)
 
@@ -230,7 +229,7 @@ def _renew_doubted(given: _Given, standing: _Standing, found: _Found, decided: _
         plan = sorted_plan(replace(action, heal=None) for action in decided.braked.plan.of(Renew))
     else:
         ours = [one for key, one in found.registry.data.ours.items() if key not in standing.cancelled]
-        plan = plan_renewals(ours, f"the cluster could not be read: {doubt.cause}", now=given.world.clock.now())
+        plan = plan_renewals(ours, f"the cluster could not be read: {doubt.cause}")
     report = _bare_report(given, plan, found.registry, unread_cluster(doubt))
     return renew_only(report, found.applier, given.deadline, renewed=standing.renewed)
 
@@ -381,7 +380,7 @@ def _keep_unserved(given: _Given, standing: _Standing, found: _Found, report: Pa
     world = given.world
     renewed = {outcome.action.key for outcome in standing.renewed}
     silent = [one for each in report.unserved for one in each.instances if one.key not in renewed]
-    found.applier.renew(plan_renewals(silent, "nobody serves its syncer", now=world.clock.now()).of(Renew))
+    found.applier.renew(plan_renewals(silent, "nobody serves its syncer").of(Renew))
     now = world.clock.monotonic()
     fresh = [one for one in report.unserved if now - world.told.get(one.syncer.ref, -inf) > AGAIN]
     world.told.update({one.syncer.ref: now for one in report.unserved if one not in fresh})

@@ -62,6 +62,6 @@ def renew_unidentified(
         blindly = () if settings.dry_run else renew_ours(world, applier, listed, frozenset())
         return renew_only(report, applier, deadline, renewed=blindly)
     ours = held_by_owner(listed, settings.owner, settings.scope)
-    plan = plan_renewals(ours, f"the cluster could not be read: {identity.cause}", now=now)
+    plan = plan_renewals(ours, f"the cluster could not be read: {identity.cause}")
     report = replace(report, plan=plan, batching=world.registry.batching())
     return renew_only(report, applier, deadline, listed=ours)

@@ -20,12 +20,10 @@ LIMIT = "eurekube.limit"
 POLICY = "eurekube.policy"
 """The policy, unless it is Sync."""
 GONE = "eurekube.gone"
-"""When it was turned DOWN instead of cancelled, in Unix seconds."""
+"""`true` where it was turned DOWN instead of cancelled. Nobody renews it, and it expires."""
 
-_RENEWED_FOR = 3600
 _MOST = 100_000
 _PERCENT = re.compile(r"(100|[1-9]?[0-9])%")
-_SECONDS = re.compile(r"[0-9]{1,12}")
 _MARK = re.compile(r"(share )?([0-9]{1,6})(%?)")
 
 
@@ -177,19 +175,8 @@ def policy_asked(spec: Mapping[str, Any]) -> Policy:
 
 
 def is_gone(instance: ObservedInstance) -> bool:
-    """Whether it was turned DOWN instead of cancelled, and nothing is left to do but to let it lapse."""
-    return _gone_at(instance.metadata) is not None and instance.status is not InstanceStatus.UP
-
-
-def lapses(instance: ObservedInstance, now: float) -> bool:
-    """Whether that is so long ago that it is renewed no more; `now` in Unix seconds."""
-    at = _gone_at(instance.metadata)
-    return at is not None and is_gone(instance) and now - at >= _RENEWED_FOR
-
-
-def _gone_at(metadata: Mapping[str, str]) -> int | None:
-    mark = metadata.get(GONE, "")
-    return int(mark) if _SECONDS.fullmatch(mark) else None
+    """Whether it was turned DOWN instead of cancelled, and is left to expire."""
+    return GONE in instance.metadata and instance.status is not InstanceStatus.UP
 
 
 def _ceiling(dividend: int, divisor: int) -> int:

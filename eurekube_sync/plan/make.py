@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from eurekube_sync.desired.claims import Deleting, Desired, Frozen, Serving, seniority
-from eurekube_sync.desired.policy import lapses
+from eurekube_sync.desired.policy import is_gone
 from eurekube_sync.desired.verdicts import Kept
 from eurekube_sync.model.actions import Action, Cancel, Grounds, Register, Renew
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
@@ -65,12 +65,12 @@ def plan_blind(desired: Desired, stood: Collection[InstanceKey] = ()) -> Plan:
     return sorted_plan(renewals)
 
 
-def plan_renewals(instances: Iterable[ObservedInstance], why: str, *, now: float) -> Plan:
-    """Renew these, but for what its policy lets lapse by now, in Unix seconds; and nothing else."""
+def plan_renewals(instances: Iterable[ObservedInstance], why: str) -> Plan:
+    """Renew these, except those that a policy leaves to expire; and nothing else."""
     return sorted_plan(
         Renew(key=instance.key, syncer=syncer_of(instance), why=why, status=instance.status)
         for instance in instances
-        if not lapses(instance, now)
+        if not is_gone(instance)
     )
 
 

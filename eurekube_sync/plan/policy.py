@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from eurekube_sync.desired.claims import Claim, Desired, Serving
 from eurekube_sync.desired.instance import as_it_stands
-from eurekube_sync.desired.policy import GONE, POLICY, Policy, is_gone, lapses, policy_asked, policy_of
+from eurekube_sync.desired.policy import GONE, POLICY, Policy, is_gone, policy_asked, policy_of
 from eurekube_sync.model.actions import Action, Cancel, Change, Renew, Update, grounds_of
 from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.ownership import KEYS, POD
@@ -23,9 +23,9 @@ from eurekube_sync.plan.suspend import is_suspended, left_as_it_is, lost
 _OURS = "eurekube."
 
 
-def restrain(plan: Plan, desired: Desired, observed: Observed, *, now: float, cache_seconds: float) -> Plan:
-    """The plan without what a syncer asked not to be done; `now` in Unix seconds, `cache_seconds` is how long a
-    list may hide what was written."""
+def restrain(plan: Plan, desired: Desired, observed: Observed, *, cache_seconds: float) -> Plan:
+    """The plan without what a syncer asked not to be done; `cache_seconds` is how long a list may hide what was
+    written."""
     comes_back = lost(desired, observed, cache_seconds)
 
     def restrained(action: Action) -> Iterator[Action]:
@@ -35,21 +35,21 @@ def restrain(plan: Plan, desired: Desired, observed: Observed, *, now: float, ca
             return iter((action,))
         if claim is not None and is_suspended(claim):
             return left_as_it_is(action, claim.syncer, observed, comes_back, cache_seconds)
-        return _restrained(action, claim, observed.ours.get(action.key), now)
+        return _restrained(action, claim, observed.ours.get(action.key))
 
     actions = [kept for action in plan.actions for kept in restrained(action)]
     return plan if actions == [*plan.actions] else sorted_plan(actions, plan.blocked)
 
 
-def _restrained(action: Action, claim: Claim | None, stands: ObservedInstance | None, now: float) -> Iterator[Action]:
+def _restrained(action: Action, claim: Claim | None, stands: ObservedInstance | None) -> Iterator[Action]:
     policy = _policy(claim, stands)
     match action:
-        case Renew() if stands is not None and lapses(stands, now):
+        case Renew() if stands is not None and is_gone(stands):
             return
         case Update() if policy is Policy.CREATE_ONLY and stands is not None:
             yield _created_only(action, stands)
         case Cancel() if policy is not Policy.SYNC:
-            yield from [] if stands is None else _left_to_lapse(action, stands, policy, now)
+            yield from [] if stands is None or is_gone(stands) else [_left_to_expire(action, stands, policy)]
         case _:
             yield action
 
@@ -82,21 +82,15 @@ def _is_mark(field: str) -> bool:
     return field.startswith(f"metadata.{_OURS}") and field != f"metadata.{KEYS}"
 
 
-def _left_to_lapse(action: Cancel, stands: ObservedInstance, policy: Policy, now: float) -> Iterator[Action]:
-    """DOWN instead of cancelled; renewed for an hour, and then no more. The policy may be younger than what stands: it
-    is marked here at the latest, or the end of the syncer would be the end of the policy."""
-    why = f"{action.why}; policy {policy} cancels nothing"
-    if lapses(stands, now):
-        return
-    if is_gone(stands):
-        yield Renew(key=action.key, syncer=action.syncer, why=why, status=stands.status)
-        return
-    marks = {GONE: str(int(now)), POLICY: policy.value}
+def _left_to_expire(action: Cancel, stands: ObservedInstance, policy: Policy) -> Action:
+    """DOWN instead of cancelled, and from now on not renewed. The policy may be younger than what stands: it is marked
+    here at the latest, or the end of the syncer would be the end of the policy."""
+    marks = {GONE: "true", POLICY: policy.value}
     down = as_it_stands(stands)
-    yield Update(
+    return Update(
         instance=replace(down, status=InstanceStatus.DOWN, metadata={**down.metadata, **marks}),
         syncer=action.syncer,
-        why=why,
+        why=f"{action.why}; policy {policy} cancels nothing",
         changes=(
             *(
                 Change(field=f"metadata.{key}", was=stands.metadata.get(key, ""), becomes=mark)

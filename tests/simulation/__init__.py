@@ -13,7 +13,7 @@
     address     where the address of Kubernetes leads
     elsewhere   stories in which another cluster is behind it for a while
     addresses   where a Service is reached from outside, and stories in which that changes
-    hours       long stories: what a policy never cancels has its hour, a Eureka that cannot be read for minutes
+    hours       long stories: what a policy never cancels expires, a Eureka that cannot be read for minutes
     suspensions stories in which Eureka loses what a suspended syncer has, and what is to come back
     overrides   stories in which a person puts instances out of service, and what keeps them
     refusals    stories in which Eureka refuses registrations while pods change

@@ -11,7 +11,7 @@ from .addresses import with_addresses
 from .asked import Asked
 from .crowds import with_a_crowd
 from .elsewhere import with_another_cluster
-from .hours import with_a_long_silence, with_an_hour
+from .hours import with_a_long_silence, with_an_expiry
 from .neighbours import with_neighbours
 from .overrides import with_overrides
 from .refusals import with_refused_registrations
@@ -33,7 +33,7 @@ alone that are asked to be about it."""
 
 _FAMILIES: tuple[tuple[float, str, Callable[[Story], Story]], ...] = (
     (0.06, "another cluster", with_another_cluster),
-    (0.07, "an hour", with_an_hour),
+    (0.07, "an expiry", with_an_expiry),
     (0.08, "a long silence", with_a_long_silence),
     (0.10, "addresses", with_addresses),
     (0.12, "a lost suspension", with_a_lost_suspension),

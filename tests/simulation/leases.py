@@ -2,7 +2,7 @@
 
 lapsed      no lease of ours runs out while the program runs and Eureka answers
 renewed     a pass in which nothing went wrong leaves no lease that it did not renew in time
-hour        what a policy never cancels is DOWN and renewed for an hour, and then no more, so that it lapses
+expires     what a policy never cancels is DOWN and not renewed, so that it expires
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 _CACHE = 30.0
 """Seconds that a list of Eureka may be old."""
-_HOUR = 3600.0
+_SEEN = 60.0
+"""Seconds after which every list shows what was written, and a pass that asked for an older one is over."""
 _GONE = "eurekube.gone"
-"""The mark with the second at which it was turned DOWN instead of cancelled."""
+"""The mark of what was turned DOWN instead of cancelled."""
 _EVICTION = 60.0
 
 
@@ -40,43 +41,36 @@ class Leases:
         ran_out = expiry(was) - clock.now() + clock.time
         wanted = key in self._judge.truth.eligible or key in self._judge.truth.down
         left_over = not wanted and self._is_gone_elsewhere(key, peer)
-        lapsed = self._had_its_hour(was, ran_out)
-        if ran_out < clock.time and self._judge.calm_since + 120 < ran_out and not lapsed and not left_over:
+        left = is_left(was)
+        if ran_out < clock.time and self._judge.calm_since + 120 < ran_out and not left and not left_over:
             raise Violation("lapsed", f"the lease of {key} ran out at {ran_out:.0f} s")
-        if ran_out < clock.time and lapsed:
-            self._judge.reached["an instance that lapsed after its hour"] += 1
-
-    def _had_its_hour(self, listed: Listed, moment: float) -> bool:
-        """Whether it may be left to lapse by then. A wrong clock writes wrong marks."""
-        since = gone_since(listed)
-        return may_lapse(listed) and (not self._judge.clock_right or (since is not None and moment >= since + _HOUR))
+        if ran_out < clock.time and left:
+            self._judge.reached["an instance that a policy left to expire"] += 1
 
     def judge_renewals(self, view: PassView, before: State, now: State) -> None:
         """A call of this pass that renews."""
         for key, listed in now.items():
-            since = gone_since(listed)
-            if since is None or not may_lapse(listed) or key not in before or not self._judge.ours(listed):
+            if not is_left(listed) or key not in before or not self._judge.ours(listed):
                 continue
-            over = since + _HOUR < view.begun and self._judge.clock_right and not self._may_be_suspended(view, listed)
-            if over and view.eureka is not None and renewed(listed) > renewed(before[key]):
-                raise Violation("hour", f"{key} was renewed, and its hour was over at {since + _HOUR:.0f} s")
+            seen = written(listed) + _SEEN < view.begun and not self._may_be_suspended(view, listed)
+            if seen and view.eureka is not None and renewed(listed) > renewed(before[key]):
+                raise Violation("expires", f"{key} was renewed, and is to expire since {written(listed):.0f} s")
 
     def _may_be_suspended(self, view: PassView, listed: Listed) -> bool:
         syncer = self._judge.truth.syncers.get(syncer_of(listed[0]))
         return syncer is not None and (syncer.asked.suspend or syncer.since["suspend"] > view.specs)
 
     def judge_rest(self, view: PassView) -> None:
-        """The end of a story: what had its hour is gone, or its lease has run out."""
+        """The end of a story: what was left to expire long ago is gone, or its lease has run out."""
         clock = self._judge.world.clock
         for state in self._judge.known:
             for key in self._judge.ours_of(state):
                 listed = state[key]
-                since = gone_since(listed)
-                if since is None or not may_lapse(listed) or self._may_be_suspended(view, listed):
+                if not is_left(listed) or self._may_be_suspended(view, listed):
                     continue
-                latest = since + _HOUR + 2 * duration(listed) + _EVICTION
-                if latest < clock.time and expiry(listed) > clock.now() and self._judge.clock_right:
-                    raise Violation("hour", f"{key} stands, and was to lapse by {latest:.0f} s")
+                latest = written(listed) + _SEEN + 2 * duration(listed) + _EVICTION
+                if latest < clock.time and expiry(listed) > clock.now():
+                    raise Violation("expires", f"{key} stands, and was to expire by {latest:.0f} s")
 
     def _is_gone_elsewhere(self, key: Key, peer: int) -> bool:
         """Whether another peer holds it no more: what a peer's late renewal brought back is left to a sweep."""
@@ -97,19 +91,23 @@ class Leases:
             # A process that begins after another registered it does not find it in the cached list yet.
             age = clock.now() - min(listed[1].registered for listed in there) / 1000
             cached = _CACHE if age <= allowed + _CACHE else 0.0
-            if gap > allowed + cached and not all(self._had_its_hour(listed, clock.time) for listed in there):
+            if gap > allowed + cached and not all(map(is_left, there)):
                 raise Violation("renewed", f"a whole pass left {key}, not renewed for {gap:.0f} s")
 
 
 def may_lapse(listed: Listed) -> bool:
-    """Whether it may be let lapse, when its hour is over: a policy cancels nothing, and it is DOWN."""
+    """Whether it may be left to expire: a policy cancels nothing, and it is DOWN."""
     return listed[0].metadata.get(POLICY, SYNC) != SYNC and not is_up(listed)
 
 
-def gone_since(listed: Listed) -> float | None:
-    """The second of the story at which it was turned DOWN instead of cancelled, as its mark says."""
-    mark = listed[0].metadata.get(_GONE, "")
-    return int(mark) - EPOCH if mark else None
+def is_left(listed: Listed) -> bool:
+    """Whether it was turned DOWN instead of cancelled."""
+    return _GONE in listed[0].metadata and may_lapse(listed)
+
+
+def written(listed: Listed) -> float:
+    """The second of the story at which it was last registered."""
+    return listed[1].registered / 1000 - EPOCH
 
 
 def duration(listed: Listed) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,6 @@ from eurekube_sync.apply.gates import Opening
 from eurekube_sync.brake import approval, braking, removals
 from eurekube_sync.controller import decide, reconcile
 from eurekube_sync.desired import claims as desired
-from eurekube_sync.desired import policy as product_conduct
 from eurekube_sync.desired import services as service_mode
 from eurekube_sync.desired.addresses import Pending, places
 from eurekube_sync.desired.claims import Desired, Serving
@@ -26,7 +25,7 @@ from eurekube_sync.desired.policy import POLICY, Limit
 from eurekube_sync.desired.services import _Behind
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, Syncer
 from eurekube_sync.desired.verdicts import OverLimit
-from eurekube_sync.model.actions import Cancel, Update
+from eurekube_sync.model.actions import Cancel
 from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView, SyncerObject
 from eurekube_sync.model.ownership import syncer_of
@@ -47,17 +46,15 @@ def _misread(wrong: Callable[[Syncer], Syncer]) -> tuple[tuple[Any, str, Any], .
     return ((desired, "parse", lambda syncer: wrong(parse(syncer))),)
 
 
-def _as_planned(action: Any, *rest: Any) -> Iterator[Any]:
-    yield action
+def _as_planned(action: Any, *rest: Any) -> Any:
+    return action
 
 
-def _unmarked(left_to_lapse: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-    def wrong(*arguments: Any) -> Iterator[Any]:
-        for action in left_to_lapse(*arguments):
-            if isinstance(action, Update):
-                kept = {key: value for key, value in action.instance.metadata.items() if key != POLICY}
-                action = replace(action, instance=replace(action.instance, metadata=kept))
-            yield action
+def _unmarked(left_to_expire: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(*arguments: Any) -> Any:
+        action = left_to_expire(*arguments)
+        kept = {key: value for key, value in action.instance.metadata.items() if key != POLICY}
+        return replace(action, instance=replace(action.instance, metadata=kept))
 
     return wrong
 
@@ -140,12 +137,12 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="a policy cancels all the same",
             about="policies",
-            patches=((restraint, "_left_to_lapse", _as_planned),),
+            patches=((restraint, "_left_to_expire", _as_planned),),
         ),
         Defect(
-            name="what a policy leaves to lapse is not marked",
+            name="what a policy leaves to expire is not marked",
             about="policies",
-            patches=((restraint, "_left_to_lapse", _unmarked(restraint._left_to_lapse)),),
+            patches=((restraint, "_left_to_expire", _unmarked(restraint._left_to_expire)),),
         ),
         Defect(
             name="CreateOnly changes what differs",
@@ -272,14 +269,9 @@ def misreadings() -> tuple[Defect, ...]:
             patches=((gates, "_LONGEST_UNKNOWN", 60),),
         ),
         Defect(
-            name="what is to lapse is renewed for ever",
-            about="an hour",
-            patches=tuple((where, "lapses", lambda instance, now: False) for where in (make, restraint)),
-        ),
-        Defect(
-            name="what is to lapse is renewed for ten minutes",
-            about="an hour",
-            patches=((product_conduct, "_RENEWED_FOR", 600),),
+            name="what is to expire is renewed for ever",
+            about="an expiry",
+            patches=((make, "is_gone", lambda instance: False),),
         ),
         Defect(name="an annotation releases for ever", about="held", patches=((approval, "LONGEST", 10**9),)),
         Defect(

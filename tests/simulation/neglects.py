@@ -61,7 +61,7 @@ def neglects() -> tuple[Defect, ...]:
     return (
         Defect(
             name="a status tells the minute",
-            about="an hour",
+            about="an expiry",
             patches=((status, "_condition", _with_the_minute(vars(status)["_condition"])),),
         ),
         Defect(

@@ -1,4 +1,4 @@
-"""What takes long: the hour of what a policy never cancels, and the minutes that a gate waits for Eureka."""
+"""What takes long: what a policy never cancels expires, and the minutes that a gate waits for Eureka."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .run import run
 from .test_stories import assert_kept
 
 REACHED = {
-    "an hour": "an instance that lapsed after its hour",
+    "an expiry": "an instance that a policy left to expire",
     "a long silence": "a gate that opened without Eureka",
 }
 

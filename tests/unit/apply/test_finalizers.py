@@ -218,7 +218,7 @@ def test_it_goes_when_another_stands_under_the_id() -> None:
 @pytest.mark.parametrize(("status", "goes"), [(DOWN, True), (UP, False)])
 def test_it_goes_when_its_policy_left_the_instance_to_expire(status: InstanceStatus, goes: bool) -> None:
     """What is marked as gone and is DOWN is cancelled by nobody. One that is UP is still to be turned DOWN."""
-    left = stored(instance(metadata={GONE: "1000", POLICY: "UpsertOnly"}), status=status)
+    left = stored(instance(metadata={GONE: "true", POLICY: "UpsertOnly"}), status=status)
     assert (waits(registry=fresh(left), claim=replace(CLAIM, policy=Policy.UPSERT_ONLY)) is None) is goes
 
 

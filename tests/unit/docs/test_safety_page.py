@@ -77,7 +77,7 @@ PROMISES = {
     ),
     "What a syncer asks not to be done": (
         "cancel nothing",
-        "for an hour",
+        "is not renewed",
         "suspended",
         "comes back when",
         "in a later one",

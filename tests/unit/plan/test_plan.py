@@ -530,7 +530,7 @@ def test_an_update_to_down_and_a_cancel_are_different_removals() -> None:
 
 def test_a_pass_of_renewals_renews_all_and_nothing_else() -> None:
     """Used while the cluster does not tell who it is."""
-    plan = plan_renewals([stored(instance(2), status=DOWN), stored(instance(1))], "why", now=0)
+    plan = plan_renewals([stored(instance(2), status=DOWN), stored(instance(1))], "why")
     assert [(r.key, r.status, r.heal) for r in plan.of(Renew)] == [(key(1), UP, None), (key(2), DOWN, None)]
 
 
