@@ -24,6 +24,7 @@ def _commands() -> dict[str, click.Command]:
 COMMANDS = _commands()
 FROM_NO_VARIABLE = {
     "run": {"--approve"},
+    "validate": {"--allow-empty"},
     "owner adopt": {"--app", "--address", "--syncer", "--cluster", "--observe"},
     "owner rename": {"--cluster", "--observe"},
     "owner purge": {"--cluster", "--yes"},
