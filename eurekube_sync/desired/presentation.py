@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
 import msgspec
 
-from eurekube_sync.desired.spec_faults import refused
+from eurekube_sync.desired.spec_faults import Faults
 from eurekube_sync.model.value_faults import Path
 
 ZONE = "zone"
@@ -144,6 +144,7 @@ class MetadataFromSpec(msgspec.Struct, rename="camel", forbid_unknown_fields=Tru
 
 
 def parse_presentation(
+    wrong: Faults,
     *,
     pods: bool,
     host_name: str | None,
@@ -152,24 +153,24 @@ def parse_presentation(
     metadata_from: Sequence[MetadataFromSpec],
     zone: ZoneSpec | None,
 ) -> Presentation:
-    """The fields with their meaning; `pods` is mode pod. Raises InvalidSyncer."""
+    """The fields with their meaning; `pods` is mode pod. What cannot be served is added to `wrong`."""
     for key, value in metadata.items():
-        _check_key(("metadata", key), key)
+        _check_key(("metadata", key), key, wrong)
         if fault := value_fault(value):
-            raise refused(("metadata", key), fault, "InvalidMetadata")
+            wrong.add(("metadata", key), fault, "InvalidMetadata")
     found = Presentation(
-        host_name=_host_name(host_name, pods=pods),
-        paths=_paths(paths),
+        host_name=_host_name(host_name, wrong, pods=pods),
+        paths=_paths(paths, wrong),
         metadata=metadata,
-        metadata_from=tuple(_metadata_from(index, entry, pods=pods) for index, entry in enumerate(metadata_from)),
+        metadata_from=tuple(_metadata_from(metadata_from, wrong, pods=pods)),
         zones=(zone.map or {}) if zone and zone.from_endpoint else None,
     )
     if found.zones is not None and not pods:
-        raise refused(("zone",), "zone.fromEndpoint is only for mode pod")
+        wrong.add(("zone",), "zone.fromEndpoint is only for mode pod")
     for name, value in (found.zones or {}).items():
         if fault := value_fault(value) or ("" if value else "the value is empty"):
-            raise refused(("zone", "map", name), fault, "InvalidMetadata")
-    _check_twice(found)
+            wrong.add(("zone", "map", name), fault, "InvalidMetadata")
+    _check_twice(found, metadata_from, wrong)
     return found
 
 
@@ -198,54 +199,48 @@ def family_of(address: str) -> Literal["IPv4", "IPv6"] | None:
         return None
 
 
-def _host_name(text: str | None, *, pods: bool) -> HostName:
+def _host_name(text: str | None, wrong: Faults, *, pods: bool) -> HostName:
     if text is None:
         return HostName()
     parts = _HOST_NAME.fullmatch(text)
     if parts is None:
         fault = "is none of ip, podName and nodeName, also with a suffix that begins with a dot or a hyphen"
-        raise refused(("hostName",), f"{text[:80]!r} {fault}")
+        wrong.add(("hostName",), f"{text[:80]!r} {fault}")
+        return HostName()
     base = Base(parts[1])
     if base is not Base.IP and not pods:
-        raise refused(("hostName",), "hostName podName and nodeName are only for mode pod")
+        wrong.add(("hostName",), "hostName podName and nodeName are only for mode pod")
     return HostName(base=base, suffix=parts[2] or "")
 
 
-def _paths(spec: PathsSpec | None) -> Paths:
+def _paths(spec: PathsSpec | None, wrong: Faults) -> Paths:
     if spec is None:
         return NO_PATHS
     for field_, path in (("home", spec.home), ("status", spec.status), ("health", spec.health)):
         if path is not None and not _PATH.fullmatch(path):
-            raise refused(("paths", field_), f"{path!r} is no path: it begins with a slash")
+            wrong.add(("paths", field_), f"{path!r} is no path: it begins with a slash")
     port = spec.management_port
     number = None if port is None else int(port)
     if number is not None and (number != port or not 1 <= number <= 65535):
-        raise refused(("paths", "managementPort"), f"{port} is no number in 1..65535")
+        wrong.add(("paths", "managementPort"), f"{port} is no number in 1..65535")
     return Paths(home=spec.home or "", status=spec.status or "", health=spec.health or "", management_port=number)
 
 
-def _metadata_from(index: int, spec: MetadataFromSpec, *, pods: bool) -> MetadataSource:
-    at = ("metadataFrom", index)
-    _check_key((*at, "key"), spec.key)
-    given = [
-        (source, name)
-        for source, name in (
-            (From.POD_LABEL, spec.pod_label),
-            (From.POD_ANNOTATION, spec.pod_annotation),
-            (From.SERVICE_LABEL, spec.service_label),
-            (From.SERVICE_ANNOTATION, spec.service_annotation),
-        )
-        if name is not None
-    ]
-    if len(given) != 1:
-        raise refused(at, "exactly one of podLabel, podAnnotation, serviceLabel and serviceAnnotation is needed")
-    ((source, name),) = given
-    if source.of_pod and not pods:
-        raise refused((*at, source.value), "podLabel and podAnnotation are only for mode pod")
-    return MetadataSource(key=spec.key, source=source, name=name)
+def _metadata_from(specs: Sequence[MetadataFromSpec], wrong: Faults, *, pods: bool) -> Iterator[MetadataSource]:
+    for index, spec in enumerate(specs):
+        at = ("metadataFrom", index)
+        _check_key((*at, "key"), spec.key, wrong)
+        names = (spec.pod_label, spec.pod_annotation, spec.service_label, spec.service_annotation)
+        given = [(source, name) for source, name in zip(From, names, strict=True) if name is not None]
+        if len(given) != 1:
+            wrong.add(at, "exactly one of podLabel, podAnnotation, serviceLabel and serviceAnnotation is needed")
+        for source, name in given:
+            if source.of_pod and not pods:
+                wrong.add((*at, source.value), "podLabel and podAnnotation are only for mode pod")
+            yield MetadataSource(key=spec.key, source=source, name=name)
 
 
-def _check_key(path: Path, key: str) -> None:
+def _check_key(path: Path, key: str, wrong: Faults) -> None:
     fault = None
     if not _METADATA_KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
         fault = (
@@ -257,21 +252,21 @@ def _check_key(path: Path, key: str) -> None:
     elif key in _RESERVED_METADATA_KEYS:
         fault = "the metadata keys @class, class and instanceId have a meaning of their own in Eureka"
     if fault:
-        raise refused(path, fault, "InvalidMetadata")
+        wrong.add(path, fault, "InvalidMetadata")
 
 
-def _check_twice(found: Presentation) -> None:
+def _check_twice(found: Presentation, specs: Sequence[MetadataFromSpec], wrong: Faults) -> None:
     """Each metadata key comes from one place."""
     taken = set(found.metadata)
-    for index, entry in enumerate(found.metadata_from):
+    for index, entry in enumerate(specs):
         if entry.key in taken:
             in_both = entry.key in found.metadata
             fault = "a key is either in metadata or in metadataFrom" if in_both else "another entry has the same key"
-            raise refused(("metadataFrom", index, "key"), fault, "InvalidMetadata")
+            wrong.add(("metadataFrom", index, "key"), fault, "InvalidMetadata")
         taken.add(entry.key)
     if found.zones is not None and ZONE in taken:
         fault = "the metadata key zone is either given or taken from the endpoint"
-        raise refused(("zone",), fault, "InvalidMetadata")
+        wrong.add(("zone",), fault, "InvalidMetadata")
     if found.paths.management_port is not None and MANAGEMENT_PORT in taken:
         fault = "the metadata key management.port is either given or set by paths.managementPort"
-        raise refused(("paths",), fault, "InvalidMetadata")
+        wrong.add(("paths",), fault, "InvalidMetadata")

@@ -16,7 +16,7 @@ import msgspec
 
 from eurekube_sync.desired.policy import Conduct, Policy, parse_limit
 from eurekube_sync.desired.presentation import MetadataFromSpec, PathsSpec, Presentation, ZoneSpec, parse_presentation
-from eurekube_sync.desired.spec_faults import misshapen, refused
+from eurekube_sync.desired.spec_faults import Faults, misshapen, refused
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
 from eurekube_sync.model.value_faults import same_port, shown, wrong_type
@@ -208,13 +208,25 @@ def parse(syncer: SyncerObject) -> Syncer:
         spec = msgspec.convert(syncer.spec, _Spec)
     except msgspec.ValidationError as error:
         raise misshapen(syncer.spec, _Spec, error) from error
+    wrong = Faults()
     pods = spec.mode is Mode.POD
+    at = spec.service or _Service()
+    _check_service(spec, wrong)
     if spec.port is not None and spec.port == spec.secure_port:
-        raise refused(("securePort",), same_port(spec.port))
+        wrong.add(("securePort",), same_port(spec.port))
     if spec.readiness_gate and not pods:
-        raise refused(("readinessGate",), "readinessGate is only for mode pod")
-    at = _service(spec.service, pods=pods)
-    selector = _selector(spec.selector)
+        wrong.add(("readinessGate",), "readinessGate is only for mode pod")
+    selector = _selector(spec.selector, wrong)
+    presentation = parse_presentation(
+        wrong,
+        pods=pods,
+        host_name=spec.host_name,
+        paths=spec.paths,
+        metadata=spec.metadata or {},
+        metadata_from=spec.metadata_from or (),
+        zone=spec.zone,
+    )
+    wrong.refuse()
     return Syncer(
         ref=syncer.ref,
         syncer_class=class_of(syncer),
@@ -226,14 +238,7 @@ def parse(syncer: SyncerObject) -> Syncer:
         secure_vip_address=_vip("secureVipAddress", spec.secure_vip_address),
         port=_port("port", spec.port),
         secure_port=_port("securePort", spec.secure_port),
-        presentation=parse_presentation(
-            pods=pods,
-            host_name=spec.host_name,
-            paths=spec.paths,
-            metadata=spec.metadata or {},
-            metadata_from=spec.metadata_from or (),
-            zone=spec.zone,
-        ),
+        presentation=presentation,
         address_family=spec.address_family,
         cancel_not_ready=spec.not_ready == "Cancel",
         service_address=at.address or ServiceAddress.AUTO,
@@ -297,7 +302,7 @@ def check_app_name(field: str, name: str) -> str:
     return name
 
 
-def _selector(spec: _Selector) -> Selector:
+def _selector(spec: _Selector, wrong: Faults) -> Selector:
     parts = {
         "app": spec.app,
         "matchLabels": spec.match_labels,
@@ -306,33 +311,33 @@ def _selector(spec: _Selector) -> Selector:
     }
     for name, part in parts.items():
         if part is not None and not part:
-            raise refused(("selector", name), "must not be empty: it would select everything")
+            wrong.add(("selector", name), "must not be empty: it would select everything")
     if all(part is None for part in parts.values()):
-        raise refused(("selector",), "at least one of app, matchLabels, matchExpressions and service is needed")
+        wrong.add(("selector",), "at least one of app, matchLabels, matchExpressions and service is needed")
     labels = dict(spec.match_labels or {})
     for key in labels:
         if not _LABEL_KEY.fullmatch(key) or len(key) > _LONGEST_LABEL_KEY:
-            raise refused(
+            wrong.add(
                 ("selector", "matchLabels", key),
                 "a label key is a name of at most 63 characters, with an optional DNS prefix and a slash before it",
             )
     if spec.app is not None:
         if not _LABEL_VALUE.fullmatch(spec.app):
-            raise refused(
+            wrong.add(
                 ("selector", "app"),
                 f"{shown(spec.app)} is no label's value: at most 63 letters, digits, '.', '_' or '-', a letter or "
                 "digit at both ends",
             )
         labels.setdefault("app", spec.app)
         if labels["app"] != spec.app:
-            raise refused(("selector", "app"), "app and the label app in matchLabels contradict each other")
+            wrong.add(("selector", "app"), "app and the label app in matchLabels contradict each other")
     expressions = tuple(
         Expression(key=e.key, operator=e.operator, values=frozenset(e.values)) for e in spec.match_expressions or ()
     )
     for index, expression in enumerate(expressions):
         if bool(expression.values) is not (needed := expression.operator in ("In", "NotIn")):
             fault = "In or NotIn needs at least one value" if needed else "Exists or DoesNotExist takes no values"
-            raise refused(("selector", "matchExpressions", index, "values"), f"operator {fault}")
+            wrong.add(("selector", "matchExpressions", index, "values"), f"operator {fault}")
     return Selector(service=spec.service, labels=tuple(sorted(labels.items())), expressions=expressions)
 
 
@@ -357,20 +362,19 @@ def _port(field: str, port: str | float | None) -> str | int | None:
     return number
 
 
-def _service(spec: _Service | None, *, pods: bool) -> _Service:
-    if spec is None:
-        return _Service()
-    if pods:
-        raise refused(("service",), "service is only for mode service")
-    if spec.hostname is not None:
-        if spec.address:
-            raise refused(("service", "address"), "hostname and address exclude each other")
-        if not _FIXED_HOST.fullmatch(spec.hostname) or len(spec.hostname) > 253:
-            raise refused(("service", "hostname"), f"{spec.hostname[:80]!r} is no host name", "InvalidName")
-    node_ports = spec.hostname is None and spec.address in (None, ServiceAddress.AUTO, ServiceAddress.NODE_PORT)
-    if spec.node_address and not node_ports:
-        raise refused(("service", "nodeAddress"), "nodeAddress is only for address NodePort")
-    return spec
+def _check_service(spec: _Spec, wrong: Faults) -> None:
+    at = spec.service
+    if at is None:
+        return
+    if spec.mode is Mode.POD:
+        wrong.add(("service",), "service is only for mode service")
+    if at.hostname is not None and at.address:
+        wrong.add(("service", "address"), "hostname and address exclude each other")
+    if at.hostname is not None and (not _FIXED_HOST.fullmatch(at.hostname) or len(at.hostname) > 253):
+        wrong.add(("service", "hostname"), f"{at.hostname[:80]!r} is no host name", "InvalidName")
+    node_ports = at.hostname is None and at.address in (None, ServiceAddress.AUTO, ServiceAddress.NODE_PORT)
+    if at.node_address and not node_ports:
+        wrong.add(("service", "nodeAddress"), "nodeAddress is only for address NodePort")
 
 
 def _percent(field: str, number: float | None) -> int | None:

@@ -44,6 +44,22 @@ _PYTHON: Mapping[str, tuple[type, ...]] = {
 }
 
 
+class Faults:
+    """What is wrong with a spec. A parse adds to it and goes on, so that a person hears of all of it at once."""
+
+    def __init__(self) -> None:
+        self._found: dict[Fault, str] = {}
+
+    def add(self, path: Path, fault: str, reason: str = "InvalidSpec") -> None:
+        """`path` leads from the spec to the field."""
+        self._found[("spec", *path), fault] = reason
+
+    def refuse(self) -> None:
+        """Raises InvalidSyncer if there is any fault; its reason is that of the first."""
+        if self._found:
+            raise _refusal(tuple(self._found), next(iter(self._found.values())))
+
+
 def refused(path: Path, fault: str, reason: str = "InvalidSpec") -> InvalidSyncer:
     """The refusal of a spec for one fault; `path` leads from the spec to the field."""
     return _refusal(((("spec", *path), fault),), reason)

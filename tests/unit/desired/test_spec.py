@@ -136,6 +136,28 @@ def test_a_spec_of_the_wrong_shape_is_told_in_the_words_of_validate(spec: dict[s
     assert refused(**spec) == ("InvalidSpec", message)
 
 
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    """Nobody has to apply a syncer once for each of its faults."""
+    spec: dict[str, Any] = {
+        "mode": "service",
+        "selector": {"app": "x", "matchLabels": {"a/b/c": "x"}},
+        "readinessGate": True,
+        "metadata": {"a_b": "x", "class": "x"},
+        "metadataFrom": [{"key": "c"}],
+    }
+    with pytest.raises(InvalidSyncer) as caught:
+        parse(syncer(**spec))
+    assert [path for path, _ in caught.value.faults] == [
+        ("spec", "readinessGate"),
+        ("spec", "selector", "matchLabels", "a/b/c"),
+        ("spec", "metadata", "a_b"),
+        ("spec", "metadata", "class"),
+        ("spec", "metadataFrom", 0),
+    ]
+    assert str(caught.value).startswith("spec.readinessGate: readinessGate is only for mode pod; spec.selector.")
+    assert str(caught.value).endswith("; and 2 more faults")
+
+
 ALIKE = (
     "must be ",
     "unknown field",

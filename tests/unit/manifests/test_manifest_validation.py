@@ -30,10 +30,12 @@ def test_lines_and_paths() -> None:
         "12 error $.spec.metadata.a must be a string, not 1: put it in quotes",
         '13 error $.spec.zone.fromEndpoint field "fromEndpoint" is missing',
     ]
-    text = HEAD + "  selector: {app: x}\n  metadata:\n    a_b: x\n"
+    text = HEAD + "  selector: {app: x}\n  metadata:\n    a_b: x\n    class: x\n"
     assert said(validate_text(text, "f")) == [
         "7 error $.spec.metadata.a_b a metadata key becomes an XML element name: a letter, then letters, digits, dots "
         "and hyphens, at most 128 characters",
+        "8 error $.spec.metadata.class the metadata keys @class, class and instanceId have a meaning of their own in "
+        "Eureka",
     ]
 
 
