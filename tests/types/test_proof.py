@@ -13,15 +13,16 @@ from mypy import api
 
 ROOT = Path(__file__).parents[2]
 _PREAMBLE = """\
-from eurekube_sync.actions import Cancel, Grounds, Update
-from eurekube_sync.catalog import Catalog
-from eurekube_sync.desired import Deleting, Desired, Serving
-from eurekube_sync.model import Complete, Instance, InstanceKey, InstanceStatus, Proof, Source, SyncerObject, SyncerRef
-from eurekube_sync.model import ObservedInstance, Unknown
-from eurekube_sync.observed import observe
-from eurekube_sync.ownership import Ownership
-from eurekube_sync.plan import make_plan
-from eurekube_sync.scope import Scope
+from eurekube_sync.desired.catalog import Catalog
+from eurekube_sync.desired.claims import Deleting, Desired, Serving
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.actions import Cancel, Grounds, Update
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.ownership import Ownership
+from eurekube_sync.model.sources import Complete, Proof, Source, Unknown
+from eurekube_sync.observe.eureka import observe
+from eurekube_sync.plan.make import make_plan
 
 def cancel(key: InstanceKey, ref: SyncerRef, proof: Proof) -> Cancel:
     return Cancel(key=key, syncer=ref, why="", grounds=Grounds.ABSENCE, proof=proof, was=None)
