@@ -18,7 +18,7 @@ from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
 from eurekube_sync.model.errors import RegistryError, RegistryRejected, RegistryUnavailable
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.outcomes import Outcome, Result, cause_of
+from eurekube_sync.model.outcomes import Outcome, Result
 from eurekube_sync.model.ports import Batched, Batches, Clock, Dated, Registry, Workers
 from eurekube_sync.model.sources import Cause
 from eurekube_sync.observe.eureka import Unread
@@ -259,7 +259,7 @@ class Applier:
                 result=Result.FAILED,
                 detail=str(error),
                 status=standing,
-                cause=cause_of(error),
+                cause=error.cause,
             )
         if streak is not None:
             streak.note(unreachable=False)

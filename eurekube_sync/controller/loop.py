@@ -84,7 +84,7 @@ def run_passes(
         if not clock.stopping():
             clock.sleep(max(0.0, begun + schedule.interval - clock.monotonic()))
         if clock.stopping():
-            return ExitCode.OK if schedule.passes is None else ExitCode.CUT_SHORT
+            return ExitCode.OK if schedule.passes is None else ExitCode.INCOMPLETE
 
 
 def _log_changes(changes: Iterable[Change]) -> None:

@@ -14,28 +14,34 @@
     │   ├── RegistryRejected     the server refused this instance (400)
     │   │   └── RegistryStumbled it answered 500 to it: over a bad body, or because it is broken itself
     │   └── RegistryUnusable     an answer that is no Eureka answer: HTML, empty, cut, wrong URL
-    ├── CrdUnusable              the CRD is not there, or is being deleted
+    ├── SourceUnknown            what a command needs could not be read
     ├── Stopped                  a signal came before anything was changed; or it ended the demo
-    └── OwnershipRefused         an `owner` command would do harm: nothing was changed
-        ├── StillRenewed         somebody else renews the instances
-        ├── NothingThere         no such instance, or no such syncer
-        ├── NotKept              `run` would undo it at once
+    └── Refused                  a command would do harm, or what it names is not there: nothing was changed
         └── OwnerClash           another cluster uses the same owner name
 
+`cause` and `server` say what kind of trouble it is; `controller/exit_codes` has a code for each.
 A message is one sentence for a person and says what to do; it never holds a credential or a whole body.
 """
 
 from __future__ import annotations
 
+from eurekube_sync.model.sources import Cause, Server, Unknown
 from eurekube_sync.model.value_faults import Fault
 
 
 class EurekubeError(Exception):
     """The root: `str(error)` is the sentence to print."""
 
+    cause: Cause | None = None
+    """None: one object or instance was refused, which says nothing of the others."""
+    server: Server | None = None
+    """Who refused, or cannot be read; None: neither server."""
+
 
 class ConfigurationError(EurekubeError):
     """An option, a file or an environment variable is wrong; nothing was read or written."""
+
+    cause = Cause.CONFIGURATION
 
 
 class InvalidSyncer(EurekubeError):
@@ -51,9 +57,13 @@ class InvalidSyncer(EurekubeError):
 class ClusterError(EurekubeError):
     """A call to the Kubernetes API failed."""
 
+    server = Server.KUBERNETES
+
 
 class ClusterUnavailable(ClusterError):
     """Transient: another try may succeed."""
+
+    cause = Cause.UNAVAILABLE
 
 
 class ClusterCredentialsLate(ClusterUnavailable):
@@ -62,6 +72,8 @@ class ClusterCredentialsLate(ClusterUnavailable):
 
 class ClusterDenied(ClusterError):
     """401 or 403."""
+
+    cause = Cause.DENIED
 
 
 class ClusterConflict(ClusterError):
@@ -75,13 +87,19 @@ class ClusterRejected(ClusterError):
 class RegistryError(EurekubeError):
     """A call to Eureka failed."""
 
+    server = Server.EUREKA
+
 
 class RegistryUnavailable(RegistryError):
     """Transient: another try may succeed."""
 
+    cause = Cause.UNAVAILABLE
+
 
 class RegistryDenied(RegistryError):
     """401, or a 403: login, or CSRF protection in front of writes."""
+
+    cause = Cause.DENIED
 
 
 class RegistryRejected(RegistryError):
@@ -95,34 +113,36 @@ class RegistryStumbled(RegistryRejected):
 class RegistryUnusable(RegistryError):
     """The answer is no Eureka answer."""
 
+    cause = Cause.UNUSABLE
 
-class CrdUnusable(EurekubeError):
-    """The CRD is not there, or is being deleted: what the cluster says of its objects is nobody's wish."""
 
-    def __init__(self, message: str, *, terminating: bool) -> None:
-        super().__init__(message)
-        self.terminating = terminating
+class SourceUnknown(EurekubeError):
+    """A command needs a source that could not be read."""
+
+    def __init__(self, server: Server, unknown: Unknown) -> None:
+        super().__init__(unknown.message)
+        self.server = server
+        self.cause = unknown.cause
 
 
 class Stopped(EurekubeError):
     """A signal came before anything was changed; or it ended the story that `demo` tells."""
 
-
-class OwnershipRefused(EurekubeError):
-    """An `owner` command would do harm; it has changed nothing."""
+    cause = Cause.STOPPED
 
 
-class StillRenewed(OwnershipRefused):
-    """Somebody else renews the instances."""
+class Refused(EurekubeError):
+    """A command would do harm, or there is no such instance, syncer or owner; nothing was changed."""
+
+    cause = Cause.REFUSED
 
 
-class NothingThere(OwnershipRefused):
-    """No such instance, or no such syncer."""
+class OwnerClash(Refused):
+    """Another cluster uses the same owner name, or another owner serves the same syncers."""
+
+    cause = Cause.OWNER_CLASH
 
 
-class NotKept(OwnershipRefused):
-    """`run` would undo it at once."""
-
-
-class OwnerClash(OwnershipRefused):
-    """Another cluster uses the same owner name."""
+def unknown_from(error: ClusterError | RegistryError) -> Unknown:
+    """Why a source is Unknown, from the error of the call that reads it."""
+    return Unknown(cause=error.cause or Cause.UNUSABLE, message=str(error))

@@ -7,14 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from eurekube_sync.model.actions import Action
-from eurekube_sync.model.errors import (
-    ClusterDenied,
-    ClusterUnavailable,
-    EurekubeError,
-    RegistryDenied,
-    RegistryUnavailable,
-    RegistryUnusable,
-)
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.sources import Cause
 
@@ -80,16 +72,3 @@ class Outcomes:
     def count(self, result: Result) -> int:
         """How many ended so."""
         return sum(outcome.result is result for outcome in self.by_key.values())
-
-
-def cause_of(error: EurekubeError) -> Cause | None:
-    """The cause that an error of an adapter stands for; None for a refusal of one thing alone."""
-    match error:
-        case RegistryUnavailable() | ClusterUnavailable():
-            return Cause.UNAVAILABLE
-        case RegistryDenied() | ClusterDenied():
-            return Cause.DENIED
-        case RegistryUnusable():
-            return Cause.UNUSABLE
-        case _:
-            return None

@@ -10,8 +10,15 @@ from typing import Any, Generic, TypeAlias, TypeVar, final
 T = TypeVar("T")
 
 
+class Server(StrEnum):
+    """Whom a call goes to."""
+
+    KUBERNETES = "Kubernetes"
+    EUREKA = "Eureka"
+
+
 class Cause(StrEnum):
-    """Why a source is Unknown. One meaning each; `exit_codes` gives each its number."""
+    """Why a source is Unknown, or something failed. `controller/exit_codes` has the exit code of each."""
 
     UNAVAILABLE = "Unavailable"  # no connection, a timeout, 5xx, or a registry that is still warming up
     DENIED = "Denied"  # 401 or 403
@@ -19,6 +26,10 @@ class Cause(StrEnum):
     CRD_MISSING = "CRDMissing"
     CRD_TERMINATING = "CRDTerminating"
     NOT_READ = "NotRead"  # outside what this pass was asked to read
+    CONFIGURATION = "Configuration"  # an option, a file or a variable is wrong
+    STOPPED = "Stopped"  # by a signal
+    REFUSED = "Refused"  # by this program: nothing was changed
+    OWNER_CLASH = "OwnerClash"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

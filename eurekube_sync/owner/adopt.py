@@ -7,16 +7,16 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from eurekube_sync.apply.kubernetes import put_finalizers_on
-from eurekube_sync.controller.exit_codes import cluster_error
 from eurekube_sync.desired.claims import Desired, Frozen, claim_all
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.verdicts import Wanted
 from eurekube_sync.model.actions import Register
 from eurekube_sync.model.deadline import Deadline
-from eurekube_sync.model.errors import ClusterError, ConfigurationError, NothingThere, NotKept
+from eurekube_sync.model.errors import ClusterError, ConfigurationError, Refused, SourceUnknown
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER, POD, SYNCER, Ownership
+from eurekube_sync.model.sources import Server
 from eurekube_sync.observe.kubernetes import unknown_sources
 from eurekube_sync.observe.other_owner import nothing_of
 from eurekube_sync.owner.moves import SHOWN, Address, Move, in_order, names, refuse_clash
@@ -81,7 +81,7 @@ def adopt_old_cluster(
         before, after = Ownership(owner=owner, cluster=old), Ownership(owner=owner, cluster=new)
         done_before = any(map(after.holds, standing)) and not any(map(after.clashes, standing))
         if not done_before and (none := nothing_of(before, standing, where=f"cluster {old}", doubtful="--cluster")):
-            raise NothingThere(none)
+            raise Refused(none)
         nothing = f"nothing to adopt: no instance is of {whose(before, scope)}"
         return replace(planned("owner adopt", moves, observe, nothing=nothing), dry_run=dry_run)
     way_out = f"cluster {old} lives: end its eurekube-sync, or give it another owner"
@@ -123,16 +123,14 @@ def adoption_of(
     """The app's instances at these addresses, or without addresses all that nobody owns and a syncer wants, become ours
     under the id that `run` would give them.
 
-    Only what a syncer wants: `run` would take anything else out at its next pass. Raises NothingThere or NotKept, a
+    Only what a syncer wants: `run` would take anything else out at its next pass. Raises Refused, a
     sentence each.
     """
     standing = [one for one in in_order(registry) if one.key.app == app.upper()]
     if not standing:
-        raise NothingThere(f"Eureka lists no app {app.upper()}.")
+        raise Refused(f"Eureka lists no app {app.upper()}.")
     if syncer is not None and syncer not in desired.claims:
-        raise NothingThere(
-            f"there is no syncer {syncer}: an instance of a syncer that is not there would be cancelled."
-        )
+        raise Refused(f"there is no syncer {syncer}: an instance of a syncer that is not there would be cancelled.")
     wanted = _by_socket(desired, syncer)
     if addresses:
         chosen = {one.key: one for address in addresses for one in _at(address, standing)}
@@ -148,7 +146,7 @@ def adoption_of(
         moves.append(_adopted(instance, wanted.get(_socket(instance)), desired, syncer))
     if not moves and not already:
         whose = f"syncer {syncer} wants" if syncer else "a syncer wants"
-        raise NothingThere(f"{app.upper()} has no instance without an owner at an address that {whose}.")
+        raise Refused(f"{app.upper()} has no instance without an owner at an address that {whose}.")
     return Adoption(moves=tuple(moves), already=tuple(already))
 
 
@@ -171,7 +169,7 @@ def cluster_moves(registry: Iterable[ObservedInstance], *, owner: str, old: str,
 def _at(address: Address, standing: Sequence[ObservedInstance]) -> list[ObservedInstance]:
     found = [one for one in standing if address.fits(one)]
     if not found:
-        raise NothingThere(f"{standing[0].key.app} has no instance at {address}; it has {names(standing)}.")
+        raise Refused(f"{standing[0].key.app} has no instance at {address}; it has {names(standing)}.")
     return found
 
 
@@ -192,7 +190,7 @@ def _by_socket(desired: Desired, syncer: SyncerRef | None) -> dict[tuple[str, st
 def _refuse_owned(instance: ObservedInstance, ownership: Ownership) -> None:
     owner = instance.metadata.get(OWNER)
     if owner is not None:
-        raise NotKept(
+        raise Refused(
             f"{instance.key} is of owner {owner}: move all of its instances with "
             f"eurekube-sync owner rename {owner} {ownership.owner}"
         )
@@ -200,7 +198,7 @@ def _refuse_owned(instance: ObservedInstance, ownership: Ownership) -> None:
 
 def _adopted(instance: ObservedInstance, wanted: Wanted | None, desired: Desired, syncer: SyncerRef | None) -> Move:
     if wanted is None:
-        raise NotKept(f"{instance.key} stays as it is: {_unwanted(instance, desired, syncer)}")
+        raise Refused(f"{instance.key} stays as it is: {_unwanted(instance, desired, syncer)}")
     marks = wanted.instance.metadata
     return Move(
         source=instance,
@@ -231,7 +229,7 @@ def _desired(world: OwnerWorld, ownership: Ownership, scope: Scope) -> Desired:
     view = view_of(world.cluster, ownership, scope)
     unknown = next(unknown_sources(view), None)
     if unknown is not None:
-        raise cluster_error(unknown[1])
+        raise SourceUnknown(Server.KUBERNETES, unknown[1])
     return claim_all(view, naming(ownership), scope)
 
 

@@ -12,16 +12,16 @@ from enum import StrEnum
 from typing import NoReturn
 
 from eurekube_sync.brake.approval import approve_command
-from eurekube_sync.controller.exit_codes import ExitCode, cluster_error, registry_error
+from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.model.actions import Action, Cancel, Renew, Update
-from eurekube_sync.model.errors import NothingThere, OwnerClash, Stopped
+from eurekube_sync.model.errors import OwnerClash, Refused, SourceUnknown, Stopped
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, SYNCER, Ownership, syncer_of
 from eurekube_sync.model.ports import Elsewhere, Registry
-from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.sources import Cause, Complete, Listed, Server, Source, Unknown
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.other_owner import nothing_of
 
@@ -72,7 +72,7 @@ class Orphans:
     def code(self, *, detailed: bool) -> ExitCode:
         """What was not seen comes first."""
         if self.unknown:
-            return ExitCode.ORPHANS_UNKNOWN
+            return ExitCode.INCOMPLETE
         return ExitCode.CHANGES_PENDING if detailed and self.found else ExitCode.OK
 
     @property
@@ -175,14 +175,14 @@ def find_orphans(
     """
     assert report.view is not None  # a pass of `run` has one
     if isinstance(report.view.identity, Unknown):
-        raise cluster_error(report.view.identity)
+        raise SourceUnknown(Server.KUBERNETES, report.view.identity)
     if isinstance(report.registry, Unknown):
-        raise registry_error(report.registry)
+        raise SourceUnknown(Server.EUREKA, report.registry)
     assert report.desired is not None  # both were read, and the clashes were left out
     observed, desired = report.registry.data, report.desired
     none = nothing_of(observed.ownership, (*observed.ours.values(), *observed.others.values(), *others))
     if none and not (observed.listed or others or unreached):
-        raise NothingThere(none)
+        raise Refused(none)
     held = {one.key: hold.why for hold in report.held.holds for one in hold.withdrawals} if report.held else {}
     actions = {action.key: action for action in report.plan.actions}
     found: list[Orphan] = []

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.errors import ConfigurationError, NothingThere
+from eurekube_sync.model.errors import ConfigurationError, Refused
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, instance_id, syncer_of
 from eurekube_sync.model.wording import one_or_more
@@ -30,7 +30,7 @@ def rename_owner(
     if dry_run or not moves:
         there = sum(after.holds(one) for one in standing)
         if not there and (none := nothing_there(world, before, standing, doubtful=old)):
-            raise NothingThere(none)
+            raise Refused(none)
         nothing = f"nothing to rename: no instance is of {whose(before, scope)}"
         nothing += f"; owner {new} has {there}" if there else ""
         return replace(planned("owner rename", moves, observe, nothing=nothing), dry_run=dry_run)

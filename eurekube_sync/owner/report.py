@@ -35,12 +35,12 @@ class OwnerReport:
         """What a person has to see to first."""
         failures = [one for one in self.affected if one.failed]
         if any(one.result is Result.NOT_TRIED for one in failures):
-            return ExitCode.CUT_SHORT
+            return ExitCode.INCOMPLETE
         if failures:
             return of_failures([one.cause for one in failures], succeeded=len(self.affected) - len(failures))
         if self.errors:
             return of_error(self.errors[0])
-        return ExitCode.ACTIONS_FAILED if self.unreached and not self.dry_run else ExitCode.OK
+        return ExitCode.INCOMPLETE if self.unreached and not self.dry_run else ExitCode.OK
 
 
 def told_whole(world: OwnerWorld, report: OwnerReport) -> OwnerReport:

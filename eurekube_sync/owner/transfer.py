@@ -15,7 +15,7 @@ from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable, Stopped
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
-from eurekube_sync.model.outcomes import Result, cause_of
+from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.ports import Clock, Registry, Workers
 from eurekube_sync.observe.eureka import Unread
@@ -222,7 +222,7 @@ def _affected(
         why=move.why,
         result=result,
         detail=detail,
-        cause=cause_of(error) if error else None,
+        cause=error.cause if error else None,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from eurekube_sync.model.errors import StillRenewed
+from eurekube_sync.model.errors import Refused
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.owner.moves import DEFAULT_PERIOD, Move, duration_of, names
 from eurekube_sync.owner.world import OwnerWorld
@@ -35,8 +35,8 @@ def watch_all(
 
 
 def watch(world: OwnerWorld, moves: Sequence[Move], observe: float | None, way_out: str) -> None:
-    """Raises StillRenewed, with the way out, when somebody renews one of them."""
+    """Raises Refused, with the way out, when somebody renews one of them."""
     seconds = observation_time(moves, observe)
     renewed = world.transfer.renewed_by_others([move.source.key for move in moves], seconds)
     if renewed:
-        raise StillRenewed(f"somebody still renews {names(renewed)}: {way_out}. Nothing was changed.")
+        raise Refused(f"somebody still renews {names(renewed)}: {way_out}. Nothing was changed.")

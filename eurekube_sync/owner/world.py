@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from eurekube_sync.controller.exit_codes import cluster_error, registry_error
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.model.errors import ConfigurationError, SourceUnknown
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView
 from eurekube_sync.model.ownership import Ownership, syncer_of
 from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
-from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.sources import Complete, Server, Unknown
 from eurekube_sync.observe.kubernetes import read_cluster
 from eurekube_sync.observe.other_owner import nothing_of
 from eurekube_sync.owner.transfer import Tell, Transfer, silent
@@ -42,7 +41,7 @@ def identity(world: OwnerWorld) -> str:
         raise ConfigurationError("it is not known which cluster is meant: give --cluster, or a kubeconfig.")
     found = world.cluster.identity()
     if isinstance(found, Unknown):
-        raise cluster_error(found)
+        raise SourceUnknown(Server.KUBERNETES, found)
     return found.data
 
 
@@ -50,7 +49,7 @@ def listed(world: OwnerWorld) -> Sequence[ObservedInstance]:
     """All that Eureka lists; raises what keeps it from being known."""
     answer = world.registry.list_instances()
     if isinstance(answer, Unknown):
-        raise registry_error(answer)
+        raise SourceUnknown(Server.EUREKA, answer)
     return answer.data
 
 

@@ -24,13 +24,13 @@ SLICE = {
     "endpoints": [{"addresses": ["10.0.0.3"], "conditions": {"ready": True}}],
 }
 SECOND_PAGES = {
-    "410 for ever": (EXPIRED, ExitCode.CLUSTER_UNAVAILABLE, "SourceUnknown"),
-    "500": (Response(status=500, body=b"{}"), ExitCode.CLUSTER_UNAVAILABLE, "SourceUnknown"),
-    "403": (Response(status=403, body=b"{}"), ExitCode.CLUSTER_DENIED, "SourceUnknown"),
-    "404": (Response(status=404, body=b"{}"), ExitCode.CLUSTER_UNUSABLE, "SourceUnknown"),
+    "410 for ever": (EXPIRED, ExitCode.KUBERNETES_UNREAD, "SourceUnknown"),
+    "500": (Response(status=500, body=b"{}"), ExitCode.KUBERNETES_UNREAD, "SourceUnknown"),
+    "403": (Response(status=403, body=b"{}"), ExitCode.KUBERNETES_DENIED, "SourceUnknown"),
+    "404": (Response(status=404, body=b"{}"), ExitCode.KUBERNETES_UNREAD, "SourceUnknown"),
     "cut": (
         Response(status=200, body=b'{"kind":"EndpointSliceList","items":['),
-        ExitCode.CLUSTER_UNUSABLE,
+        ExitCode.KUBERNETES_UNREAD,
         "SourceUnknown",
     ),
 }
@@ -130,7 +130,7 @@ def test_a_registry_that_comes_back_empty_and_warms_up_gets_its_instances_again(
         program.playground.eureka.handle(Request(method="DELETE", path=path))
     program.playground.eureka.warming_up = True
     ended = program.run()
-    assert ended.code == ExitCode.REGISTRY_UNAVAILABLE, ended.out
+    assert ended.code == ExitCode.EUREKA_UNREAD, ended.out
     assert (ended.eureka["POST"], ended.eureka["DELETE"]) == (2, 0)
     assert [program.status(id_) for id_ in IDS] == ["UP", "UP"]
     program.playground.delete("Pod", "rating", "rating-2", grace_seconds=0)

@@ -15,28 +15,28 @@ from tests.command.program import IDS, LONG_SECONDS, WEB_PAGE, Ended, Program, l
 SECRET = "s3cr3t-of-mine"
 
 ODD_LISTS = {
-    "web page": (WEB_PAGE, ExitCode.REGISTRY_UNUSABLE, "web page"),
+    "web page": (WEB_PAGE, ExitCode.EUREKA_UNREAD, "web page"),
     "login redirect": (
         Response(status=302, headers={"Location": f"https://sso.example.com/login?ticket={SECRET}"}),
-        ExitCode.REGISTRY_DENIED,
+        ExitCode.EUREKA_DENIED,
         "login page",
     ),
     "moved": (
         Response(status=301, headers={"Location": "https://eureka.example.com/eureka/apps"}),
-        ExitCode.REGISTRY_UNUSABLE,
+        ExitCode.EUREKA_UNREAD,
         "give the final URL",
     ),
-    "empty body": (Response(status=200), ExitCode.REGISTRY_UNUSABLE, "empty body"),
+    "empty body": (Response(status=200), ExitCode.EUREKA_UNREAD, "empty body"),
     "half an answer": (
         Response(status=200, body=b'{"applications":{"application":[{"name":"RATING","inst'),
-        ExitCode.REGISTRY_UNUSABLE,
+        ExitCode.EUREKA_UNREAD,
         "cut",
     ),
-    "empty object": (Response(status=200, body=b"{}"), ExitCode.REGISTRY_UNUSABLE, "no registry"),
-    "null": (Response(status=200, body=b'{"applications":null}'), ExitCode.REGISTRY_UNUSABLE, "no registry"),
-    "list": (Response(status=200, body=b"[]"), ExitCode.REGISTRY_UNUSABLE, "instead of JSON"),
-    "500": (Response(status=500, body=b"{}"), ExitCode.REGISTRY_UNAVAILABLE, "log of the Eureka server"),
-    "403 warm-up": (Response(status=403, body=b"{}"), ExitCode.REGISTRY_UNAVAILABLE, "just started"),
+    "empty object": (Response(status=200, body=b"{}"), ExitCode.EUREKA_UNREAD, "no registry"),
+    "null": (Response(status=200, body=b'{"applications":null}'), ExitCode.EUREKA_UNREAD, "no registry"),
+    "list": (Response(status=200, body=b"[]"), ExitCode.EUREKA_UNREAD, "instead of JSON"),
+    "500": (Response(status=500, body=b"{}"), ExitCode.EUREKA_UNREAD, "log of the Eureka server"),
+    "403 warm-up": (Response(status=403, body=b"{}"), ExitCode.EUREKA_UNREAD, "just started"),
 }
 
 
@@ -63,7 +63,7 @@ def test_a_warming_server_is_waited_for(settled: Program) -> None:
     """Eureka's own 403 while it starts is no lack of rights."""
     settled.playground.eureka.warming_up = True
     ended = settled.run()
-    assert ended.code == ExitCode.REGISTRY_UNAVAILABLE
+    assert ended.code == ExitCode.EUREKA_UNREAD
     assert "just started" in ended.sentence
     assert ended.eureka["PUT"] == 2
     assert_safe(ended)
@@ -82,7 +82,7 @@ def test_a_registry_that_hangs_is_given_up(settled: Program) -> None:
     with settled.eureka_behind(hang):
         ended = settled.run("--call-timeout", "1s")  # the cluster, too, has to answer in it
         over.set()
-    assert ended.code == ExitCode.REGISTRY_UNAVAILABLE
+    assert ended.code == ExitCode.EUREKA_UNREAD
     assert "no answer in time" in ended.sentence
     assert "2 of its instances could not be renewed either" in ended.sentence
     assert time.monotonic() - started < 60
@@ -92,7 +92,7 @@ def test_a_registry_that_hangs_is_given_up(settled: Program) -> None:
 def test_a_closed_port_is_named(settled: Program) -> None:
     """The address that nobody listens at is in the sentence, once."""
     ended = settled.run("--eureka-url", "http://127.0.0.1:1/eureka")
-    assert ended.code == ExitCode.REGISTRY_UNAVAILABLE
+    assert ended.code == ExitCode.EUREKA_UNREAD
     assert "http://127.0.0.1:1/eureka/apps failed: the connection was refused" in ended.sentence
     assert_safe(ended)
 
@@ -100,7 +100,7 @@ def test_a_closed_port_is_named(settled: Program) -> None:
 def test_a_url_without_its_path_is_explained(settled: Program) -> None:
     """Without /eureka the sentence asks for it."""
     ended = settled.run("--eureka-url", settled.playground.eureka_url.removesuffix("/eureka"))
-    assert ended.code == ExitCode.REGISTRY_UNUSABLE
+    assert ended.code == ExitCode.EUREKA_UNREAD
     assert "does the URL end in /eureka?" in ended.sentences[0]
     assert_safe(ended)
 
@@ -115,7 +115,7 @@ def test_a_wrong_password_is_one_sentence(settled: Program, form: str) -> None:
     else:
         options, variables = ("--eureka-username", "joe"), {"EUREKUBE_SYNC_EUREKA_PASSWORD": SECRET}
     ended = settled.run("-v", *options, **variables)
-    assert ended.code == ExitCode.REGISTRY_DENIED
+    assert ended.code == ExitCode.EUREKA_DENIED
     assert "refuses this user or password" in ended.sentence
     assert_safe(ended)
     assert set(ended.eureka) <= {"GET", "PUT"}
@@ -132,7 +132,7 @@ def test_refused_writes_are_told_once(settled: Program) -> None:
     """CSRF protection is named as the likely cause, once for all instances."""
     settled.playground.eureka.refuse_writes = True
     ended = settled.run()
-    assert ended.code == ExitCode.REGISTRY_DENIED
+    assert ended.code == ExitCode.EUREKA_DENIED
     assert "CSRF" in ended.sentence
     assert ended.sentence.endswith("(and 1 more)")
     assert_safe(ended)
@@ -142,7 +142,7 @@ def test_everything_is_a_web_page(settled: Program) -> None:
     """A login page that answers every call with 200 renews nothing, and is not believed to."""
     with settled.eureka_behind(lambda request, registry: WEB_PAGE):
         ended = settled.run()
-    assert ended.code == ExitCode.REGISTRY_UNUSABLE
+    assert ended.code == ExitCode.EUREKA_UNREAD
     assert "could not be renewed" in ended.sentence
     assert "0 renewed" in ended.out
     assert_safe(ended)
@@ -158,7 +158,7 @@ def test_one_refused_instance_stops_no_other(program: Program) -> None:
 
     with program.eureka_behind(refuse_one):
         ended = program.run()
-    assert ended.code == ExitCode.ACTIONS_FAILED, ended.out
+    assert ended.code == ExitCode.INCOMPLETE, ended.out
     assert "Eureka refuses the instance" in ended.sentence
     assert "1 registered" in ended.out
     assert program.status("demo:rating:rating:10.0.0.2:8080") == "UP"
@@ -220,7 +220,7 @@ def test_what_cannot_be_read_again_is_not_called_in_sync(program: Program, name:
         planned = program.run("--dry-run", "--detailed-exitcode")
         ended = program.run()
     for told in (planned, ended):
-        assert told.code == ExitCode.ACTIONS_FAILED, told.out
+        assert told.code == ExitCode.INCOMPLETE, told.out
         assert "in sync" not in told.out
         assert "1 not read again" in told.out
         assert IDS[1] in told.sentence

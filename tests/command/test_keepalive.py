@@ -60,7 +60,7 @@ def test_a_daemon_renews_until_sigterm(settled: Program) -> None:
 def test_the_registry_is_told_as_by_run(settled: Program) -> None:
     """An outage of Eureka is its own exit code, in one sentence."""
     ended = keepalive(settled, "--eureka-url", "http://127.0.0.1:1/eureka")
-    assert ended.code == ExitCode.REGISTRY_UNAVAILABLE
+    assert ended.code == ExitCode.EUREKA_UNREAD
     assert "the connection was refused" in ended.sentence
 
 

@@ -15,33 +15,33 @@ from tests.command.program import LONG_SECONDS, WEB_PAGE, Ended, Program, rating
 TOKEN = "t0ken-of-mine"
 
 ODD_ANSWERS = {
-    "web page": ("/api", WEB_PAGE, ExitCode.CLUSTER_UNUSABLE, "web page"),
+    "web page": ("/api", WEB_PAGE, ExitCode.KUBERNETES_UNREAD, "web page"),
     "cut list": (
         "eurekasyncers",
         Response(status=200, body=b'{"kind":"EurekaSyncerList","items":[{"metadata"'),
-        ExitCode.CLUSTER_UNUSABLE,
+        ExitCode.KUBERNETES_UNREAD,
         "answered no whole list",
     ),
     "410 for ever": (
         "endpointslices",
         Response(status=410, body=b'{"kind":"Status","reason":"Expired","message":"too old"}'),
-        ExitCode.CLUSTER_UNAVAILABLE,
+        ExitCode.KUBERNETES_UNREAD,
         "expired",
     ),
-    "empty body": ("services", Response(status=200), ExitCode.CLUSTER_UNUSABLE, "answered no whole list"),
+    "empty body": ("services", Response(status=200), ExitCode.KUBERNETES_UNREAD, "answered no whole list"),
     "another kind": (
         "services",
         Response(status=200, body=b'{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[]}'),
-        ExitCode.CLUSTER_UNUSABLE,
+        ExitCode.KUBERNETES_UNREAD,
         "a PodList",
     ),
     "redirect": (
         "services",
         Response(status=302, headers={"Location": "https://sso.example.com/"}),
-        ExitCode.CLUSTER_UNUSABLE,
+        ExitCode.KUBERNETES_UNREAD,
         "302",
     ),
-    "500": ("services", Response(status=500, body=b"{}"), ExitCode.CLUSTER_UNAVAILABLE, "answered 500"),
+    "500": ("services", Response(status=500, body=b"{}"), ExitCode.KUBERNETES_UNREAD, "answered 500"),
 }
 
 
@@ -68,7 +68,7 @@ def test_an_odd_answer_withdraws_nothing(settled: Program, name: str) -> None:
 def test_a_closed_port_is_one_sentence(settled: Program) -> None:
     """Who cannot reach the API reads where it was looked for, once, and keeps the leases."""
     ended = settled.run("--kubeconfig", settled.kubeconfig_of("http://127.0.0.1:1"))
-    assert ended.code == ExitCode.CLUSTER_UNAVAILABLE
+    assert ended.code == ExitCode.KUBERNETES_UNREAD
     assert "http://127.0.0.1:1" in ended.sentence
     assert_only_renewed(ended)
 
@@ -89,7 +89,7 @@ def test_an_api_that_hangs_takes_no_lease_its_renewal(settled: Program, where: s
         ended = settled.run("--kubeconfig", kubeconfig, "--pass-timeout", "10s", "--call-timeout", "100s")
         assert time.monotonic() - begun < 100, "it waited for as long as a call may take"
         over.set()
-    assert ended.code == ExitCode.CLUSTER_UNAVAILABLE, ended.out
+    assert ended.code == ExitCode.KUBERNETES_UNREAD, ended.out
     assert_only_renewed(ended)
 
 
@@ -98,7 +98,7 @@ def test_a_bad_token_is_one_sentence(settled: Program) -> None:
     settled.playground.kubernetes.access.tokens["good"] = "alice"
     kubeconfig = settled.kubeconfig(users=[{"name": "embedded", "user": {"token": TOKEN}}])
     ended = settled.run("-v", "--kubeconfig", kubeconfig)
-    assert ended.code == ExitCode.CLUSTER_DENIED
+    assert ended.code == ExitCode.KUBERNETES_DENIED
     assert "log in again" in ended.sentence
     assert TOKEN not in ended.out + ended.err
     assert_only_renewed(ended)
@@ -109,7 +109,7 @@ def test_a_forbidden_list_is_one_sentence(settled: Program, resource: str) -> No
     """A missing right is named, and whatever hangs on it is renewed."""
     settled.playground.kubernetes.deny(resource, "list")
     ended = settled.run()
-    assert ended.code == ExitCode.CLUSTER_DENIED
+    assert ended.code == ExitCode.KUBERNETES_DENIED
     assert f'cannot list resource "{resource}"' in ended.sentence
     assert_only_renewed(ended)
 
@@ -129,7 +129,7 @@ def test_a_cluster_that_hides_its_name_is_one_sentence(settled: Program) -> None
     """Without the UID of kube-system nobody can tell what is ours of this cluster: all of our owner's is renewed."""
     settled.playground.kubernetes.deny("namespaces", "get")
     ended = settled.run()
-    assert ended.code == ExitCode.CLUSTER_DENIED
+    assert ended.code == ExitCode.KUBERNETES_DENIED
     assert "kube-system" in ended.sentence
     assert_only_renewed(ended)
 
@@ -137,12 +137,12 @@ def test_a_cluster_that_hides_its_name_is_one_sentence(settled: Program) -> None
 MEANWHILE = {
     "forbidden": (
         Response(status=403, body=b'{"kind":"Status","reason":"Forbidden","message":"not for you"}'),
-        ExitCode.CLUSTER_DENIED,
+        ExitCode.KUBERNETES_DENIED,
         "it could not be read whether the Kubernetes API is still the same cluster's: the Kubernetes API forbids",
     ),
     "another": (
         Response(status=200, body=b'{"metadata":{"name":"kube-system","uid":"of-another"}}'),
-        ExitCode.CLUSTER_UNUSABLE,
+        ExitCode.KUBERNETES_UNREAD,
         "the Kubernetes API is another cluster's by now",
     ),
 }
@@ -180,7 +180,7 @@ def test_a_status_that_may_not_be_written_is_told_once(settled: Program) -> None
     settled.playground.kubernetes.access.denials.clear()
     settled.playground.set_ready("rating", "rating-2", ready=True)
     assert settled.run().code == ExitCode.OK
-    assert ended.code == ExitCode.CLUSTER_DENIED
+    assert ended.code == ExitCode.KUBERNETES_DENIED
     assert "eurekasyncers/status" in ended.sentence
     assert "1 turned DOWN" in ended.out
 
@@ -198,13 +198,13 @@ def without_crd(program: Program) -> Iterator[Program]:
 def test_a_crd_that_goes_and_is_gone_takes_nothing_with_it(without_crd: Program) -> None:
     """While the CRD is deleted and after, each has its own exit code, and all is renewed."""
     ended = without_crd.run()
-    assert ended.code == ExitCode.CRD_TERMINATING
+    assert ended.code == ExitCode.KUBERNETES_UNREAD
     assert "being deleted" in ended.sentence
     assert_only_renewed(ended)
     path = "/apis/eurekube.io/v1/namespaces/rating/eurekasyncers/rating"
     without_crd.playground.kubernetes.call("PATCH", path, {"metadata": {"finalizers": None}})
     ended = without_crd.run()
-    assert ended.code == ExitCode.CRD_MISSING
+    assert ended.code == ExitCode.KUBERNETES_UNREAD
     assert "kubectl apply" in ended.sentence
     assert_only_renewed(ended)
 
@@ -213,7 +213,7 @@ def test_everything_down_is_two_sentences(settled: Program) -> None:
     """Kubernetes and Eureka both away: one sentence each."""
     closed = "http://127.0.0.1:1"
     ended = settled.run("--kubeconfig", settled.kubeconfig_of(closed), "--eureka-url", f"{closed}/eureka")
-    assert ended.code == ExitCode.CLUSTER_UNAVAILABLE
+    assert ended.code == ExitCode.KUBERNETES_UNREAD
     assert len(ended.sentences) == 2, ended.out
 
 

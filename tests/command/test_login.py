@@ -87,12 +87,12 @@ class TestSecrets:
         said += [ended.out, ended.err]
         playground.eureka.refuse_writes = True
         ended = settled.run("-v", **login)
-        assert (ended.code, FIX in ended.out) == (ExitCode.REGISTRY_DENIED, True), ended.out
+        assert (ended.code, FIX in ended.out) == (ExitCode.EUREKA_DENIED, True), ended.out
         said += [ended.out, ended.err]
         playground.eureka.refuse_writes = False
         playground.eureka.credentials = (USER, "another")
         ended = settled.run("-v", "-o", "json", **login)
-        assert ended.code == ExitCode.REGISTRY_DENIED
+        assert ended.code == ExitCode.EUREKA_DENIED
         said += [ended.out, ended.err]
         _, syncers = playground.kubernetes.call("GET", SYNCERS)
         _, events = playground.kubernetes.call("GET", "/api/v1/namespaces/rating/events")
@@ -107,7 +107,7 @@ class TestSecrets:
                 down |= {"EUREKUBE_SYNC_EUREKA_USERNAME": None, "EUREKUBE_SYNC_EUREKA_PASSWORD": None}
                 down |= {"EUREKUBE_SYNC_EUREKA_PASSWORD_FILE": None}
             ended = settled.run("-v", **down)
-            assert ended.code == ExitCode.REGISTRY_UNAVAILABLE, ended.out + ended.err
+            assert ended.code == ExitCode.EUREKA_UNREAD, ended.out + ended.err
             assert_no_secret(ended.out, ended.err)
 
     def test_the_process_list_holds_none(self, settled: Program, login: dict[str, str | None]) -> None:
@@ -320,6 +320,6 @@ def test_csrf_protection_is_told_once_for_many_instances(program: Program) -> No
         program.playground.eureka.refuse_writes = True
         variables = {"EUREKUBE_SYNC_EUREKA_USERNAME": USER, "EUREKUBE_SYNC_EUREKA_PASSWORD": PASSWORD}
         ended = program.run(**(variables if credentials else {}))
-        assert ended.code == ExitCode.REGISTRY_DENIED, ended.out
+        assert ended.code == ExitCode.EUREKA_DENIED, ended.out
         assert (FIX in ended.sentence, ended.out.count("CSRF")) == (True, 1), ended.out
         assert ended.eureka["GET"] < 35

@@ -164,7 +164,7 @@ def test_a_signal_ends_orphans_without_a_verdict(ours: Program) -> None:
         assert "stopping: SIGINT" in process.stderr.readline()
         signalled.set()
         ended = ours.end(process)
-    assert (ended.code, ended.out) == (ExitCode.CUT_SHORT, "")
+    assert (ended.code, ended.out) == (ExitCode.INCOMPLETE, "")
     assert ended.sentence == "Error: stopped by a signal: it is not known what `run` would do"
 
 
@@ -183,26 +183,26 @@ def test_what_is_held_is_judged_by_the_brakes_options(ours: Program) -> None:
 
 
 def test_an_unreadable_cluster_never_reads_as_no_orphans(settled: Program) -> None:
-    """The syncers may not be listed: exit 34; nobody answers: that code."""
+    """The syncers may not be listed: exit 30; nobody answers: that code."""
     settled.playground.kubernetes.access.denials.add(Denial(resource="eurekasyncers", verb="list"))
     ended = give(settled, "orphans")
-    assert ended.code == ExitCode.ORPHANS_UNKNOWN
+    assert ended.code == ExitCode.INCOMPLETE
     assert "no orphan in what could be read; of 2 instances it is not known" in ended.out
     assert "EurekaSyncers: " in ended.sentence
     assert "403" in ended.sentence or "forbidden" in ended.sentence
     nobody = settled.kubeconfig_of("http://127.0.0.1:1")
     ended = give(settled, "orphans", KUBECONFIG=str(nobody))
-    assert (ended.code, ended.out) == (ExitCode.CLUSTER_UNAVAILABLE, "")
+    assert (ended.code, ended.out) == (ExitCode.KUBERNETES_UNREAD, "")
     assert ended.sentence.startswith("Error: ")
     ended = give(settled, "orphans", "--eureka-url", "http://127.0.0.1:1/eureka")
-    assert (ended.code, ended.out) == (ExitCode.REGISTRY_UNAVAILABLE, "")
+    assert (ended.code, ended.out) == (ExitCode.EUREKA_UNREAD, "")
 
 
 def test_orphans_tell_of_a_peer_that_is_down(settled: Program) -> None:
     """Once, on stdout; its log says why."""
     dead = "http://127.0.0.1:1/eureka"
     ended = give(settled, "orphans", "--eureka-url", f"{settled.playground.eureka_url},{dead}")
-    assert ended.code == ExitCode.ORPHANS_UNKNOWN
+    assert ended.code == ExitCode.INCOMPLETE
     assert ended.sentence == f"{dead} could not be reached: an orphan that stands there alone is not in this list"
     assert ended.out.splitlines()[-1] == "no orphan in what could be read"
 
@@ -258,14 +258,14 @@ def test_what_somebody_renews_is_refused_by_every_door(strangers: Program) -> No
     for arguments, (app, id_), words in doors:
         with renewed(strangers, app, id_):
             ended = give(strangers, "owner", *arguments, *QUICK)
-        assert ended.code == ExitCode.STILL_RENEWED, ended.out + ended.err
+        assert ended.code == ExitCode.REFUSED, ended.out + ended.err
         assert f"somebody still renews {app}/{id_}: {words}" in ended.sentence
         assert set(ended.eureka) == {"GET"}
     strangers.playground.eureka.handle(Request(method="DELETE", path="/eureka/apps/WEB/next:a:web:10.9.9.9:8080"))
     time.sleep(0.1)
     with renewed(strangers, "RATING", THEIRS[0]):
         ended = give(strangers, "owner", "adopt", "--app", "RATING", *QUICK)
-    assert ended.code == ExitCode.STILL_RENEWED
+    assert ended.code == ExitCode.REFUSED
     assert f"somebody still renews RATING/{THEIRS[0]}: turn its Eureka client off" in ended.sentence
 
 
@@ -273,16 +273,16 @@ def test_adopt_tells_what_is_not_there_and_what_would_not_stay(strangers: Progra
     """One sentence and an exit code each; nothing is written."""
     register(strangers, "vm-7", ip="192.0.2.7")
     for arguments, code, words in (
-        (("--app", "nothing"), ExitCode.NOTHING_THERE, "Eureka lists no app NOTHING"),
+        (("--app", "nothing"), ExitCode.REFUSED, "Eureka lists no app NOTHING"),
         (
             ("--app", "rating", "--address", "10.0.0.9:1"),
-            ExitCode.NOTHING_THERE,
+            ExitCode.REFUSED,
             "RATING has no instance at 10.0.0.9:1",
         ),
-        (("--app", "rating", "--syncer", "a/b"), ExitCode.NOTHING_THERE, "there is no syncer a/b"),
+        (("--app", "rating", "--syncer", "a/b"), ExitCode.REFUSED, "there is no syncer a/b"),
         (
             ("--app", "rating", "--address", "192.0.2.7:8080"),
-            ExitCode.NOT_KEPT,
+            ExitCode.REFUSED,
             "no syncer wants an instance of RATING",
         ),
     ):
@@ -328,8 +328,8 @@ def test_an_owner_that_has_nothing_is_asked_about_by_every_command(ours: Program
     """One sentence with the names that there are; healthy syncers are not to be deleted for a typo."""
     hint = "no instance of owner typo in this cluster; the owner of this cluster is: demo (2). Is "
     for arguments, code in (
-        (("orphans", "--owner", "typo", "-n", "elsewhere"), ExitCode.NOTHING_THERE),
-        (("owner", "rename", "typo", "next"), ExitCode.NOTHING_THERE),
+        (("orphans", "--owner", "typo", "-n", "elsewhere"), ExitCode.REFUSED),
+        (("owner", "rename", "typo", "next"), ExitCode.REFUSED),
         (("owner", "purge", "--owner", "typo", "--yes"), ExitCode.OK),
     ):
         ended = give(ours, *arguments)
@@ -435,7 +435,7 @@ def said(controller: int) -> bytes:
 def test_a_purge_asks_at_a_terminal(ours: Program) -> None:
     """With count and names; no is an exit code of its own, and changes nothing."""
     code, shown = at_terminal(ours, "n\n", "owner", "purge")
-    assert code == ExitCode.DECLINED
+    assert code == ExitCode.REFUSED
     assert f"RATING/{IDS[0]} UP" in shown
     assert "Cancel both instances of owner demo and cluster" in shown
     assert "nothing was changed" in shown
@@ -552,8 +552,8 @@ def test_each_server_that_does_not_answer_is_told(settled: Program, arguments: t
     """Eureka, or the cluster where its id is asked for; a wrong kubeconfig; nothing is written."""
     nobody = str(settled.kubeconfig_of("http://127.0.0.1:1"))
     for variables, code in (
-        ({"EUREKUBE_SYNC_EUREKA_URL": "http://127.0.0.1:1/eureka"}, ExitCode.REGISTRY_UNAVAILABLE),
-        ({"KUBECONFIG": nobody}, ExitCode.CLUSTER_UNAVAILABLE),
+        ({"EUREKUBE_SYNC_EUREKA_URL": "http://127.0.0.1:1/eureka"}, ExitCode.EUREKA_UNREAD),
+        ({"KUBECONFIG": nobody}, ExitCode.KUBERNETES_UNREAD),
         ({"KUBECONFIG": "nowhere"}, ExitCode.CONFIGURATION),
     ):
         ended = give(settled, "owner", *arguments, **variables)
@@ -577,10 +577,10 @@ def test_eureka_that_refuses_the_writes_moves_nothing(ours: Program) -> None:
     """Exit 21, once in a sentence; all stands where it stood."""
     ours.playground.eureka.refuse_writes = True
     ended = give(ours, "owner", "rename", "demo", "next", *QUICK)
-    assert ended.code == ExitCode.REGISTRY_DENIED, ended.out + ended.err
+    assert ended.code == ExitCode.EUREKA_DENIED, ended.out + ended.err
     assert ended.out.splitlines()[-1] == "2 failed"
     ended = give(ours, "owner", "purge", "--yes")
-    assert ended.code == ExitCode.REGISTRY_DENIED
+    assert ended.code == ExitCode.EUREKA_DENIED
     ours.playground.eureka.refuse_writes = False
     assert [ours.status(id_) for id_ in (*IDS, *RENAMED)] == ["UP", "UP", None, None]
 

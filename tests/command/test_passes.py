@@ -167,7 +167,7 @@ def test_sigterm_in_a_slow_pass_ends_between_two_calls(tmp_path: Path) -> None:
         assert any("stopping: SIGTERM" in line for line in heard)
         begun = sum(call.method == "POST" for call in program.playground.calls)
         ended = program.end(process)
-    assert ended.code == ExitCode.CUT_SHORT, ended.out
+    assert ended.code == ExitCode.INCOMPLETE, ended.out
     assert 1 <= ended.eureka["POST"] < 100
     assert ended.eureka["POST"] <= begun + 2, "of two at a time"
     assert any("cut short by its deadline or a signal" in sentence for sentence in ended.sentences)
@@ -180,7 +180,7 @@ def test_passes_that_a_signal_ends_early_say_so(settled: Program) -> None:
     process = settled.start("run", "--passes", "3", "--interval", "60s")
     first_line(process)
     process.send_signal(signal.SIGTERM)
-    assert settled.end(process).code == ExitCode.CUT_SHORT
+    assert settled.end(process).code == ExitCode.INCOMPLETE
 
 
 def test_a_second_interrupt_ends_the_process_at_once(settled: Program) -> None:

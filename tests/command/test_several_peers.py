@@ -26,7 +26,7 @@ def test_the_next_peer_takes_over(settled: Program) -> None:
 def test_when_all_are_down_each_is_named(settled: Program) -> None:
     """The exit code is that of a single one that is down."""
     ended = settled.run("--eureka-url", f"{DEAD},{DEAD_TOO}")
-    assert ended.code == ExitCode.REGISTRY_UNAVAILABLE
+    assert ended.code == ExitCode.EUREKA_UNREAD
     assert f"GET {DEAD}/apps failed" in ended.sentence
     assert f"(and the same of {DEAD_TOO})" in ended.sentence
 
@@ -36,7 +36,7 @@ def test_a_peer_that_refuses_is_said_while_the_other_renews(settled: Program) ->
     with LoopbackServer(lambda _: Response(status=401)) as other:
         refusing = other.url.replace("://", f"://joe:{SECRET}@") + "/eureka"
         ended = settled.run("-v", "--eureka-url", f"{refusing},{settled.playground.eureka_url}")
-    assert ended.code == ExitCode.REGISTRY_DENIED
+    assert ended.code == ExitCode.EUREKA_DENIED
     assert f"GET {other.url}/eureka/apps was answered 401" in ended.sentence
     assert "renewals go to the next peer" in ended.sentence
     assert ended.eureka == {"PUT": 2}
@@ -44,14 +44,14 @@ def test_a_peer_that_refuses_is_said_while_the_other_renews(settled: Program) ->
 
 
 def test_a_web_page_in_a_peers_place_is_said_while_the_other_renews(settled: Program) -> None:
-    """It is exit 22: a load balancer that answers for one peer is no reason to trust the list of another in silence."""
+    """It is exit 20: a load balancer that answers for one peer is no reason to trust the list of another in silence."""
 
     def page(request: Request) -> Response:
         return Response(status=200, body=b"<!doctype html><html>welcome</html>", content_type="text/html")
 
     with LoopbackServer(page) as other:
         ended = settled.run("--eureka-url", f"{other.url}/eureka,{settled.playground.eureka_url}")
-    assert ended.code == ExitCode.REGISTRY_UNUSABLE
+    assert ended.code == ExitCode.EUREKA_UNREAD
     assert "web page" in ended.sentence
     assert ended.eureka == {"PUT": 2}
 

@@ -164,7 +164,7 @@ def test_a_living_stranger_is_refused_and_a_dead_one_adopted(program: Program, r
     assert before is not None
     with renewed(registry, THEIRS[0]):
         ended = owner(program, "adopt", "--app", "RATING", *WATCH)
-        assert ended.code == ExitCode.STILL_RENEWED, ended.out + ended.err
+        assert ended.code == ExitCode.REFUSED, ended.out + ended.err
         assert f"RATING/{THEIRS[0]}: turn its Eureka client off" in ended.sentence
         assert registry.instance("RATING", THEIRS[1]) == before, "not even the dead one was touched"
         ended = owner(program, "adopt", "--app", "RATING", "--address", "10.0.0.2:8080", *WATCH)
@@ -232,7 +232,7 @@ def test_a_rename_is_refused_while_a_daemon_renews(program: Program, registry: R
         )
         registry.list_follows("RATING", IDS)
         refused = owner(program, "rename", "demo", "next", "--observe", "60s")
-        assert refused.code == ExitCode.STILL_RENEWED, refused.out + refused.err
+        assert refused.code == ExitCode.REFUSED, refused.out + refused.err
         assert "stop `run` and `keepalive` of owner demo first" in refused.sentence
     finally:
         daemon.terminate()
@@ -330,7 +330,7 @@ def test_a_peer_that_is_down_is_told(peered: Program, pair: tuple[EurekaServer, 
     pair[away].kill()
     try:
         ended = owner(peered, "purge", "--yes")
-        assert ended.code == ExitCode.ACTIONS_FAILED, ended.out + ended.err
+        assert ended.code == ExitCode.INCOMPLETE, ended.out + ended.err
         assert ended.out.splitlines()[-1] == "2 cancelled"
         assert f"{pair[away].url} could not be reached: what stands there is left until it lapses" in ended.out
         assert [Registry(url=pair[1 - away].url).status("RATING", id_) for id_ in IDS] == [None, None]

@@ -122,7 +122,7 @@ def test_a_deleted_crd_takes_nothing_out(
     world.request("DELETE", f"{CRD_PATH}/{CRD_NAME}")
     for _ in range(2):
         done = program.run()
-        assert done.returncode == 14, done.stdout + done.stderr
+        assert done.returncode == 10, done.stdout + done.stderr
         assert program.eureka.methods() == {"GET": 1, "PUT": count}
         items = world.request("GET", SYNCERS)["items"]
         assert [bool(item["metadata"].get("deletionTimestamp")) for item in items] == [True]
@@ -137,7 +137,7 @@ def test_a_deleted_crd_takes_nothing_out(
     strip_finalizers(world)
     remove_crd(world)
     done = program.run()
-    assert done.returncode == 13, done.stdout + done.stderr
+    assert done.returncode == 10, done.stdout + done.stderr
     assert program.eureka.methods() == {"GET": 1, "PUT": count}
     assert up_ids(program, registry, addresses) == count
 

@@ -28,11 +28,11 @@ from eurekube_sync.adapters.eureka.address import ConnectionOptions
 from eurekube_sync.adapters.eureka.answers import Answer
 from eurekube_sync.adapters.eureka.login import Login
 from eurekube_sync.model.deadline import TimeLimit
-from eurekube_sync.model.errors import RegistryDenied, RegistryError, RegistryUnavailable, RegistryUnusable
+from eurekube_sync.model.errors import RegistryError, RegistryUnavailable, RegistryUnusable, unknown_from
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.foreign_text import login_secrets
 from eurekube_sync.model.ports import Clock, Elsewhere, Random
-from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from eurekube_sync.model.sources import Complete, Source
 from eurekube_sync.version import __version__
 
 _CHUNK = 256 * 1024
@@ -98,7 +98,7 @@ class EurekaClient:
         try:
             decoded = self._list()
         except RegistryError as error:
-            return Unknown(cause=_cause(error), message=str(error))
+            return unknown_from(error)
         if decoded.malformed:
             self._on_malformed(decoded.malformed)
         return Complete(data=decoded.instances)
@@ -344,12 +344,3 @@ def _json(answer: Answer) -> bytes:
     if error is not None:
         raise error
     return answer.body
-
-
-def _cause(error: RegistryError) -> Cause:
-    match error:
-        case RegistryDenied():
-            return Cause.DENIED
-        case RegistryUnavailable():
-            return Cause.UNAVAILABLE
-    return Cause.UNUSABLE

@@ -15,9 +15,9 @@ import msgspec
 from eurekube_sync.adapters.kubernetes import projection, wire
 from eurekube_sync.adapters.kubernetes.calls import Backoff, Calls, has_cause, is_page, refusal
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
-from eurekube_sync.adapters.kubernetes.walks import Kind, list_all, list_cluster_scoped, read_one, unknown
+from eurekube_sync.adapters.kubernetes.walks import Kind, list_all, list_cluster_scoped, read_one
 from eurekube_sync.model.deadline import TimeLimit
-from eurekube_sync.model.errors import ClusterConflict, ClusterRejected
+from eurekube_sync.model.errors import ClusterConflict, ClusterRejected, unknown_from
 from eurekube_sync.model.kubernetes import (
     Drainable,
     EndpointSlice,
@@ -182,7 +182,7 @@ class KubernetesCluster:
         except wire.UNREADABLE:
             uid = ""
         if is_page(answer):
-            return unknown(refusal(call, answer))
+            return unknown_from(refusal(call, answer))
         if answer.status == 404 or not uid:
             return Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API shows no namespace kube-system with a UID")
         return Complete(data=uid)
@@ -272,7 +272,7 @@ class KubernetesCluster:
         if isinstance(answer, Unknown):
             return answer
         if is_page(answer):
-            return unknown(refusal(Call(method="GET", path=f"/api/v1/namespaces/{name}"), answer))
+            return unknown_from(refusal(Call(method="GET", path=f"/api/v1/namespaces/{name}"), answer))
         return Complete(data=answer.status == 200)
 
     def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:

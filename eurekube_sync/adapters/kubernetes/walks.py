@@ -15,7 +15,7 @@ import msgspec
 from eurekube_sync.adapters.kubernetes import wire
 from eurekube_sync.adapters.kubernetes.calls import Calls, is_page, refusal, said
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call
-from eurekube_sync.model.errors import ClusterDenied, ClusterError, ClusterUnavailable
+from eurekube_sync.model.errors import ClusterError, ClusterUnavailable, unknown_from
 from eurekube_sync.model.foreign_text import excerpt
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 
@@ -164,13 +164,13 @@ def _page(calls: Calls, kind: Kind[I, T], call: Call, namespace: str | None) -> 
     try:
         answer = calls.send(call)
     except ClusterError as error:
-        raise _Failed(unknown(error), unanswered=isinstance(error, ClusterUnavailable)) from error
+        raise _Failed(unknown_from(error), unanswered=isinstance(error, ClusterUnavailable)) from error
     if answer.status == 410:
         raise _NotWhole
     if answer.status == 404:
         raise _Failed(kind.when_absent)
     if answer.status != 200:
-        raise _Failed(unknown(refusal(call, answer)))
+        raise _Failed(unknown_from(refusal(call, answer)))
     try:
         page = _PAGE.decode(answer.body)
     except wire.UNREADABLE as error:
@@ -199,22 +199,10 @@ def _unusable(call: Call, got: str) -> Unknown:
     return Unknown(cause=Cause.UNUSABLE, message=f"the Kubernetes API answered {got} to {call}")
 
 
-def unknown(error: ClusterError) -> Unknown:
-    """Why a source is Unknown, from the error of its call."""
-    match error:
-        case ClusterDenied():
-            cause = Cause.DENIED
-        case ClusterUnavailable():
-            cause = Cause.UNAVAILABLE
-        case _:
-            cause = Cause.UNUSABLE
-    return Unknown(cause=cause, message=str(error))
-
-
 def read_one(calls: Calls, call: Call) -> Answer | Unknown:
     """The 200 answer of a GET, or why there is none. A 404 is an answer too."""
     try:
         answer = calls.send(call)
     except ClusterError as error:
-        return unknown(error)
-    return answer if answer.status in (200, 404) else unknown(refusal(call, answer))
+        return unknown_from(error)
+    return answer if answer.status in (200, 404) else unknown_from(refusal(call, answer))

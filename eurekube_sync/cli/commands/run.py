@@ -56,7 +56,7 @@ from eurekube_sync.model.wording import counted
 @option(
     "--fail-on-broken",
     is_flag=True,
-    help=f"Exit {ExitCode.ACTIONS_FAILED} when a syncer cannot be served: an invalid spec, no such Service or port.",
+    help=f"Exit {ExitCode.INCOMPLETE} when a syncer cannot be served: an invalid spec, no such Service or port.",
 )
 @lease_options
 @brake_options

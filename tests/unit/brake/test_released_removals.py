@@ -412,7 +412,7 @@ def test_an_approval_is_spent_when_all_of_it_is_done(outage: FakeWorld) -> None:
     assert not dry.approval_spent
     outage.registry.refuse[key(1, app="web")] = RegistryUnavailable("no")
     report = outage.run(approved=dry.held.plan_id)
-    assert (report.approval_spent, single(report)) == (False, ExitCode.ACTIONS_FAILED)
+    assert (report.approval_spent, single(report)) == (False, ExitCode.INCOMPLETE)
     outage.registry.refuse.clear()
     again = outage.run(dry_run=True)
     assert again.held is not None
@@ -523,7 +523,7 @@ def test_one_namespace_that_is_denied_freezes_itself_alone() -> None:
     world.cluster.apply(syncer("shop", namespace="two", selector={"app": ""}))
     report = world.run()
     assert before - set(world.registry.held) == {key(12, app="web", namespace="two")}
-    assert single(report) is ExitCode.CLUSTER_DENIED
+    assert single(report) is ExitCode.KUBERNETES_DENIED
 
 
 def test_an_outage_that_flaps_begins_its_wait_anew_though_no_status_can_be_written(world: FakeWorld) -> None:

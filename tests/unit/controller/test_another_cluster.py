@@ -24,9 +24,9 @@ ANOTHER: Complete[str] = Complete(data="another")
 SILENT = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
 FORBIDDEN = Unknown(cause=Cause.DENIED, message="403")
 IN_DOUBT = [
-    (ANOTHER, ExitCode.CLUSTER_UNUSABLE),
-    (SILENT, ExitCode.CLUSTER_UNAVAILABLE),
-    (FORBIDDEN, ExitCode.CLUSTER_DENIED),
+    (ANOTHER, ExitCode.KUBERNETES_UNREAD),
+    (SILENT, ExitCode.KUBERNETES_UNREAD),
+    (FORBIDDEN, ExitCode.KUBERNETES_DENIED),
 ]
 IDS = ["another", "silent", "forbidden"]
 
@@ -251,4 +251,4 @@ def test_the_question_has_time_of_its_own() -> None:
     world.cluster.identity = within_limit  # type: ignore[method-assign]
     report = world.run(deadline=120)
     assert len(world.registry.held) > 20
-    assert code(report) is ExitCode.CUT_SHORT
+    assert code(report) is ExitCode.INCOMPLETE

@@ -129,7 +129,7 @@ def test_a_registry_that_cannot_be_read_is_its_own_exit_code() -> None:
     """Nothing is known of it, so nothing can be renewed."""
     world = FakeWorld()
     world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="Eureka did not answer")
-    assert code(run(world)) == ExitCode.REGISTRY_UNAVAILABLE
+    assert code(run(world)) == ExitCode.EUREKA_UNREAD
     assert world.wire.calls == ["list_instances"]
 
 
@@ -138,7 +138,7 @@ def test_a_pass_ends_at_its_deadline() -> None:
     world = FakeWorld()
     world.registry.put(stored(instance(1)))
     report = run(world, deadline=0)
-    assert (world.wire.calls, code(report)) == (["list_instances"], ExitCode.CUT_SHORT)
+    assert (world.wire.calls, code(report)) == (["list_instances"], ExitCode.INCOMPLETE)
 
 
 def test_out_of_service_stays_out_of_service() -> None:

@@ -56,7 +56,7 @@ def test_passes_begin_an_interval_apart_however_long_they_take(world: FakeWorld,
     assert [begun[1] - begun[0], begun[2] - begun[1]] == [apart, apart]
 
 
-@pytest.mark.parametrize(("passes", "code"), [(None, ExitCode.OK), (5, ExitCode.CUT_SHORT)])
+@pytest.mark.parametrize(("passes", "code"), [(None, ExitCode.OK), (5, ExitCode.INCOMPLETE)])
 def test_a_signal_ends_the_loop(world: FakeWorld, passes: int | None, code: ExitCode) -> None:
     """That is how a daemon ends; passes that were asked for and not made are cut short."""
     running = Passes(world, stop_in=2)

@@ -218,7 +218,7 @@ def test_a_list_that_fails_otherwise_is_a_failure_as_of_any_list() -> None:
     world = on_two_nodes()
     blind(world, Kind.NODE, FAILED)
     report = world.run()
-    assert code(report) is ExitCode.CLUSTER_UNAVAILABLE
+    assert code(report) is ExitCode.KUBERNETES_UNREAD
     assert [sentence for sentence in sentences(report) if "drain" in sentence] == [
         "drain annotations of Nodes: no answer"
     ]

@@ -18,7 +18,7 @@ from eurekube_sync.model.errors import (
 )
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerRef, SyncerStatus
-from eurekube_sync.model.outcomes import Outcome, Outcomes, Result, cause_of
+from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
 from eurekube_sync.model.sources import Cause, Complete, Listed, Proof
 from tests.unit.apply.test_apply import renew
 from tests.unit.worlds.build import DENIED, NS, REF, key, service, syncer
@@ -85,7 +85,7 @@ def test_a_condition_is_found_by_its_type() -> None:
 )
 def test_an_error_stands_for_a_cause_or_for_one_refusal(error: EurekubeError, expected: Cause | None) -> None:
     """An error of the whole server has a cause; a refusal of one thing has none."""
-    assert cause_of(error) is expected
+    assert error.cause is expected
 
 
 def test_a_heal_replaces_the_outcome_of_its_renewal() -> None:

@@ -185,7 +185,7 @@ def test_nothing_is_decided_by_a_list_that_could_not_be_read(world: FakeWorld) -
     """What both write then may stand twice."""
     world.registry.unreadable = BLIND
     report = turn(world, TYPO)
-    assert (code(report), report.other_owners) == (ExitCode.REGISTRY_UNAVAILABLE, ())
+    assert (code(report), report.other_owners) == (ExitCode.EUREKA_UNREAD, ())
 
 
 # --- Where both stand ------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from eurekube_sync.controller.one_pass import PassSettings, World
 from eurekube_sync.desired.scope import Scope, Shard, parse_selector
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.deadline import TimeLimit
-from eurekube_sync.model.errors import ClusterDenied, ClusterError, NothingThere, OwnerClash, RegistryDenied, Stopped
+from eurekube_sync.model.errors import OwnerClash, Refused, RegistryDenied, SourceUnknown, Stopped
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, SYNCER
 from eurekube_sync.model.ownership import OWNER as OF_OWNER
@@ -159,7 +159,7 @@ def test_a_signal_ends_it_and_nothing_is_told_of_what_was_not_read() -> None:
     world.wire.then = lambda: setattr(world.clock, "stopped", True)
     with pytest.raises(Stopped) as stopped:
         look(world)
-    assert of_error(stopped.value) is ExitCode.CUT_SHORT
+    assert of_error(stopped.value) is ExitCode.INCOMPLETE
 
 
 def test_a_look_whose_time_is_over_says_so() -> None:
@@ -169,7 +169,7 @@ def test_a_look_whose_time_is_over_says_so() -> None:
     world.wire.then = lambda: setattr(world.clock, "time", world.clock.time + 40)
     found = look(world)
     assert found.unknown == ("its time was over before all was read again: what `run` does is known in part",)
-    assert found.code(detailed=True) is ExitCode.ORPHANS_UNKNOWN
+    assert found.code(detailed=True) is ExitCode.INCOMPLETE
 
 
 def test_what_the_list_still_shows_and_is_gone_is_no_orphan() -> None:
@@ -182,7 +182,7 @@ def test_what_the_list_still_shows_and_is_gone_is_no_orphan() -> None:
 
 
 def test_a_namespace_that_cannot_be_read_is_unknown_and_never_none() -> None:
-    """Its instances are renewed, the others are judged; exit 34."""
+    """Its instances are renewed, the others are judged; exit 30."""
     world = settled()
     world.cluster.apply(syncer("web", namespace="web"))
     world.cluster.unknown[("syncers", "web")] = DENIED
@@ -190,7 +190,7 @@ def test_a_namespace_that_cannot_be_read_is_unknown_and_never_none() -> None:
     found = look(world)
     assert told(found) == [("10.0.0.8", Kind.NO_SYNCER, Fate.CANCEL), ("10.0.0.9", Kind.UNKNOWN, Fate.RENEW)]
     assert found.unknown == ("EurekaSyncers of web: 403: grant list",)
-    assert found.code(detailed=True) is ExitCode.ORPHANS_UNKNOWN
+    assert found.code(detailed=True) is ExitCode.INCOMPLETE
     assert found.summary == "1 orphan (1 to be cancelled) in what could be read; of 1 instance it is not known"
     del world.registry.held[key(8)]
     assert look(world).summary == "no orphan in what could be read; of 1 instance it is not known"
@@ -207,11 +207,11 @@ def test_while_no_syncer_can_be_listed_nothing_is_an_orphan(trouble: str) -> Non
         world.cluster.crd = TERMINATING
     found = look(world)
     assert {(one.kind, one.fate) for one in found.found} == {(Kind.UNKNOWN, Fate.RENEW)}
-    assert (len(found.unknown), found.code(detailed=False)) == (1, ExitCode.ORPHANS_UNKNOWN)
+    assert (len(found.unknown), found.code(detailed=False)) == (1, ExitCode.INCOMPLETE)
 
 
 def test_a_peer_that_is_away_is_told_and_leaves_the_list_open() -> None:
-    """What stands there alone was not seen: never "no orphans", and exit 34."""
+    """What stands there alone was not seen: never "no orphans", and exit 30."""
     world = settled()
     world.registry.away = ("http://two/eureka", "http://three/eureka")
     found = look(world)
@@ -219,7 +219,7 @@ def test_a_peer_that_is_away_is_told_and_leaves_the_list_open() -> None:
         "http://two/eureka, http://three/eureka could not be reached: an orphan that stands there alone is not in this "
         "list",
     )
-    assert (found.summary, found.code(detailed=True)) == ("no orphan in what could be read", ExitCode.ORPHANS_UNKNOWN)
+    assert (found.summary, found.code(detailed=True)) == ("no orphan in what could be read", ExitCode.INCOMPLETE)
     world.registry.put(stored(instance(8, ref=GONE)))
     assert look(world).summary == "1 orphan (1 to be cancelled) in what could be read"
 
@@ -319,7 +319,7 @@ def test_a_cluster_that_may_be_another_one_by_now_is_no_answer() -> None:
     world.registry.put(stored(instance(8, ref=GONE)))
     world.cluster.remembered = Complete(data=OF_OURS)
     world.cluster.uid = Complete(data="another")
-    with pytest.raises(ClusterError, match=r"another cluster's by now.*; what it listed proves nothing"):
+    with pytest.raises(SourceUnknown, match=r"another cluster's by now.*; what it listed proves nothing"):
         look(world)
 
 
@@ -327,12 +327,14 @@ def test_without_eureka_or_the_clusters_identity_nothing_can_be_said() -> None:
     """An error, with the exit code of what failed."""
     world = settled()
     world.registry.unreadable = DENIED
-    with pytest.raises(RegistryDenied):
+    with pytest.raises(SourceUnknown) as told:
         look(world)
+    assert of_error(told.value) is ExitCode.EUREKA_DENIED
     world = settled()
     world.cluster.uid = DENIED
-    with pytest.raises(ClusterDenied):
+    with pytest.raises(SourceUnknown) as told:
         look(world)
+    assert of_error(told.value) is ExitCode.KUBERNETES_DENIED
 
 
 def test_the_dry_run_cannot_write() -> None:
@@ -373,16 +375,16 @@ def test_an_owner_that_has_nothing_has_no_verdict() -> None:
     """The name may be a typo: never "no orphans". Where a peer is away, or the cluster cannot be read, that is said."""
     world = settled(0)
     there, asked = "no instance of owner prod in this cluster", r"\. Is --owner right\?$"
-    with pytest.raises(NothingThere, match=f"^{there}{asked}") as told:
+    with pytest.raises(Refused, match=f"^{there}{asked}") as told:
         look(world)
-    assert of_error(told.value) is ExitCode.NOTHING_THERE
+    assert of_error(told.value) is ExitCode.REFUSED
     one = stored(instance(9, ref=NOWHERE))
     world.registry.put(replace(one, metadata={**one.metadata, OF_OWNER: "demo"}))
-    with pytest.raises(NothingThere, match=rf"^{there}; the owner of this cluster is: demo \(1\){asked}"):
+    with pytest.raises(Refused, match=rf"^{there}; the owner of this cluster is: demo \(1\){asked}"):
         look(world)
     world.registry.away = ("http://two/eureka",)
-    assert look(world).code(detailed=False) is ExitCode.ORPHANS_UNKNOWN
+    assert look(world).code(detailed=False) is ExitCode.INCOMPLETE
     world.registry.away = ()
     world.cluster.uid = DENIED
-    with pytest.raises(ClusterDenied):
+    with pytest.raises(SourceUnknown):
         look(world)

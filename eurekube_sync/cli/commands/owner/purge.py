@@ -63,7 +63,7 @@ def purge_command(
         if found.standing and not (yes or dry_run):
             if not _confirmed(found):
                 click.echo("nothing was changed", err=True)
-                return ExitCode.DECLINED
+                return ExitCode.REFUSED
             found = look_again(world, found)
         return purge(world, found, dry_run=dry_run)
 

@@ -281,7 +281,7 @@ class TestChoice:
         pair.one.trouble = DOWN
         pair.two.trouble = RegistryUnavailable("GET two was answered 503: Eureka is overloaded or down.")
         code, report = pair.run()
-        assert code is ExitCode.REGISTRY_UNAVAILABLE
+        assert code is ExitCode.EUREKA_UNREAD
         assert report.registry == Unknown(
             cause=Cause.UNAVAILABLE,
             message="No Eureka peer could be used: GET one failed: the connection was refused; and GET two was "
@@ -385,9 +385,7 @@ class TestChoice:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(
-        ("trouble", "code"), [(DENIED, ExitCode.REGISTRY_DENIED), (PAGE, ExitCode.REGISTRY_UNUSABLE)]
-    )
+    @pytest.mark.parametrize(("trouble", "code"), [(DENIED, ExitCode.EUREKA_DENIED), (PAGE, ExitCode.EUREKA_UNREAD)])
     def test_a_refused_list_is_said_and_no_lease_lapses(
         self, trouble: RegistryError, code: ExitCode, pair: Pair
     ) -> None:
