@@ -105,7 +105,7 @@ def statuses(
 
 def flips(claim: Claim, status: SyncerStatus) -> tuple[EventRecord, ...]:
     """An event for each condition that is new or changed its value, or holds removals for another reason; conditions
-    that begin in peace say nothing."""
+    that begin in peace say nothing, and neither does Ready where it tells the trouble of another event."""
     syncer = claim.syncer
     events = []
     for condition in status.conditions:
@@ -125,7 +125,8 @@ def flips(claim: Claim, status: SyncerStatus) -> tuple[EventRecord, ...]:
                 key=f"{condition.type}={condition.status.value}",
             )
         )
-    return tuple(events)
+    troubles = {event.reason for event in events if not event.key.startswith("Ready")}
+    return tuple(event for event in events if not (event.key.startswith("Ready") and event.reason in troubles))
 
 
 def let_go_event(syncer: SyncerObject, left: Collection[InstanceKey] | None, lapse_seconds: float) -> EventRecord:

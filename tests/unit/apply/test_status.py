@@ -312,6 +312,9 @@ def test_a_conflict_is_not_in_sync() -> None:
         blocked = Blocked(key=key(1), syncer=REF, why="another's", obstacle=obstacle)
         found = status(claims(), BOTH[1], plan=Plan(blocked=(blocked,)))
         assert conditions(found)["Synced"] == conditions(found)["Ready"] == ("False", reason)
+        all_of_it = tuple(replace(blocked, key=key(n)) for n in (1, 2))
+        found = status(claims(), plan=Plan(blocked=all_of_it))
+        assert (found.ready, conditions(found)["Synced"]) == ("0/2", ("False", reason))
 
 
 def test_an_endpoint_that_is_not_understood_is_not_in_sync() -> None:
@@ -386,9 +389,23 @@ def test_trouble_that_comes_and_goes_is_an_event_each() -> None:
     good = status(claims(), *BOTH)
     blocked = Blocked(key=key(1), syncer=REF, why="another's", obstacle=Obstacle.TAKEN)
     bad = status(claims(), plan=Plan(blocked=(blocked,)))
-    assert events(good, claims(), bad) == [("Conflict", True, "Ready=False"), ("Conflict", True, "Conflict=True")]
+    assert events(good, claims(), bad) == [("Conflict", True, "Conflict=True")], "Ready=False has the same text"
     assert events(bad, claims(), good) == [("InSync", False, "Ready=True"), ("NoConflict", False, "Conflict=False")]
     assert events(None, claims(), bad) == events(good, claims(), bad)
+
+
+def test_one_trouble_is_one_event() -> None:
+    """Ready tells it in the same words; a trouble that is not what Ready tells is an event of its own."""
+    good = status(claims(), *BOTH)
+    gone = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
+    held = status(claims(), *BOTH, stored(instance(3)), held=held_removals(gone))
+    assert events(good, claims(), held) == [("TooManyRemovals", True, "RemovalHeld=True")]
+    twin = Blocked(key=key(1), syncer=REF, why="another's", obstacle=Obstacle.DUPLICATE)
+    both = status(claims(), *BOTH, stored(instance(3)), held=held_removals(gone), plan=Plan(blocked=(twin,)))
+    assert events(good, claims(), both) == [
+        ("DuplicateRegistration", True, "Conflict=True"),
+        ("TooManyRemovals", True, "RemovalHeld=True"),
+    ]
 
 
 def test_not_knowing_is_a_warning() -> None:
