@@ -15,6 +15,7 @@ from eurekube_sync.apply.status import REGISTRY_UNKNOWN
 from eurekube_sync.desired.claims import Deleting, Desired, Serving
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.desired.verdicts import OverLimit, Verdict, Wanted, rival_of, wanted_in
+from eurekube_sync.model.actions import Register
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import ClusterError, ClusterUnavailable
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
@@ -47,7 +48,9 @@ def openings(
     """The gates that may open after a pass, each at most once; `now` in Unix seconds. A pod of several syncers waits
     for all that have something to wait for."""
     shut_in = _shut(view)
-    themselves = {blocked.key: blocked.why for blocked in plan.blocked if blocked.obstacle is Obstacle.DUPLICATE}
+    coming = {action.key for action in plan.actions if isinstance(action, Register)}
+    themselves = {one.key: one.why for one in plan.blocked if one.obstacle is Obstacle.DUPLICATE}
+    themselves = {key: why for key, why in themselves.items() if key not in coming}
     found: dict[str, list[Opening | None]] = {}
     for claim in desired.claims.values() if shut_in else ():
         shut = shut_in.get(selected_namespace(claim.syncer), {})  # nobody else opens a pod's gate, or keeps it shut

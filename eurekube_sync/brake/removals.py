@@ -239,7 +239,8 @@ def _called(key: InstanceKey, vip_address: str) -> tuple[str, ...]:
 
 def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[tuple[SyncerRef, Instance]]:
     """What could not be tried and UP instances wait for."""
-    blocked = [(one, desired.wanted(one.key)) for one in plan.blocked]
+    tried = {action.key for action in plan.actions if isinstance(action, Register)}
+    blocked = [(one, desired.wanted(one.key)) for one in plan.blocked if one.key not in tried]
     return [
         (one.syncer, wanted.instance)
         for one, wanted in blocked

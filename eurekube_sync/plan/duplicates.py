@@ -32,19 +32,28 @@ def registered_by_themselves(desired: Desired, observed: Observed) -> Mapping[In
 
 def lacks(other: ObservedInstance, wanted: Instance, ours: ObservedInstance | None = None) -> str | None:
     """What callers would miss if only the pod's own instance stood, and not `wanted`, in words; None: nothing. With
-    `ours`, as it stands, callers have to reach the other as well, and a client has to be there that renews it."""
+    `ours`, as it stands, a client has to be there that renews the other."""
     if other.status is not InstanceStatus.UP:
         return f"it is {other.status.value}"
+    if unreached := unreached_by_callers(other, wanted):
+        return unreached
+    if ours is not None and not _lives(other, ours):
+        return "nobody renews it"
+    return None
+
+
+def unreached_by_callers(other: ObservedInstance, wanted: Instance) -> str | None:
+    """Why callers of `wanted` do not reach the other although it is UP, in words; None: they do, or it is not UP."""
+    if other.status is not InstanceStatus.UP:
+        return None
     secure = wanted.secure_port.enabled and not _names(wanted.secure_vip_address) <= _names(other.secure_vip_address)
     if secure or not _names(wanted.vip_address) <= _names(other.vip_address):
         return "it is under another VIP"
     pairs = ((wanted.port, other.port), (wanted.secure_port, other.secure_port))
     if any(mine.enabled and mine != its for mine, its in pairs):
         return "it has other ports"
-    if ours is not None and not _reached_alike(other, wanted):
+    if not _reached_alike(other, wanted):
         return f"callers outside may not resolve the host name {other.host_name}"
-    if ours is not None and not _lives(other, ours):
-        return "nobody renews it"
     return None
 
 

@@ -12,6 +12,7 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInst
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER, pod_uid_of, syncer_of
 from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan.duplicates import unreached_by_callers
 from eurekube_sync.plan.giving_way import beside_its_own, duplicate, to_give_way_to
 from eurekube_sync.plan.ours import for_ours
 from eurekube_sync.plan.value import Blocked, Obstacle, Plan, sorted_plan
@@ -116,12 +117,17 @@ def _of_what_is_missing(
         elif key in observed.others:
             why = f"{_holder(observed.others[key])} stands under our id"
             yield Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key)
-        elif key in selves:
-            yield duplicate(key, syncer, selves[key])
-        elif wanted.rival or (syncer, pod_uid_of(wanted.instance)) in unseen:
-            continue  # an older syncer, or the slices that are not there, may say more of this pod: not to stand twice
-        elif wanted.instance.status is InstanceStatus.UP:  # a never-ready endpoint is never registered
-            yield Register(instance=wanted.instance, syncer=syncer, why=wanted.why)
+        else:
+            # A never-ready endpoint is never registered. An older syncer, or the slices that are not there, may say
+            # more of this pod: it is not to stand twice.
+            comes = wanted.instance.status is InstanceStatus.UP and not wanted.rival
+            comes = comes and (syncer, pod_uid_of(wanted.instance)) not in unseen
+            if key in selves:
+                unreached = unreached_by_callers(selves[key], wanted.instance) if comes else None
+                yield duplicate(key, syncer, selves[key], stays=unreached)
+                comes = unreached is not None
+            if comes:
+                yield Register(instance=wanted.instance, syncer=syncer, why=wanted.why)
 
 
 def _holder(instance: ObservedInstance) -> str:

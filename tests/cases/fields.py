@@ -231,6 +231,7 @@ def _standing(row: Row, namespace: str) -> Iterator[ObservedInstance]:
         marks = NAMING.ownership.marked({}, SyncerRef(namespace, syncer), None)
         yield ObservedInstance(
             key=InstanceKey("RATING", id_ if ours else syncer),
+            host_name=address,
             ip_addr=address,
             port=Port(int(port), True),
             vip_address="rating",

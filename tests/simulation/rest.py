@@ -60,7 +60,7 @@ class Rest:
     def _expect_up(self, key: Key, state: State, vip: str) -> None:
         listed = state.get(key)
         if listed is None:
-            if not self._judge.duplicates(key):
+            if not self._judge.duplicates(key) or self._judge.twins.is_out_of_reach(key):
                 self._judge.tenants.judge_loss(key)
                 raise Violation("rest", f"{key} is ready and not registered")
             return

@@ -69,6 +69,9 @@ MENDED: dict[str, Story] = {
     "a pod registers itself after us under a name that nobody resolves": plain(
         (*setting("rating"), e.StrangerRegisters(at=12, who="itself", app="rating", ip="10.0.0.10", by_name=True))
     ),
+    "a pod registers itself before us under a name that nobody resolves": plain(
+        (e.StrangerRegisters(at=0, who="itself", app="rating", ip="10.0.0.10", by_name=True), *setting("rating"))
+    ),
     "a daemon ends a deletion, and one of two peers was away": deleted_while_the_second_peer_is_away(Mode.DAEMON, 10),
     "a peer is away for 12 s while an app's only pod moves": moved_while_the_second_peer_is_away(40, 12),
     "a peer is away for 18 s while an app's only pod moves": moved_while_the_second_peer_is_away(60, 18),

@@ -2,7 +2,8 @@
 
 twin        at rest none of ours is UP beside what its pod registered itself, and that is UP under its address, unless
             its syncer asks for both, or is suspended and says so, or its removal is held
-resolved    none of ours gives way to a host name that callers outside do not resolve; at rest the condition says why
+resolved    none of ours gives way to a host name that callers outside do not resolve; at rest ours stands beside it,
+            whoever came first, and the condition says why
 """
 
 from __future__ import annotations
@@ -50,6 +51,17 @@ class Twins:
     def stands_beside(self, key: Key, state: State) -> Key | None:
         """What its pod has registered itself, when that is UP and callers resolve its host name."""
         return next((other for other, listed in self._of_its_own(key, state) if _resolved(listed)), None)
+
+    def is_out_of_reach(self, key: Key) -> bool:
+        """Whether all that stands at its address, on any server, is its pod's own, UP, and reached by no caller."""
+        ip = _address(key)
+        there = [
+            listed
+            for state in self._judge.known
+            for other, listed in state.items()
+            if other.app == key.app and other != key and listed[0].ip_addr == ip
+        ]
+        return bool(there) and all(_MARK not in one[0].metadata and is_up(one) and not _resolved(one) for one in there)
 
     def _of_its_own(self, key: Key, state: State) -> Iterator[tuple[Key, Listed]]:
         ip = _address(key)

@@ -11,7 +11,7 @@ import pytest
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
-from eurekube_sync.model.errors import ClusterDenied, ClusterUnavailable, RegistryUnavailable
+from eurekube_sync.model.errors import ClusterDenied, ClusterUnavailable, RegistryUnavailable, RegistryUnusable
 from eurekube_sync.model.eureka import InstanceStatus, Port
 from eurekube_sync.model.kubernetes import Pod, PodReadiness
 from eurekube_sync.model.sources import Cause, Unknown
@@ -162,9 +162,24 @@ def test_a_pod_that_registers_itself_does_not_wait() -> None:
     """Its own registration is the one that counts."""
     world = Rollout()
     world.pods(1)
-    world.registry.put(replace(foreign("itself"), ip_addr="10.0.0.1", port=Port(8080, True)))
+    own = replace(foreign("itself"), ip_addr="10.0.0.1", port=Port(8080, True))
+    world.registry.put(replace(own, host_name="10.0.0.1"))
     world.run()
     assert world.opened() == {"rating-1": "RegistersItself"}
+
+
+def test_a_pod_that_registers_itself_where_callers_do_not_reach_it_waits_for_ours() -> None:
+    """Ours comes beside it, and is refused first."""
+    world = Rollout()
+    world.pods(1)
+    own = replace(foreign("itself"), ip_addr="10.0.0.1", port=Port(8080, True))
+    world.registry.put(replace(own, host_name="rating-1"))
+    world.registry.refuse[key(1)] = RegistryUnusable("answered 400")
+    world.run()
+    assert world.opened() == {}
+    world.registry.refuse.clear()
+    world.run()
+    assert world.opened() == {"rating-1": "Registered"}
 
 
 def test_a_person_who_puts_an_instance_out_of_service_stops_no_rollout() -> None:

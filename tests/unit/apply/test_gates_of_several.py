@@ -46,7 +46,7 @@ class Shared(FakeWorld):
                 self.cluster.delete(SyncerRef(NS, app))
             elif state == "RegistersItself":
                 own = foreign(f"itself-{app}", app=app.upper())
-                self.registry.put(replace(own, ip_addr="10.0.0.1", port=Port(8080, True)))
+                self.registry.put(replace(own, host_name="10.0.0.1", ip_addr="10.0.0.1", port=Port(8080, True)))
             elif state == "refused":
                 self.registry.refuse_register[key(app=app)] = RegistryUnavailable("no")
             elif state == "unread":

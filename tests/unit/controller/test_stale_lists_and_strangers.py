@@ -24,7 +24,8 @@ pytestmark = pytest.mark.usefixtures("both_ways")
 
 def itself(number: int, status: InstanceStatus = UP, vip: str = "rating") -> object:
     """The registration that a pod makes for itself."""
-    found = replace(foreign(f"pod-{number}:8080"), ip_addr=f"10.0.0.{number}", port=Port(8080, True))
+    ip = f"10.0.0.{number}"
+    found = replace(foreign(f"pod-{number}:8080"), host_name=ip, ip_addr=ip, port=Port(8080, True))
     return replace(found, status=status, vip_address=vip)
 
 
@@ -73,12 +74,13 @@ def test_one_witness_is_enough_that_an_app_keeps_an_up_instance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "vip", "goes"), [(UP, "rating", True), (DOWN, "rating", False), (UP, "another", False)]
+    ("status", "vip", "goes", "comes"),
+    [(UP, "rating", True, False), (DOWN, "rating", False, False), (UP, "another", True, True)],
 )
 def test_a_pod_that_registers_itself_replaces_ours_only_when_it_serves(
-    status: InstanceStatus, vip: str, goes: bool
+    status: InstanceStatus, vip: str, goes: bool, comes: bool
 ) -> None:
-    """The last UP instance waits for one that callers find under the same name."""
+    """The last UP instance waits for one that callers find under the same name: the pod's own, or ours beside it."""
     world = FakeWorld()
     world.cluster.apply(service(), piece(endpoint(1)), syncer())
     add_app(world, "other", 9)
@@ -88,7 +90,7 @@ def test_a_pod_that_registers_itself_replaces_ours_only_when_it_serves(
     for _ in range(2):  # the last of an app goes at the second look
         world.run()
         world.later(21)
-    assert (key(1) not in world.registry.held) is goes
+    assert (key(1) not in world.registry.held, key(2) in world.registry.held) == (goes, comes)
 
 
 def test_slow_reads_leave_time_for_what_they_found() -> None:

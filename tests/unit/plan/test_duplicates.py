@@ -10,7 +10,7 @@ import pytest
 
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.desired.policy import GONE
-from eurekube_sync.model.errors import RegistryUnavailable
+from eurekube_sync.model.errors import RegistryUnavailable, RegistryUnusable
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import EndpointPort, PodRef, ServicePort
 from eurekube_sync.observe.own_writes import OwnWrites
@@ -221,6 +221,61 @@ def test_ours_stays_where_its_own_would_not_do_for_callers(why: str) -> None:
     assert standing(world)[key(1)] is UP
     assert condition(world, "Conflict").reason == "DuplicateRegistration"
     assert f"as rating-1:rating, and ours stays beside it ({said}): turn" in condition(world, "Conflict").message
+
+
+COMES: dict[str, tuple[Callable[[ObservedInstance], ObservedInstance], str]] = {
+    "the pod's name": (
+        lambda one: replace(one, host_name="rating-1"),
+        "callers outside may not resolve the host name rating-1",
+    ),
+    "another VIP": (lambda one: replace(one, vip_address="rating-old"), "it is under another VIP"),
+    "another port as well": (
+        lambda one: replace(one, port=Port(80, True), secure_port=Port(8080, True)),
+        "it has other ports",
+    ),
+}
+
+
+@pytest.mark.parametrize("why", COMES)
+def test_ours_comes_beside_what_callers_could_not_use(why: str) -> None:
+    """The pod registered itself before ours came: callers would find it nowhere. Both stand, and it is told."""
+    change, said = COMES[why]
+    world = lone(1)
+    appears(world, 1)
+    stands(change)(world)
+    world.run()
+    assert standing(world) == {key(1): UP, ITS_OWN: UP}
+    told = condition(world, "Conflict")
+    assert (told.status, told.reason) == ("True", "DuplicateRegistration")
+    assert f"as rating-1:rating, and ours stays beside it ({said}): turn" in told.message
+    half_a_minute(world, 1, times=2)
+    assert standing(world) == {key(1): UP, ITS_OWN: UP}
+    assert world.wire.writes() == []
+
+
+@pytest.mark.parametrize("status", [DOWN, OUT])
+def test_nothing_comes_beside_what_the_pod_or_a_person_took_out(status: InstanceStatus) -> None:
+    """Ours would bring it back to callers."""
+    world = lone(1)
+    appears(world, 1)
+    stands(lambda one: replace(one, host_name="rating-1", status=status))(world)
+    world.run()
+    assert standing(world) == {ITS_OWN: status}
+
+
+def test_what_comes_beside_its_own_is_a_successor_once_it_stands() -> None:
+    """A rolling update: the pod before it goes in the same pass, after ours; and stays where ours is refused."""
+    for refused in (False, True):
+        world = lone(1)
+        world.brake = BrakeLimits(confirm_after=0)
+        world.run()
+        appears(world, 2)
+        world.registry.held[itself(2).key] = replace(itself(2), host_name="rating-2")
+        world.cluster.apply(piece(endpoint(2)))
+        if refused:
+            world.registry.refuse[key(2)] = RegistryUnusable("answered 400")
+        world.run()
+        assert (key(1) in world.registry.held, key(2) in world.registry.held) == (refused, not refused)
 
 
 def test_ours_stays_where_its_own_is_gone_and_an_old_list_shows_it() -> None:
