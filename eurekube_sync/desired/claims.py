@@ -416,7 +416,8 @@ def _serve(syncer: SyncerObject, spec: Syncer, catalog: Complete[Catalog], namin
                 incomplete.append(one)
             case Unplaced():
                 unplaced[one.identity] = one.why
-            case key, found:
+            case _:
+                key, found = one
                 verdicts[key] = better(verdicts[key], found) if key in verdicts else found
     return Serving(
         syncer=syncer,

@@ -81,6 +81,12 @@ def test_a_port_that_no_service_has_is_refused(asked: str | int, wanted: str) ->
     assert str(caught.value) == f"no Service has the {wanted}; there are a: http (80), metrics (9090); b: unnamed (80)"
 
 
+def test_a_service_without_ports_is_told_among_those_that_have_others() -> None:
+    """A headless Service may have none."""
+    with pytest.raises(InvalidSyncer, match=r"there are a: http \(80\); b: none$"):
+        chosen_ports([service("a", HTTP), Service(namespace=NS, name="b", labels={})], "grpc")
+
+
 def test_services_without_any_port_are_refused() -> None:
     """There is nothing that an instance could be reached at."""
     bare = [Service(namespace=NS, name=name, labels={}) for name in ("rating", "a")]

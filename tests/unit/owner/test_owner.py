@@ -358,6 +358,19 @@ def test_a_rebuilt_cluster_takes_over_what_the_old_one_left() -> None:
     )
 
 
+def test_what_an_adoption_made_ours_already_is_renewed_though_the_list_is_older() -> None:
+    """Given again within the list's cache: what stands has our mark by now, and is no other's."""
+    world = base()
+    world.registry.put(of_cluster("old"))
+    old = Complete(data=tuple(world.registry.held.values()))
+    world.registry.put(of_cluster(CLUSTER))
+    world.registry.list_instances = lambda: old  # type: ignore[method-assign]
+    report = adopt_old_cluster(owner_world(world), owner=OWNER, old="old", scope=Scope(), observe=None, dry_run=False)
+    assert (report.code, report.summary) == (ExitCode.OK, "1 adopted")
+    assert world.wire.writes() == []
+    assert "renew" in world.wire.verbs()
+
+
 def test_an_old_cluster_that_lives_is_refused() -> None:
     """Its `run` renews; and the present cluster is no old one."""
     world = base()
