@@ -19,7 +19,7 @@ from eurekube_sync.model.actions import Register
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import ClusterError, ClusterUnavailable
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
-from eurekube_sync.model.kubernetes import ClusterView, ConditionStatus, PodReadiness
+from eurekube_sync.model.kubernetes import ClusterView, PodReadiness
 from eurekube_sync.model.ownership import Ownership, pod_uid_of
 from eurekube_sync.model.ports import Cluster, Workers
 from eurekube_sync.model.sources import Complete, Unknown
@@ -121,10 +121,9 @@ def _opening(
 
 
 def _unknown_for(claim: Serving, now: float) -> float:
-    """How long Eureka could not be read, as the syncer's condition has it: a one-shot remembers nothing."""
-    synced = claim.syncer.status.condition("Synced") if claim.syncer.status else None
-    unknown = synced is not None and synced.status is ConditionStatus.UNKNOWN and synced.reason == REGISTRY_UNKNOWN
-    return now - synced.last_transition if synced is not None and unknown else 0
+    """Seconds since Eureka was last read, as the syncer's status has it: a one-shot remembers nothing."""
+    since = claim.syncer.status.eureka_unknown_since if claim.syncer.status else None
+    return now - since if since is not None else 0
 
 
 def open_gates(

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from eurekube_sync.brake import Held, Hold, awaited_mark, condition_message
+from eurekube_sync.brake import Held, Hold, condition_message
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, annotated, approve_command
 from eurekube_sync.desired.claims import Claim, Deleting, Desired, Frozen, Serving
 from eurekube_sync.desired.policy import Policy
@@ -229,6 +229,7 @@ def _status(
     apps = claim.apps if isinstance(claim, Serving) else before.apps
     trouble = (*tally.conflicts, *tally.duplicates, *tally.failures)
     removal_held = _removal_held(claim, tally, release, now)
+    mark, seen = _unconfirmed(tally.awaited, before, now)
     judged = _conditions(claim, tally, registry, removal_held, waiting, desired, ready_up if serving else up)
     return SyncerStatus(
         observed_generation=claim.syncer.generation,
@@ -242,7 +243,28 @@ def _status(
         vip_address=claim.vip_address if isinstance(claim, Serving) else before.vip_address,
         apps=tuple(apps[:_MOST_APPS]),
         errors=tuple(_short(error) for error in trouble[:_MOST_ERRORS]),
+        unconfirmed_removal=mark,
+        unconfirmed_since=seen,
+        eureka_unknown_since=_unknown_since(before, registry, now),
     )
+
+
+def _unconfirmed(awaited: Hold | None, before: SyncerStatus, now: int) -> tuple[str, int | None]:
+    """The mark of the removal that waits for a second pass, and when it was first seen. Another removal begins its
+    wait anew, and so does one whose time lies ahead, by another machine's clock: it would wait too long."""
+    if awaited is None:
+        return "", None
+    since = before.unconfirmed_since
+    same = since is not None and since <= now and before.unconfirmed_removal == awaited.mark and not awaited.first
+    return awaited.mark, since if same else now
+
+
+def _unknown_since(before: SyncerStatus, registry: Complete[Observed] | Unknown, now: int) -> int | None:
+    """Since when Eureka could not be read, in Unix seconds; None where it was read now."""
+    if isinstance(registry, Complete):
+        return None
+    since = before.eureka_unknown_since
+    return now if since is None else min(since, now)
 
 
 def _is_doubtful(claim: Claim, tally: _Tally, registry: Complete[Observed], cache_seconds: float) -> bool:
@@ -269,8 +291,6 @@ class _Verdict:
     value: bool | None
     reason: str
     message: str
-    begins: bool = False
-    """Whatever stood before: its time is counted from now."""
 
 
 def _conditions(
@@ -307,10 +327,9 @@ def _removal_held(claim: Claim, tally: _Tally, release: str, now: float) -> _Ver
     refused = f"annotation {APPROVE_ANNOTATION}: {freed.why}" if freed and not freed.released else ""
     if tally.hold is None:
         return _Verdict("RemovalHeld", False, "NothingHeld", refused)
-    awaited = tally.awaited
-    message = condition_message(tally.hold, len(tally.held), release, awaited.mark if awaited else "")
+    message = condition_message(tally.hold, len(tally.held), release)
     message = f"{message}; {refused}" if refused else message
-    return _Verdict("RemovalHeld", True, tally.hold.reason.value, message, begins=bool(awaited and awaited.first))
+    return _Verdict("RemovalHeld", True, tally.hold.reason.value, message)
 
 
 def _synced(claim: Claim, tally: _Tally, registry: Complete[Observed] | Unknown, waiting: str) -> _Verdict:
@@ -421,36 +440,14 @@ def nothing_wanted(claim: Serving) -> tuple[str, str]:
 def _condition(claim: Claim, verdict: _Verdict, before: SyncerStatus, now: int) -> Condition:
     status = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}[verdict.value]
     old = before.condition(verdict.type)
-    found = Condition(
+    return Condition(
         type=verdict.type,
         status=status,
         reason=verdict.reason,
         message=_short(verdict.message),
         observed_generation=claim.syncer.generation,
-        last_transition=now,
+        last_transition=old.last_transition if old is not None and old.status is status else now,
     )
-    same = (
-        old is not None
-        and not verdict.begins
-        and old.status is status
-        and _same_hold(old, found)
-        and _same_outage(old, found)
-    )
-    return replace(found, last_transition=old.last_transition) if same and old is not None else found
-
-
-def _same_hold(old: Condition, new: Condition) -> bool:
-    """Whether a removal that is held is the one that was: its wait is counted from the condition's time, and begins
-    anew with another removal. A time that lies ahead, by another machine's clock, would make it wait too long."""
-    if awaited_mark(new) is None:
-        return True
-    return awaited_mark(old) == awaited_mark(new) and old.last_transition <= new.last_transition
-
-
-def _same_outage(old: Condition, new: Condition) -> bool:
-    """Whether it is Eureka that could not be read all the time: a gate's wait is counted from the condition's time, and
-    a cluster that could not be read before does not count."""
-    return new.reason != REGISTRY_UNKNOWN or old.reason == REGISTRY_UNKNOWN
 
 
 def _sample(troubles: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ _AT_ONCE = frozenset({Grounds.DUPLICATE, Grounds.REPLACED})
 
 def seen_before(withdrawals: Iterable[Withdrawal], brake: Brake) -> frozenset[InstanceKey]:
     """Those of them that a pass saw, long enough ago: each by itself, where the same process saw it, or all of a
-    syncer's together, by the mark of its condition."""
+    syncer's together, by the mark in its status."""
     found: set[InstanceKey] = set()
     for syncer, own in _by_syncer(withdrawals).items():
         together = _seen(brake, syncer, mark_of(own))
@@ -113,4 +113,4 @@ def _hint(withdrawals: Iterable[Withdrawal]) -> str:
     return f", {_SAME_PROCESS}" if orphaned else ""
 
 
-_SAME_PROCESS = "of the same process, for an orphan has no condition to tell another: run --passes 2, or --daemon"
+_SAME_PROCESS = "of the same process, for an orphan has no status to tell another: run --passes 2, or --daemon"

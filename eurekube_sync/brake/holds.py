@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from eurekube_sync.model.actions import Cancel, Update, Withdrawal
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerRef
+from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.wording import one_or_more
 from eurekube_sync.plan import Plan, renewal_of, sorted_plan, withdrawal_id
 
@@ -98,20 +97,8 @@ def hold_back(plan: Plan, held: Held | None) -> Plan:
     )
 
 
-def condition_message(hold: Hold, count: int, command: str, mark: str = "") -> str:
+def condition_message(hold: Hold, count: int, command: str) -> str:
     """What `RemovalHeld` says to a syncer that has this many removals held, by this hold first; `command` releases
-    them, and `mark` is of those that await their confirmation."""
-    begins = f"removal {mark}: " if mark else ""
+    them."""
     held = one_or_more(count, "is held, it stays and is renewed", "are held, they stay and are renewed")
-    return f"{begins}{count} of its removals {held}: {hold.why}; to release them: {command}"
-
-
-_MARK = re.compile(r"removal ([0-9a-f]{12}): ")
-
-
-def awaited_mark(condition: Condition | None) -> str | None:
-    """The mark of the removal that a condition says awaits its confirmation."""
-    if condition is None or condition.status is not ConditionStatus.TRUE or condition.type != "RemovalHeld":
-        return None
-    found = _MARK.match(condition.message)
-    return found[1] if found else None
+    return f"{count} of its removals {held}: {hold.why}; to release them: {command}"

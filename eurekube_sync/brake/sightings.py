@@ -1,18 +1,18 @@
 """What was seen before of removals that await a confirming pass: by this process, or by one before it.
 
-A process remembers by itself. For one that just began the syncer's condition `RemovalHeld` tells, by its mark and its
-own time. A pass that does not see the removal again forgets it, here and, by the condition, there; where the condition
+A process remembers by itself. A process that just began reads the syncer's status: `unconfirmedRemoval` and
+`unconfirmedSince`. A pass that does not see the removal again forgets it, here and in the status. Where the status
 could not be written, what this process saw counts. Neither lasts for ever: where nobody looked for long, what was seen
-before may have ended in between, and the wait begins anew. An orphan has no syncer and no condition: only a process
-that makes a second pass confirms it. Whatever else could tell (a mark in the instance, an Event) would be a write to
-what nobody asks for any more, or would vanish with its namespace.
+before may have ended in between, and the wait begins anew. An orphan has no syncer and no status: only a process that
+makes a second pass confirms it. Whatever else could tell (a mark in the instance, an Event) would be a write to what
+nobody asks for any more, or would vanish with its namespace.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eurekube_sync.brake import Held, awaited_mark
+from eurekube_sync.brake import Held
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.kubernetes import SyncerRef
 
@@ -29,8 +29,7 @@ class Sightings:
 
     def before(self, desired: Desired, *, monotonic: float, now: float, within: float) -> Sighted:
         """What was seen before this pass; `now` in Unix seconds. Only before its first pass it has to be told. A look
-        `within` so many seconds counts: of the conditions, which do not tell when they were last found true, the first
-        one."""
+        `within` so many seconds counts: of a status, which does not tell the last look, the first one."""
         if self._first is None:
             return {seen: age for seen, age in _told(desired, now).items() if age < within}
         if monotonic - self._looked >= within:
@@ -49,12 +48,12 @@ class Sightings:
 
 
 def _told(desired: Desired, now: float) -> dict[tuple[SyncerRef, str], float]:
-    """What conditions say. Their times are whole seconds, so that a second may be missing; one in the future, by
-    another machine's clock, says nothing."""
+    """What statuses say. Their times are whole seconds, so that a second may be missing; one in the future, by another
+    machine's clock, says nothing."""
     found = {}
     for ref, claim in desired.claims.items():
-        condition = claim.syncer.status.condition("RemovalHeld") if claim.syncer.status else None
-        mark = awaited_mark(condition)
-        if condition is not None and mark is not None and condition.last_transition < now:
-            found[ref, mark] = now - condition.last_transition - 1
+        status = claim.syncer.status
+        since = status.unconfirmed_since if status else None
+        if status and status.unconfirmed_removal and since is not None and since < now:
+            found[ref, status.unconfirmed_removal] = now - since - 1
     return found

@@ -66,6 +66,12 @@ class SyncerStatus:
     """When a pass first found it suspended, in Unix seconds; None: it is not."""
     suspended_up: int | None = None
     """How many were UP when a list first showed all that it had: as many come back when Eureka has lost them."""
+    unconfirmed_removal: str = ""
+    """The mark of the removal that waits for a second pass to see it too; equal marks are the same removal."""
+    unconfirmed_since: int | None = None
+    """When a pass first saw that removal, in Unix seconds; None: none waits."""
+    eureka_unknown_since: int | None = None
+    """Since when no pass could read Eureka, in Unix seconds; None: the last one could."""
 
     def condition(self, type_: str) -> Condition | None:
         """The condition of that type, if there is one."""

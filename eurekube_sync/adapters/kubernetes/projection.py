@@ -95,9 +95,16 @@ def _status(raw: msgspec.Raw) -> SyncerStatus | None:
         vip_address=item.vip_address,
         apps=tuple(item.apps or ()),
         errors=tuple(item.errors or ()),
-        suspended_since=int(seconds(item.suspended_since)) if item.suspended_since else None,
+        suspended_since=_whole(item.suspended_since),
         suspended_up=item.suspended_up,
+        unconfirmed_removal=item.unconfirmed_removal,
+        unconfirmed_since=_whole(item.unconfirmed_since),
+        eureka_unknown_since=_whole(item.eureka_unknown_since),
     )
+
+
+def _whole(moment: datetime | None) -> int | None:
+    return None if moment is None else int(seconds(moment))
 
 
 def _condition(item: wire.StatusCondition) -> Condition:
@@ -136,9 +143,16 @@ def status_fields(status: SyncerStatus) -> dict[str, Any]:
         "vipAddress": status.vip_address or None,
         "apps": list(status.apps) or None,
         "errors": list(status.errors) or None,
-        "suspendedSince": None if status.suspended_since is None else timestamp(status.suspended_since),
+        "suspendedSince": _moment(status.suspended_since),
         "suspendedUp": status.suspended_up,
+        "unconfirmedRemoval": status.unconfirmed_removal or None,
+        "unconfirmedSince": _moment(status.unconfirmed_since),
+        "eurekaUnknownSince": _moment(status.eureka_unknown_since),
     }
+
+
+def _moment(at: int | None) -> str | None:
+    return None if at is None else timestamp(at)
 
 
 def service(item: wire.ServiceItem) -> Service:

@@ -286,6 +286,9 @@ class StatusItem(_Wire):
     errors: list[str] | None = None
     suspended_since: datetime | None = None
     suspended_up: int | None = None
+    unconfirmed_removal: str = ""
+    unconfirmed_since: datetime | None = None
+    eureka_unknown_since: datetime | None = None
 
 
 class DefinitionItem(_Wire):

@@ -231,8 +231,8 @@ def test_most_of_our_instances_scaled_to_0_are_gone_with_the_second_pass(daemon:
     assert len(world.statuses()) == 12
 
 
-def test_a_syncer_with_both_kinds_says_why_and_is_confirmed_by_its_condition() -> None:
-    """20 of its pods turn unready and 13 are gone: the condition names the first, and has the mark of the second."""
+def test_a_syncer_with_both_kinds_says_why_and_is_confirmed_by_its_status() -> None:
+    """20 of its pods turn unready and 13 are gone: the condition names the first, and the status marks the second."""
     world = FakeWorld()
     add_app(world, "a", 1)
     pods = [endpoint(number) for number in range(1, 41)]
@@ -242,7 +242,6 @@ def test_a_syncer_with_both_kinds_says_why_and_is_confirmed_by_its_condition() -
     world.run()
     status, reason, message = condition(world, "a")
     assert (status, reason) == ("True", "TooManyRemovals")
-    assert message.startswith("removal ")
     assert "33 of its removals are held" in message
     assert len(world.statuses()) == 40
     world.later(30)

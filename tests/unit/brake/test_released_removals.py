@@ -300,7 +300,7 @@ def test_the_last_orphan_of_an_app_waits_for_a_second_look_of_the_same_process(w
         report = world.run()
         world.later(30)
         assert (orphan.key in world.registry.held, single(report)) == (True, ExitCode.REMOVALS_HELD)
-        assert "of the same process, for an orphan has no condition to tell another: run --passes 2" in held_of(report)
+        assert "of the same process, for an orphan has no status to tell another: run --passes 2" in held_of(report)
     world.run(approved=report.held.plan_id if report.held else None)
     assert orphan.key not in world.registry.held
     world.registry.put(orphan)

@@ -1,4 +1,4 @@
-"""What one pass remembers of a removal that the next one has to see again, and what a condition tells a new process."""
+"""What one pass remembers of a removal that the next one has to see again, and what a status tells a new process."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.brake import BrakeLimits, Held, Hold, HoldReason, condition_message, held_of
+from eurekube_sync.brake import BrakeLimits, Held, Hold, HoldReason, held_of
 from eurekube_sync.brake.sightings import Sightings
 from eurekube_sync.desired.claims import Desired
-from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerRef, SyncerStatus
+from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.plan import sorted_plan
 from tests.unit.apply.test_status import status as status_of
 from tests.unit.brake.test_brake import cancel, weigh
@@ -37,26 +37,10 @@ def held(*marks: str, syncer: SyncerRef | None = REF) -> Held:
     return found
 
 
-def told(
-    mark: str,
-    at: float,
-    *,
-    value: ConditionStatus = ConditionStatus.TRUE,
-    reason: str = HoldReason.AWAITING_CONFIRMATION.value,
-    name: str = REF.name,
-    type_: str = "RemovalHeld",
-) -> Desired:
-    """Two syncers, of which one has such a condition, written at this moment."""
-    (hold,) = held(mark).holds
-    condition = Condition(
-        type=type_,
-        status=value,
-        reason=reason,
-        message=condition_message(hold, 1, "plan", hold.mark),
-        observed_generation=1,
-        last_transition=int(at),
-    )
-    status = SyncerStatus(observed_generation=1, conditions=(condition,))
+def told(mark: str, at: float | None, *, name: str = REF.name) -> Desired:
+    """Two syncers, of which the status of one names such a removal, first seen at this moment."""
+    since = None if at is None else int(at)
+    status = SyncerStatus(observed_generation=1, unconfirmed_removal=mark, unconfirmed_since=since)
     syncers = [syncer(one, status=status if one == name else None) for one in ("rating", "other")]
     return desired(syncers, [service()], [piece(endpoint())])
 
@@ -71,40 +55,27 @@ def whole(seen: Mapping[tuple[SyncerRef, str], float]) -> dict[tuple[SyncerRef, 
     return {(syncer, mark): age for (syncer, mark), age in seen.items() if mark in (A, B)}
 
 
-NOTHING = told(A, NOW, value=ConditionStatus.FALSE)
+NOTHING = told("", None)
 
 
-def test_a_process_that_began_is_told_by_the_condition_of_each_syncer() -> None:
-    """A second is taken off: the condition's time is a whole one."""
+def test_a_process_that_began_is_told_by_the_status_of_each_syncer() -> None:
+    """A second is taken off: the time is a whole one."""
     assert first_look(told(A, NOW - 30)) == {(REF, A): 29}
     assert first_look(told(B, NOW - 100, name="other")) == {(OTHER, B): 99}
 
 
 @pytest.mark.parametrize(
     "of",
-    [
-        NOTHING,
-        told(A, NOW),
-        told(A, NOW + 10),
-        told(A, NOW - 30, value=ConditionStatus.UNKNOWN),
-        told("", NOW - 30, reason=HoldReason.TOO_MANY_REMOVALS.value),
-        told(A, NOW - 30, type_="Ready"),
-        desired([syncer()], [service()], [piece(endpoint())]),
-    ],
-    ids=["not held", "just now", "ahead", "unknown", "nothing awaited", "another condition", "no status"],
+    [NOTHING, told(A, NOW), told(A, NOW + 10), told(A, None), told("", NOW - 30)],
+    ids=["nothing awaited", "just now", "ahead", "no time", "no mark"],
 )
-def test_a_condition_that_names_no_removal_before_now_tells_nothing(of: Desired) -> None:
+def test_a_status_that_names_no_removal_before_now_tells_nothing(of: Desired) -> None:
     """One in the future is another machine's clock."""
     assert first_look(of) == {}
 
 
-def test_a_condition_of_another_reason_may_name_what_waits_beside_it() -> None:
-    """Of a syncer that has living pods among too many removals, and dead ones that await their confirmation."""
-    assert first_look(told(A, NOW - 30, reason=HoldReason.TOO_MANY_REMOVALS.value)) == {(REF, A): 29}
-
-
 @pytest.mark.parametrize(("age", "counts"), [(619, True), (620, True), (621, False), (5000, False)])
-def test_a_condition_that_is_too_old_tells_nothing(age: float, counts: bool) -> None:
+def test_a_status_that_is_too_old_tells_nothing(age: float, counts: bool) -> None:
     """What was true so long ago may have ended in between: a look counts for less than 620 s."""
     assert bool(first_look(told(A, NOW - age))) is counts
 
@@ -130,7 +101,7 @@ def test_a_process_counts_from_its_first_look_as_long_as_it_sees_the_same() -> N
 
 
 @pytest.mark.parametrize("looks", [[], ["note"], ["nothing"]])
-def test_a_process_that_made_a_pass_heeds_no_condition(looks: list[str]) -> None:
+def test_a_process_that_made_a_pass_heeds_no_status(looks: list[str]) -> None:
     """It knows better what it saw, also where it saw nothing or could not look."""
     memory = Sightings()
     for look in looks:
@@ -185,36 +156,53 @@ def test_a_removal_has_a_mark_of_its_own() -> None:
     assert len(set(marks)) == len(marks) == 20
 
 
-def time_of(before: SyncerStatus | None, now: float, hold: Hold | None) -> float:
-    """Since when `RemovalHeld` is as it is, after a pass that found this hold."""
+def after(before: SyncerStatus | None, now: float, *holds: Hold) -> SyncerStatus:
+    """What a pass at this moment tells of these holds."""
     claims = desired([syncer(status=before)], [service()], [piece(endpoint(0))])
-    return after(claims, now, hold).last_transition
+    return status_of(claims, stored(instance(0)), held=held_of(holds) if holds else None, now=now)
 
 
-def after(claims: Desired, now: float, hold: Hold | None) -> Condition:
-    found = held_of([hold]) if hold else None
-    told = status_of(claims, stored(instance(0)), held=found, now=now).condition("RemovalHeld")
-    assert told is not None
-    return told
+def waits(status: SyncerStatus) -> tuple[str, int | None]:
+    return status.unconfirmed_removal, status.unconfirmed_since
 
 
-def status_with(at: float, hold: Hold | None) -> SyncerStatus:
-    """What a pass at this moment told of the hold."""
-    claims = desired([syncer()], [service()], [piece(endpoint(0))])
-    return SyncerStatus(observed_generation=1, conditions=(after(claims, at, hold),))
-
-
-def test_the_time_of_a_condition_is_that_of_the_removal_that_it_tells_of() -> None:
+def test_a_status_counts_the_wait_of_the_removal_that_it_names() -> None:
     """It begins anew with another removal, and where it lies ahead; else a second look would come too soon, or late."""
     (first,), (second,) = held(A).holds, held(B).holds
     sizes = replace(first, reason=HoldReason.TOO_MANY_REMOVALS, mark="")
-    assert time_of(None, 1000, first) == 1000
-    assert time_of(status_with(1000, first), 1030, first) == 1000
-    assert time_of(status_with(1000, first), 1030, second) == 1030
-    assert time_of(status_with(1000, sizes), 1030, first) == 1030
-    assert time_of(status_with(1000, first), 1030, replace(first, first=True)) == 1030
-    assert time_of(status_with(2000, first), 1030, first) == 1030
-    assert time_of(status_with(1000, None), 1030, first) == 1030
-    assert time_of(status_with(1000, sizes), 1030, replace(sizes, why="more")) == 1000
-    assert time_of(status_with(1000, first), 1030, sizes) == 1000
-    assert time_of(status_with(2000, sizes), 1030, sizes) == 2000
+    assert waits(after(None, 1000, first)) == (A, 1000)
+    assert waits(after(after(None, 1000, first), 1030, first)) == (A, 1000)
+    assert waits(after(after(None, 1000, first), 1000, first)) == (A, 1000)
+    assert waits(after(after(None, 1000, first), 1030, second)) == (B, 1030)
+    assert waits(after(after(None, 1000, sizes), 1030, first)) == (A, 1030)
+    assert waits(after(after(None, 1000, first), 1030, replace(first, first=True))) == (A, 1030)
+    assert waits(after(after(None, 2000, first), 1030, first)) == (A, 1030)
+    assert waits(after(after(None, 1000), 1030, first)) == (A, 1030)
+    assert waits(after(after(None, 1000, first), 1030, sizes)) == ("", None)
+    assert waits(after(after(None, 1000, first), 1030)) == ("", None)
+
+
+def test_what_waits_is_named_beside_what_is_held_for_its_number() -> None:
+    """A syncer has living pods among too many removals, and dead ones that await their confirmation."""
+    sizes = replace(held(A).holds[0], reason=HoldReason.TOO_MANY_REMOVALS, mark="", withdrawals=(cancel(3),))
+    found = after(None, 1000, sizes, *held(A).holds)
+    assert waits(found) == (A, 1000)
+    condition = found.condition("RemovalHeld")
+    assert condition is not None
+    assert condition.reason == "TooManyRemovals"
+
+
+def test_a_condition_keeps_its_time_until_it_flips() -> None:
+    """Whatever it says meanwhile: Kubernetes' own meaning of lastTransitionTime."""
+    (first,), (second,) = held(A).holds, held(B).holds
+
+    def time_of(status: SyncerStatus) -> int:
+        condition = status.condition("RemovalHeld")
+        assert condition is not None
+        return condition.last_transition
+
+    held_first = after(None, 1000, first)
+    assert time_of(after(held_first, 1030, second)) == 1000
+    assert time_of(after(held_first, 1030, replace(first, first=True))) == 1000
+    assert time_of(after(after(None, 1000), 1030, first)) == 1030
+    assert time_of(after(held_first, 1030)) == 1030
