@@ -122,7 +122,6 @@ class Cancel:
     """Of the source that shows that it should go."""
     was: InstanceStatus | None
     """None: an uncached read showed it absent; the DELETE makes sure of it before a finalizer goes."""
-    vip_address: str = ""
 
 
 Action: TypeAlias = Renew | Register | Update | Cancel

@@ -52,7 +52,6 @@ def beside_its_own(
             grounds=Grounds.DUPLICATE,
             proof=claim.proof,
             was=instance.status,
-            vip_address=instance.vip_address,
         )
 
 

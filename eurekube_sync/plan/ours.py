@@ -113,13 +113,7 @@ def _renew(instance: ObservedInstance, why: str) -> Renew:
 
 def _cancel(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof) -> Cancel:
     return Cancel(
-        key=instance.key,
-        syncer=_syncer(instance),
-        why=why,
-        grounds=grounds,
-        proof=proof,
-        was=instance.status,
-        vip_address=instance.vip_address,
+        key=instance.key, syncer=_syncer(instance), why=why, grounds=grounds, proof=proof, was=instance.status
     )
 
 

@@ -71,9 +71,7 @@ def update(number: int = 1, *, was: InstanceStatus = UP, becomes: InstanceStatus
 
 
 def cancel(number: int = 1, *, was: InstanceStatus | None = UP) -> Cancel:
-    return Cancel(
-        key=key(number), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=was, vip_address="rating"
-    )
+    return Cancel(key=key(number), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=was)
 
 
 def only(outcomes: Sequence[Outcome]) -> Outcome:

@@ -22,9 +22,7 @@ LIMITS = BrakeLimits(confirm_after=0)
 
 def cancel(number: int, *, app: str = "rating", grounds: Grounds = Grounds.ABSENCE) -> Cancel:
     """A cancel of an UP instance."""
-    return Cancel(
-        key=instance(number, app=app).key, syncer=REF, why="", grounds=grounds, proof=PROOF, was=UP, vip_address=app
-    )
+    return Cancel(key=instance(number, app=app).key, syncer=REF, why="", grounds=grounds, proof=PROOF, was=UP)
 
 
 def down(number: int, *, app: str = "rating") -> Update:
@@ -488,10 +486,7 @@ class Compared(Cancel):
 def test_what_waits_for_a_syncer_of_an_earlier_crd_costs_a_straight_line() -> None:
     """All that stands may have to wait at once, and its leases with it for the end of the pass."""
     keys = [instance(number).key for number in range(200)]
-    swept = [
-        Compared(key=key, syncer=REF, why="", grounds=Grounds.SWEPT, proof=PROOF, was=UP, vip_address="rating")
-        for key in keys
-    ]
+    swept = [Compared(key=key, syncer=REF, why="", grounds=Grounds.SWEPT, proof=PROOF, was=UP) for key in keys]
     stands = observed(*(stored(instance(number)) for number in range(200)))
     Compared.comparisons = 0
     held = weigh(Plan(actions=tuple(swept)), stands).held

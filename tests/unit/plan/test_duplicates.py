@@ -10,12 +10,14 @@ import pytest
 
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.desired.policy import GONE
+from eurekube_sync.model.actions import Cancel, Grounds
 from eurekube_sync.model.errors import RegistryUnavailable, RegistryUnusable
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import EndpointPort, PodRef, ServicePort
 from eurekube_sync.observe.own_writes import OwnWrites
+from eurekube_sync.plan.duplicates import lacks
 from tests.unit.plan.test_held_back_by_policy import condition, itself, setting, standing
-from tests.unit.worlds.build import DENIED, DOWN, NS, OUT, UP, endpoint, key, piece, service, syncer
+from tests.unit.worlds.build import DENIED, DOWN, NS, OUT, UP, endpoint, instance, key, piece, service, stored, syncer
 from tests.unit.worlds.fakes import FakeWorld
 
 ITS_OWN = itself(1).key
@@ -68,6 +70,7 @@ def test_a_pod_that_registers_itself_after_us_is_left_with_its_own_instance() ->
     assert standing(world) == {key(2): UP, ITS_OWN: UP}
     assert condition(world, "Conflict").reason == "DuplicateRegistration"
     assert "10.0.0.1:8080: it registers itself as rating-1:rating: turn" in condition(world, "Conflict").message
+    assert [(one.key, one.was, one.grounds) for one in report.plan.of(Cancel)] == [(key(1), UP, Grounds.DUPLICATE)]
     assert report.held is None
     half_a_minute(world, 1)
     assert world.wire.writes() == []
@@ -278,6 +281,28 @@ def test_what_comes_beside_its_own_is_a_successor_once_it_stands() -> None:
         assert (key(1) in world.registry.held, key(2) in world.registry.held) == (refused, not refused)
 
 
+@pytest.mark.parametrize(
+    ("lease", "seconds", "lives"),
+    [
+        (LeaseTimes(30, 90), 60, True),
+        (LeaseTimes(30, 90), 61, False),
+        (LeaseTimes(10, 90), 21, False),
+        (LeaseTimes(30, 10), 20, True),
+        (LeaseTimes(30, 10), 21, False),
+        (LeaseTimes(0, 0), 60, True),  # Eureka's default times
+        (LeaseTimes(0, 0), 61, False),
+    ],
+)
+def test_its_own_lives_while_it_was_renewed_within_two_of_its_periods(
+    lease: LeaseTimes, seconds: int, lives: bool
+) -> None:
+    """Counted from the last renewal of ours, by the server's clock."""
+    ours = replace(stored(instance()), lease=LeaseTimes(30, 90), last_renewal=1_000_000)
+    renewed = 1_000_000 - 1000 * seconds + 1000 * ((lease.duration or 90) - 90)
+    its = replace(itself(1), lease=lease, last_renewal=renewed)
+    assert lacks(its, instance(), ours) == (None if lives else "nobody renews it")
+
+
 def test_ours_stays_where_its_own_is_gone_and_an_old_list_shows_it() -> None:
     """There is nothing to tell then."""
     world = setting()
@@ -309,6 +334,13 @@ def test_ours_gives_way_to_the_same_host_name_or_the_address_in_its_place(host: 
     stands(lambda one: replace(one, host_name=host))(world)
     world.run()
     assert (key(1) in world.registry.held) is left
+
+
+def test_a_host_name_is_compared_whole() -> None:
+    """Only the brackets of an IPv6 address are no part of it."""
+    wanted = replace(instance(), host_name="x.example.com")
+    for name, lacking in (("X.Example.com", False), ("[X.Example.com]", False), (".example.com", True)):
+        assert (lacks(replace(itself(1), host_name=name), wanted, stored(wanted)) is not None) is lacking
 
 
 @pytest.mark.parametrize(("vip", "left"), [("rating", False), ("", True)])
@@ -362,7 +394,7 @@ def test_what_is_not_ready_is_turned_down_like_any_other() -> None:
     appears(world, 1)
     world.run()
     assert standing(world) == {key(1): DOWN, key(2): UP, ITS_OWN: UP}
-    assert "its pod is not to be UP" in condition(world, "Conflict").message
+    assert "beside it (its pod is not to be UP): turn" in condition(world, "Conflict").message
     world.cluster.apply(piece(endpoint(1), endpoint(2)))
     half_a_minute(world, 1)
     assert standing(world) == {key(2): UP, ITS_OWN: UP}

@@ -15,6 +15,7 @@ from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.desired.policy import GONE, LIMIT, POLICY
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
+from eurekube_sync.model.actions import Change, Renew, Update
 from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import Condition, PodRef
@@ -98,6 +99,23 @@ def test_a_gone_endpoint_is_down_not_renewed_and_expires(policy: str) -> None:
     world.run()
     assert standing(world) == {key(1): UP, key(2): UP}
     assert mark(world, 2, GONE) is None
+
+
+def test_the_report_shows_what_changes_where_a_cancel_becomes_down() -> None:
+    """Its marks, and its status if it was UP; the policy's mark only where it does not have it yet."""
+    gone = Change(field=f"metadata.{GONE}", was="", becomes="true")
+    down = Change(field="status", was="UP", becomes="DOWN")
+    marked = Change(field=f"metadata.{POLICY}", was="", becomes="UpsertOnly")
+    world = setting(policy="UpsertOnly", pods=3)
+    world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3, ready=False)))
+    world.run()
+    world.cluster.apply(piece(endpoint(1)))
+    changes = {one.key: one.changes for one in world.run().plan.of(Update)}
+    assert changes == {key(2): (gone, down), key(3): (gone,)}
+    world = setting()
+    world.cluster.apply(syncer(policy="UpsertOnly"), piece(endpoint(1)))
+    changes = {one.key: one.changes for one in world.run().plan.of(Update)}
+    assert changes == {key(1): (marked,), key(2): (gone, marked, down)}
 
 
 @pytest.mark.parametrize("policy", NEVER_CANCELLING)
@@ -319,6 +337,26 @@ def test_create_only_follows_up_and_down_and_changes_nothing_else() -> None:
     assert (kept.metadata["version"], kept.metadata["added"]) == ("1", "x")
     assert world.registry.held[key(3)].metadata["version"] == "2"
     assert world.run().plan.changes == ()
+
+
+def test_what_create_only_leaves_alone_is_no_change_in_the_report() -> None:
+    """A pod that turns unready while its spec changes: its status is the one change. What differs no more than that is
+    renewed as it stands; a 404 brings back what is UP."""
+    world = setting(policy="CreateOnly", metadata={"version": "1"}, pods=3)
+    world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3, ready=False)))
+    world.run()
+    world.cluster.apply(
+        syncer(policy="CreateOnly", metadata={"version": "2"}),
+        piece(endpoint(1), endpoint(2, ready=False), endpoint(3, ready=False)),
+    )
+    plan = world.run().plan
+    assert [(one.key, one.changes) for one in plan.of(Update)] == [
+        (key(2), (Change(field="status", was="UP", becomes="DOWN"),))
+    ]
+    renewals = {one.key: one for one in plan.of(Renew)}
+    up, down = renewals[key(1)], renewals[key(3)]
+    assert (up.syncer, up.status, up.heal and up.heal.metadata["version"]) == (REF, UP, "2")
+    assert (down.syncer, down.status, down.heal) == (REF, DOWN, None)
 
 
 def test_create_only_brings_back_what_eureka_lost_and_registers_another_pod_anew() -> None:

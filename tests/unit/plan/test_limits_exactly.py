@@ -15,6 +15,7 @@ from eurekube_sync.desired.policy import LIMIT, parse_limit
 from eurekube_sync.desired.verdicts import Incomplete, OverLimit
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.plan.limit import Admission, admit
 from tests.unit.worlds.build import (
     DOWN,
@@ -210,3 +211,31 @@ def test_a_lowered_limit_keeps_whom_callers_reach_before_whom_it_let_in_and_a_pe
     found = claims(1, 2, limit=1)
     assert let_in(admit(found, observed(standing(1, "2", UP), standing(2, "1", OUT)))) == {key(1)}
     assert let_in(admit(found, observed(standing(1, "1", OUT), standing(2, "2", UP)))) == {key(2)}
+
+
+@pytest.mark.parametrize("unread", [1, 2])
+def test_nobody_goes_for_one_that_cannot_be_read(unread: int) -> None:
+    """It may be gone, and the other the last; whichever of the two comes first in the order."""
+    there = observed(standing(1, "2"), standing(2, "2")).refreshed({key(unread): Unread(why="timeout")})
+    assert let_in(admit(claims(1, 2, limit=1), there)) == {key(1), key(2)}
+
+
+def test_nobody_comes_in_for_one_that_cannot_be_read_beside_one_that_a_person_put_out() -> None:
+    """Both keep their places, and there are no more."""
+    there = observed(standing(1, "2", OUT), standing(2, "2")).refreshed({key(2): Unread(why="timeout")})
+    assert let_in(admit(claims(1, 2, 3, 4, limit=2), there)) == {key(1), key(2)}
+
+
+def test_nothing_is_read_again_where_nobody_comes_in() -> None:
+    """A steady state costs no call. Where one comes in, the others that wait are read, for they may stand."""
+    found = claims(1, 2, 3, limit=1)
+    assert admit(found, observed(standing(1, "1"))).doubtful == ()
+    assert len(admit(found, observed()).doubtful) == 2
+
+
+def test_the_note_tells_what_is_asked_for_where_fewer_are_ready() -> None:
+    """And else only how many of them are in."""
+    assert serving(admit(claims(1, 2, limit=3), observed())).notes == (
+        "limit 3: 2 of 2 ready, 3 asked for and 2 ready",
+    )
+    assert serving(admit(claims(1, 2, 3, limit=3), observed())).notes == ("limit 3: 3 of 3 ready",)

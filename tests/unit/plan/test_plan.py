@@ -196,12 +196,13 @@ def test_an_unread_instance_is_renewed_and_not_changed() -> None:
         assert action == Renew(key=key(), syncer=REF, why="could not be read again: timeout", status=DOWN)
 
 
-def test_an_instance_that_could_not_be_read_is_not_registered() -> None:
-    """The very first registration of an id needs an uncached 404."""
-    found = observed().refreshed({key(): Unread(why="timeout")})
+@pytest.mark.parametrize("late", [True, False])
+def test_an_instance_that_could_not_be_read_is_not_registered(late: bool) -> None:
+    """The very first registration of an id needs an uncached 404. The report counts apart what nobody tried to read."""
+    found = observed().refreshed({key(): Unread(why="timeout", late=late)})
     plan = make_plan(desired([syncer()], [service()], POD), found)
     assert plan.actions == ()
-    assert [(blocked.why, blocked.conflict) for blocked in plan.blocked] == [("timeout", False)]
+    assert [(blocked.why, blocked.conflict, blocked.late) for blocked in plan.blocked] == [("timeout", False, late)]
 
 
 def test_a_blind_pass_renews_what_is_wanted_and_withdraws_nothing() -> None:
