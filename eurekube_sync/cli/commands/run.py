@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 
 import click
@@ -25,6 +26,7 @@ from eurekube_sync.cli.options.passes import Passes, pass_options
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import scope_options
 from eurekube_sync.cli.output.passes import teller
+from eurekube_sync.cli.output.progress import waiting
 from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.controller.between_passes import BetweenPasses
@@ -125,7 +127,8 @@ def command(
 
         def one_pass() -> PassReport:
             nonlocal settings
-            report = reconcile(world, settings)
+            with waiting("waiting for an answer") if not passes.many else nullcontext():
+                report = reconcile(world, settings)
             if report.approval_spent:
                 settings = replace(settings, approved=None)
             return report

@@ -3,11 +3,40 @@
 from __future__ import annotations
 
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+_PATIENCE = 3.0
+"""Seconds after which a person asks whether it hangs."""
+
+
+@contextmanager
+def waiting(what: str, *, after: float = _PATIENCE) -> Iterator[None]:
+    """Tells that `what` goes on, and for how long, once it has lasted so many seconds."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn("line"), TextColumn("{task.description}"), TimeElapsedColumn())
+    line = Progress(*columns, console=console, transient=True, disable=not _watched(console))
+    line.add_task(what)
+    timer = threading.Timer(after, line.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        line.stop()
+
+
+def _watched(console: Console) -> bool:
+    """Whether a person reads stderr."""
+    return console.is_terminal and sys.stderr.isatty()
 
 
 class ProgressLine:
@@ -21,7 +50,7 @@ class ProgressLine:
             TextColumn("{task.completed:.0f}/{task.total:.0f}"),
             console=console,
             transient=True,
-            disable=not (console.is_terminal and sys.stderr.isatty()),
+            disable=not _watched(console),
         )
         self._tasks: dict[str, TaskID] = {}
 

@@ -1,0 +1,64 @@
+"""What a person sees of a pass that waits for a server."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from eurekube_sync.cli.output.progress import waiting
+from tests.waiting import wait_until
+
+
+class Screen(io.StringIO):
+    """stderr at a terminal, or not."""
+
+    def __init__(self, *, terminal: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+def screen(monkeypatch: pytest.MonkeyPatch, *, terminal: bool = True) -> Screen:
+    """In the place of stderr."""
+    found = Screen(terminal=terminal)
+    monkeypatch.setattr(sys, "stderr", found)
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    return found
+
+
+def test_a_wait_is_told_and_gone_when_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With how long it has lasted; what is left on the screen is nothing."""
+    shown = screen(monkeypatch)
+    with waiting("waiting for Eureka", after=0):
+        wait_until(lambda: "waiting for Eureka" in shown.getvalue(), "nothing is told")
+        assert "0:00:0" in shown.getvalue()
+    assert shown.getvalue().endswith("\x1b[2K"), "the line is erased"
+
+
+@pytest.mark.parametrize(("terminal", "after"), [(True, 60.0), (False, 0.0)], ids=["a quick pass", "no terminal"])
+def test_nothing_is_told_of(monkeypatch: pytest.MonkeyPatch, terminal: bool, after: float) -> None:
+    """Neither the line nor a control sequence."""
+    shown = screen(monkeypatch, terminal=terminal)
+    with waiting("waiting for Eureka", after=after):
+        pass
+    assert shown.getvalue() == ""
+
+
+def test_an_interrupt_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line is not left behind."""
+    shown = screen(monkeypatch)
+
+    def interrupted() -> None:
+        with waiting("waiting for Eureka", after=0):
+            wait_until(lambda: "waiting" in shown.getvalue(), "nothing is told")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert shown.getvalue().endswith("\x1b[2K")
