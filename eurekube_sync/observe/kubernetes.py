@@ -171,8 +171,10 @@ def _with_drains(cluster: Cluster, view: ClusterView, scope: Scope, wanted: Coll
         rest = sorted(needs.pods - here.keys())
         many = scope.namespaces is None and len(rest) > _FEW_NAMESPACES
         more = cluster.list_pod_drains(None if many else rest) if rest else _NOTHING
-        by_namespace = {**{name: _hinting(source, "off") for name, source in more.by_namespace.items()}, **here}
-        view = replace(view, pod_drains=Listed(by_namespace=by_namespace, elsewhere=_hinting(more.elsewhere, "off")))
+        by_namespace = {**{name: _hinting(source, "services") for name, source in more.by_namespace.items()}, **here}
+        view = replace(
+            view, pod_drains=Listed(by_namespace=by_namespace, elsewhere=_hinting(more.elsewhere, "services"))
+        )
     if needs.nodes:
         nodes = _hinting(cluster.list_node_drains(), "pods") if view.nodes is None else _drained_nodes(view.nodes)
         view = replace(view, node_drains=nodes)

@@ -118,10 +118,19 @@ def test_a_forbidden_list_is_one_sentence(settled: Program, resource: str) -> No
 def test_a_right_that_only_drains_need_is_one_sentence_and_no_failure(settled: Program, resource: str) -> None:
     """It is named with the option that does without, and everything else goes on."""
     settled.playground.kubernetes.deny(resource, "list")
-    ended = settled.run()
+    ended = settled.run("--drain-annotations", "all")
     assert ended.code == ExitCode.OK
     assert f'cannot list resource "{resource}"' in ended.sentence
     assert "or set --drain-annotations" in ended.sentence
+    assert_only_renewed(ended)
+
+
+def test_a_pass_that_was_not_asked_to_looks_at_no_pods_and_no_nodes(settled: Program) -> None:
+    """By default drains are looked for on Services only: neither right is needed."""
+    for resource in ("pods", "nodes"):
+        settled.playground.kubernetes.deny(resource, "list")
+    ended = settled.run()
+    assert (ended.code, "cannot list" in ended.out) == (ExitCode.OK, False), ended.out
     assert_only_renewed(ended)
 
 

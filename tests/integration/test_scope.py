@@ -212,8 +212,8 @@ def test_a_role_in_each_namespace_is_enough(
 
 
 OPTIONAL = {
-    "nodes": ["--drain-annotations=on"],
-    "endpoints": ["--drain-annotations=pods", "--endpoints-source=endpoints"],
+    "nodes": ["--drain-annotations=all"],
+    "endpoints": ["--endpoints-source=endpoints"],
 }
 """What needs the right, and no other that is missing."""
 NEEDED = {"nodes": 0, "endpoints": 11}
@@ -248,7 +248,7 @@ def test_what_a_person_drains_stays_down_when_the_right_to_see_it_is_taken_away(
     world = kubernetes_world
     namespace, app = APPS[0]
     make_syncer(world, namespace, app, app)
-    program.options = (*program.options, f"--namespace={namespace}")
+    program.options = (*program.options, f"--namespace={namespace}", "--drain-annotations=all")
 
     def apply(*numbers: int) -> None:
         ends = [
@@ -295,15 +295,14 @@ def test_what_a_person_drains_stays_down_when_the_right_to_see_it_is_taken_away(
             world.request("DELETE", f"/api/v1/nodes/drain-{number}")
 
 
-def test_the_right_of_readiness_gates_is_in_both_manifests() -> None:
-    """To write that condition, and nothing else of a pod; the manifests offer the same."""
+def test_the_rights_that_few_need_are_in_both_manifests() -> None:
+    """As comments: neither manifest grants a right to nodes, or to write anything of a pod."""
     here, whole = (
         optional_rules(path.read_text()) for path in (BY_NAMESPACE, BY_NAMESPACE.parents[1] / BY_NAMESPACE.name)
     )
-    nodes = here.pop("nodes")  # of no namespace; where all is one's own they are listed anyhow
-    assert nodes == {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}
     assert here == whole
-    assert set(here) == {"endpoints", "pods/status"}
+    assert set(here) == {"endpoints", "pods/status", "nodes"}
+    assert here["nodes"] == {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}
     assert here["pods/status"]["verbs"] == ["patch"]
 
 

@@ -12,7 +12,11 @@ from eurekube_sync.desired.drain import Kind
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_CHOICES = {"on": frozenset({Kind.POD, Kind.NODE}), "pods": frozenset({Kind.POD}), "off": frozenset[Kind]()}
+_CHOICES = {
+    "services": frozenset[Kind](),
+    "pods": frozenset({Kind.POD}),
+    "all": frozenset({Kind.POD, Kind.NODE}),
+}
 
 
 def drain_option(command: F) -> F:
@@ -21,7 +25,7 @@ def drain_option(command: F) -> F:
         "--drain-annotations",
         "drains",
         type=click.Choice(list(_CHOICES)),
-        default="on",
+        default="services",
         callback=lambda _context, _parameter, chosen: _CHOICES[chosen],
-        help="Look for the annotation eurekube.io/drain on Pods and Nodes too, or on Pods, or on Services alone.",
+        help="Where the annotation eurekube.io/drain counts: on Services; on Services and Pods; or on Nodes, too (all).",
     )(command)

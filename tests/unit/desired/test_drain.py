@@ -198,7 +198,7 @@ def test_a_right_that_is_missing_is_told_once_and_is_no_failure(kind: Kind) -> N
     world = on_two_nodes()
     blind(world, kind)
     report = world.run()
-    instead = "off" if kind is Kind.POD else "pods"
+    instead = "services" if kind is Kind.POD else "pods"
     told = f"{DENIED.message}: grant it, or set --drain-annotations {instead}"
     where = f"Pods of {NS}" if kind is Kind.POD else "Nodes"
     assert [sentence for sentence in sentences(report) if "drain" in sentence] == [
