@@ -18,7 +18,6 @@ from eurekube_sync.owner.moves import Address
 _PART = r"(\d+(?:\.\d+)?)(ms|s|m|h)"
 _DURATION = re.compile(rf"(?:{_PART})+|\d+(?:\.\d+)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_COUNT_AND_SHARE = re.compile(r"(\d{1,9}),(\d{1,3}(?:\.\d+)?)%")
 _TEN_YEARS = 87_600 * 3600.0
 """Seconds: what is longer is a slip of the finger, and too much for some clocks."""
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -57,18 +56,6 @@ class Percent(click.FloatRange):
         if isnan(number):
             self.fail(f"{value!r} is no number", param, ctx)
         return number
-
-
-class CountAndShare(click.ParamType["tuple[int, float]"]):
-    """`10,20%`: so many, and this share of all; both."""
-
-    name = "count,share"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, float]:
-        found = _COUNT_AND_SHARE.fullmatch(value)
-        if not found or float(found[2]) > 100:
-            self.fail(f"{value!r} is not a number and a share; write 10,20%", param, ctx)
-        return int(found[1]), float(found[2])
 
 
 class Name(click.ParamType[str]):

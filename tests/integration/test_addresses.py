@@ -91,10 +91,10 @@ def test_a_load_balancer_is_waited_for_followed_and_never_dropped_for_being_away
     registry.list_follows("SHOP", [first, second])
     world.set_ready(NAMESPACE, "shop-1", False)
     world.wait_for_slices(NAMESPACE, "shop", {"10.1.0.1": "NotReady"})
-    asking = "--brake-confirm=300s"  # 20 s later a second pass may do it unasked
-    done = program.run("-o", "json", asking)
+    asking = ("--brake-count=0", "--brake-percent=1")  # a person has to, however long it takes; no second pass may
+    done = program.run("-o", "json", *asking)
     assert done.returncode == 31, done.stdout + done.stderr  # all that we own would turn DOWN: the brake asks
-    program.good(asking, "--approve", ready(world, "shop")[2].rpartition(" ")[2])
+    program.good(*asking, "--approve", ready(world, "shop")[2].rpartition(" ")[2])
     assert [registry.status("SHOP", id_) for id_ in (first, second)] == ["DOWN", "DOWN"]
 
 

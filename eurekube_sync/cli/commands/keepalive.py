@@ -34,7 +34,7 @@ from eurekube_sync.desired.scope import Scope
     type=Name(),
     metavar="UID",
     default=None,
-    help="Only instances of this cluster. Default: all of the owner's.",
+    help="Renew only instances of this cluster. Default: all of the owner's.",
 )
 @name_scope_options
 @call_options

@@ -31,7 +31,7 @@ from eurekube_sync.owner.orphans import look_for_orphans
 @scope_options
 @call_options
 @brake_options
-@option("--detailed-exitcode", is_flag=True, help=f"Exit {ExitCode.CHANGES_PENDING} when there are orphans.")
+@option("--detailed-exitcode", is_flag=True, help=f"Exit {ExitCode.CHANGES_PENDING} if there are orphans.")
 @report_options
 def command(
     owner: str,

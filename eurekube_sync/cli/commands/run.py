@@ -48,17 +48,21 @@ from eurekube_sync.model.wording import counted
 @batch_option
 @pass_options
 @drain_option
-@option("--detailed-exitcode", is_flag=True, help=f"With --dry-run: exit {ExitCode.CHANGES_PENDING} on changes.")
+@option(
+    "--detailed-exitcode",
+    is_flag=True,
+    help=f"With --dry-run: exit {ExitCode.CHANGES_PENDING} if there are changes to make.",
+)
 @option(
     "--fail-on-held/--no-fail-on-held",
     default=None,
-    help=f"Exit {ExitCode.REMOVALS_HELD} when the brake holds removals.  [default: for a single pass]",
+    help=f"Exit {ExitCode.REMOVALS_HELD} if the brake holds removals.  [default: only for a single pass]",
     show_default=False,
 )
 @option(
     "--fail-on-broken",
     is_flag=True,
-    help=f"Exit {ExitCode.INCOMPLETE} when a syncer cannot be served: an invalid spec, no such Service or port.",
+    help=f"Exit {ExitCode.INCOMPLETE} if a syncer cannot be served, such as one with an invalid spec.",
 )
 @lease_options
 @brake_options

@@ -26,9 +26,9 @@ call_options = group(
         "--concurrency",
         type=click.IntRange(1, 256),
         default=16,
-        help="Calls to Eureka or the cluster at the same time.",
+        help="How many calls to Eureka or Kubernetes may run at the same time.",
     ),
-    option("--call-timeout", type=Duration(least=0.1), default="10s", help="The longest wait for one answer."),
+    option("--call-timeout", type=Duration(least=0.1), default="10s", help="The longest time to wait for one answer."),
 )
 """The command gets them as `calls`, one `Calls`."""
 
@@ -36,6 +36,6 @@ batch_option = option(
     "--eureka-batch",
     type=click.Choice(["auto", "on", "off"]),
     default="auto",
-    help="Renew, register and cancel 250 instances in one call to each Eureka server: auto where the servers say "
-    "that they replicate to none that --eureka-url does not name; on without asking them that.",
+    help="Renew, register and cancel 250 instances in one call to each Eureka server. auto does so if "
+    "--eureka-url names every server that they replicate to. on does so without asking them.",
 )

@@ -35,11 +35,10 @@ class Command(click.Command):
         ours = [one for one in self.params if isinstance(one, click.Option)]
         if any(one.envvar for one in ours):
             without = ", ".join(one.opts[0] for one in ours if not one.envvar)
-            but = f", but for {without}," if without else ""
+            but = f", except {without}" if without else ""
             formatter.write_paragraph()
             formatter.write_text(
-                f"An option{but} can also be set as a variable: --eureka-url is {ENVIRONMENT_PREFIX}EUREKA_URL, "
-                "and so on."
+                f"Each option can also be set as a variable, as --eureka-url by {ENVIRONMENT_PREFIX}EUREKA_URL{but}."
             )
 
     def _missing(self, ctx: click.Context, args: list[str]) -> list[click.Parameter]:

@@ -27,5 +27,5 @@ def drain_option(command: F) -> F:
         type=click.Choice(list(_CHOICES)),
         default="services",
         callback=lambda _context, _parameter, chosen: _CHOICES[chosen],
-        help="Where the annotation eurekube.io/drain counts: on Services; on Services and Pods; or on Nodes, too (all).",
+        help="Where the annotation eurekube.io/drain is looked for: on Services, also on Pods, or also on Nodes (all).",
     )(command)

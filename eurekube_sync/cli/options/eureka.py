@@ -234,30 +234,30 @@ eureka_options = group(
         metavar="URL",
         required=True,
         multiple=True,
-        help="Eureka's address with its path, such as http://eureka.example.com:8761/eureka; of several peers "
-        "each one's, repeated or with commas between, the preferred one first.",
+        help="Address of Eureka with its path, such as http://eureka.example.com:8761/eureka. For several peers repeat "
+        "the option, or put commas between the addresses. The preferred one comes first.",
     ),
     option(
         "--eureka-username",
         metavar="NAME",
         default=None,
-        help=f"Login of Eureka; the password is a file or the variable {PASSWORD_VARIABLE}.",
+        help=f"User name for Eureka. Its password is read from a file or from {PASSWORD_VARIABLE}.",
     ),
     _file("--eureka-username-file", help="File that holds the user name; read again when it changes."),
     _file("--eureka-password-file", help="File that holds the password; read again when it changes."),
-    _file("--eureka-ca-file", help="PEM file of the authorities to trust for Eureka, in place of the usual ones."),
-    _file("--eureka-client-cert", help="PEM file of our own certificate for Eureka."),
-    _file("--eureka-client-key", help="PEM file of its key.  [default: it is in the file of the certificate]"),
+    _file("--eureka-ca-file", help="PEM file of the authorities to trust for Eureka, instead of the system's."),
+    _file("--eureka-client-cert", help="PEM file of the client certificate for Eureka."),
+    _file("--eureka-client-key", help="PEM file of its key.  [default: the file of the certificate]"),
     option(
         "--eureka-insecure-skip-tls-verify",
         is_flag=True,
-        help="Take any certificate of Eureka's, and so anybody for Eureka.",
+        help="Do not verify Eureka's certificate. Anybody can then pretend to be Eureka.",
     ),
     option(
         "--eureka-proxy",
         metavar="URL",
         default=None,
-        help="HTTP proxy for Eureka. Those of the environment (HTTPS_PROXY and such) and netrc are not used.",
+        help="HTTP proxy for Eureka. HTTPS_PROXY and similar variables, and netrc, are not used.",
     ),
 )
 """The command gets them as `eureka`, one `EurekaAccess`."""

@@ -28,14 +28,14 @@ kubernetes_options = group(
         type=File(),
         default=None,
         envvar=[ENVIRONMENT_PREFIX + "KUBECONFIG", "KUBECONFIG"],
-        help="Default: the pod's own service account, else ~/.kube/config.",
+        help="Path of the kubeconfig. Default: the pod's service account, else ~/.kube/config.",
     ),
-    option("--context", type=Name(), default=None, help="A context of the kubeconfig instead of its current one."),
+    option("--context", type=Name(), default=None, help="Context of the kubeconfig. Default: its current one."),
     option(
         "--endpoints-source",
         type=click.Choice(["slices", "endpoints"]),
         default="slices",
-        help="Where pods' addresses are read from: EndpointSlices, or in an old cluster Endpoints.",
+        help="Where the addresses of pods are read from. An old cluster has Endpoints only.",
     ),
 )
 """The command gets them as `kubernetes`, a `KubernetesAccess`."""

@@ -60,12 +60,12 @@ def _duration_option(text: str) -> Callable[[Any], Any]:
 lease_options = group(
     "leases",
     _parse,
-    _duration_option("How long Eureka keeps an instance after its registration; twice that after a renewal."),
+    _duration_option("How long Eureka keeps an instance that was registered and never renewed. A renewal doubles it."),
     option(
         "--registry-cache",
         type=Duration(),
         default="45s",
-        help="How old Eureka's lists may be; a deleted syncer waits this long.",
+        help="How old Eureka's lists may be. The deletion of a syncer waits this long.",
     ),
 )
 """The command gets them as `leases`, one `Leases`."""
@@ -73,6 +73,6 @@ lease_options = group(
 kept_lease_options = group(
     "leases",
     _parse_kept,
-    _duration_option("The one that run gives the leases; those that passes come too late for are refused."),
+    _duration_option("The same value that run has. It is checked against --interval."),
 )
 """The same for who gives none."""

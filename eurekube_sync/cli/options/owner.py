@@ -12,7 +12,7 @@ owner_option = option(
     "--owner",
     type=Owner(),
     required=True,
-    help="Name of this installation, part of each instance id; another one for each cluster.",
+    help="Name of this installation. It is part of each instance id; use another one for each cluster.",
 )
 
 

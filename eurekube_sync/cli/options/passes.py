@@ -42,20 +42,25 @@ def _parse(passes: int, daemon: bool, interval: float, pass_timeout: float, dry_
 pass_options = group(
     "passes",
     _parse,
-    option("--passes", type=click.IntRange(1), default=1, help="How many passes; the exit code is the last one's."),
-    option("--daemon", is_flag=True, help="Pass after pass, until SIGTERM."),
+    option(
+        "--passes",
+        type=click.IntRange(1),
+        default=1,
+        help="How many passes to run. The exit code is that of the last one.",
+    ),
+    option("--daemon", is_flag=True, help="Run pass after pass, until SIGTERM."),
     option(
         "--interval",
         type=Duration(least=1),
         default="30s",
-        help="From the start of a pass to the start of the next.",
+        help="Time from the start of a pass to the start of the next.",
     ),
     option(
         "--pass-timeout",
         type=Duration(least=1),
         default="120s",
-        help="A pass begins nothing new after this long.",
+        help="After this time a pass starts nothing new.",
     ),
-    option("--dry-run", is_flag=True, help="Show what a pass would do; write nothing anywhere."),
+    option("--dry-run", is_flag=True, help="Show what a pass would do, and write nothing."),
 )
 """The command gets them as `passes`, one `Passes`."""

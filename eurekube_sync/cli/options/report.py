@@ -73,13 +73,13 @@ report_options = group(
         "-o",
         type=click.Choice(["table", "json", "yaml"]),
         default="table",
-        help="Form of the report.",
+        help="Format of the report.",
     ),
     option(
         "--log-format",
         type=click.Choice(["text", "json"]),
         default="text",
-        help="Form of the logs, on stderr.",
+        help="Format of the logs on stderr.",
     ),
     option("--verbose", "-v", is_flag=True, help="Log each call."),
 )

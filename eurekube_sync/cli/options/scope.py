@@ -36,9 +36,14 @@ _BY_NAME = (
         "namespaces",
         type=Namespaces(),
         multiple=True,
-        help="Serve only syncers of this namespace; may be repeated. Default: all.",
+        help="Serve only the syncers of this namespace; may be repeated. Default: all.",
     ),
-    option("--shard", type=Part(), default=None, help="Serve only this part of the syncers: 0/3, 1/3 or 2/3."),
+    option(
+        "--shard",
+        type=Part(),
+        default=None,
+        help="Serve only one part of the syncers. The parts of three are 0/3, 1/3 and 2/3.",
+    ),
 )
 
 name_scope_options = group("scope", _named_scope, *_BY_NAME)
@@ -60,7 +65,7 @@ scope_options = group(
         "allowed",
         type=NamespacePairs(),
         multiple=True,
-        help="Let syncers of namespace FROM select Services of namespace TO; * is any; may be repeated.",
+        help="Let syncers of namespace FROM select Services of namespace TO. * is any namespace; may be repeated.",
     ),
 )
 """All of it; the command gets a `Scope`."""

@@ -11,7 +11,7 @@ import yaml
 
 from eurekube_sync.brake.approval import PlanId, SavedDryRun
 from eurekube_sync.cli.approval import read_approval
-from eurekube_sync.cli.values import CountAndShare, Percent
+from eurekube_sync.cli.values import Percent
 from eurekube_sync.model.errors import ConfigurationError
 
 DRY_RUN = {
@@ -73,19 +73,6 @@ def test_a_folder_cannot_be_read(tmp_path: Path) -> None:
 def test_a_percentage_is_a_number_in_0_to_100(text: str | float, number: float) -> None:
     """Whole or not."""
     assert Percent().convert(text, None, None) == number
-
-
-def test_a_number_and_a_share_are_read() -> None:
-    """Both limits of what a person deletes are one option."""
-    assert CountAndShare().convert("10,20%", None, None) == (10, 20.0)
-    assert CountAndShare().convert("0,2.5%", None, None) == (0, 2.5)
-
-
-@pytest.mark.parametrize("text", ["10", "20%", "10,20", "10,101%", "10,nan%", "-1,20%", "10, 20%", ""])
-def test_what_is_no_number_and_a_share_is_refused(text: str) -> None:
-    """With one sentence that shows how it is written."""
-    with pytest.raises(click.BadParameter, match="write 10,20%"):
-        CountAndShare().convert(text, None, None)
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-1", "100.1", "30%", "x", ""])

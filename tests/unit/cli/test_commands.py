@@ -76,8 +76,8 @@ def test_help_is_as_wide_as_the_terminal_and_names_the_variables_once(
     assert max(map(len, narrow.splitlines())) <= 80
     assert len(wide.splitlines()) < len(narrow.splitlines())
     assert "env var" not in wide
-    assert ("but for --approve, can" in wide) is (command == ["run"])
-    assert wide.rstrip().endswith("--eureka-url is EUREKUBE_SYNC_EUREKA_URL, and so on.")
+    assert ("--brake-apps-percent, --approve." in wide) is (command == ["run"])
+    assert "as --eureka-url by EUREKUBE_SYNC_EUREKA_URL" in wide.splitlines()[-1]
 
 
 def test_the_help_of_a_command_without_options_says_nothing_of_variables() -> None:

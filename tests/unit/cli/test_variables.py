@@ -22,14 +22,16 @@ def _commands() -> dict[str, click.Command]:
 
 
 COMMANDS = _commands()
+BRAKE = {"--brake-percent", "--brake-count", "--brake-ceiling", "--brake-apps-percent"}
 FROM_NO_VARIABLE = {
-    "run": {"--approve"},
+    "run": {"--approve", *BRAKE},
+    "orphans": BRAKE,
     "validate": {"--allow-empty"},
     "owner adopt": {"--app", "--address", "--syncer", "--cluster", "--observe"},
     "owner rename": {"--cluster", "--observe"},
     "owner purge": {"--cluster", "--yes"},
 }
-"""What decides something once. A variable in a profile would decide it for every command that comes."""
+"""What decides something once, or weakens the brake. A variable in a profile would do so for all commands that come."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -8,7 +8,7 @@ from click.core import ParameterSource
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.values import Duration, Name
 
-dry_run_option = option("--dry-run", is_flag=True, help="Show what would be done; write nothing anywhere.")
+dry_run_option = option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
 
 observe_option = option(
     "--observe",
@@ -25,7 +25,7 @@ which_cluster_option = option(
     type=Name(),
     metavar="UID",
     default=None,
-    help="The cluster that is meant; no cluster is asked then.",
+    help="The cluster that is meant. No cluster is then asked.",
 )
 
 
