@@ -1,0 +1,40 @@
+"""The options of a scope, given back to the command line, are the same scope: a command to paste is about the same."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from eurekube_sync.cli.options.command import Command
+from eurekube_sync.cli.options.scope import scope_options
+from eurekube_sync.desired.scope import Scope, Shard, parse_selector
+
+SCOPES = {
+    "all": Scope(),
+    "namespaces": Scope(namespaces=frozenset({"shop", "pay"})),
+    "shard": Scope(shard=Shard(index=1, count=3)),
+    "class": Scope(syncer_class="edge"),
+    "labels": Scope(selector=parse_selector("team=a,tier in (x, y),!old")),
+    "other namespaces": Scope(allowed=frozenset({("shop", "*"), ("pay", "bank")})),
+    "all of them": Scope(
+        namespaces=frozenset({"shop"}),
+        shard=Shard(index=0, count=2),
+        selector=parse_selector("!old"),
+        syncer_class="edge",
+        allowed=frozenset({("shop", "*")}),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCOPES)
+def test_what_a_command_to_paste_says_is_the_same_scope(name: str) -> None:
+    """Each option of it, alone and together."""
+    found: list[Scope] = []
+
+    @click.command(cls=Command)
+    @scope_options
+    def command(scope: Scope) -> None:
+        found.append(scope)
+
+    command.main(list(SCOPES[name].options), standalone_mode=False)
+    assert found == [SCOPES[name]]
