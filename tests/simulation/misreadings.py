@@ -216,6 +216,11 @@ def misreadings() -> tuple[Defect, ...]:
             patches=((duplicates, "_reached_alike", lambda other, wanted: True),),
         ),
         Defect(
+            name="ours stays away from a host name that nobody resolves",
+            about="duplicates",
+            patches=((make, "unreached_by_callers", lambda other, wanted: None),),
+        ),
+        Defect(
             name="a cached list is believed of a pod's own",
             about="duplicates",
             patches=((Plan, "suspects", property(lambda self: tuple(one.key for one in self.changes))),),
