@@ -18,7 +18,7 @@ import requests
 import yaml
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.adapters.kubernetes import Backoff, ConnectionSettings, KubernetesCluster, connect
+from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster, connect
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ConfigurationError
@@ -60,8 +60,7 @@ class Subject:
     def cluster(self, kubeconfig: str = "") -> KubernetesCluster:
         """Our client."""
         settings = ConnectionSettings(kubeconfig=kubeconfig or self.kubeconfig())
-        backoff = Backoff(tries=2, first_seconds=0.05)
-        return KubernetesCluster(connect(settings, {}), clock=SystemClock(), random=random.Random(1), backoff=backoff)
+        return KubernetesCluster(connect(settings, {}), clock=SystemClock(), random=random.Random(1), tries=2)
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """A call as the administrator."""
@@ -443,8 +442,7 @@ class TestConfiguration:
             url = f"http://127.0.0.1:{bound.getsockname()[1]}"
             path = self.kubeconfig(tmp_path, clusters=[{"name": "c", "cluster": {"server": url}}])
             connection = connect(ConnectionSettings(kubeconfig=path), {})
-            backoff = Backoff(tries=1)
-            cluster = KubernetesCluster(connection, clock=SystemClock(), random=random.Random(1), backoff=backoff)
+            cluster = KubernetesCluster(connection, clock=SystemClock(), random=random.Random(1), tries=1)
             found = cluster.identity()
         assert isinstance(found, Unknown)
         assert found.cause is Cause.UNAVAILABLE
@@ -458,6 +456,5 @@ class TestConfiguration:
             url = f"http://127.0.0.1:{silent.getsockname()[1]}"
             path = self.kubeconfig(tmp_path, clusters=[{"name": "c", "cluster": {"server": url}}])
             connection = connect(ConnectionSettings(kubeconfig=path, read_seconds=0.2), {})
-            backoff = Backoff(tries=1)
-            cluster = KubernetesCluster(connection, clock=SystemClock(), random=random.Random(1), backoff=backoff)
+            cluster = KubernetesCluster(connection, clock=SystemClock(), random=random.Random(1), tries=1)
             assert isinstance(cluster.identity(), Unknown)

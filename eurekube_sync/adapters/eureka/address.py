@@ -8,6 +8,7 @@ from typing import Self
 from urllib.parse import unquote, urlsplit
 
 from eurekube_sync.adapters.eureka.login import Credentials, Login, check
+from eurekube_sync.adapters.tries import LARGEST
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.foreign_text import printable
 
@@ -65,15 +66,11 @@ class ConnectionOptions:
     read_timeout: float = 30.0
     """Silence on the connection; `answer_timeout` bounds the whole answer."""
     answer_timeout: float = 120.0
-    max_answer_bytes: int = 256 * 1024 * 1024
-    """Of one answer, unzipped. 60,000 instances are about 70 MB."""
+    max_answer_bytes: int = LARGEST
     concurrency: int = 8
     """How many threads may call at once: the size of the connection pool."""
     retries: int = 2
     """After the first try, and only for what may pass by itself."""
-    retry_base: float = 0.25
-    retry_limit: float = 10.0
-    """The longest wait before a retry; a longer `Retry-After` is not waited for."""
     proxies: Mapping[str, str] = field(default_factory=dict, repr=False)
     """By scheme; the environment's proxies and netrc are not read."""
     ca_file: str = ""

@@ -1,17 +1,14 @@
 """The calls of Netflix Eureka's REST interface that this program makes, as a `Registry`.
 
-Owns connections, retries and bounds. `PUT .../status` is not among the calls: it would be a sticky override.
+Owns connections and what each answer means. `PUT .../status` is not among the calls: it would be a sticky override.
 """
 
 from __future__ import annotations
 
-import io
 import logging
 import threading
 import warnings
 from collections.abc import Callable
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
 from types import TracebackType
 from typing import Any, Self
@@ -27,6 +24,7 @@ from eurekube_sync.adapters.eureka import answers, replication, wire
 from eurekube_sync.adapters.eureka.address import ConnectionOptions
 from eurekube_sync.adapters.eureka.answers import Answer
 from eurekube_sync.adapters.eureka.login import Login
+from eurekube_sync.adapters.tries import CHUNK, Came, Tries, read_whole
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable, RegistryUnusable, unknown_from
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
@@ -35,7 +33,6 @@ from eurekube_sync.model.ports import Clock, Elsewhere, Random
 from eurekube_sync.model.sources import Complete, Source
 from eurekube_sync.version import __version__
 
-_CHUNK = 256 * 1024
 _PROBE = "/instances/eurekube-sync-probe"
 """A read that every login may make that may read at all; nothing has this id."""
 _PROBE_SECONDS = 5.0
@@ -73,9 +70,14 @@ class EurekaClient:
     ) -> None:
         self._options = options
         self._clock = clock
-        self._random = random
         self._on_malformed = on_malformed
-        self._limit = limit or TimeLimit(clock)
+        self._tries = Tries(
+            clock=clock,
+            random=random,
+            limit=limit or TimeLimit(clock),
+            answer_seconds=options.answer_timeout,
+            most=options.retries + 1,
+        )
         self._login = options.credentials
         self._session = _prepared(session or requests.Session(), options, adapter)
         self._probing = threading.Lock()
@@ -202,41 +204,20 @@ class EurekaClient:
     def _call(self, method: str, path: str, body: bytes | None = None, *, accept: str = "") -> Answer:
         """Make one call, again while it fails in a way that may pass by itself; the last answer, or its error."""
         call = f"{method} {self._options.address.url}{path}"
-        answer: Answer | None = None
-        error: RegistryError = RegistryUnavailable(f"{call} was not tried: no time was left for it.")
-        for number in range(1, self._options.retries + 2):
-            if self._limit.left() <= 0 or (number > 1 and self._clock.stopping()):
-                break
-            answer = None
-            delay = self._random.random() * min(
-                self._options.retry_limit, self._options.retry_base * 2.0 ** (number - 1)
-            )
-            within = AnswerTime(self._clock, self._options.answer_timeout, self._limit)
+
+        def once(within: AnswerTime) -> Came[Answer]:
             try:
                 answer = self._send(method, path, body, within, accept)
             except (OSError, HTTPError, ValueError) as failed:
                 # An error of requests is an OSError; a plain one says that a PEM file is gone. The others leak through
                 # requests where an answer's head makes no sense.
                 known = failed if isinstance(failed, OSError) else requests.RequestException(failed)
-                error, again = (self._too_late(call, within), False) if within.over else answers.failure(known, call)
+                error, again = answers.failure(known, call)
                 error.__cause__ = failed
-            else:
-                again = answer.status in answers.TRANSIENT
-                asked = self._asked_delay(answer.retry_after) if again else 0.0
-                again, delay = again and asked <= self._options.retry_limit, max(delay, asked)
-            if not again or number > self._options.retries or delay >= self._limit.left() or self._clock.stopping():
-                break
-            self._clock.sleep(delay)
-        if answer is not None:
-            return answer
-        raise error
+                return error, "" if again else None
+            return answer, answer.retry_after if answer.status in answers.TRANSIENT else None
 
-    def _too_late(self, call: str, within: AnswerTime) -> RegistryUnavailable:
-        if not within.within_limit:
-            return RegistryUnavailable(f"{call} was not answered in the time that was left.")
-        return RegistryUnavailable(
-            f"{call} was not answered whole in {self._options.answer_timeout:g} s: Eureka or the network is too slow."
-        )
+        return self._tries.call(once, lambda why: RegistryUnavailable(f"{call} {why}."))
 
     def _send(self, method: str, path: str, body: bytes | None, within: AnswerTime, accept: str) -> Answer:
         options = self._options
@@ -256,14 +237,11 @@ class EurekaClient:
                 stream=True,
             ) as response,
         ):
-            received = io.BytesIO()  # gives its bytes away without a copy
-            for chunk in response.iter_content(_CHUNK):
-                received.write(chunk)
-                if received.tell() > options.max_answer_bytes:
-                    raise RegistryUnusable(
-                        f"{method} {url} was answered with more than {options.max_answer_bytes // 2**20} MB, the limit "
-                        "for one answer: is the URL that of Eureka?"
-                    )
+            body = read_whole(
+                response.iter_content(CHUNK),
+                lambda why: RegistryUnusable(f"{method} {url} {why}: is the URL that of Eureka?"),
+                options.max_answer_bytes,
+            )
             return Answer(
                 method=method,
                 url=url,
@@ -271,19 +249,8 @@ class EurekaClient:
                 content_type=response.headers.get("Content-Type", "").lower(),
                 location=response.headers.get("Location", ""),
                 retry_after=response.headers.get("Retry-After", ""),
-                body=received.getvalue(),
+                body=body,
             )
-
-    def _asked_delay(self, retry_after: str) -> float:
-        """`Retry-After` in seconds (RFC 9110 10.2.3: a number or a date); 0 for none or nonsense."""
-        if retry_after.isascii() and retry_after.strip().isdigit():
-            return float(retry_after)
-        now = datetime.fromtimestamp(self._clock.now(), UTC)
-        try:
-            when = parsedate_to_datetime(retry_after)
-            return max(0.0, (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds())
-        except (TypeError, ValueError, OverflowError):
-            return 0.0
 
 
 class _Pool(HTTPAdapter):

@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 
 from eurekube_sync.adapters.kubernetes import projection, wire
-from eurekube_sync.adapters.kubernetes.calls import Backoff, Calls, has_cause, is_page, refusal
+from eurekube_sync.adapters.kubernetes.calls import Calls, has_cause, is_page, refusal
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
 from eurekube_sync.adapters.kubernetes.walks import Kind, list_all, list_cluster_scoped, read_one
+from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterConflict, ClusterRejected, unknown_from
 from eurekube_sync.model.kubernetes import (
@@ -143,20 +144,16 @@ class KubernetesCluster:
         *,
         clock: Clock,
         random: Random,
-        backoff: Backoff | None = None,
+        tries: int = 4,
         limit: TimeLimit | None = None,
         answer_seconds: float = 60.0,
         endpoints_source: EndpointsSource = "slices",
     ) -> None:
         """`endpoints_source` is `endpoints` for clusters without EndpointSlices. `answer_seconds` bounds each answer as
         a whole; `limit` every call and new try by what is left of it."""
+        limit = limit or TimeLimit(clock)
         self._calls = Calls(
-            connection,
-            clock=clock,
-            random=random,
-            backoff=backoff or Backoff(),
-            limit=limit or TimeLimit(clock),
-            answer_seconds=answer_seconds,
+            connection, Tries(clock=clock, random=random, limit=limit, answer_seconds=answer_seconds, most=tries)
         )
         self._endpoints_source = endpoints_source
         self._counted: dict[str, float] = {}

@@ -11,6 +11,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from http.client import BadStatusLine, HTTPException
 from pathlib import Path
@@ -20,7 +21,8 @@ from urllib.parse import urlencode
 from eurekube_sync.adapters.answer_time import AnswerTime, bound_answers
 from eurekube_sync.adapters.no_answer import causes, of_connection, of_proxy, of_tls
 from eurekube_sync.adapters.side_thread import SideThread
-from eurekube_sync.model.errors import ClusterCredentialsLate, ClusterUnavailable, ConfigurationError
+from eurekube_sync.adapters.tries import CHUNK, LARGEST, read_whole
+from eurekube_sync.model.errors import ClusterCredentialsLate, ClusterRejected, ClusterUnavailable, ConfigurationError
 from eurekube_sync.model.foreign_text import excerpt, header_secrets
 from eurekube_sync.version import __version__
 
@@ -59,7 +61,7 @@ class Connection(Protocol):
         """The API server, as a message names it."""
 
     def send(self, call: Call, within: AnswerTime) -> Answer:
-        """One try. Raises ClusterUnavailable when no whole answer came, or not in time."""
+        """One try. Raises ClusterUnavailable when no whole answer came in time, ClusterRejected for one too large."""
 
     def renew(self, within: AnswerTime) -> None:
         """Read the credentials anew, after a 401. Raises ConfigurationError; ClusterUnavailable when late."""
@@ -77,6 +79,7 @@ class ConnectionSettings:
     read_seconds: float = 30.0
     """The longest silence within an answer. Without it the client waits for ever; `answer_seconds` of the
     `KubernetesCluster` bounds the whole answer."""
+    largest_answer: int = LARGEST
     threads: int = 8
     start_seconds: float = 180.0
     """How long the program that a kubeconfig names for the credentials may take at the start: it may ask a person."""
@@ -158,14 +161,21 @@ class _ClientConnection:
                     timeout=timeout,
                     retries=False,
                     redirect=False,
+                    preload_content=False,
                 )
+                with closing(answer):
+                    where = f"{call} to the Kubernetes API at {configuration.host}"
+                    chunks = answer.stream(CHUNK, decode_content=True)
+                    body = read_whole(
+                        chunks, lambda why: ClusterRejected(f"{where} {why}"), self._settings.largest_answer
+                    )
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise ClusterUnavailable(
                 f"no answer from the Kubernetes API at {configuration.host} to {call}: {_trouble(error)}"
             ) from error
         return Answer(
             status=int(answer.status),
-            body=bytes(answer.data),
+            body=body,
             retry_after=answer.headers.get("Retry-After") or "",
             secrets=loaded.secrets,
         )

@@ -16,7 +16,7 @@ from eurekube_sync.adapters.answer_time import AnswerTime
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster, connect
 from eurekube_sync.adapters.side_thread import SideThread
-from eurekube_sync.embedded.http import LoopbackServer, Request
+from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterUnavailable, ConfigurationError
@@ -57,9 +57,9 @@ def test_a_trickling_answer_ends_with_its_own_limit(at_once: bytes, tmp_path: Pa
         watch = Stopwatch()
         message = unavailable(cluster.list_services(None).elsewhere)
         assert watch.seconds < SOON_SECONDS
-    assert (
-        message
-        == f"the Kubernetes API at {server.url} did not answer GET /api/v1/services whole in 1 s: it is too slow"
+    assert message == (
+        f"GET /api/v1/services to the Kubernetes API at {server.url} was not answered whole in 1 s: the server or the "
+        "network is too slow"
     )
     assert server.calls == 1
 
@@ -133,8 +133,32 @@ def test_silence_ends_with_the_limit_of_the_stage(left: float, tmp_path: Path) -
         message = unavailable(cluster.list_services(None).elsewhere)
         assert watch.seconds < SOON_SECONDS
     assert (
-        message == f"the Kubernetes API at {server.url} did not answer GET /api/v1/services in the time that was left"
+        message
+        == f"GET /api/v1/services to the Kubernetes API at {server.url} was not answered in the time that was left"
     )
+
+
+@pytest.mark.loopback
+def test_an_answer_that_is_too_large_is_unknown_after_one_try(tmp_path: Path) -> None:
+    """Whatever sends it: the program must not run out of memory, and the next call works."""
+    sizes = [2**20 + 1, 2**20]
+
+    def handle(request: Request) -> Response:
+        return Response(status=200, headers={"Content-Type": "application/json"}, body=b" " * sizes.pop(0))
+
+    clock = SystemClock()
+    with LoopbackServer(handle) as server:
+        client(server.url, tmp_path, clock, TimeLimit(clock))  # writes the kubeconfig
+        settings = ConnectionSettings(kubeconfig=str(tmp_path / "config"), largest_answer=2**20)
+        cluster = KubernetesCluster(connect(settings, {}), clock=clock, random=random.Random(0))
+        found = cluster.list_services(None).elsewhere
+        assert isinstance(found, Unknown)
+        assert found.cause is Cause.UNUSABLE
+        assert found.message.endswith(f"{server.url} was answered with more than 1 MB, the limit for one answer")
+        second = cluster.list_services(None).elsewhere
+        assert isinstance(second, Unknown)
+        assert "no whole list" in second.message
+    assert sizes == []
 
 
 def limited(world: World) -> tuple[KubernetesCluster, TimeLimit]:

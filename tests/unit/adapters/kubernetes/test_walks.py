@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -160,10 +162,14 @@ def test_tries_are_bounded_and_further_apart(world: World) -> None:
 
 
 def test_retry_after_is_waited_for_within_bounds(world: World) -> None:
-    """A 429 says how long; more than ten seconds are not waited."""
-    scripted(world, answer(429, "", Retry_After="2"), answer(429, "", Retry_After="3600"), answer(200, EMPTY))
+    """A 429 says how long, in seconds or as a date; one of more than ten seconds is left to the next pass."""
+    later = format_datetime(datetime.fromtimestamp(world.clock.now() + 8, UTC))
+    scripted(world, answer(429, "", Retry_After="2"), answer(503, "", Retry_After=later), answer(200, EMPTY))
     assert world.cluster.list_services(None).elsewhere == Complete(data=())
-    assert world.clock.slept == [2.125, 10.25]
+    assert world.clock.slept == [2, pytest.approx(6, abs=1)]
+    scripted(world, answer(429, "", Retry_After="3600"), answer(200, EMPTY))
+    assert cause(world.cluster.list_services(None).elsewhere) is Cause.UNAVAILABLE
+    assert len(world.clock.slept) == 2
 
 
 def test_an_expired_token_restarts_the_walk_once(world: World) -> None:
