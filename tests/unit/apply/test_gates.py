@@ -130,7 +130,7 @@ def test_a_pod_whose_syncer_is_being_deleted_does_not_wait() -> None:
     world.pods(1, 2)
     world.cluster.delete(REF)
     world.run()
-    assert world.opened()["rating-2"] == "SyncerDeleted"
+    assert world.cluster.opened["rating-2"] == ("SyncerDeleted", "its syncer is being deleted")
 
 
 def test_a_pod_of_a_drained_service_does_not_wait() -> None:
@@ -461,3 +461,54 @@ def test_an_open_gate_stays_open_whatever_comes(trouble: str) -> None:
     world.run()
     assert world.opened() == {}
     assert all(pod.registered for pod in world.cluster.readiness.values())
+
+
+def registered(world: Rollout) -> None:
+    """Eureka holds the pod UP."""
+
+
+def away(world: Rollout) -> None:
+    """Eureka cannot be read for five minutes."""
+    world.registry.unreadable = UNREADABLE
+    world.run()
+    world.later(300)
+
+
+def by_itself(world: Rollout) -> None:
+    """The pod registers itself."""
+    own = replace(foreign("itself"), ip_addr="10.0.0.1", port=Port(8080, True))
+    world.registry.put(replace(own, host_name="10.0.0.1"))
+
+
+OPENS: dict[str, tuple[dict[str, Any], Callable[[Rollout], None], str]] = {
+    "Registered": ({}, registered, f"{key(1)} is UP in Eureka"),
+    "and of two syncers": (
+        {},
+        lambda world: world.cluster.apply(syncer("a-second", readinessGate=True, appName="second")),
+        f"{key(1, app='second')} and {key(1)} are UP in Eureka",
+    ),
+    "RegistryUnknown": ({}, away, "Eureka could not be read for 300 s: it did not answer"),
+    "RegistersItself": (
+        {},
+        by_itself,
+        "it registers itself as itself: turn its Eureka client off, or delete the syncer",
+    ),
+    "Suspended": ({"suspend": True}, registered, "its syncer is suspended"),
+    "OverLimit": ({"limit": 0}, registered, "over the limit: limit 0: 0 of 1 ready"),
+    "Conflict": (
+        {},
+        lambda world: world.cluster.apply(syncer("old", created=500)),
+        f"another syncer holds its address, and {REF} does not register it",
+    ),
+}
+
+
+@pytest.mark.parametrize("why", OPENS)
+def test_the_pods_condition_says_why_its_gate_opened(why: str) -> None:
+    """To whoever looks at the pod with kubectl."""
+    spec, leave, message = OPENS[why]
+    world = Rollout(**spec)
+    world.pods(1)
+    leave(world)
+    world.run()
+    assert world.cluster.opened["rating-1"][1] == message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -24,6 +25,9 @@ from eurekube_sync.plan import withdrawal_id
 from tests.unit.worlds.build import CLUSTER, DOWN, OWNER, OWNERSHIP, PROOF, REF, UP, instance, key, syncer
 
 NOW = 1_800_000_000.0
+NO_DRY_RUN = "is no dry run: save one with run --dry-run -o json"
+OTHER_VERSION = "is no dry run of this version: save a new one"
+NO_REMOVAL = "shows no removal, so there is nothing to release"
 
 
 def cancel(number: int) -> Cancel:
@@ -82,25 +86,38 @@ def test_a_saved_dry_run_releases_what_it_showed_and_is_still_planned() -> None:
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (None, "is no dry run"),
-        ([], "is no dry run"),
-        ({}, "is no dry run"),
-        (dry_run(dryRun=False), "is no dry run"),
-        (dry_run(dryRun="true"), "is no dry run"),
-        (dry_run(at=None), "of this version"),
-        (dry_run(at="yesterday"), "of this version"),
-        ({key: value for key, value in dry_run().items() if key != "cluster"}, "of this version"),
-        (dry_run(actions=["x"]), "of this version"),
-        (dry_run(actions=[{"withdrawal": True}]), "of this version"),
-        (dry_run(actions=[], held=None), "shows no removal"),
-        (dry_run(actions="x", held=None), "shows no removal"),
-        (dry_run(held=["x"]), "of this version"),
+        (None, NO_DRY_RUN),
+        ([], NO_DRY_RUN),
+        ({}, NO_DRY_RUN),
+        (dry_run(dryRun=False), NO_DRY_RUN),
+        (dry_run(dryRun="true"), NO_DRY_RUN),
+        (dry_run(at=None), OTHER_VERSION),
+        (dry_run(at="yesterday"), OTHER_VERSION),
+        ({key: value for key, value in dry_run().items() if key != "cluster"}, OTHER_VERSION),
+        (dry_run(actions=["x"]), OTHER_VERSION),
+        (dry_run(actions=[{"withdrawal": True}]), OTHER_VERSION),
+        (dry_run(actions=[], held=None), NO_REMOVAL),
+        (dry_run(actions="x", held=None), NO_REMOVAL),
+        (dry_run(held=["x"]), OTHER_VERSION),
     ],
 )
 def test_what_is_no_dry_run_with_removals_is_refused(data: Any, expected: str) -> None:
     """One sentence each."""
-    with pytest.raises(ConfigurationError, match=expected):
+    with pytest.raises(ConfigurationError) as raised:
         from_dry_run(data, "plan.json")
+    assert str(raised.value) == expected
+
+
+def test_a_dry_run_says_its_time_in_utc_wherever_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be released on another machine."""
+    try:
+        monkeypatch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        assert rfc_3339(NOW) == "2027-01-15T08:00:00Z"
+        assert saved().at == NOW
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_a_dry_run_of_another_owner_or_cluster_releases_nothing() -> None:

@@ -471,6 +471,40 @@ def test_what_replaces_released_removals_keeps_its_app_from_being_emptied() -> N
     assert weigh(plan, stands, waiting, freed=frozenset({web})).held is None
 
 
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["b"], "1 UP instance of rating/b"),
+        (["b", "a"], "2 UP instances of rating/a and 1 more"),
+        (["b", "a", "c", "b"], "4 UP instances of rating/a and 2 more"),
+    ],
+)
+def test_what_waits_for_a_syncer_of_an_earlier_crd_names_one_and_counts_the_others(names: list[str], said: str) -> None:
+    """A person sees from it what to create again."""
+    swept = [
+        replace(cancel(number, grounds=Grounds.SWEPT), syncer=SyncerRef("rating", name))
+        for number, name in enumerate(names)
+    ]
+    held = brake(9, [*swept])
+    assert held is not None
+    assert held.reason == (
+        f"{said} would go, registered before the CustomResourceDefinition that is there now: "
+        "their syncers may have gone with an earlier one and be yet to come"
+    )
+
+
+def test_one_app_that_may_not_go_loses_its_last_instance() -> None:
+    """The sentence of a limit of no app at all."""
+    held = brake(
+        1,
+        [cancel(0, grounds=Grounds.TERMINATING)],
+        apps=("rating", "b"),
+        limits=replace(LIMITS, apps_floor=0, apps_percent=0),
+    )
+    assert held is not None
+    assert held.reason == "1 of 2 apps would lose its last UP instance"
+
+
 class Compared(Cancel):
     """A cancel that counts how often it is compared with another."""
 
