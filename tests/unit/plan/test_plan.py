@@ -532,7 +532,12 @@ def test_an_update_to_down_and_a_cancel_are_different_removals() -> None:
 def test_a_pass_of_renewals_renews_all_and_nothing_else() -> None:
     """Used while the cluster does not tell who it is."""
     plan = plan_renewals([stored(instance(2), status=DOWN), stored(instance(1))], "why")
-    assert [(r.key, r.status, r.heal) for r in plan.of(Renew)] == [(key(1), UP, None), (key(2), DOWN, None)]
+    assert plan == Plan(
+        actions=(
+            Renew(key=key(1), syncer=REF, why="why", status=UP),
+            Renew(key=key(2), syncer=REF, why="why", status=DOWN),
+        )
+    )
 
 
 def test_conflicts_are_sorted() -> None:
@@ -570,11 +575,11 @@ def test_a_frozen_syncer_keeps_what_a_younger_one_wants() -> None:
     """It may thaw: its instance is renewed as it stands, and the younger one is told."""
     older, younger = syncer(port="grpc", created=1), syncer("young", created=2)
     claims = desired([older, younger], [service()], [piece(endpoint(1))])
-    plan = make_plan(claims, observed(stored(instance(1))))
-    action = only(plan)
-    assert (type(action), action.syncer) == (Renew, REF)
-    assert [(b.syncer.name, b.obstacle, b.other) for b in plan.blocked] == [("young", Obstacle.TAKEN, None)]
-    assert "is older and holds it, and cannot be served now" in plan.blocked[0].why
+    for status in (UP, DOWN):
+        plan = make_plan(claims, observed(stored(instance(1), status=status)))
+        why = f"syncer {REF} is older and holds it, and cannot be served now"
+        assert only(plan) == Renew(key=key(1), syncer=REF, why=why, status=status)
+        assert plan.blocked == (Blocked(key=key(1), syncer=younger.ref, why=why, obstacle=Obstacle.TAKEN),)
 
 
 def test_an_older_syncer_takes_what_a_frozen_younger_one_has() -> None:
