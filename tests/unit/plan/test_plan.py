@@ -10,6 +10,7 @@ import pytest
 
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.desired.verdicts import Incomplete, Kept, Leaving
 from eurekube_sync.model.actions import (
     Action,
@@ -135,7 +136,17 @@ def test_a_frozen_instance_goes_when_another_pod_has_its_address_and_port() -> N
     """That is positive evidence, from a complete list."""
     action = only(plan_for(stored(instance()), services=UNMATCHED, slices=OTHER_POD_THERE))
     assert isinstance(action, Cancel)
-    assert action.grounds is Grounds.REPLACED
+    assert (action.grounds, action.why) == (Grounds.REPLACED, "another pod has its address and port")
+
+
+def test_a_frozen_instance_goes_when_its_pod_is_in_no_complete_list() -> None:
+    """And stays while its pod is in it."""
+    frozen = desired([syncer()], [], [])
+    for living, goes in (("uid-of-rating-1", False), ("uid-of-another", True)):
+        found = replace(frozen, living_pods={NS: Complete(data=frozenset({living}))})
+        action = only(make_plan(found, observed(stored(instance()))))
+        why = (action.grounds, action.why) if isinstance(action, Cancel) else None
+        assert why == ((Grounds.POD_GONE, "its pod is gone") if goes else None)
 
 
 @pytest.mark.parametrize(
@@ -250,6 +261,16 @@ def test_a_status_that_differs_is_updated(ready: bool, was: InstanceStatus, beco
     assert [(change.field, change.was, change.becomes) for change in action.changes] == [("status", was, becomes)]
 
 
+@pytest.mark.parametrize(("drain", "grounds"), [({}, Grounds.ABSENCE), ({DRAIN_ANNOTATION: "true"}, Grounds.DRAINED)])
+def test_an_update_tells_the_brake_what_it_rests_on(drain: dict[str, str], grounds: Grounds) -> None:
+    """A drain is a person's; a pod that is not ready may be the cluster's error. An override outlives a register."""
+    services = (replace(service(), annotations=drain),)
+    stands = stored(instance(), overridden=STARTING)
+    action = only(plan_for(stands, services=services, slices=(piece(endpoint(ready=False)),)))
+    assert isinstance(action, Update)
+    assert (action.grounds, action.override, action.becomes) == (grounds, STARTING, DOWN)
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [
@@ -354,6 +375,7 @@ def test_what_a_deleted_syncer_registered_is_cancelled() -> None:
         (key(2), None, Grounds.SYNCER_DELETED),
         (key(3), UP, Grounds.SYNCER_DELETED),
     ]
+    assert {c.why for c in cancels} == {"its syncer is being deleted"}
     assert plan.suspects == (key(1), key(2), key(3))
 
 
@@ -404,6 +426,17 @@ def test_an_orphan_is_cancelled_when_its_namespace_was_listed_whole() -> None:
     action = only(plan_for(stored(instance(ref=SyncerRef(NS, "gone"))), syncers=[]))
     assert isinstance(action, Cancel)
     assert (action.grounds, action.why) == (Grounds.ORPHANED, "there is no syncer rating/gone")
+
+
+@pytest.mark.parametrize(("written", "grounds"), [(999_999, Grounds.SWEPT), (1_000_000, Grounds.ORPHANED)])
+def test_an_orphan_that_was_written_before_the_crd_was_installed_may_have_lost_its_syncer_with_an_earlier_one(
+    written: int, grounds: Grounds
+) -> None:
+    """Its time is in milliseconds, the CRD's in seconds."""
+    found = replace(desired([], [service()], POD), crd_installed=1000)
+    action = only(make_plan(found, observed(stored(instance(), timestamp=written))))
+    assert isinstance(action, Cancel)
+    assert (action.grounds, action.why) == (grounds, "there is no syncer rating/rating")
 
 
 def test_an_orphan_of_a_namespace_that_was_not_listed_stays() -> None:
