@@ -149,6 +149,16 @@ def test_of_several_at_its_address_one_that_is_up_is_enough() -> None:
     assert key(1) not in world.registry.held
 
 
+def test_of_several_at_its_address_one_that_is_renewed_is_enough() -> None:
+    """The other is what the same pod registered before it was started anew."""
+    world = setting()
+    world.registry.put(replace(itself(1), key=InstanceKey("RATING", "a:rating")))
+    world.later(65)
+    appears(world, 1)
+    world.run()
+    assert key(1) not in world.registry.held
+
+
 # --- Ours stays ------------------------------------------------------------------------------------------------------
 
 
@@ -406,7 +416,7 @@ def test_with_warn_both_stand() -> None:
     appears(world, 1)
     half_a_minute(world, 1, times=2)
     assert standing(world) == {key(1): UP, key(2): UP, ITS_OWN: UP}
-    assert "registers itself as rating-1:rating as well" in condition(world, "Ready").message
+    assert "registers itself as rating-1:rating as well: it gets twice the calls" in condition(world, "Ready").message
 
 
 @pytest.mark.parametrize("policy", ["UpsertOnly", "CreateOnly"])
