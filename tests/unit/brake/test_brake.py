@@ -7,8 +7,18 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.brake import Brake, Braked, BrakeLimits, Held, HoldReason, apply_brake
-from eurekube_sync.brake.approval import PlanId
+from eurekube_sync.brake import (
+    Brake,
+    Braked,
+    BrakeLimits,
+    Held,
+    Hold,
+    HoldReason,
+    apply_brake,
+    condition_message,
+)
+from eurekube_sync.brake.approval import PlanId, approve_command
+from eurekube_sync.brake.holds import held_of
 from eurekube_sync.model.actions import Action, Cancel, Change, Grounds, Register, Renew, Update
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -270,7 +280,7 @@ def test_absolute_numbers_shrink_with_a_shards_share() -> None:
     quarter = BrakeLimits(apps_floor=8).scaled(0.25)
     assert (quarter.loss_percent, quarter.loss_floor, quarter.loss_ceiling) == (30, 2.5, 125)
     assert (quarter.apps_percent, quarter.apps_floor) == (5, 2)
-    assert BrakeLimits().scaled(0.25).apps_floor == 1
+    assert BrakeLimits().scaled(0.25).apps_floor == BrakeLimits(apps_floor=4).scaled(0.25).apps_floor == 1
     assert BrakeLimits(apps_floor=0).scaled(0.25).apps_floor == 0
     losses: list[Action] = [cancel(number) for number in range(3)]
     assert brake(9, losses, limits=replace(LIMITS, loss_percent=30).scaled(0.25)) is not None
@@ -490,6 +500,32 @@ def test_what_waits_for_a_syncer_of_an_earlier_crd_names_one_and_counts_the_othe
     assert held.reason == (
         f"{said} would go, registered before the CustomResourceDefinition that is there now: "
         "their syncers may have gone with an earlier one and be yet to come"
+    )
+
+
+def test_of_two_holds_of_one_removal_the_first_has_it() -> None:
+    """So that a syncer is told of each of its removals once."""
+    one, two, three = cancel(1), cancel(2), cancel(3)
+    first = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="first", withdrawals=(one, two))
+    second = Hold(reason=HoldReason.MAX_REMOVAL_PERCENT, why="second", withdrawals=(two, three))
+    again = replace(second, withdrawals=(one,))
+    held = held_of([first, second, again])
+    assert held is not None
+    assert held.holds == (first, replace(second, withdrawals=(three,)))
+    assert held.withdrawals == (one, two, three)
+    assert held_of([]) is None
+
+
+@pytest.mark.parametrize(
+    ("count", "held"), [(1, "is held, it stays and is renewed"), (2, "are held, they stay and are renewed")]
+)
+def test_a_syncers_condition_says_what_becomes_of_its_removals_and_what_releases_them(count: int, held: str) -> None:
+    """The command is to be pasted."""
+    hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="3 of 9 would go", withdrawals=(cancel(1),))
+    command = approve_command("0123456789ab", ["--owner", "my cluster"])
+    assert condition_message(hold, count, command) == (
+        f"{count} of its removals {held}: 3 of 9 would go; to release them: "
+        "eurekube-sync run --owner 'my cluster' --approve 0123456789ab"
     )
 
 
