@@ -259,7 +259,8 @@ class Stage:
         self.judge.strays.judge_pass(view, well=code is ExitCode.OK)
         rest = self._rest
         later = _APART + (_OTHER_HALF_LATER if self.story.installation.halves else 0.0)
-        if view.begun < self.story.ends or view.troubled or self.judge.refused(view):
+        stopped = view.stopped or bool(report.clashes)  # another cluster's may stand where this pass did not look
+        if view.begun < self.story.ends or view.troubled or (stopped and self.judge.refused(view)):
             return
         rest.first = view.begun if rest.first is None else rest.first
         if self._waits_for_a_sweep():
