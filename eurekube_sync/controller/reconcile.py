@@ -20,7 +20,7 @@ from eurekube_sync.apply.gates import open_gates, openings
 from eurekube_sync.apply.kubernetes import Unsettled, record, settle, unsettled, without_finalizer
 from eurekube_sync.brake import Brake, Braked
 from eurekube_sync.brake.approval import refusal
-from eurekube_sync.controller.carry_out import applier_of, carry_out, renew_ours, renew_the_rest
+from eurekube_sync.controller.carry_out import applier_of, carry_out, renew_ours
 from eurekube_sync.controller.decide import brake_of, decide
 from eurekube_sync.controller.one_pass import (
     APPLYING,
@@ -42,7 +42,7 @@ from eurekube_sync.model.actions import Renew, Withdrawal, removes
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView, Pods, SyncerObject
-from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
+from eurekube_sync.model.outcomes import Outcome, Result
 from eurekube_sync.model.ownership import Ownership, pod_namespace_of
 from eurekube_sync.model.sources import Complete, Listed, Unknown
 from eurekube_sync.observe.eureka import Observed, observe
@@ -188,16 +188,14 @@ def _renew(
 
 
 def _refuse(given: _Given, standing: _Standing, registry: Complete[Observed]) -> PassReport:
-    """Another cluster uses our owner's name: what is ours was renewed, and nothing more is asked."""
+    """Another cluster uses our owner's name: what is ours is renewed, and nothing more is asked. That is also what
+    waited for the cluster's word until now, which does not come."""
     given.deadline.stage(SETTLING)
     given.world.sightings.nothing_seen()
-    plan = plan_renewals(registry.data.ours.values(), "another cluster uses our owner name")
+    ours = [one for key, one in registry.data.ours.items() if key not in standing.cancelled]
+    plan = plan_renewals(ours, "another cluster uses our owner name")
     report = replace(_bare_report(given, plan, registry, unread_cluster(given.identity)), clashes=registry.data.clashes)
-    return replace(
-        report,
-        outcomes=renew_the_rest(standing.applier, Outcomes.of(standing.renewed)),
-        cut_short=given.deadline.cut_short,
-    )
+    return renew_only(report, standing.applier, given.deadline, renewed=standing.renewed, listed=ours)
 
 
 def _renew_beside(

@@ -14,7 +14,7 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope, parse_selector
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.ownership import CLASS, OWNER
+from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER
 from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.observe.other_owner import OtherOwner
 from tests.unit.controller.test_reconcile import add_app, article, pods
@@ -223,6 +223,17 @@ def test_who_came_first_goes_on_and_the_other_only_renews(first: str, cache: flo
     both(world, 30, first=first)
     assert of(world, RIGHT) == {"10.0.0.2": "UP", "10.0.0.3": "UP"}
     assert of(world, TYPO) == {"10.0.0.2": "UP"}, "of a pod that is gone nothing is renewed"
+
+
+@pytest.mark.parametrize("owner", [RIGHT, TYPO])
+def test_what_stands_twice_is_renewed_while_another_cluster_uses_the_name(owner: str) -> None:
+    """Such a pass asks the cluster nothing, so that it could not say later which of it is to be renewed."""
+    world = doubled()
+    ours = {one.key for one in world.registry.held.values() if one.metadata.get(OWNER) == owner}
+    world.registry.put(replace(foreign(), key=InstanceKey("A", "a"), metadata={OWNER: owner, CLUSTER: "elsewhere"}))
+    report = turn(world, owner)
+    assert (report.clashes, code(report)) == (("elsewhere",), ExitCode.OWNER_CLASH)
+    assert {f"renew {key}" for key in ours} <= set(world.wire.calls)
 
 
 def test_the_refused_one_renews_what_the_brake_holds() -> None:
