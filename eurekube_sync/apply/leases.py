@@ -75,7 +75,6 @@ class RenewalLedger:
 
     def drop(self, key: InstanceKey) -> None:
         """Forget a lease that is cancelled."""
-        self._again.discard(key)
         self._last.pop(key, None)
 
     def renewed_lately(self) -> tuple[InstanceKey, ...]:

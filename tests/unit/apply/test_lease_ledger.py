@@ -40,6 +40,48 @@ def test_where_every_pass_renews_the_very_next_one_does() -> None:
     assert all(ledger.due(one, 101) for one in keys)
 
 
+def test_what_falls_due_between_two_passes_is_a_period_old_and_comes_oldest_first() -> None:
+    """To the second: no lease is renewed more often than every 30 s, nor less often."""
+    ledger = RenewalLedger(period=30, slack=15)
+    for one, at in ((key(1), 100), (key(2), 90), (key(3), 95)):
+        ledger.note(one, 0)
+        ledger.note(one, at)
+    keys = [key(1), key(2), key(3), key(4)]
+    assert [ledger.falling_due(keys, moment) for moment in (119, 120, 129, 130)] == [
+        [],
+        [key(2)],
+        [key(2), key(3)],
+        [key(2), key(3), key(1)],
+    ]
+
+
+def test_where_each_pass_renews_all_a_new_lease_waits_for_more_than_half_a_period() -> None:
+    """Its first renewal is only moved a little, so that not all come at once."""
+    ledger = RenewalLedger(period=30, slack=15)
+    keys = [key(number) for number in range(250)]
+    for one in keys:
+        ledger.note(one, 0)
+    assert ledger.falling_due(keys, 17.9) == []
+    assert 50 < len(ledger.falling_due(keys, 30)) < 200
+    assert len(ledger.falling_due(keys, 42)) == 250
+
+
+def test_leases_that_came_in_one_pass_are_spread_over_many_passes_too() -> None:
+    """A pass every 2 s: none renews many more than its fifteenth."""
+    ledger = RenewalLedger(period=30, slack=1)
+    keys = [key(number % 250, port=8080 + number // 250) for number in range(300)]
+    for one in keys:
+        ledger.note(one, 0)
+    renewed = []
+    for now in range(2, 32, 2):
+        due = [one for one in keys if ledger.due(one, now)]
+        renewed.append(len(due))
+        for one in due:
+            ledger.note(one, now)
+    assert sum(renewed) == 300
+    assert max(renewed) < 50
+
+
 def test_leases_that_came_in_one_pass_fall_due_in_all_the_passes_of_a_period() -> None:
     """300 leases of one pass, polled every 10 s: about a third each time, and each every 30 s."""
     ledger = RenewalLedger(period=30, slack=5)
