@@ -7,17 +7,21 @@ from typing import Any
 import pytest
 
 from eurekube_sync.desired.policy import (
+    GONE,
     LIMIT,
     POLICY,
     Conduct,
     Limit,
     Measure,
     Policy,
+    is_gone,
     parse_limit,
+    policy_asked,
     policy_of,
     read_mark,
 )
 from eurekube_sync.model.errors import InvalidSyncer
+from tests.unit.worlds.build import DOWN, UP, instance, stored
 
 
 def limit(value: Any) -> Limit:
@@ -39,10 +43,12 @@ def limit(value: Any) -> Limit:
         ("1%", 1, 9, 1),
         ("20%", 0, 9, 0),
         ("100%", 7, 9, 7),
+        ("100%", 101, 9, 101),
         ({"share": "0%"}, 10, 9, 0),
         ({"share": "10%"}, 10, 9, 1),
         ({"share": "10%"}, 10, 10, 2),
         ({"share": "50%"}, 10, 9, 9),
+        ({"share": "50%"}, 10, 51, 51),
         ({"share": "90%"}, 10, 1, 9),
         ({"share": "10%"}, 10, 0, 1),
         ({"share": "100%"}, 10, 9, None),
@@ -122,3 +128,25 @@ def test_the_policy_is_a_mark_unless_it_is_sync() -> None:
 def test_the_mark_tells_the_policy(mark: str | None, policy: Policy) -> None:
     """A policy that this version does not know cancels nothing."""
     assert policy_of({} if mark is None else {POLICY: mark}) is policy
+
+
+@pytest.mark.parametrize(
+    ("spec", "policy"),
+    [
+        ({}, Policy.SYNC),
+        ({"policy": "CreateOnly"}, Policy.CREATE_ONLY),
+        ({"policy": "Future"}, Policy.UPSERT_ONLY),
+        ({"policy": ["Sync"]}, Policy.UPSERT_ONLY),
+    ],
+)
+def test_a_spec_of_which_other_parts_are_wrong_asks_for_a_policy(spec: dict[str, Any], policy: Policy) -> None:
+    """As the mark, it is never taken for less than it may mean."""
+    assert policy_asked(spec) is policy
+
+
+def test_what_was_turned_down_instead_of_cancelled_is_gone_unless_it_is_up_again() -> None:
+    """Nobody renews it."""
+    marked = {**instance().metadata, GONE: "true"}
+    assert is_gone(stored(instance(), status=DOWN, metadata=marked))
+    assert not is_gone(stored(instance(), status=UP, metadata=marked))
+    assert not is_gone(stored(instance(), status=DOWN))
