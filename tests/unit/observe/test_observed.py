@@ -83,3 +83,4 @@ def test_an_instance_that_was_just_registered_is_not_silent() -> None:
     old = replace(new, key=key(2), last_dirty_timestamp=(now - 500) * 1000, last_renewal=(now - 200) * 1000)
     seen = replace(observed(new, old), newest=float(now))
     assert (seen.silent(new), seen.silent(old)) == (0.0, 500.0)
+    assert seen.silent(replace(old, last_renewal=0)) == 0.0  # Eureka gives no time
