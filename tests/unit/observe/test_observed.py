@@ -59,6 +59,21 @@ def test_a_fresh_read_replaces_what_the_list_showed() -> None:
     assert after.listed == {REF: 4}  # what the list said stays known
 
 
+def test_what_this_process_wrote_a_moment_ago_is_laid_over_the_list() -> None:
+    """A stranger under our id is younger than our write; what was cancelled and is listed may have come back."""
+    theirs = replace(foreign(), key=key(3))
+    before = observed(stored(instance(1)), stored(instance(2)), theirs)
+    after = before.remembering({key(1): stored(instance(1), status=DOWN), key(2): None, key(3): stored(instance(3))})
+    assert (set(after.ours), after.ours[key(1)].status) == ({key(1), key(2)}, DOWN)
+    assert after.others == {key(3): theirs}
+
+
+def test_what_turns_out_to_be_somebody_elses_is_no_longer_ours() -> None:
+    """The scope knows more by now."""
+    found = observed(OURS, ELSEWHERE).narrowed(HERE)
+    assert (set(found.ours), set(found.others), found.scope) == ({OURS.key}, {ELSEWHERE.key}, HERE)
+
+
 def test_while_the_cluster_is_unknown_whatever_bears_our_name_may_be_renewed() -> None:
     """In scope, and with a readable mark; of whichever cluster."""
     everything: Complete[tuple[ObservedInstance, ...]] = Complete(data=(OURS, ELSEWHERE, TWIN, UNMARKED, foreign()))

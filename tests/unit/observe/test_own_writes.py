@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.model.actions import Cancel, Grounds, Register, Renew, Update
-from eurekube_sync.model.eureka import LeaseTimes, Port
+from eurekube_sync.model.eureka import InstanceStatus, LeaseTimes, Port
 from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
 from eurekube_sync.observe.own_writes import OwnWrites
 from tests.unit.controller.test_reconcile import A, B, article, ours, pods
@@ -84,14 +84,15 @@ def test_what_may_or_may_not_have_been_written_is_forgotten() -> None:
     assert writes.recent(4) == {key(1): None}
 
 
-def test_an_instance_that_was_brought_back_is_remembered() -> None:
-    """A heal is a registration."""
+@pytest.mark.parametrize("status", [UP, OUT])
+def test_an_instance_that_was_brought_back_is_remembered(status: InstanceStatus) -> None:
+    """A heal is a registration, and a person's override outlives the lease."""
     writes = OwnWrites(seconds=45)
     heal = Renew(key=key(1), syncer=REF, why="", heal=instance(1))
-    writes.note(Outcomes.of([Outcome(action=heal, result=Result.HEALED, status=UP)]), 0)
+    writes.note(Outcomes.of([Outcome(action=heal, result=Result.HEALED, status=status)]), 0)
     found = writes.recent(1)[key(1)]
     assert found is not None
-    assert (found.status, found.metadata) == (UP, instance(1).metadata)
+    assert (found.status, found.metadata) == (status, instance(1).metadata)
 
 
 @pytest.mark.parametrize("secure", [True, False])

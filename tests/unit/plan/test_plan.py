@@ -547,6 +547,13 @@ def test_a_plan_is_in_the_order_of_its_work() -> None:
     assert [action.key for action in plan.withdrawals] == [key(5), key(6)]
 
 
+def test_what_takes_away_comes_after_every_change_and_cancels_come_last() -> None:
+    """Whatever the order of their keys."""
+    stands = [stored(instance(1)), stored(instance(2)), stored(instance(3), status=DOWN)]
+    plan = plan_for(*stands, slices=(piece(endpoint(2, ready=False), endpoint(3)),))
+    assert [action.key for action in plan.actions] == [key(3), key(2), key(1)]
+
+
 def test_a_plan_id_is_a_checksum_over_the_withdrawals_alone() -> None:
     """The same set gives the same id, whatever else a pass does, and in any order."""
     down, gone = ACTIONS["down"], Cancel(key=key(2), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
