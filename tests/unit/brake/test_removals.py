@@ -1,0 +1,127 @@
+"""The last stage of a pass: which removals wait for what was to take their place, and what is read to be sure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.brake.removals import failed_adds, witnesses
+from eurekube_sync.model.actions import Action, Cancel, Grounds, Register, Renew
+from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.outcomes import Outcome, Result
+from eurekube_sync.observe.eureka import Unread
+from eurekube_sync.plan import Plan, sorted_plan
+from tests.unit.brake.test_brake import cancel, register
+from tests.unit.worlds.build import DOWN, REF, UP, instance, key, observed, stored
+
+WHY = "the instances that were to take its place could not be registered"
+OTHER = SyncerRef("elsewhere", "web")
+
+
+def standing(*instances: Instance) -> dict[InstanceKey, ObservedInstance]:
+    """These are UP."""
+    return {one.key: stored(one) for one in instances}
+
+
+def refused(*actions: Action) -> list[Outcome]:
+    """Each got no for an answer."""
+    return [Outcome(action=action, result=Result.FAILED) for action in actions]
+
+
+def done(*actions: Action) -> list[Outcome]:
+    """Each stands."""
+    return [Outcome(action=action, result=Result.DONE, status=UP) for action in actions]
+
+
+# --- What waits for a successor ----------------------------------------------------------------------------------
+
+
+def test_what_has_another_pods_address_waits_for_nothing_and_what_goes_beside_it_does() -> None:
+    """Each is judged by itself, and says what it waits for."""
+    going = [cancel(1, grounds=Grounds.REPLACED), cancel(2)]
+    assert failed_adds(going, refused(register(3)), standing(instance(1), instance(2))) == {key(2): WHY}
+
+
+@pytest.mark.parametrize("stands", [True, False])
+def test_a_syncer_that_has_another_instance_waits_for_none(stands: bool) -> None:
+    """Whether that stood before, or was registered in this pass, under whatever app."""
+    third = instance(3, app="third")
+    there = standing(instance(1, app="old"), *([third] if stands else []))
+    came = [] if stands else done(Register(instance=third, syncer=REF, why=""))
+    going = [cancel(1, app="old")]
+    assert failed_adds(going, [*came, *refused(register(2))], there) == {}
+    assert failed_adds(going, refused(register(2)), standing(instance(1, app="old"))) == {key(1, app="old"): WHY}
+
+
+def test_a_lease_that_could_not_be_brought_back_hides_no_other_failure() -> None:
+    """Both are missed."""
+    lost = Renew(key=key(7, app="web"), syncer=OTHER, why="", heal=instance(7, app="web", ref=OTHER))
+    outcomes = [*refused(register(2)), Outcome(action=lost, result=Result.GONE)]
+    assert failed_adds([cancel(1)], outcomes, standing(instance(1))) == {key(1): WHY}
+
+
+@pytest.mark.parametrize(("vip", "waits"), [("shared", True), ("apart", False)])
+def test_each_of_several_vips_counts_whosever_instance_fails(vip: str, waits: bool) -> None:
+    """Callers of the one VIP would find nobody."""
+    new = Register(instance=instance(2, app="new", vip=vip, ref=OTHER), syncer=OTHER, why="")
+    old = instance(1, app="old", vip="other,shared")
+    assert failed_adds([cancel(1, app="old")], refused(new), standing(old)) == ({old.key: WHY} if waits else {})
+
+
+@pytest.mark.parametrize(
+    ("address", "grounds", "waits"),
+    [
+        ("10.0.0.1", Grounds.ABSENCE, True),
+        ("fd00::1", Grounds.ABSENCE, True),  # a pod has one address of each family
+        ("10.0.0.9", Grounds.ABSENCE, False),  # the old one is no longer its
+        ("10.0.0.1", Grounds.SYNCER_DELETED, False),
+    ],
+)
+def test_a_pod_that_could_not_be_registered_under_another_name_keeps_the_one_that_it_has(
+    address: str, grounds: Grounds, waits: bool
+) -> None:
+    """Though callers of the old name have others."""
+    new = Register(instance=replace(instance(1, app="new"), ip_addr=address), syncer=REF, why="")
+    old = instance(1, app="old")
+    there = standing(old, instance(2, app="old"))
+    held = failed_adds([cancel(1, app="old", grounds=grounds)], refused(new), there)
+    assert held == ({old.key: WHY} if waits else {})
+
+
+# --- What is read to be sure -------------------------------------------------------------------------------------
+
+
+def asked(
+    going: Iterable[Cancel], stands: Iterable[int], *, read: Iterable[int] = (), lost: Iterable[int] = ()
+) -> set[InstanceKey]:
+    """What else is read where these stand UP in the list, and `lost` of those that were `read` are DOWN or unread."""
+    lost = tuple(lost)
+    list_ = observed(*(stored(instance(n)) for n in stands), stored(instance(20, app="beside")))
+    readings: dict[InstanceKey, ObservedInstance | Unread | None] = {
+        key(n): Unread(why="timeout") if n % 2 else stored(instance(n), status=DOWN) for n in lost
+    }
+    return set(witnesses(sorted_plan(going), list_.refreshed(readings), {key(n) for n in (*read, *lost)}))
+
+
+def test_one_that_is_to_stay_up_is_read_for_each_app_that_loses_one() -> None:
+    """Neither what goes itself, nor another app's; and nothing where nothing goes."""
+    assert asked([cancel(1)], [1, 2, 3]) == {key(2)}
+    assert asked([cancel(1), cancel(2)], [1, 2, 3]) == {key(3)}
+    assert asked([cancel(1)], [1]) == set()
+    assert witnesses(Plan(), observed(stored(instance(1))), ()) == ()
+
+
+def test_one_that_was_read_and_is_up_is_enough() -> None:
+    """An uncached read proves it."""
+    assert asked([cancel(1)], [1, 2, 3, 4], read=[3]) == set()
+
+
+@pytest.mark.parametrize(("lost", "more"), [([2], 1), ([2, 3], 2), ([2, 3, 4], 3)])
+def test_each_that_turns_out_not_to_be_up_has_more_read(lost: list[int], more: int) -> None:
+    """It was DOWN, or could not be read: as many again, so that the number doubles with each look."""
+    assert asked([cancel(1)], range(1, 20), lost=lost) == {
+        key(n) for n in sorted(set(range(1, 20)) - {1, *lost}, key=lambda n: key(n))[:more]
+    }
