@@ -106,9 +106,7 @@ def unsettled(
         )  # fmt: skip
 
     finished, waiting = _deletions(desired, registry, waits)
-    due = statuses(
-        desired, registry, plan, held, outcomes, waiting, options=options, now=now, cache_seconds=cache_seconds
-    )
+    due = statuses(desired, registry, plan, held, outcomes, waiting, options=options, now=now)
     left = {ref: status for ref, status in sorted(due.items()) if ref not in finished}
     claims = desired.claims
     changed = [

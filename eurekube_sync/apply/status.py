@@ -34,7 +34,6 @@ from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan import Obstacle, Plan
-from eurekube_sync.plan.suspend import is_suspended, shown_up, shows_all, since, to_come_back
 
 REGISTRY_UNKNOWN = "RegistryUnknown"
 """The reason of Synced while Eureka cannot be read."""
@@ -83,24 +82,15 @@ def statuses(
     *,
     options: Sequence[str] = (),
     now: float,
-    cache_seconds: float,
 ) -> dict[SyncerRef, SyncerStatus]:
     """The status of every syncer after the pass. `waiting` says why a deletion has to wait, `options` what a
-    command to paste has to say of its scope; `now` in Unix seconds,
-    `cache_seconds` is how long a list may hide what was written."""
+    command to paste has to say of its scope; `now` in Unix seconds."""
     tallies = _tallies(desired, registry, plan, held, outcomes)
     release = approve_command(held.plan_id, options) if held else ""
-
-    def status(ref: SyncerRef, claim: Claim) -> SyncerStatus:
-        tally, why = tallies.get(ref, _Tally()), waiting.get(ref, "")
-        found = _status(claim, tally, registry, release, why, int(now), cache_seconds)
-        if not is_suspended(claim):
-            return found
-        shown = shown_up(ref, registry.data) if isinstance(registry, Complete) else 0
-        up = to_come_back(claim.syncer, registry, shown, found.up, cache_seconds)
-        return replace(found, suspended_since=since(claim.syncer, int(now)), suspended_up=up)
-
-    return {ref: status(ref, claim) for ref, claim in desired.claims.items()}
+    return {
+        ref: _status(claim, tallies.get(ref, _Tally()), registry, release, waiting.get(ref, ""), int(now))
+        for ref, claim in desired.claims.items()
+    }
 
 
 def flips(claim: Claim, status: SyncerStatus) -> tuple[EventRecord, ...]:
@@ -208,13 +198,12 @@ def _status(
     release: str,
     waiting: str,
     now: int,
-    cache_seconds: float,
 ) -> SyncerStatus:
     before = claim.syncer.status or SyncerStatus(observed_generation=0)
     wanted = claim.wanted if isinstance(claim, Serving) else {}
     desired = 0 if isinstance(claim, Deleting) else before.desired
     # What stood is the best that is known.
-    if isinstance(registry, Unknown) or _is_doubtful(claim, tally, registry, cache_seconds):
+    if isinstance(registry, Unknown):
         registered, up, down = before.registered, before.up, before.down
         if isinstance(claim, Serving) and claim.conduct.lets_all_in:  # else it depends on what stands
             desired = max(len(wanted), desired if claim.incomplete else 0)
@@ -265,14 +254,6 @@ def _unknown_since(before: SyncerStatus, registry: Complete[Observed] | Unknown,
         return None
     since = before.eureka_unknown_since
     return now if since is None else min(since, now)
-
-
-def _is_doubtful(claim: Claim, tally: _Tally, registry: Complete[Observed], cache_seconds: float) -> bool:
-    """Whether a suspended syncer seems to have lost something, by a list that may hide what we wrote before it was
-    suspended. How many were UP is not forgotten: so many come back when Eureka has lost them."""
-    before = claim.syncer.status.up if claim.syncer.status else 0
-    less = is_suspended(claim) and tally.count(InstanceStatus.UP) < before
-    return less and not shows_all(registry.data, claim.syncer, cache_seconds)
 
 
 def _kept(claim: Serving, tally: _Tally, observed: Observed) -> Iterator[InstanceKey]:

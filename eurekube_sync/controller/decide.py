@@ -22,7 +22,7 @@ from eurekube_sync.plan.drained import still_drained
 from eurekube_sync.plan.first_come import first_come
 from eurekube_sync.plan.limit import Admission, admit
 from eurekube_sync.plan.policy import restrain
-from eurekube_sync.plan.suspend import returning
+from eurekube_sync.plan.suspend import lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +44,6 @@ def decide(
     brake: Brake,
     stood: Collection[InstanceKey],
     pods_of: Callable[[Collection[Withdrawal], Observed], Pods],
-    *,
-    now: float,
-    cache_seconds: float,
 ) -> Decision:
     """The plan, and the claims within their limits: drafted from the list, made from uncached reads of all that the
     draft would change, and of what is to stay UP beside it, then braked. Where the brake would hold something, the pods
@@ -58,13 +55,13 @@ def decide(
 
     def planned(admitted: Admission, observed: Observed) -> Plan:
         plan = make_plan(admitted.desired, observed)
-        return restrain(plan, admitted.desired, observed, cache_seconds=cache_seconds)
+        return restrain(plan, admitted.desired, observed, stood)
 
     def rests_on(plan: Plan, admitted: Admission, observed: Observed) -> Iterator[InstanceKey]:
         """What is to be read uncached."""
         yield from plan.suspects
         yield from admitted.doubtful
-        yield from returning(admitted.desired, observed, cache_seconds)
+        yield from lost(admitted.desired, observed, stood)
         yield from witnesses(plan, observed, read)
 
     admitted = _admitted(desired, observed)

@@ -294,15 +294,12 @@ def _decide(given: _Given, found: _Found) -> tuple[_Found, _Decided]:
     refused = refusal(settings.approved, given.ownership, now)
     seen = world.sightings.before(desired, monotonic=world.clock.monotonic(), now=now, within=settings.confirm_within)
     brake = brake_of(settings, desired, None if refused else settings.approved, seen, now)
-    unlisted = isinstance(found.registry, Unknown)
-    stood = world.last_seen.still_wanted(desired, world.renewals.renewed_lately()) if unlisted else ()
+    stood = world.last_seen.still_wanted(desired, world.renewals.renewed_lately())
 
     def pods_of(going: Collection[Withdrawal], observed: Observed) -> Pods:
         return pods_behind(world.cluster, found.view, going, observed, settings.scope)
 
-    made = decide(
-        found.applier, desired, found.registry, brake, stood, pods_of, now=now, cache_seconds=settings.registry_cache
-    )
+    made = decide(found.applier, desired, found.registry, brake, stood, pods_of)
     decided = _Decided(at=now, brake=made.brake, braked=made.braked, refused=refused)
     return replace(found, desired=made.desired, registry=made.registry), decided
 

@@ -62,10 +62,6 @@ class SyncerStatus:
     """The first 10 app names."""
     errors: tuple[str, ...] = ()
     """A capped sample."""
-    suspended_since: int | None = None
-    """When a pass first found it suspended, in Unix seconds; None: it is not."""
-    suspended_up: int | None = None
-    """How many were UP when a list first showed all that it had: as many come back when Eureka has lost them."""
     unconfirmed_removal: str = ""
     """The mark of the removal that waits for a second pass to see it too; equal marks are the same removal."""
     unconfirmed_since: int | None = None

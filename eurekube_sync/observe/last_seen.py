@@ -1,5 +1,6 @@
-"""What this process last saw UP in Eureka: what comes back where nobody can see what stands, though a limit, a
-suspension or a drain that cannot be read lets nothing else in. Nothing else rests on this memory.
+"""What this process last saw UP in Eureka. It comes back to a suspended syncer when Eureka has lost it, and where
+nobody can see what is registered, though a limit or a drain that cannot be read lets nothing else in. Nothing else
+rests on this memory.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.policy import LIMIT
-from eurekube_sync.model.actions import Register, Renew, Update
+from eurekube_sync.model.actions import Cancel, Register, Renew, Update
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
 from eurekube_sync.model.ownership import POD
@@ -23,14 +24,18 @@ class LastSeen:
         """Whose pod's, and under which limit."""
 
     def note(self, observed: Observed, outcomes: Outcomes, renewed: Iterable[InstanceKey]) -> None:
-        """Remember what such a pass left of what this process renewed lately, and forget all else. By those very keys,
-        which are kept in any case: those of this pass may go with all else that it read."""
-        up = {
+        """Remember what such a pass left of what this process renewed lately, and forget all else. What Eureka has no
+        more is remembered: it may come back in a later pass. By those very keys, which are kept in any case: those of
+        this pass may go with all else that it read."""
+        up = {key: seen for key, seen in self._up.items() if key not in observed.ours}
+        up |= {
             key: _marks(stands.metadata)
             for key, stands in observed.ours.items()
             if stands.status is InstanceStatus.UP and key not in outcomes.by_key
         }
         for key, outcome in outcomes.by_key.items():
+            if isinstance(outcome.action, Cancel):
+                up.pop(key, None)
             left = _written(outcome) or observed.ours.get(key)
             if outcome.status is InstanceStatus.UP and left is not None:
                 up[key] = _marks(left.metadata)

@@ -1,4 +1,4 @@
-"""What a plan leaves alone: a suspended syncer changes nothing (see `suspension`), a policy other than Sync cancels
+"""What a plan leaves alone: a suspended syncer changes nothing (see `suspend`), a policy other than Sync cancels
 nothing.
 
 A filter on a plan, so that whatever else a plan may hold, it is held to the same rules. The policy of an instance whose
@@ -7,14 +7,14 @@ syncer is gone is the one that its mark names. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from eurekube_sync.desired.claims import Claim, Desired, Serving
 from eurekube_sync.desired.instance import as_it_stands
 from eurekube_sync.desired.policy import GONE, POLICY, Policy, is_gone, policy_asked, policy_of
 from eurekube_sync.model.actions import Action, Cancel, Change, Renew, Update, grounds_of
-from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.ownership import KEYS, POD
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan import Plan, sorted_plan
@@ -23,10 +23,9 @@ from eurekube_sync.plan.suspend import is_suspended, left_as_it_is, lost
 _OURS = "eurekube."
 
 
-def restrain(plan: Plan, desired: Desired, observed: Observed, *, cache_seconds: float) -> Plan:
-    """The plan without what a syncer asked not to be done; `cache_seconds` is how long a list may hide what was
-    written."""
-    comes_back = lost(desired, observed, cache_seconds)
+def restrain(plan: Plan, desired: Desired, observed: Observed, stood: Collection[InstanceKey]) -> Plan:
+    """The plan without what a syncer asked not to be done; `stood` is what this process last saw UP."""
+    comes_back = lost(desired, observed, stood)
 
     def restrained(action: Action) -> Iterator[Action]:
         claim = desired.claims.get(action.syncer) if action.syncer else None
@@ -34,7 +33,7 @@ def restrain(plan: Plan, desired: Desired, observed: Observed, *, cache_seconds:
         if isinstance(action, Renew) and action.key in desired.wanted_by and not is_suspended(claim):
             return iter((action,))
         if claim is not None and is_suspended(claim):
-            return left_as_it_is(action, claim.syncer, observed, comes_back, cache_seconds)
+            return left_as_it_is(action, observed, comes_back, stood)
         return _restrained(action, claim, observed.ours.get(action.key))
 
     actions = [kept for action in plan.actions for kept in restrained(action)]

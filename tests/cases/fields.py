@@ -241,7 +241,7 @@ def _standing(row: Row, namespace: str) -> Iterator[ObservedInstance]:
 
 
 def _planned(desired: Desired, registry: Observed) -> dict[str, list[str]]:
-    plan = restrain(make_plan(desired, registry), desired, registry, cache_seconds=45)
+    plan = restrain(make_plan(desired, registry), desired, registry, ())
     serving = [claim for claim in desired.claims.values() if isinstance(claim, Serving)]
     limits = {c.syncer.ref: c.max_removal_percent for c in serving if c.max_removal_percent is not None}
     braked = apply_brake(plan, registry, Brake(limits=_NO_BRAKE, syncer_limits=limits))

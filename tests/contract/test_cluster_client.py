@@ -290,8 +290,9 @@ def test_a_status_is_written_once(subject: Subject, namespace: str) -> None:
         up=1,
         down=1,
         apps=("RATING",),
-        suspended_since=1700000000,
-        suspended_up=1,
+        unconfirmed_removal="0123456789ab",
+        unconfirmed_since=1700000000,
+        eureka_unknown_since=1700000001,
     )
     cluster.write_status(seen, status)
     written = one(cluster.list_syncers([namespace]), namespace)

@@ -6,7 +6,7 @@ withdrawn   what is to be UP, and was since before the pass looked, is not withd
 bare        nothing is registered for a syncer without our finalizer
 unwanted    nothing is registered that was not to be UP when the pass looked, but what Eureka lost of a suspended syncer
 drained     what a person drains, and its mark says so, is not brought up meanwhile, whichever lists fail
-returned    at rest a suspended syncer has as many instances as when it was suspended (`suspensions`)
+returned    at rest a suspended syncer has the instances that it had when it was suspended (`suspensions`)
 crash       no pass ends with an exception
 
 What apps lose: `losses`, `confirmations`, `crowds`. What dead pods leave: `dead`. Pods that register themselves:
@@ -373,6 +373,7 @@ class Judge:
         """A pass is over: whatever stood all through it was renewed in time."""
         self.world_changed()
         self.dead.judge_pass(view, report)
+        self.suspensions.judge_pass(view)
         self._deletions.judge_pass(view)
         self.steady.pass_ended(view, self.world.clock.time)
         self.starving.pass_ended(view)

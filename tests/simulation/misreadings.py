@@ -12,7 +12,7 @@ from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
 from eurekube_sync.adapters.eureka.peers import EurekaPeers
 from eurekube_sync.adapters.kubernetes import KubernetesCluster
 from eurekube_sync.adapters.kubernetes.connection import Call
-from eurekube_sync.apply import gates, status
+from eurekube_sync.apply import gates
 from eurekube_sync.apply import kubernetes as settle
 from eurekube_sync.apply.gates import Opening
 from eurekube_sync.brake import approval, braking, removals
@@ -30,10 +30,10 @@ from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView, SyncerObject
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Complete
+from eurekube_sync.observe.last_seen import LastSeen
 from eurekube_sync.plan import Plan, duplicates, giving_way, make, ours
 from eurekube_sync.plan import limit as admission
 from eurekube_sync.plan import policy as restraint
-from eurekube_sync.plan import suspend as suspension
 
 from .defect import Defect
 from .world import GATE
@@ -114,8 +114,16 @@ def _without_a_deletion(syncer: SyncerObject) -> bool:
     return syncer.annotations.get(ABANDON_ANNOTATION) == "true"
 
 
-def _believed(observed: Any, syncer: SyncerObject, cache_seconds: float) -> bool:
-    return True
+def _of_this_pass_alone(note: Callable[..., None]) -> Callable[..., None]:
+    def wrong(memory: Any, *arguments: Any) -> None:
+        memory._up.clear()
+        note(memory, *arguments)
+
+    return wrong
+
+
+def _all_that_is_ready(desired: Desired, observed: Any, stood: Any) -> frozenset[Any]:
+    return frozenset(key for key in desired.wanted_by if key not in observed.ours and key not in observed.others)
 
 
 def _overrides_forgotten(for_unwanted: Callable[..., Any], *, limit: bool) -> Callable[..., Any]:
@@ -157,17 +165,17 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="nothing comes back to a suspended syncer",
             about="a lost suspension",
-            patches=((restraint, "lost", lambda desired, observed, cache_seconds: frozenset()),),
+            patches=((restraint, "lost", lambda desired, observed, stood: frozenset()),),
         ),
         Defect(
-            name="what comes back to a suspended syncer has one pass for it",
+            name="what Eureka lost of a suspended syncer has one pass to come back",
             about="a lost suspension",
-            patches=((suspension, "_to_be_up", lambda syncer, shown: shown or syncer.status.up),),
+            patches=((LastSeen, "note", _of_this_pass_alone(LastSeen.note)),),
         ),
         Defect(
-            name="of a suspended syncer every list is believed",
+            name="all that is ready comes back to a suspended syncer",
             about="suspended",
-            patches=tuple((where, "shows_all", _believed) for where in (suspension, status)),
+            patches=((restraint, "lost", _all_that_is_ready),),
         ),
         Defect(name="a limit lets one more in", about="limits", patches=((Limit, "places", _one_more(Limit.places)),)),
         Defect(

@@ -1,7 +1,7 @@
 """Stories in which Eureka loses what a suspended syncer has, and the promise about them.
 
-returned    at rest a suspended syncer has as many instances as were UP in the first minutes of its suspension, if
-            so many pods are ready
+returned    at rest a suspended syncer has the instances that were UP in the first minutes of its suspension, if their
+            pods are ready and the process lives since
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .asked import Asked
 from .story import QUIET, Story
 from .troubles import EUREKA_CALLS, KUBERNETES_CALLS, Call, Kind, Trouble
 from .truth import SyncerTruth, Truth
-from .view import State, Violation, is_up, named, status_of, syncer_of
+from .view import PassView, State, Violation, is_up, named, pod_of, syncer_of
 from .world import Key
 
 _COUNTED = 150.0
@@ -72,39 +72,46 @@ def with_a_lost_suspension(base: Story) -> Story:
 
 
 class Suspensions:
-    """How many instances each suspended syncer is to have, whatever Eureka loses."""
+    """Which instances each suspended syncer is to have, whatever Eureka loses."""
 
     def __init__(self, truth: Truth, ours: Callable[[State], Iterator[Key]], reached: Counter[str]) -> None:
         self._truth = truth
         self._ours = ours
         self._reached = reached
-        self._least: dict[str, tuple[float, int]] = {}
-        """By UID, since when its spec stands, and the fewest that were UP in the time that is counted."""
+        self._stood: dict[str, tuple[float, frozenset[tuple[Key, str]]]] = {}
+        """By UID, since when its spec stands, and what was UP all the time that is counted, with its pod's UID."""
+        self._process: object | None = None
+
+    def judge_pass(self, view: PassView) -> None:
+        """A pass of the program is over. Another process has seen nothing of what stood before."""
+        if view.process is not self._process:
+            self._stood.clear()
+        self._process = view.process
 
     def look(self, states: Sequence[State], now: float) -> None:
         """What stands now."""
         for syncer in self._truth.syncers.values():
             since = max(syncer.since.values())
-            if syncer.asked.suspend and now <= since + _COUNTED:
-                known, least = self._least.get(syncer.uid, (since, None))
-                few = min(sum(is_up(state[key]) for key in self._standing(syncer, state)) for state in states)
-                self._least[syncer.uid] = (since, few if known != since or least is None else min(least, few))
+            if not syncer.asked.suspend or now > since + _COUNTED:
+                continue
+            up = frozenset.intersection(*(self._up(syncer, state) for state in states))
+            known, before = self._stood.get(syncer.uid, (since, up))
+            self._stood[syncer.uid] = (since, up & before if known == since else up)
 
     def judge_rest(self, states: Sequence[State], now: float) -> None:
         """Raises Violation."""
         for _, syncer in sorted(self._truth.syncers.items()):
-            since, least = self._least.get(syncer.uid, (0.0, 0))
+            since, stood = self._stood.get(syncer.uid, (0.0, frozenset()))
             counted = since == max(syncer.since.values()) and now > since + _COUNTED
             if not counted or not syncer.asked.suspend or syncer.deleting:
                 continue
             self._reached["a suspended syncer at rest"] += 1
-            free = [key for key, one in sorted(self._truth.eligible.items()) if one.holder == syncer.ref]
-            for state in states:
-                stand, absent = len(self._standing(syncer, state)), [key for key in free if key not in state]
-                if stand < least and absent:
-                    what = f"{stand} of {named(syncer.ref)} stand, and {least} were UP when it was suspended"
-                    raise Violation("returned", f"{what}; {absent[0]} is ready")
+            ours = [(key, one) for key, one in self._truth.eligible.items() if one.holder == syncer.ref]
+            ready = {(key, pod) for key, one in ours for pod in one.pods}
+            for key, _ in sorted(stood & ready):
+                if any(key not in state for state in states):
+                    raise Violation("returned", f"{key} was UP when {named(syncer.ref)} was suspended, and is ready")
 
-    def _standing(self, syncer: SyncerTruth, state: State) -> list[Key]:
-        ours = self._ours(state)
-        return [key for key in ours if syncer_of(state[key][0]) == syncer.ref and status_of(state[key]) != "DOWN"]
+    def _up(self, syncer: SyncerTruth, state: State) -> frozenset[tuple[Key, str]]:
+        found = [key for key in self._ours(state) if syncer_of(state[key][0]) == syncer.ref and is_up(state[key])]
+        return frozenset((key, pod_of(state[key][0])) for key in found)

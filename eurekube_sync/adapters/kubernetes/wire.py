@@ -284,8 +284,6 @@ class StatusItem(_Wire):
     vip_address: str = ""
     apps: list[str] | None = None
     errors: list[str] | None = None
-    suspended_since: datetime | None = None
-    suspended_up: int | None = None
     unconfirmed_removal: str = ""
     unconfirmed_since: datetime | None = None
     eureka_unknown_since: datetime | None = None

@@ -69,7 +69,6 @@ def status(
         Outcomes.of(outcomes),
         {REF: waiting} if waiting else {},
         now=now,
-        cache_seconds=45,
     )[REF]
 
 

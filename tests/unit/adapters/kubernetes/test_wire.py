@@ -172,8 +172,9 @@ def test_a_status_survives_the_api() -> None:
         vip_address="rating",
         apps=("RATING",),
         errors=("one",),
-        suspended_since=1700000000,
-        suspended_up=1,
+        unconfirmed_removal="0123456789ab",
+        unconfirmed_since=1700000000,
+        eureka_unknown_since=1700000001,
     )
     world.cluster.write_status(made, full)
     assert world.read().status == full
