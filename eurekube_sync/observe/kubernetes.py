@@ -86,7 +86,8 @@ def read_cluster(
     drains: Collection[Kind] = (),
 ) -> ClusterView:
     """The syncers, unless they were listed before, and the Services and slices that those in scope select: namespace
-    by namespace while these are few, else the whole cluster in one walk.
+    by namespace while these are few, else the whole cluster in one walk. A namespace whose syncers are gone is read as
+    well, as long as Eureka has instances of them: their addresses may be other pods' by now.
 
     `marked` are the syncers that Eureka's instances name. The CRD is asked for when one of them is missing, or some
     syncer is being deleted: while a CRD goes, its objects are deleted, or gone, and nobody wished it. One that was
@@ -98,15 +99,18 @@ def read_cluster(
     live: Source[bool] = Complete(data=True)
     installed = 0.0
     there = {syncer.ref for syncer in _all(syncers)}
-    missing = any(
-        ref not in there and scope.covers(ref) and isinstance(syncers.of(ref.namespace), Complete) for ref in marked
-    )
+    missing = [
+        ref
+        for ref in marked
+        if ref not in there and scope.covers(ref) and isinstance(syncers.of(ref.namespace), Complete)
+    ]
     taken = [syncer for syncer in _all(syncers) if scope.takes(syncer)]
     if missing or any(syncer.deleted is not None for syncer in taken):
         crd = cluster.crd_live()
         installed = crd.data if isinstance(crd, Complete) else 0.0
         live = _crd_live(crd, syncers)
-    used = sorted({selected_namespace(syncer) for syncer in taken if scope.may_select(syncer)})
+    selected = {selected_namespace(syncer) for syncer in taken if scope.may_select(syncer)}
+    used = sorted(selected | {ref.namespace for ref in missing})
     if not used:
         return replace(unread_cluster(identity), syncers=syncers, crd_live=live, crd_installed=installed)
     needed = used if scope.namespaces is not None or len(used) <= _FEW_NAMESPACES else None

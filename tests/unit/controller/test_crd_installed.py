@@ -63,6 +63,14 @@ def test_what_comes_back_late_stays_until_it_is_there() -> None:
     assert standing(world) == set(APPS)
 
 
+def test_at_the_address_of_another_apps_pod_nothing_waits_though_its_namespace_has_no_syncer() -> None:
+    """Callers of A would reach a pod of B."""
+    world = installed_anew()
+    world.cluster.apply(piece(service="a"), piece(endpoint(1, pod="b-9"), service="b"))
+    assert world.run().held is not None
+    assert standing(world) == set(APPS) - {"a"}
+
+
 def test_a_person_releases_what_is_not_to_come_back() -> None:
     """By the plan id, as whatever else is held."""
     world = installed_anew()

@@ -7,6 +7,7 @@ from typing import Any, assert_never
 
 import pytest
 
+from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
@@ -20,6 +21,7 @@ from eurekube_sync.model.kubernetes import EndpointPort, EndpointSlice, Node, Po
 from eurekube_sync.model.ownership import POD, SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observe.kubernetes import unread
+from eurekube_sync.observe.last_seen import LastSeen
 from tests.unit.worlds.build import DENIED, NS, REF, endpoint, foreign, key, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 
@@ -453,18 +455,21 @@ def test_a_limit_counts_what_is_up() -> None:
 
 
 def test_a_suspended_syncer_changes_nothing_for_a_drain() -> None:
-    """It is looked for all the same: what is drained is not among what comes back after Eureka lost its memory."""
+    """It is looked for all the same: what is drained does not come back after Eureka lost its memory."""
     world = on_two_nodes()
+    world.last_seen, world.renewals = LastSeen(), RenewalLedger(period=30, slack=15)
     drain(world, pods=(1,))
     world.run()
     world.cluster.apply(syncer(suspend=True))
     drain(world, pods=(2,))
     assert world.run().plan.changes == ()
     assert up_and_down(world) == ("DOWN", "UP")
-    world.later(60)
     world.registry.held.clear()
     world.run()
-    assert up_and_down(world) == ("UP", None)
+    assert up_and_down(world) == (None, None)
+    drain(world)
+    world.run()
+    assert up_and_down(world) == (None, "UP"), "what was DOWN is not among what this process saw UP"
 
 
 def test_create_only_follows_a_drain() -> None:
