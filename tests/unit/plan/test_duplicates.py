@@ -152,7 +152,9 @@ def test_of_several_at_its_address_one_that_is_up_is_enough() -> None:
 def test_of_several_at_its_address_one_that_is_renewed_is_enough() -> None:
     """The other is what the same pod registered before it was started anew."""
     world = setting()
-    world.registry.put(replace(itself(1), key=InstanceKey("RATING", "a:rating")))
+    before = InstanceKey("RATING", "a:rating")
+    world.registry.put(replace(itself(1), key=before))
+    world.registry.renew(before)
     world.later(65)
     appears(world, 1)
     world.run()

@@ -1,0 +1,36 @@
+"""Which of several namespaces has an address that each of them claims for one app."""
+
+from __future__ import annotations
+
+import pytest
+
+from eurekube_sync.desired.rivals import Bid, Right, Rival, outdone
+from eurekube_sync.model.kubernetes import SyncerRef
+from tests.unit.worlds.build import key
+
+
+def bid(namespace: str, *, allotted: bool = False, socket: int = 8080) -> Bid:
+    """A claim of one address by a namespace's syncer."""
+    sockets = (("RATING", "10.0.0.1", socket),)
+    ref = SyncerRef(namespace, "rating")
+    return Bid(key=key(namespace=namespace), syncer=ref, namespace=namespace, sockets=sockets, allotted=allotted)
+
+
+@pytest.mark.parametrize("first", ["blue", "zebra"])
+def test_the_namespace_that_the_cluster_gave_it_to_has_it_wherever_it_stands_among_the_others(first: str) -> None:
+    """The others register nothing new, and each is told who has it."""
+    own = bid("green", allotted=True)
+    bids = [bid(first), own, bid("red"), bid("alone", socket=9090)]
+    has = Rival(own.syncer, Right.ALLOTTED)
+    assert list(outdone(bids)) == [(bids[0], has), (bids[2], has)]
+
+
+def test_of_an_address_that_the_cluster_gave_to_nobody_each_is_told_of_the_first_other() -> None:
+    """Which of them stands only the registry tells."""
+    bids = [bid("red"), bid("blue"), bid("green")]
+    told = [(one.namespace, rival) for one, rival in outdone(bids)]
+    assert told == [
+        ("red", Rival(bids[1].syncer, Right.UNDECIDED)),
+        ("blue", Rival(bids[0].syncer, Right.UNDECIDED)),
+        ("green", Rival(bids[0].syncer, Right.UNDECIDED)),
+    ]
