@@ -7,15 +7,29 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.brake.removals import failed_adds, witnesses
+from eurekube_sync.brake import Brake
+from eurekube_sync.brake.removals import failed_adds, what_may_go, without_successor, witnesses
 from eurekube_sync.model.actions import Action, Cancel, Grounds, Register, Renew
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.outcomes import Outcome, Result
 from eurekube_sync.observe.eureka import Unread
-from eurekube_sync.plan import Plan, sorted_plan
-from tests.unit.brake.test_brake import cancel, register
-from tests.unit.worlds.build import DOWN, REF, UP, instance, key, observed, stored
+from eurekube_sync.plan import Blocked, Obstacle, Plan, sorted_plan
+from tests.unit.brake.test_brake import LIMITS, cancel, register, up
+from tests.unit.worlds.build import (
+    DOWN,
+    REF,
+    UP,
+    desired,
+    endpoint,
+    instance,
+    key,
+    observed,
+    piece,
+    service,
+    stored,
+    syncer,
+)
 
 WHY = "the instances that were to take its place could not be registered"
 OTHER = SyncerRef("elsewhere", "web")
@@ -89,6 +103,55 @@ def test_a_pod_that_could_not_be_registered_under_another_name_keeps_the_one_tha
     there = standing(old, instance(2, app="old"))
     held = failed_adds([cancel(1, app="old", grounds=grounds)], refused(new), there)
     assert held == ({old.key: WHY} if waits else {})
+
+
+def test_an_address_of_the_same_family_that_changed_is_no_longer_the_pods() -> None:
+    """IPv6 as well."""
+    old, new = (
+        replace(instance(1, app=app), ip_addr=address) for app, address in (("old", "fd00::1"), ("new", "fd00::2"))
+    )
+    there = standing(old, instance(2, app="old"))
+    assert failed_adds([cancel(1, app="old")], refused(Register(instance=new, syncer=REF, why="")), there) == {}
+
+
+def test_what_waits_for_an_instance_that_cannot_be_read_is_renewed() -> None:
+    """Before the brake sees it, and after the adds."""
+    wants = desired([syncer(appName="new")], [service()], [piece(endpoint(1))])
+    unread = Blocked(key=key(1, app="new"), syncer=REF, why="", obstacle=Obstacle.UNREAD)
+    plan, stands = sorted_plan([cancel(1)], [unread]), observed(stored(instance(1)), stored(instance(2)))
+    renewed = Renew(key=key(1), syncer=REF, why=WHY, status=UP)
+    assert without_successor(plan, wants, stands) == sorted_plan([renewed], [unread])
+    assert what_may_go(plan, wants, stands, [], Brake(limits=LIMITS)).kept_back == {key(1): WHY}
+
+
+def test_what_another_register_will_replace_does_not_wait_for_one_that_cannot_be_read() -> None:
+    """Callers find that one."""
+    wants = desired([syncer()], [service()], [piece(endpoint(2), endpoint(3))])
+    unread = Blocked(key=key(2), syncer=REF, why="", obstacle=Obstacle.UNREAD)
+    plan = sorted_plan([cancel(1), register(3)], [unread])
+    assert without_successor(plan, wants, observed(stored(instance(1)))) == plan
+
+
+def test_the_last_stage_does_what_takes_away_and_nothing_else() -> None:
+    """Other updates were made before it."""
+    stands = observed(*(stored(instance(number)) for number in range(9)))
+    plan = sorted_plan([cancel(1), up(2), register(20)])
+    assert what_may_go(plan, desired(), stands, [], Brake(limits=LIMITS)).actions == (cancel(1),)
+    assert what_may_go(sorted_plan([up(2)]), desired(), stands, [], Brake(limits=LIMITS)).actions == ()
+
+
+@pytest.mark.parametrize("lapsed", [True, False])
+def test_what_lapsed_meanwhile_is_nothing_that_the_losses_are_few_of(lapsed: bool) -> None:
+    """One of four may go, and one of two not."""
+    stands = observed(*(stored(instance(number)) for number in (1, 2, 3, 4)))
+    renewals = [Renew(key=key(number), syncer=REF, why="", status=UP) for number in (2, 3, 4)]
+    plan = sorted_plan([cancel(1), *renewals])
+    ended = [
+        Outcome(action=one, result=Result.GONE) if lapsed else Outcome(action=one, result=Result.DONE, status=UP)
+        for one in renewals[1:]
+    ]
+    left = what_may_go(plan, desired(), stands, ended, Brake(limits=LIMITS, syncer_limits={REF: 30}))
+    assert (left.held is not None) is lapsed
 
 
 # --- What is read to be sure -------------------------------------------------------------------------------------
