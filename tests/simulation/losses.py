@@ -149,6 +149,10 @@ class Losses:
         return no_place
 
     def _judge_brake(self, view: PassView, app: str, unreleased: list[Key], left: set[str]) -> None:
+        moved = [key for key in unreleased if self._judge.confirmations.lives_on(key, self._judge.known)]
+        if moved and len(moved) == len(unreleased):
+            self._judge.reached["an app that changed its name"] += 1
+            return
         lost = [key for key in unreleased if self._judge.dead.may_serve(view, key)]
         if unreleased and not lost:
             self._judge.reached["an app of dead pods that went to nothing"] += 1
