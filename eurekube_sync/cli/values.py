@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from math import isnan
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from eurekube_sync.desired.scope import ANY, Shard, parse_selector
-from eurekube_sync.desired.spec import Expression
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER_PATTERN
 from eurekube_sync.model.wording import duration
 from eurekube_sync.owner.moves import Address
+
+T = TypeVar("T")
 
 _PART = r"(\d+(?:\.\d+)?)(ms|s|m|h)"
 _DURATION = re.compile(rf"(?:{_PART})+|\d+(?:\.\d+)?")
@@ -23,25 +25,39 @@ _TEN_YEARS = 87_600 * 3600.0
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
-class Duration(click.ParamType[float]):
+class Value(click.ParamType[T]):
+    """What a text is read as. A ValueError of `read` is the sentence that refuses it."""
+
+    def __init__(self, name: str, read: Callable[[str], T]) -> None:
+        self.name = name
+        self._read = read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
+        if not isinstance(value, str):
+            found: T = value  # click may ask again for what was read
+            return found
+        try:
+            return self._read(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Duration(Value[float]):
     """`30s`, `2m`, `1h30m`, or a number of seconds; becomes seconds, from `least` to `most`, whole hours."""
 
-    name = "duration"
-
     def __init__(self, *, least: float = 0.0, most: float = _TEN_YEARS) -> None:
+        super().__init__("duration", self._seconds)
         self._least, self._most = least, most
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, int | float):
-            return float(value)
-        if not _DURATION.fullmatch(value.strip()):
-            self.fail(f"{value!r} is no duration; write 30s, 2m or 1h30m", param, ctx)
-        parts = re.findall(_PART, value)
-        seconds = sum(float(number) * _UNITS[unit] for number, unit in parts) if parts else float(value)
+    def _seconds(self, text: str) -> float:
+        if not _DURATION.fullmatch(text.strip()):
+            raise ValueError(f"{text!r} is no duration; write 30s, 2m or 1h30m")
+        parts = re.findall(_PART, text)
+        seconds = sum(float(number) * _UNITS[unit] for number, unit in parts) if parts else float(text)
         if seconds < self._least:
-            self.fail(f"{value!r} is too short; at least {duration(self._least)}", param, ctx)
+            raise ValueError(f"{text!r} is too short; at least {duration(self._least)}")
         if seconds > self._most:
-            self.fail(f"{value!r} is too long; at most {duration(self._most)}", param, ctx)
+            raise ValueError(f"{text!r} is too long; at most {duration(self._most)}")
         return seconds
 
 
@@ -58,17 +74,6 @@ class Percent(click.FloatRange):
         return number
 
 
-class Name(click.ParamType[str]):
-    """A name that is not empty, as it is when a script found nothing to put there."""
-
-    name = "text"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not value.strip():
-            self.fail("it is empty", param, ctx)
-        return str(value).strip()
-
-
 class File(click.Path):
     """The path of a file; whether it is there is another question. Not empty, as a variable of a script may be."""
 
@@ -78,116 +83,78 @@ class File(click.Path):
         return super().convert(value, param, ctx)
 
 
-class Owner(click.ParamType[str]):
-    """An owner name: it becomes part of every instance id."""
-
-    name = "name"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not OWNER_PATTERN.fullmatch(value):
-            self.fail(
-                f"{value!r} is no owner name: 1 to 32 of a-z, 0-9 and '-', a letter or digit at both ends", param, ctx
-            )
-        return str(value)
+def _name(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is empty")
+    return text.strip()
 
 
-class Namespaces(click.ParamType["tuple[str, ...]"]):
-    """One namespace, or several with commas between."""
-
-    name = "namespace[,...]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        if isinstance(value, tuple):
-            return value
-        names = tuple(name.strip() for name in value.split(","))
-        for name in names:
-            if not _NAMESPACE.fullmatch(name):
-                self.fail(f"{name!r} is no namespace", param, ctx)
-        return names
+def _owner(text: str) -> str:
+    if not OWNER_PATTERN.fullmatch(text):
+        raise ValueError(
+            f"{text!r} is no owner name: 1 to 32 of a-z, 0-9 and '-', a letter or digit at both ends",
+        )
+    return text
 
 
-class Selector(click.ParamType["tuple[Expression, ...]"]):
-    """A label selector, as of `kubectl get --selector`."""
-
-    name = "selector"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Expression, ...]:
-        if isinstance(value, tuple):
-            return value
-        try:
-            return parse_selector(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+def _namespaces(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        if not _NAMESPACE.fullmatch(name):
+            raise ValueError(f"{name!r} is no namespace")
+    return names
 
 
-class SyncerClass(click.ParamType[str]):
-    """The class of an installation."""
-
-    name = "class"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not _NAMESPACE.fullmatch(value):
-            self.fail(f"{value!r} is no class: 1 to 63 of a-z, 0-9 and '-', a letter or digit at both ends", param, ctx)
-        return str(value)
+def _syncer_class(text: str) -> str:
+    if not _NAMESPACE.fullmatch(text):
+        raise ValueError(f"{text!r} is no class: 1 to 63 of a-z, 0-9 and '-', a letter or digit at both ends")
+    return text
 
 
-class Part(click.ParamType[Shard]):
-    """`I/N`: the I-th of N shards, counted from 0."""
-
-    name = "i/n"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Shard:
-        if isinstance(value, Shard):
-            return value
-        found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", value)
-        if not found or int(found[1]) >= int(found[2]):
-            self.fail(f"{value!r} is no shard; of three they are 0/3, 1/3 and 2/3", param, ctx)
-        return Shard(index=int(found[1]), count=int(found[2]))
+def _part(text: str) -> Shard:
+    found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
+    if not found or int(found[1]) >= int(found[2]):
+        raise ValueError(f"{text!r} is no shard; of three they are 0/3, 1/3 and 2/3")
+    return Shard(index=int(found[1]), count=int(found[2]))
 
 
-class NamespacePairs(click.ParamType["tuple[tuple[str, str], ...]"]):
-    """`FROM:TO`, or several with commas between; `*` on either side is any namespace."""
-
-    name = "from:to[,...]"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[tuple[str, str], ...]:
-        if isinstance(value, tuple):
-            return value
-        pairs = [tuple(side.strip() for side in pair.split(":")) for pair in value.split(",")]
-        for pair in pairs:
-            if len(pair) != 2 or not all(side == ANY or _NAMESPACE.fullmatch(side) for side in pair):
-                self.fail(f"{':'.join(pair)!r} is no pair of namespaces; write FROM:TO, with * for any", param, ctx)
-        return tuple((pair[0], pair[1]) for pair in pairs)
+def _namespace_pairs(text: str) -> tuple[tuple[str, str], ...]:
+    pairs = [tuple(side.strip() for side in pair.split(":")) for pair in text.split(",")]
+    for pair in pairs:
+        if len(pair) != 2 or not all(side == ANY or _NAMESPACE.fullmatch(side) for side in pair):
+            raise ValueError(f"{':'.join(pair)!r} is no pair of namespaces; write FROM:TO, with * for any")
+    return tuple((pair[0], pair[1]) for pair in pairs)
 
 
-class HostAndPort(click.ParamType[Address]):
-    """Where an instance is called: `10.0.0.7:8080`, `host.example.com:8080`, `[fd00::7]:8080`."""
-
-    name = "host:port"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Address:
-        if isinstance(value, Address):
-            return value
-        host, _, port = value.strip().rpartition(":")
-        bare = host.removeprefix("[").removesuffix("]")
-        if not bare or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
-            self.fail(f"{value!r} is no address with a port; write 10.0.0.7:8080", param, ctx)
-        if ":" in bare and bare == host:
-            self.fail(f"{value!r}: put an IPv6 address in brackets, as in [fd00::7]:8080", param, ctx)
-        return Address(bare, int(port))
+def _host_and_port(text: str) -> Address:
+    host, _, port = text.strip().rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]")
+    if not bare or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r} is no address with a port; write 10.0.0.7:8080")
+    if ":" in bare and bare == host:
+        raise ValueError(f"{text!r}: put an IPv6 address in brackets, as in [fd00::7]:8080")
+    return Address(bare, int(port))
 
 
-class Syncer(click.ParamType[SyncerRef]):
-    """A syncer, as `namespace/name`."""
+def _syncer(text: str) -> SyncerRef:
+    namespace, slash, name = text.strip().partition("/")
+    if not slash or not _NAMESPACE.fullmatch(namespace) or not name or "/" in name:
+        raise ValueError(f"{text!r} is no syncer; write namespace/name")
+    return SyncerRef(namespace, name)
 
-    name = "namespace/name"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> SyncerRef:
-        if isinstance(value, SyncerRef):
-            return value
-        namespace, slash, name = value.strip().partition("/")
-        if not slash or not _NAMESPACE.fullmatch(namespace) or not name or "/" in name:
-            self.fail(f"{value!r} is no syncer; write namespace/name", param, ctx)
-        return SyncerRef(namespace, name)
+NAME = Value("text", _name)
+"""Not empty, as it is when a script found nothing to put there."""
+OWNER = Value("name", _owner)
+NAMESPACES = Value("namespace[,...]", _namespaces)
+"""One, or several with commas between."""
+SELECTOR = Value("selector", parse_selector)
+"""As of `kubectl get --selector`."""
+SYNCER_CLASS = Value("class", _syncer_class)
+PART = Value("i/n", _part)
+"""The I-th of N shards, counted from 0."""
+NAMESPACE_PAIRS = Value("from:to[,...]", _namespace_pairs)
+"""Or several with commas between; `*` on either side is any namespace."""
+HOST_AND_PORT = Value("host:port", _host_and_port)
+"""`10.0.0.7:8080`, `host.example.com:8080`, `[fd00::7]:8080`."""
+SYNCER = Value("namespace/name", _syncer)

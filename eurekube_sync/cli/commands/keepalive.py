@@ -18,7 +18,7 @@ from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import name_scope_options
 from eurekube_sync.cli.output.passes import teller
 from eurekube_sync.cli.signals import stopped_by_signals
-from eurekube_sync.cli.values import Name
+from eurekube_sync.cli.values import NAME
 from eurekube_sync.controller.between_passes import BetweenPasses
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.keepalive import KeepaliveSettings, keepalive
@@ -31,7 +31,7 @@ from eurekube_sync.desired.scope import Scope
 @eureka_options
 @option(
     "--cluster",
-    type=Name(),
+    type=NAME,
     metavar="UID",
     default=None,
     help="Renew only instances of this cluster. Default: all of the owner's.",

@@ -6,23 +6,14 @@ import click
 
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.options.declare import group, option
-from eurekube_sync.cli.values import Name, Percent
-
-
-def _limits(brake_percent: float, brake_count: int, brake_ceiling: int, brake_apps_percent: float) -> BrakeLimits:
-    return BrakeLimits(
-        loss_percent=brake_percent,
-        loss_floor=brake_count,
-        loss_ceiling=brake_ceiling,
-        apps_percent=brake_apps_percent,
-    )
-
+from eurekube_sync.cli.values import NAME, Percent
 
 brake_options = group(
     "brake",
-    _limits,
+    BrakeLimits,
     option(
         "--brake-percent",
+        "loss_percent",
         variable=False,
         type=Percent(),
         default=30.0,
@@ -30,6 +21,7 @@ brake_options = group(
     ),
     option(
         "--brake-count",
+        "loss_floor",
         variable=False,
         type=click.IntRange(0),
         default=10,
@@ -37,6 +29,7 @@ brake_options = group(
     ),
     option(
         "--brake-ceiling",
+        "loss_ceiling",
         variable=False,
         type=click.IntRange(0),
         default=500,
@@ -44,6 +37,7 @@ brake_options = group(
     ),
     option(
         "--brake-apps-percent",
+        "apps_percent",
         variable=False,
         type=Percent(),
         default=5.0,
@@ -56,7 +50,7 @@ brake_options = group(
 approve_option = option(
     "--approve",
     variable=False,
-    type=Name(),
+    type=NAME,
     metavar="PLAN_ID|FILE",
     default=None,
     help="Release held removals: exactly the set with this plan id, or those of a dry run saved with -o json that are "

@@ -8,6 +8,7 @@ from inspect import signature
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 ENVIRONMENT_PREFIX = "EUREKUBE_SYNC_"
 
@@ -32,17 +33,24 @@ def variable_of(names: Sequence[str]) -> str:
     return ENVIRONMENT_PREFIX + long_name.upper().replace("-", "_")
 
 
+def on_command_line(parameter: str) -> bool:
+    """Whether it was given there, and not by a variable or a default."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE
+
+
 def group(name: str, parse: Callable[..., object], *options: Callable[[Any], Any]) -> Callable[[F], F]:
     """Declares the options, in the order of `--help`; the command gets them as one value called `name`.
 
-    `parse` makes it of theirs, which it takes by name, and raises click.UsageError for what does not go together.
+    `parse` makes it of theirs, which it takes by name, and raises click.UsageError for what does not go together. A
+    parameter without an option keeps its default.
     """
     taken = tuple(signature(parse).parameters)
 
     def decorate(command: F) -> F:
         @wraps(command)
         def with_one_value(**given: Any) -> Any:
-            value = parse(**{parameter: given.pop(parameter) for parameter in taken})
+            value = parse(**{parameter: given.pop(parameter) for parameter in taken if parameter in given})
             return command(**{name: value}, **given)
 
         decorated: Any = with_one_value

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import click
 
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.desired.drain import Kind
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _CHOICES = {
     "services": frozenset[Kind](),
@@ -18,14 +13,12 @@ _CHOICES = {
     "all": frozenset({Kind.POD, Kind.NODE}),
 }
 
-
-def drain_option(command: F) -> F:
-    """The command gets the kinds beside Services, named `drains`."""
-    return option(
-        "--drain-annotations",
-        "drains",
-        type=click.Choice(list(_CHOICES)),
-        default="services",
-        callback=lambda _context, _parameter, chosen: _CHOICES[chosen],
-        help="Where the annotation eurekube.io/drain is looked for: on Services, also on Pods, or also on Nodes (all).",
-    )(command)
+drain_option = option(
+    "--drain-annotations",
+    "drains",
+    type=click.Choice(list(_CHOICES)),
+    default="services",
+    callback=lambda _context, _parameter, chosen: _CHOICES[chosen],
+    help="Where the annotation eurekube.io/drain is looked for: on Services, also on Pods, or also on Nodes (all).",
+)
+"""The command gets the kinds beside Services, named `drains`."""

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
-from click.core import ParameterSource
 
-from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, group, option
+from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, group, on_command_line, option, variable_of
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ports import Clock
 
@@ -40,8 +39,6 @@ class EurekaAccess:
     eureka_client_key: str | None = None
     eureka_insecure_skip_tls_verify: bool = False
     eureka_proxy: str | None = None
-    in_process_list: tuple[str, ...] = ()
-    """Options whose value holds a password and was given on the command line."""
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -56,9 +53,11 @@ class EurekaAccess:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to say once, at the start."""
+        urls = {"--eureka-url": self.eureka_url, "--eureka-proxy": self.eureka_proxy or ""}
         return self.notices + tuple(
-            f"The password in --{name} is in the process list of this machine; set {_variable(name)} instead."
-            for name in self.in_process_list
+            f"The password in {name} is in the process list of this machine; set {variable_of([name])} instead."
+            for name, url in urls.items()
+            if _URL_WITH_PASSWORD.search(url) and on_command_line(name[2:].replace("-", "_"))
         )
 
 
@@ -179,61 +178,26 @@ def _file(name: str, *, help: str) -> Callable[[Any], Any]:
     return option(name, metavar="FILE", type=click.Path(), default=None, help=help, show_default=False)
 
 
-def _variable(name: str) -> str:
-    return ENVIRONMENT_PREFIX + name.upper().replace("-", "_")
-
-
-def _shows_password(name: str) -> bool:
-    """Whether an option's value, given on the command line and not by its variable, holds a password."""
-    context = click.get_current_context()
-    parameter = name.replace("-", "_")
-    value = context.params.get(parameter)
-    texts = value if isinstance(value, tuple) else (value,)
-    return context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE and any(
-        isinstance(text, str) and _URL_WITH_PASSWORD.search(text) is not None for text in texts
-    )
-
-
-def _parse(
-    eureka_url: tuple[str, ...],
-    eureka_username: str | None,
-    eureka_username_file: str | None,
-    eureka_password_file: str | None,
-    eureka_ca_file: str | None,
-    eureka_client_cert: str | None,
-    eureka_client_key: str | None,
-    eureka_insecure_skip_tls_verify: bool,
-    eureka_proxy: str | None,
-) -> EurekaAccess:
+def _one_text(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> str:
     from eurekube_sync.adapters.eureka.peers import parse_addresses
 
-    url = ",".join(eureka_url)
+    url = ",".join(given)
     try:
         parse_addresses(url)
     except ConfigurationError as error:
-        raise click.BadParameter(str(error), param_hint="'--eureka-url'") from None
-    return EurekaAccess(
-        eureka_url=url,
-        eureka_username=eureka_username,
-        eureka_username_file=eureka_username_file,
-        eureka_password_file=eureka_password_file,
-        eureka_ca_file=eureka_ca_file,
-        eureka_client_cert=eureka_client_cert,
-        eureka_client_key=eureka_client_key,
-        eureka_insecure_skip_tls_verify=eureka_insecure_skip_tls_verify,
-        eureka_proxy=eureka_proxy,
-        in_process_list=tuple(name for name in ("eureka-url", "eureka-proxy") if _shows_password(name)),
-    )
+        raise click.BadParameter(str(error)) from None
+    return url
 
 
 eureka_options = group(
     "eureka",
-    _parse,
+    EurekaAccess,
     option(
         "--eureka-url",
         metavar="URL",
         required=True,
         multiple=True,
+        callback=_one_text,
         help="Address of Eureka with its path, such as http://eureka.example.com:8761/eureka. For several peers repeat "
         "the option, or put commas between the addresses. The preferred one comes first.",
     ),

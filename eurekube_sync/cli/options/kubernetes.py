@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import click
 
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, group, option
-from eurekube_sync.cli.values import File, Name
+from eurekube_sync.cli.values import NAME, File
 from eurekube_sync.model.ports import EndpointsSource
 
 
@@ -30,7 +30,7 @@ kubernetes_options = group(
         envvar=[ENVIRONMENT_PREFIX + "KUBECONFIG", "KUBECONFIG"],
         help="Path of the kubeconfig. Default: the pod's service account, else ~/.kube/config.",
     ),
-    option("--context", type=Name(), default=None, help="Context of the kubeconfig. Default: its current one."),
+    option("--context", type=NAME, default=None, help="Context of the kubeconfig. Default: its current one."),
     option(
         "--endpoints-source",
         type=click.Choice(["slices", "endpoints"]),

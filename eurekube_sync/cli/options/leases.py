@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -23,6 +23,10 @@ class Leases:
     registry_cache: float = 45
     """How old Eureka's lists may be."""
 
+    def __post_init__(self) -> None:
+        if self.duration != int(self.duration):
+            raise click.UsageError("--lease-duration is whole seconds")
+
     @property
     def times(self) -> LeaseTimes:
         """As they are registered."""
@@ -37,16 +41,6 @@ class Leases:
             )
 
 
-def _parse(lease_duration: float, registry_cache: float) -> Leases:
-    return replace(_parse_kept(lease_duration), registry_cache=registry_cache)
-
-
-def _parse_kept(lease_duration: float) -> Leases:
-    if lease_duration != int(lease_duration):
-        raise click.UsageError("--lease-duration is whole seconds")
-    return Leases(duration=lease_duration)
-
-
 _SHORTEST = 3.0 * RENEWAL_INTERVAL
 """Seconds: with less, one slow pass would let leases expire."""
 _LONGEST = 576 * 3600.0
@@ -54,12 +48,13 @@ _LONGEST = 576 * 3600.0
 
 
 def _duration_option(text: str) -> Callable[[Any], Any]:
-    return option("--lease-duration", type=Duration(least=_SHORTEST, most=_LONGEST), default="300s", help=text)
+    kind = Duration(least=_SHORTEST, most=_LONGEST)
+    return option("--lease-duration", "duration", type=kind, default="300s", help=text)
 
 
 lease_options = group(
     "leases",
-    _parse,
+    Leases,
     _duration_option("How long Eureka keeps an instance that was registered and never renewed. A renewal doubles it."),
     option(
         "--registry-cache",
@@ -72,7 +67,7 @@ lease_options = group(
 
 kept_lease_options = group(
     "leases",
-    _parse_kept,
+    Leases,
     _duration_option("The same value that run has. It is checked against --interval."),
 )
 """The same for who gives none."""

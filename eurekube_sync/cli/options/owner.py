@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import click
-from click.core import ParameterSource
-
-from eurekube_sync.cli.options.declare import option
-from eurekube_sync.cli.values import Owner
+from eurekube_sync.cli.options.declare import on_command_line, option
+from eurekube_sync.cli.values import OWNER
 
 owner_option = option(
     "--owner",
-    type=Owner(),
+    type=OWNER,
     required=True,
     help="Name of this installation. It is part of each instance id; use another one for each cluster.",
 )
@@ -18,5 +15,4 @@ owner_option = option(
 
 def named_owner(owner: str) -> tuple[str, ...]:
     """The option as it was given on this command line; whoever has it in a variable has it in the next shell, too."""
-    given = click.get_current_context().get_parameter_source("owner") is ParameterSource.COMMANDLINE
-    return ("--owner", owner) if given else ()
+    return ("--owner", owner) if on_command_line("owner") else ()

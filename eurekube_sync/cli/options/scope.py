@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from eurekube_sync.cli.options.declare import group, option
-from eurekube_sync.cli.values import NamespacePairs, Namespaces, Part, Selector, SyncerClass
+from eurekube_sync.cli.values import NAMESPACE_PAIRS, NAMESPACES, PART, SELECTOR, SYNCER_CLASS
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.desired.spec import Expression
-
-
-def _named_scope(namespaces: tuple[tuple[str, ...], ...], shard: Shard | None) -> Scope:
-    return Scope(namespaces=frozenset(name for names in namespaces for name in names) or None, shard=shard)
 
 
 def _scope(
     namespaces: tuple[tuple[str, ...], ...],
     shard: Shard | None,
-    selector: tuple[Expression, ...] | None,
-    syncer_class: str | None,
-    allowed: tuple[tuple[tuple[str, str], ...], ...],
+    selector: tuple[Expression, ...] | None = None,
+    syncer_class: str | None = None,
+    allowed: tuple[tuple[tuple[str, str], ...], ...] = (),
 ) -> Scope:
-    named = _named_scope(namespaces, shard)
     return Scope(
-        namespaces=named.namespaces,
-        shard=named.shard,
+        namespaces=frozenset(name for names in namespaces for name in names) or None,
+        shard=shard,
         selector=selector or (),
         syncer_class=syncer_class,
         allowed=frozenset(pair for pairs in allowed for pair in pairs),
@@ -34,36 +29,36 @@ _BY_NAME = (
         "--namespace",
         "-n",
         "namespaces",
-        type=Namespaces(),
+        type=NAMESPACES,
         multiple=True,
         help="Serve only the syncers of this namespace; may be repeated. Default: all.",
     ),
     option(
         "--shard",
-        type=Part(),
+        type=PART,
         default=None,
         help="Serve only one part of the syncers. The parts of three are 0/3, 1/3 and 2/3.",
     ),
 )
 
-name_scope_options = group("scope", _named_scope, *_BY_NAME)
+name_scope_options = group("scope", _scope, *_BY_NAME)
 """As far as names tell; the command gets a `Scope`."""
 
 scope_options = group(
     "scope",
     _scope,
     *_BY_NAME,
-    option("--selector", "-l", type=Selector(), default=None, help="Serve only syncers with these labels."),
+    option("--selector", "-l", type=SELECTOR, default=None, help="Serve only syncers with these labels."),
     option(
         "--syncer-class",
-        type=SyncerClass(),
+        type=SYNCER_CLASS,
         default=None,
         help="Serve only syncers with this spec.syncerClass. Default: only those without one.",
     ),
     option(
         "--allow-namespace",
         "allowed",
-        type=NamespacePairs(),
+        type=NAMESPACE_PAIRS,
         multiple=True,
         help="Let syncers of namespace FROM select Services of namespace TO. * is any namespace; may be repeated.",
     ),

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import click
 
 from eurekube_sync.cli.commands.owner.carry_out import carry_out
-from eurekube_sync.cli.commands.owner.options import dry_run_option, observe_option, on_command_line
+from eurekube_sync.cli.commands.owner.options import dry_run_option, observe_option
 from eurekube_sync.cli.options.calls import Calls, call_options
 from eurekube_sync.cli.options.command import Command
-from eurekube_sync.cli.options.declare import group, option
+from eurekube_sync.cli.options.declare import group, on_command_line, option
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
 from eurekube_sync.cli.options.owner import owner_option
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import scope_options
-from eurekube_sync.cli.values import HostAndPort, Name, Syncer
+from eurekube_sync.cli.values import HOST_AND_PORT, NAME, SYNCER
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -56,7 +56,7 @@ def _what(
         raise click.UsageError("give --app, for instances that nobody owns, or --cluster, for an old cluster's")
     if addresses or syncer:
         raise click.UsageError("--address and --syncer go with --app; --cluster takes all of a cluster's")
-    if on_command_line("selector", "syncer_class", "allowed"):
+    if any(map(on_command_line, ("selector", "syncer_class", "allowed"))):
         raise click.UsageError(
             "--selector, --syncer-class and --allow-namespace go with --app: of an old cluster only names are known"
         )
@@ -69,7 +69,7 @@ _what_options = group(
     option(
         "--app",
         variable=False,
-        type=Name(),
+        type=NAME,
         metavar="APP",
         default=None,
         help="Take over instances of this app that nobody owns.",
@@ -78,15 +78,15 @@ _what_options = group(
         "--address",
         "addresses",
         variable=False,
-        type=HostAndPort(),
+        type=HOST_AND_PORT,
         multiple=True,
         help="Only the instance called there; may be repeated. Default: all of the app that a syncer wants.",
     ),
-    option("--syncer", variable=False, type=Syncer(), default=None, help="Only what this syncer wants."),
+    option("--syncer", variable=False, type=SYNCER, default=None, help="Only what this syncer wants."),
     option(
         "--cluster",
         variable=False,
-        type=Name(),
+        type=NAME,
         metavar="OLD",
         default=None,
         help="Take over all that the owner has in the cluster with this UID.",

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import click
-from click.core import ParameterSource
-
 from eurekube_sync.cli.options.declare import option
-from eurekube_sync.cli.values import Duration, Name
+from eurekube_sync.cli.values import NAME, Duration
 
 dry_run_option = option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
 
@@ -22,14 +19,8 @@ observe_option = option(
 which_cluster_option = option(
     "--cluster",
     variable=False,
-    type=Name(),
+    type=NAME,
     metavar="UID",
     default=None,
     help="The cluster that is meant. No cluster is then asked.",
 )
-
-
-def on_command_line(*names: str) -> frozenset[str]:
-    """Which of these parameters were given there."""
-    context = click.get_current_context()
-    return frozenset(name for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE)

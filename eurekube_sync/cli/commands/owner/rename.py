@@ -12,7 +12,7 @@ from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import name_scope_options
-from eurekube_sync.cli.values import Owner
+from eurekube_sync.cli.values import OWNER
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.owner.rename import rename_owner
@@ -21,8 +21,8 @@ from eurekube_sync.owner.world import OwnerWorld
 
 
 @click.command(cls=Command, name="rename", short_help="Move all instances from one owner name to another.")
-@click.argument("old", type=Owner())
-@click.argument("new", type=Owner())
+@click.argument("old", type=OWNER)
+@click.argument("new", type=OWNER)
 @eureka_options
 @kubernetes_options
 @which_cluster_option
