@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 
 from eurekube_sync.apply.kubernetes import put_finalizers_on
 from eurekube_sync.desired.claims import Desired, Frozen, claim_all
+from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.verdicts import Wanted
 from eurekube_sync.model.actions import Register
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import ClusterError, ConfigurationError, Refused, SourceUnknown
-from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.eureka import RENEWAL_INTERVAL, InstanceKey, LeaseTimes, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER, POD, SYNCER, Ownership
-from eurekube_sync.model.sources import Server
-from eurekube_sync.observe.kubernetes import unknown_sources
+from eurekube_sync.model.sources import Complete, Server
+from eurekube_sync.observe.kubernetes import read_cluster, unknown_sources
 from eurekube_sync.observe.other_owner import nothing_of
 from eurekube_sync.owner.moves import SHOWN, Address, Move, in_order, names, refuse_clash
-from eurekube_sync.owner.report import OwnerReport, counted, planned, troubles
+from eurekube_sync.owner.report import OwnerReport, moved, planned
 from eurekube_sync.owner.watch import watch, watch_all
-from eurekube_sync.owner.world import OwnerWorld, identity, listed, listed_of, naming, of_scope, view_of, whose
+from eurekube_sync.owner.world import OwnerWorld, identity, listed, of_scope, whose
 
 
 def adopt_instances(
@@ -50,22 +51,15 @@ def adopt_instances(
     are = "1 instance is" if len(ours) == 1 else f"{len(ours)} instances are"
     already = (f"{are} ours already: {names(ours)}",) if ours else ()
     if dry_run or not adoption.moves:
-        report = planned("owner adopt", adoption.moves, observe, nothing="nothing to adopt")
-        return replace(report, sentences=(*already, *report.sentences), dry_run=dry_run)
+        nothing = "nothing to adopt"
+        return planned("owner adopt", adoption.moves, observe, nothing=nothing, dry_run=dry_run, before=already)
     watch(world, adoption.moves, observe, "turn its Eureka client off, or let whoever registered it stop")
     watched = {move.source.key for move in adoption.moves}
     adoption, desired = plan(listed(world))  # the cluster may want something else by now
     moves = [move for move in adoption.moves if move.source.key in watched]
     barred, errors = _put_finalizers_on(world, desired, moves)
     affected = world.transfer.move(moves, barred)
-    return OwnerReport(
-        command="owner adopt",
-        dry_run=False,
-        summary=counted(affected, "adopted"),
-        affected=tuple(affected),
-        sentences=(*already, *troubles(affected)),
-        errors=errors,
-    )
+    return moved("owner adopt", "adopted", affected, before=already, errors=errors)
 
 
 def adopt_old_cluster(
@@ -76,27 +70,20 @@ def adopt_old_cluster(
     if old == new:
         raise ConfigurationError(f"--cluster {old} is this very cluster: give the id of the one whose place it takes.")
     standing = listed(world)
-    moves = cluster_moves(of_scope(standing, scope), owner=owner, old=old, new=new)
+
+    def find(registry: Sequence[ObservedInstance]) -> tuple[Move, ...]:
+        return cluster_moves(of_scope(registry, scope), owner=owner, old=old, new=new)
+
+    moves = find(standing)
     if dry_run or not moves:
         before, after = Ownership(owner=owner, cluster=old), Ownership(owner=owner, cluster=new)
         done_before = any(map(after.holds, standing)) and not any(map(after.clashes, standing))
         if not done_before and (none := nothing_of(before, standing, where=f"cluster {old}", doubtful="--cluster")):
             raise Refused(none)
         nothing = f"nothing to adopt: no instance is of {whose(before, scope)}"
-        return replace(planned("owner adopt", moves, observe, nothing=nothing), dry_run=dry_run)
+        return planned("owner adopt", moves, observe, nothing=nothing, dry_run=dry_run)
     way_out = f"cluster {old} lives: end its eurekube-sync, or give it another owner"
-    affected = world.transfer.move(
-        watch_all(
-            world, lambda: cluster_moves(listed_of(world, scope), owner=owner, old=old, new=new), observe, way_out
-        )
-    )
-    return OwnerReport(
-        command="owner adopt",
-        dry_run=False,
-        summary=counted(affected, "adopted"),
-        affected=tuple(affected),
-        sentences=tuple(troubles(affected)),
-    )
+    return moved("owner adopt", "adopted", world.transfer.move(watch_all(world, find, observe, way_out)))
 
 
 # --- Which instances -------------------------------------------------------------------------------------------------
@@ -226,11 +213,12 @@ def _unwanted(instance: ObservedInstance, desired: Desired, syncer: SyncerRef | 
 
 def _desired(world: OwnerWorld, ownership: Ownership, scope: Scope) -> Desired:
     assert world.cluster is not None  # asked before for its identity
-    view = view_of(world.cluster, ownership, scope)
+    view = read_cluster(world.cluster, Complete(data=ownership.cluster), scope)
     unknown = next(unknown_sources(view), None)
     if unknown is not None:
         raise SourceUnknown(Server.KUBERNETES, unknown[1])
-    return claim_all(view, naming(ownership), scope)
+    lease = LeaseTimes(RENEWAL_INTERVAL, 300)  # only keys and marks are taken
+    return claim_all(view, Naming(ownership=ownership, lease=lease), scope)
 
 
 def _put_finalizers_on(

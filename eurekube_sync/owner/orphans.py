@@ -6,10 +6,10 @@ nothing is said to be none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NoReturn
+from typing import Any, cast
 
 from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.controller.exit_codes import ExitCode
@@ -17,10 +17,10 @@ from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.model.actions import Action, Cancel, Renew, Update
 from eurekube_sync.model.errors import OwnerClash, Refused, SourceUnknown, Stopped
-from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, SYNCER, Ownership, syncer_of
-from eurekube_sync.model.ports import Elsewhere, Registry
+from eurekube_sync.model.ports import Registry
 from eurekube_sync.model.sources import Cause, Complete, Listed, Server, Source, Unknown
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.other_owner import nothing_of
@@ -108,42 +108,17 @@ class _OneCluster:
         """What the last list left out."""
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
-        """The list without them."""
         listed = self._registry.list_instances()
         if isinstance(listed, Unknown):
             return listed
         self.others = tuple(one for one in listed.data if self._ownership.clashes(one))
         return Complete(data=tuple(one for one in listed.data if not self._ownership.clashes(one)))
 
-    def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
-        """The registry's."""
-        return self._registry.list_elsewhere(listed)
-
-    def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
-        """The registry's."""
-        return self._registry.read_instance(key)
-
-    def batches(self) -> None:
-        """None are needed."""
-
-    def batching(self) -> None:
-        """Nobody asks."""
-
-    def unreached(self) -> tuple[str, ...]:
-        """The registry's."""
-        return self._registry.unreached()
-
-    def register(self, instance: Instance, *, dirty_timestamp: int) -> NoReturn:
-        """A dry run writes nothing; nor do the next two."""
-        raise NotImplementedError
-
-    def renew(self, key: InstanceKey) -> NoReturn:
-        """Never."""
-        raise NotImplementedError
-
-    def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> NoReturn:
-        """Never."""
-        raise NotImplementedError
+    def __getattr__(self, name: str) -> Any:
+        """All that reads is the registry's. A dry run writes nothing."""
+        if name in ("register", "renew", "cancel"):
+            raise NotImplementedError(name)
+        return getattr(self._registry, name)
 
 
 def look_for_orphans(world: World, settings: PassSettings) -> Orphans:
@@ -151,7 +126,7 @@ def look_for_orphans(world: World, settings: PassSettings) -> Orphans:
     identity = world.cluster.identity()
     uid = "" if isinstance(identity, Unknown) else identity.data
     registry = _OneCluster(world.registry, settings.owner, uid)
-    report = reconcile(replace(world, registry=registry), replace(settings, dry_run=True))
+    report = reconcile(replace(world, registry=cast(Registry, registry)), replace(settings, dry_run=True))
     namespaces = {name: world.cluster.namespace_exists(name) for name in _namespaces_without_syncers(report)}
     if world.clock.stopping():
         raise Stopped("stopped by a signal: it is not known what `run` would do")
@@ -199,10 +174,8 @@ def find_orphans(
         if others:
             fate, what = Fate.RENEW, "`run` does nothing but renew while another cluster uses this owner"
         elif report.held and key in held:
-            fate, what = (
-                Fate.HOLD,
-                f"held by the brake: {held[key]}; {approve_command(report.held.plan_id, report.options)}",
-            )
+            release = approve_command(report.held.plan_id, report.options)
+            fate, what = Fate.HOLD, f"held by the brake: {held[key]}; {release}"
         else:
             fate, what = _fate(actions[key])
         found.append(Orphan(instance=one, kind=kind, fate=fate, why=f"{why}; {what}"))

@@ -15,10 +15,10 @@ from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.model.ports import Cluster
 from eurekube_sync.model.sources import Cause, Unknown
-from eurekube_sync.model.wording import one_or_more
+from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.kubernetes import read_syncers
 from eurekube_sync.owner.moves import Affected
-from eurekube_sync.owner.report import OwnerReport, counted, troubles
+from eurekube_sync.owner.report import OwnerReport, moved
 from eurekube_sync.owner.world import OwnerWorld, identity, listed, nothing_there, of_scope, whose
 
 _LATELY = 90.0
@@ -40,31 +40,27 @@ class Purge:
 
     @property
     def whose(self) -> str:
-        """In words."""
         return whose(self.ownership, self.scope)
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What a person should know before: how much of it `run` would never cancel, and what may undo it."""
-        return (*self._policies, *self._renewed)
+        """What a person should know before: how much of it `run` would never cancel, and what may undo it.
 
-    @property
-    def _policies(self) -> Iterator[str]:
-        """A purge is a person's order to take out all that is ours; a policy tells `run` what to do by itself."""
+        A purge is a person's order to take out all that is ours; a policy tells `run` what to do by itself.
+        """
+        found = []
         counts = Counter(policy_of(one.metadata) for one in self.standing)
         kept = [(counts[policy], policy) for policy in (Policy.UPSERT_ONLY, Policy.CREATE_ONLY) if counts[policy]]
         if kept:
             shown = " and ".join(f"{number} with policy {policy}" for number, policy in kept)
             are = "is" if kept[0][0] == 1 else "are"
-            yield f"among them {are} {shown}: `run` would never cancel these, a purge does"
-
-    @property
-    def _renewed(self) -> Iterator[str]:
+            found.append(f"among them {are} {shown}: `run` would never cancel these, a purge does")
         if self.renewed_ago is not None and self.renewed_ago < _LATELY:
-            yield (
+            found.append(
                 f"they were renewed {self.renewed_ago:.0f} s ago: a `run` that still goes on registers them again, so "
                 "stop it first"
             )
+        return tuple(found)
 
 
 def look_before_purge(world: OwnerWorld, *, owner: str, cluster: str | None, scope: Scope) -> Purge:
@@ -92,21 +88,16 @@ def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
     errors: tuple[ClusterError, ...] = ()
     if world.cluster is not None and not any(one.failed for one in affected):
         finalizers, errors = _let_go(world, world.cluster, found)
-    return OwnerReport(
-        command="owner purge",
-        dry_run=False,
-        summary=counted(affected, "cancelled") if affected else _nothing(world, found),
-        affected=tuple(affected),
-        sentences=(*troubles(affected), *found.cautions, *_came(found), *finalizers),
-        errors=errors,
-    )
+    after = (*found.cautions, *_came(found), *finalizers)
+    report = moved("owner purge", "cancelled", affected, after=after, errors=errors)
+    return report if affected else replace(report, summary=_nothing(world, found))
 
 
 def _dry_run(world: OwnerWorld, found: Purge) -> OwnerReport:
     finalizers: tuple[str, ...] = ()
     if world.cluster is not None:
         deletions = _deletions(world.cluster, found, world.clock.now())
-        would = f"it would take our finalizer off {_syncers(len(deletions.ready))} being deleted"
+        would = f"it would take our finalizer off {counted(len(deletions.ready), 'syncer')} being deleted"
         finalizers = (*deletions.sentences, *([would] if deletions.ready else []))
     number = len(found.standing)
     return OwnerReport(
@@ -185,11 +176,11 @@ def _deletions(cluster: Cluster, found: Purge, now: float) -> _Deletions:
     sentences = []
     if living:
         what, it = ("carries", "it") if living == 1 else ("carry", "them")
-        sentences.append(f"{_syncers(living)} still {what} our finalizer: delete {it}, and purge once more")
+        sentences.append(f"{counted(living, 'syncer')} still {what} our finalizer: delete {it}, and purge once more")
     if deleting and lately:
         sentences.append(
-            f"our finalizer is left on {_syncers(len(deleting))} being deleted: Eureka's list may still hide an "
-            "instance; purge once more in a minute"
+            f"our finalizer is left on {counted(len(deleting), 'syncer')} being deleted: Eureka's list may still hide "
+            "an instance; purge once more in a minute"
         )
         deleting = ()
     return _Deletions(ready=deleting, sentences=tuple(sentences))
@@ -208,9 +199,5 @@ def _let_go(world: OwnerWorld, cluster: Cluster, found: Purge) -> tuple[tuple[st
 
     errors = tuple(error for error in world.workers.each(let_go, deletions.ready) if error)
     off = len(deletions.ready) - len(errors)
-    done = f"our finalizer was taken off {_syncers(off)} being deleted"
+    done = f"our finalizer was taken off {counted(off, 'syncer')} being deleted"
     return (*deletions.sentences, *([done] if off else [])), errors
-
-
-def _syncers(number: int) -> str:
-    return "1 syncer" if number == 1 else f"{number} syncers"

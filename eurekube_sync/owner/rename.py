@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.errors import ConfigurationError, Refused
@@ -11,9 +10,9 @@ from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, instance_id, syncer_of
 from eurekube_sync.model.wording import one_or_more
 from eurekube_sync.owner.moves import Affected, Move, in_order, refuse_clash
-from eurekube_sync.owner.report import OwnerReport, counted, lives, planned, troubles
+from eurekube_sync.owner.report import OwnerReport, lives, moved, planned
 from eurekube_sync.owner.watch import watch_all
-from eurekube_sync.owner.world import OwnerWorld, identity, listed, listed_of, nothing_there, of_scope, whose
+from eurekube_sync.owner.world import OwnerWorld, identity, listed, nothing_there, of_scope, whose
 
 
 def rename_owner(
@@ -26,25 +25,21 @@ def rename_owner(
     before, after = Ownership(owner=old, cluster=uid), Ownership(owner=new, cluster=uid)
     standing = listed(world)
     refuse_clash(standing, after)
-    moves = rename_moves(of_scope(standing, scope), before, after)
+
+    def find(registry: Sequence[ObservedInstance]) -> tuple[Move, ...]:
+        return rename_moves(of_scope(registry, scope), before, after)
+
+    moves = find(standing)
     if dry_run or not moves:
         there = sum(after.holds(one) for one in standing)
         if not there and (none := nothing_there(world, before, standing, doubtful=old)):
             raise Refused(none)
         nothing = f"nothing to rename: no instance is of {whose(before, scope)}"
         nothing += f"; owner {new} has {there}" if there else ""
-        return replace(planned("owner rename", moves, observe, nothing=nothing), dry_run=dry_run)
+        return planned("owner rename", moves, observe, nothing=nothing, dry_run=dry_run)
     way_out = f"stop `run` and `keepalive` of owner {old} first"
-    affected = world.transfer.move(
-        watch_all(world, lambda: rename_moves(listed_of(world, scope), before, after), observe, way_out)
-    )
-    return OwnerReport(
-        command="owner rename",
-        dry_run=False,
-        summary=counted(affected, "renamed"),
-        affected=tuple(affected),
-        sentences=(*troubles(affected), _next(affected, new)),
-    )
+    affected = world.transfer.move(watch_all(world, find, observe, way_out))
+    return moved("owner rename", "renamed", affected, after=[_next(affected, new)])
 
 
 def _next(affected: Sequence[Affected], new: str) -> str:

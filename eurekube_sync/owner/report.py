@@ -55,17 +55,46 @@ def told_whole(world: OwnerWorld, report: OwnerReport) -> OwnerReport:
     return replace(report, unreached=away, sentences=(*report.sentences, sentence))
 
 
-def planned(command: str, moves: Sequence[Move], observe: float | None, *, nothing: str) -> OwnerReport:
-    """What would be done."""
+def planned(
+    command: str,
+    moves: Sequence[Move],
+    observe: float | None,
+    *,
+    nothing: str,
+    dry_run: bool,
+    before: Sequence[str] = (),
+) -> OwnerReport:
+    """What would be done; `before` are sentences that come first."""
     seconds = observation_time(moves, observe)
+    watch = (f"it would first watch for {seconds:.0f} s whether somebody renews them",) if moves else ()
     return OwnerReport(
         command=command,
-        dry_run=True,
+        dry_run=dry_run,
         summary=f"dry run: {len(moves)} to {command.split()[1]}" if moves else nothing,
         affected=tuple(
             Affected(instance=move.source, target=move.target, syncer=move.syncer, why=move.why) for move in moves
         ),
-        sentences=(f"it would first watch for {seconds:.0f} s whether somebody renews them",) if moves else (),
+        sentences=(*before, *watch),
+    )
+
+
+def moved(
+    command: str,
+    done: str,
+    affected: Sequence[Affected],
+    *,
+    before: Sequence[str] = (),
+    after: Sequence[str] = (),
+    errors: tuple[ClusterError, ...] = (),
+) -> OwnerReport:
+    """What was done; sentences `before` and `after` those on what failed."""
+    return OwnerReport(
+        command=command,
+        dry_run=False,
+        summary=counted(affected, done),
+        affected=tuple(affected),
+        sentences=(*before, *troubles(affected), *after),
+        errors=errors,
     )
 
 

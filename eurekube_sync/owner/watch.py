@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from eurekube_sync.model.errors import Refused
-from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.owner.moves import DEFAULT_PERIOD, Move, duration_of, names
-from eurekube_sync.owner.world import OwnerWorld
+from eurekube_sync.owner.world import OwnerWorld, listed
 
 
 def observation_time(moves: Sequence[Move], observe: float | None) -> float:
@@ -21,12 +21,16 @@ def observation_time(moves: Sequence[Move], observe: float | None) -> float:
 
 
 def watch_all(
-    world: OwnerWorld, find: Callable[[], Sequence[Move]], observe: float | None, way_out: str
+    world: OwnerWorld,
+    find: Callable[[Sequence[ObservedInstance]], Sequence[Move]],
+    observe: float | None,
+    way_out: str,
 ) -> Sequence[Move]:
-    """What `find` gives, once all of it was watched: a list may be old, and who registers one anew renews it, too."""
+    """What `find` makes of the list, once all of it was watched: a list may be old, and who registers one anew
+    renews it, too."""
     watched: set[InstanceKey] = set()
     while True:
-        moves = find()
+        moves = find(listed(world))
         fresh = [move for move in moves if move.source.key not in watched]
         if not fresh:
             return moves

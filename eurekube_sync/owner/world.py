@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.errors import ConfigurationError, SourceUnknown
-from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes, ObservedInstance
-from eurekube_sync.model.kubernetes import ClusterView
+from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.ownership import Ownership, syncer_of
 from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
-from eurekube_sync.model.sources import Complete, Server, Unknown
-from eurekube_sync.observe.kubernetes import read_cluster
+from eurekube_sync.model.sources import Server, Unknown
 from eurekube_sync.observe.other_owner import nothing_of
 from eurekube_sync.owner.transfer import Tell, Transfer, silent
 
@@ -53,11 +50,6 @@ def listed(world: OwnerWorld) -> Sequence[ObservedInstance]:
     return answer.data
 
 
-def listed_of(world: OwnerWorld, scope: Scope) -> Sequence[ObservedInstance]:
-    """The same, of a scope that goes by names."""
-    return of_scope(listed(world), scope)
-
-
 def of_scope(instances: Sequence[ObservedInstance], scope: Scope) -> Sequence[ObservedInstance]:
     """Those whose syncer's name lies in the scope; what names no syncer is of the whole alone."""
     if scope.namespaces is None and scope.shard is None:
@@ -66,7 +58,6 @@ def of_scope(instances: Sequence[ObservedInstance], scope: Scope) -> Sequence[Ob
 
 
 def whose(ownership: Ownership, scope: Scope) -> str:
-    """In words."""
     parts = [f"owner {ownership.owner} and cluster {ownership.cluster}"]
     parts += [f"namespace {name}" for name in sorted(scope.namespaces or ())]
     parts += [f"shard {scope.shard}"] if scope.shard else []
@@ -79,13 +70,3 @@ def nothing_there(
     """See `nothing_of`."""
     where = "this cluster" if world.cluster is not None else f"cluster {ownership.cluster}"
     return nothing_of(ownership, standing, where=where, doubtful=doubtful)
-
-
-def view_of(cluster: Cluster, ownership: Ownership, scope: Scope) -> ClusterView:
-    """What the cluster says, whose identity the ownership has."""
-    return read_cluster(cluster, Complete(data=ownership.cluster), scope)
-
-
-def naming(ownership: Ownership) -> Naming:
-    """How `run` would name what is ours."""
-    return Naming(ownership=ownership, lease=LeaseTimes(RENEWAL_INTERVAL, 300))  # only keys and marks are taken
