@@ -46,6 +46,8 @@ def long_name(option: click.Option) -> str:
 
 def another_value(option: click.Option) -> str:
     """A value, as text, that is not the default."""
+    if option.name == "eureka_url":
+        return "http://f/eureka"
     match option.type:
         case click.Choice() as choice:
             return str(next(c for c in choice.choices if c != option.default))
