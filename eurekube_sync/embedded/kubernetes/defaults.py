@@ -12,59 +12,25 @@ from typing import Any
 from eurekube_sync.embedded.kubernetes.errors import invalid
 
 _NETWORKS = {"IPv4": ipaddress.ip_network("10.96.0.0/16"), "IPv6": ipaddress.ip_network("fd00:10:96::/112")}
-_NODE_PORTS = range(30000, 32768)
 
 Object = dict[str, Any]
 
 
 class Addresses:
-    """Cluster IPs and node ports in use; the lowest free one is given, so that runs are equal."""
+    """Cluster IPs and node ports: the next one is given, so that runs are equal, and none is given twice."""
 
     def __init__(self, families: tuple[str, ...]) -> None:
         self.families = families
-        self._used: set[str] = set()
-        self._ports: set[int] = set()
-        self._next = dict.fromkeys(_NETWORKS, 1)
+        self._hosts = {family: network.hosts() for family, network in _NETWORKS.items()}
+        self._ports = iter(range(30000, 32768))
 
     def take(self, family: str) -> str:
-        """A free cluster IP of a family."""
-        network = _NETWORKS[family]
-        while True:
-            address = str(network[self._next[family]])
-            self._next[family] += 1
-            if address not in self._used:
-                self._used.add(address)
-                return address
-
-    def claim(self, address: str, service: str) -> None:
-        """Use the cluster IP that a Service asks for; 422 if it is taken or outside of the range."""
-        parsed = ipaddress.ip_address(address)
-        why = ""
-        if parsed not in _NETWORKS[f"IPv{parsed.version}"]:
-            why = f"failed to allocate IP {address}: the provided IP is not in the valid range. "
-        elif address in self._used:
-            why = f"failed to allocate IP {address}: provided IP is already allocated"
-        if why:
-            text = f'Invalid value: ["{address}"]: {why}'
-            raise invalid("Service", "", service, [("spec.clusterIPs", "FieldValueInvalid", text)])
-        self._used.add(address)
+        """A cluster IP of a family."""
+        return str(next(self._hosts[family]))
 
     def take_port(self) -> int:
-        """A free node port."""
-        port = next(port for port in _NODE_PORTS if port not in self._ports)
-        self._ports.add(port)
-        return port
-
-    def release(self, service: Mapping[str, Any]) -> None:
-        """Free what a deleted Service had."""
-        spec = service.get("spec") or {}
-        for address in spec.get("clusterIPs") or ():
-            if address != "None":
-                self._used.discard(address)
-                family = "IPv6" if ":" in address else "IPv4"
-                offset = int(ipaddress.ip_address(address)) - int(_NETWORKS[family].network_address)
-                self._next[family] = min(self._next[family], offset)
-        self._ports.difference_update(port["nodePort"] for port in spec.get("ports") or () if "nodePort" in port)
+        """A node port."""
+        return next(self._ports)
 
 
 def complete_service(service: Object, old: Mapping[str, Any] | None, addresses: Addresses) -> None:
@@ -108,48 +74,28 @@ def _check_ports(service: Mapping[str, Any]) -> None:
     spec = service["spec"]
     name = service["metadata"]["name"]
     ports = spec.get("ports") or []
+    missing = [
+        f"spec.ports[{index}].name" for index, port in enumerate(ports) if len(ports) > 1 and not port.get("name")
+    ]
     if not ports and spec.get("clusterIP") != "None":
-        raise invalid("Service", "", name, [("spec.ports", "FieldValueRequired", "Required value")])
-    if len(ports) > 1:
-        missing = [index for index, port in enumerate(ports) if not port.get("name")]
-        if missing:
-            causes = [(f"spec.ports[{index}].name", "FieldValueRequired", "Required value") for index in missing]
-            raise invalid("Service", "", name, causes)
+        missing = ["spec.ports"]
+    if missing:
+        raise invalid("Service", "", name, [(field, "FieldValueRequired", "Required value") for field in missing])
 
 
 def _cluster_addresses(service: Object, before: Mapping[str, Any], addresses: Addresses) -> None:
     spec = service["spec"]
-    name = service["metadata"]["name"]
     if before.get("clusterIPs"):
-        asked = spec.get("clusterIP") or before["clusterIP"]
-        if asked != before["clusterIP"]:
-            text = f'Invalid value: ["{asked}"]: may not change once set'
-            raise invalid("Service", "", name, [("spec.clusterIPs[0]", "FieldValueInvalid", text)])
         for field in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
             spec.setdefault(field, before[field])
         return
-    headless = spec.get("clusterIP") == "None"
-    if headless and not spec.get("selector"):
-        spec.setdefault("ipFamilyPolicy", "RequireDualStack")
-        spec.setdefault("ipFamilies", [addresses.families[0], *(f for f in _NETWORKS if f != addresses.families[0])])
     spec.setdefault("ipFamilyPolicy", "SingleStack")
-    dual = spec["ipFamilyPolicy"] != "SingleStack"
-    asked_families: Iterable[str] = spec.get("ipFamilies") or ()
-    families = [*asked_families, *(family for family in addresses.families if family not in asked_families)]
-    spec["ipFamilies"] = families if dual else families[:1]
-    if headless:
-        spec["clusterIPs"] = ["None"]
-        return
-    if spec.get("clusterIP"):
-        addresses.claim(spec["clusterIP"], name)
-        given = [spec["clusterIP"]]
-    else:
-        given = []
-    for family in spec["ipFamilies"][len(given) :]:
-        if family not in addresses.families:
-            text = f'Invalid value: "{family}": not configured on this cluster'
-            raise invalid("Service", "", name, [("spec.ipFamilies[0]", "FieldValueInvalid", text)])
-        given.append(addresses.take(family))
+    asked: Iterable[str] = spec.get("ipFamilies") or ()
+    families = [*asked, *(family for family in addresses.families if family not in asked)]
+    spec["ipFamilies"] = families[:1] if spec["ipFamilyPolicy"] == "SingleStack" else families
+    given = [spec["clusterIP"]] if spec.get("clusterIP") else []
+    if given != ["None"]:
+        given += [addresses.take(family) for family in spec["ipFamilies"][len(given) :]]
     spec["clusterIP"], spec["clusterIPs"] = given[0], given
 
 

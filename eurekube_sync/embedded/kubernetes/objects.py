@@ -91,8 +91,6 @@ class Objects:
             obj.pop("status", None)
         obj = self._complete(resource, obj, None)
         if options.dry_run:
-            if resource == resources.SERVICES:
-                self._addresses.release(obj)
             return obj
         stored = self.store.put(resource.key, obj)
         self._follow(resource, None, stored)
@@ -297,8 +295,6 @@ class Objects:
     def _remove(self, resource: Resource, stored: Stored) -> None:
         self.store.remove(resource.key, stored)
         self._follow(resource, stored, None)
-        if resource == resources.SERVICES:
-            self._addresses.release(stored.obj)
         if resource.namespaced:
             self._end_namespace(stored.namespace)
         if resource.custom:

@@ -13,23 +13,11 @@ VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """One printer column of a custom resource."""
-
-    name: str
-    type: str
-    path: str
-    priority: int = 0
-    format: str = ""
-    description: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
     """One kind that can be stored, and how its writes are treated."""
 
-    group: str
-    version: str
+    group: str = ""
+    version: str = "v1"
     plural: str
     kind: str
     singular: str = ""
@@ -44,7 +32,8 @@ class Resource:
     definition: str = ""
     """Name of the CustomResourceDefinition a custom resource comes from."""
     schema: Mapping[str, Any] = field(default_factory=dict)
-    columns: tuple[Column, ...] = ()
+    columns: tuple[Mapping[str, Any], ...] = ()
+    """`additionalPrinterColumns` of a custom resource."""
 
     @property
     def api_version(self) -> str:
@@ -59,95 +48,41 @@ class Resource:
 
 CRD_GROUP = "apiextensions.k8s.io"
 
-NAMESPACES = Resource(
-    group="",
-    version="v1",
-    plural="namespaces",
-    kind="Namespace",
-    namespaced=False,
-    short_names=("ns",),
-    has_status=True,
-)
-SERVICES = Resource(
-    group="",
-    version="v1",
-    plural="services",
-    kind="Service",
-    short_names=("svc",),
-    categories=("all",),
-    has_status=True,
-)
-PODS = Resource(
-    group="",
-    version="v1",
-    plural="pods",
-    kind="Pod",
-    short_names=("po",),
-    categories=("all",),
-    has_status=True,
-    generation=True,
-)
-NODES = Resource(
-    group="", version="v1", plural="nodes", kind="Node", namespaced=False, short_names=("no",), has_status=True
-)
-ENDPOINTS = Resource(group="", version="v1", plural="endpoints", kind="Endpoints", short_names=("ep",))
-EVENTS = Resource(group="", version="v1", plural="events", kind="Event", short_names=("ev",))
-SERVICE_ACCOUNTS = Resource(
-    group="", version="v1", plural="serviceaccounts", kind="ServiceAccount", short_names=("sa",)
-)
-ROLES = (
-    Resource(group="rbac.authorization.k8s.io", version="v1", plural="roles", kind="Role"),
-    Resource(group="rbac.authorization.k8s.io", version="v1", plural="rolebindings", kind="RoleBinding"),
-    Resource(
-        group="rbac.authorization.k8s.io", version="v1", plural="clusterroles", kind="ClusterRole", namespaced=False
-    ),
+NAMESPACES = Resource(plural="namespaces", kind="Namespace", namespaced=False, short_names=("ns",), has_status=True)
+SERVICES = Resource(plural="services", kind="Service", short_names=("svc",), categories=("all",), has_status=True)
+PODS = Resource(plural="pods", kind="Pod", short_names=("po",), categories=("all",), has_status=True, generation=True)
+NODES = Resource(plural="nodes", kind="Node", namespaced=False, short_names=("no",), has_status=True)
+ENDPOINTS = Resource(plural="endpoints", kind="Endpoints", short_names=("ep",))
+EVENTS = Resource(plural="events", kind="Event", short_names=("ev",))
+SERVICE_ACCOUNTS = Resource(plural="serviceaccounts", kind="ServiceAccount", short_names=("sa",))
+ROLES = tuple(
     Resource(
         group="rbac.authorization.k8s.io",
-        version="v1",
-        plural="clusterrolebindings",
-        kind="ClusterRoleBinding",
-        namespaced=False,
-    ),
+        plural=f"{kind.lower()}s",
+        kind=kind,
+        namespaced=not kind.startswith("Cluster"),
+    )
+    for kind in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 )
 """They are stored, and grant nothing: everything is allowed."""
 CRON_JOBS = Resource(
-    group="batch",
-    version="v1",
-    plural="cronjobs",
-    kind="CronJob",
-    short_names=("cj",),
-    categories=("all",),
-    has_status=True,
-    generation=True,
+    group="batch", plural="cronjobs", kind="CronJob", short_names=("cj",), has_status=True, generation=True
 )
 """They are stored, and nobody runs them."""
-SLICES = Resource(
-    group="discovery.k8s.io", version="v1", plural="endpointslices", kind="EndpointSlice", generation=True
-)
+SLICES = Resource(group="discovery.k8s.io", plural="endpointslices", kind="EndpointSlice", generation=True)
 DEFINITIONS = Resource(
     group=CRD_GROUP,
-    version="v1",
     plural="customresourcedefinitions",
     kind="CustomResourceDefinition",
     namespaced=False,
     short_names=("crd", "crds"),
-    categories=("api-extensions",),
     has_status=True,
     generation=True,
 )
 
 BUILT_IN = (
-    NAMESPACES,
-    SERVICES,
-    PODS,
-    NODES,
-    ENDPOINTS,
-    EVENTS,
-    SERVICE_ACCOUNTS,
-    *ROLES,
-    CRON_JOBS,
-    SLICES,
-    DEFINITIONS,
+    *(NAMESPACES, SERVICES, PODS, NODES, ENDPOINTS, EVENTS, SERVICE_ACCOUNTS),
+    *(*ROLES, CRON_JOBS, SLICES, DEFINITIONS),
 )
 
 
@@ -170,21 +105,10 @@ def from_definition(definition: Mapping[str, Any]) -> tuple[Resource, ...]:
             custom=True,
             definition=definition["metadata"]["name"],
             schema=(version.get("schema") or {}).get("openAPIV3Schema") or {},
-            columns=tuple(_column(column) for column in version.get("additionalPrinterColumns") or ()),
+            columns=tuple(version.get("additionalPrinterColumns") or ()),
         )
         for version in spec["versions"]
         if version.get("served")
-    )
-
-
-def _column(column: Mapping[str, Any]) -> Column:
-    return Column(
-        name=column["name"],
-        type=column["type"],
-        path=column["jsonPath"],
-        priority=column.get("priority", 0),
-        format=column.get("format", ""),
-        description=column.get("description", ""),
     )
 
 
@@ -226,39 +150,20 @@ def resource_list(resources: Iterable[Resource], group_name: str, version: str) 
     for resource in resources:
         if (resource.group, resource.version) != (group_name, version):
             continue
-        entry: dict[str, Any] = {
-            "name": resource.plural,
-            "singularName": resource.singular or resource.kind.lower(),
-            "namespaced": resource.namespaced,
-            "kind": resource.kind,
-            "verbs": list(VERBS),
-        }
-        if resource.short_names:
-            entry["shortNames"] = list(resource.short_names)
-        if resource.categories:
-            entry["categories"] = list(resource.categories)
-        listed.append(entry)
+        singular = resource.singular or resource.kind.lower()
+        entry = _entry(resource.plural, singular, resource.kind, VERBS, namespaced=resource.namespaced)
+        listed.append({**entry, "shortNames": resource.short_names, "categories": resource.categories})
         if resource.has_status:
-            listed.append(
-                {
-                    "name": f"{resource.plural}/status",
-                    "singularName": "",
-                    "namespaced": resource.namespaced,
-                    "kind": resource.kind,
-                    "verbs": ["get", "patch", "update"],
-                }
-            )
+            verbs = ("get", "patch", "update")
+            listed.append(_entry(f"{resource.plural}/status", "", resource.kind, verbs, namespaced=resource.namespaced))
     if (group_name, version) == ("authorization.k8s.io", "v1"):
-        listed.append(
-            {
-                "name": "selfsubjectaccessreviews",
-                "singularName": "selfsubjectaccessreview",
-                "namespaced": False,
-                "kind": "SelfSubjectAccessReview",
-                "verbs": ["create"],
-            }
-        )
+        kind = "SelfSubjectAccessReview"
+        listed.append(_entry(f"{kind.lower()}s", kind.lower(), kind, ("create",), namespaced=False))
     if not listed:
         return None
     group_version = f"{group_name}/{version}" if group_name else version
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": listed}
+
+
+def _entry(name: str, singular: str, kind: str, verbs: Iterable[str], *, namespaced: bool) -> dict[str, Any]:
+    return {"name": name, "singularName": singular, "namespaced": namespaced, "kind": kind, "verbs": list(verbs)}

@@ -6,7 +6,7 @@ Parses the text once into a predicate on labels or on an object. Knows no store.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from eurekube_sync.embedded.kubernetes.errors import bad_request
@@ -23,28 +23,10 @@ _REQUIREMENT = re.compile(
     rf"|(?P<present>{_NAME}))\s*(?:,|$)"
 )
 
-_FIELDS: Mapping[str, frozenset[str]] = {
-    "pods": frozenset(
-        {"spec.nodeName", "spec.restartPolicy", "spec.serviceAccountName", "status.phase", "status.podIP"}
-    ),
-    "events": frozenset(
-        {
-            "involvedObject.kind",
-            "involvedObject.namespace",
-            "involvedObject.name",
-            "involvedObject.uid",
-            "involvedObject.apiVersion",
-            "involvedObject.resourceVersion",
-            "involvedObject.fieldPath",
-            "reason",
-            "reportingComponent",
-            "source",
-            "type",
-        }
-    ),
-    "namespaces": frozenset({"status.phase"}),
-    "nodes": frozenset({"spec.unschedulable"}),
-    "services": frozenset({"spec.clusterIP", "spec.type"}),
+_OF_EVENTS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_FIELDS: Mapping[str, Iterable[str]] = {
+    "pods": ("spec.nodeName", "status.phase", "status.podIP"),
+    "events": ("reason", "type", *(f"involvedObject.{field}" for field in _OF_EVENTS)),
 }
 """Which fields a resource can be selected by, beside metadata.name and metadata.namespace."""
 
@@ -93,7 +75,7 @@ def field_test(selector: str, plural: str) -> ObjectTest | None:
         if found is None:
             raise bad_request(f"invalid selector: '{selector}'; can't understand '{term}'")
         field, operator, value = found.groups()
-        if field not in ("metadata.name", "metadata.namespace") and field not in _FIELDS.get(plural, frozenset()):
+        if field not in ("metadata.name", "metadata.namespace") and field not in _FIELDS.get(plural, ()):
             raise bad_request(f"field label not supported: {field}")
         tests.append(_field(tuple(field.split(".")), value, wanted=operator != "!="))
     return lambda obj: all(test(obj) for test in tests)
@@ -104,8 +86,6 @@ def _field(path: tuple[str, ...], value: str, *, wanted: bool) -> ObjectTest:
         found: Any = obj
         for name in path:
             found = found.get(name) if isinstance(found, dict) else None
-        if path == ("source",):
-            found = (found or {}).get("component") if isinstance(found, dict) else found
         return (str(found if found is not None else "") == value) is wanted
 
     return test

@@ -10,34 +10,38 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from eurekube_sync.embedded.kubernetes.resources import Column, Resource
+from eurekube_sync.embedded.kubernetes.resources import Resource
 
-_NAME = Column(name="Name", type="string", path=".metadata.name", format="name")
-_AGE = Column(name="Age", type="date", path=".metadata.creationTimestamp")
+Column = Mapping[str, Any]
+"""One of a definition's `additionalPrinterColumns`."""
 
+
+def _column(name: str, path: str, **others: Any) -> Column:
+    return {"name": name, "type": "string", "jsonPath": path, **others}
+
+
+_NAME = _column("Name", ".metadata.name", format="name")
+_AGE = _column("Age", ".metadata.creationTimestamp", type="date")
 _BUILT_IN: Mapping[str, tuple[Column, ...]] = {
     "services": (
-        Column(name="Type", type="string", path=".spec.type"),
-        Column(name="Cluster-IP", type="string", path=".spec.clusterIP"),
-        Column(name="Port(s)", type="string", path=".spec.ports[0].port"),
+        _column("Type", ".spec.type"),
+        _column("Cluster-IP", ".spec.clusterIP"),
+        _column("Port(s)", ".spec.ports[0].port"),
     ),
     "pods": (
-        Column(name="Ready", type="string", path='.status.conditions[?(@.type=="Ready")].status'),
-        Column(name="Status", type="string", path=".status.phase"),
-        Column(name="IP", type="string", path=".status.podIP", priority=1),
-        Column(name="Node", type="string", path=".spec.nodeName", priority=1),
+        _column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
+        _column("Status", ".status.phase"),
+        _column("IP", ".status.podIP"),
     ),
-    "namespaces": (Column(name="Status", type="string", path=".status.phase"),),
     "endpointslices": (
-        Column(name="AddressType", type="string", path=".addressType"),
-        Column(name="Ports", type="string", path=".ports[0].port"),
-        Column(name="Endpoints", type="string", path=".endpoints[0].addresses[0]"),
+        _column("Ports", ".ports[0].port"),
+        _column("Endpoints", ".endpoints[0].addresses[0]"),
     ),
     "events": (
-        Column(name="Type", type="string", path=".type"),
-        Column(name="Reason", type="string", path=".reason"),
-        Column(name="Object", type="string", path=".involvedObject.name"),
-        Column(name="Message", type="string", path=".message"),
+        _column("Type", ".type"),
+        _column("Reason", ".reason"),
+        _column("Object", ".involvedObject.name"),
+        _column("Message", ".message"),
     ),
 }
 
@@ -63,25 +67,15 @@ def read_path(obj: Any, path: str) -> Any:
 
 
 def age(created: Any, now: float) -> str:
-    """`5s`, `3m20s`, `2d4h`: kubectl's short duration."""
+    """`5s`, `3m`, `2d`: kubectl's short duration, in one unit."""
     try:
         seconds = int(now - datetime.fromisoformat(str(created)).timestamp())
     except ValueError:
         return "<unknown>"
-    if seconds < 120:
-        return f"{max(seconds, 0)}s"
-    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
-    if minutes < 10:
-        return f"{minutes}m{seconds % 60}s" if seconds % 60 else f"{minutes}m"
-    if minutes < 180:
-        return f"{minutes}m"
-    if hours < 8:
-        return f"{hours}h{minutes % 60}m" if minutes % 60 else f"{hours}h"
-    if hours < 48:
-        return f"{hours}h"
-    if days < 8:
-        return f"{days}d{hours % 24}h" if hours % 24 else f"{days}d"
-    return f"{days}d"
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= 2 * size:
+            return f"{seconds // size}{unit}"
+    return f"{max(seconds, 0)}s"
 
 
 def table(
@@ -98,16 +92,8 @@ def table(
         elif include != "None":
             row["object"] = _metadata(obj)
         rows.append(row)
-    definitions = [
-        {
-            "name": column.name,
-            "type": column.type,
-            "format": column.format,
-            "description": column.description,
-            "priority": column.priority,
-        }
-        for column in columns
-    ]
+    unset = {"format": "", "description": "", "priority": 0}
+    definitions = [{**unset, **{key: column[key] for key in column if key != "jsonPath"}} for column in columns]
     head = {"kind": "Table", "apiVersion": "meta.k8s.io/v1"}
     return {**head, "metadata": dict(metadata), "columnDefinitions": definitions, "rows": rows}
 
@@ -123,7 +109,7 @@ def _metadata(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cell(column: Column, obj: Mapping[str, Any], now: float) -> Any:
-    value = read_path(obj, column.path)
-    if column.type == "date":
+    value = read_path(obj, column["jsonPath"])
+    if column["type"] == "date":
         return age(value, now) if value is not None else "<unknown>"
     return value

@@ -180,15 +180,6 @@ def test_without_the_controller_slices_are_only_what_is_written() -> None:
     assert slices(server) == []
 
 
-def test_freed_addresses_are_given_again() -> None:
-    """The lowest free one, so that runs are equal."""
-    server = start()
-    first = make_service(server)["spec"]["clusterIP"]
-    assert first == "10.96.0.1"
-    ok(server.call("DELETE", f"{NAMESPACE}/services/rating"))
-    assert make_service(server)["spec"]["clusterIP"] == first
-
-
 def test_a_no_op_leaves_the_revision_alone() -> None:
     """Which is how a soak test sees that nothing was written."""
     server = start()
