@@ -165,5 +165,10 @@ def complete_definition(definition: Object, time: str, *, new: bool) -> None:
     )
 
 
+def terminating(time: str) -> Object:
+    """The condition of a CustomResourceDefinition that is being deleted."""
+    return _condition("Terminating", "InstanceDeletionInProgress", "CustomResource deletion is in progress", time)
+
+
 def _condition(kind: str, reason: str, message: str, time: str) -> Object:
     return {"lastTransitionTime": time, "message": message, "reason": reason, "status": "True", "type": kind}

@@ -25,19 +25,10 @@ class ApiError(Exception):
         super().__init__(message)
         self.code = code
         self.retry_after = retry_after
-        body: dict[str, Any] = {
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": dict(metadata or {}),
-            "status": "Failure",
-            "message": message,
-        }
-        if reason is not None:
-            body["reason"] = reason
-        if details is not None:
-            body["details"] = dict(details)
-        body["code"] = code
-        self.body = body
+        head = {"kind": "Status", "apiVersion": "v1", "metadata": metadata or {}, "status": "Failure"}
+        given = {"reason": reason, "details": details}
+        known = {name: value for name, value in given.items() if value is not None}
+        self.body: Mapping[str, Any] = {**head, "message": message, **known, "code": code}
 
 
 class PageNotFound(Exception):
@@ -51,17 +42,8 @@ def qualified(plural: str, group: str) -> str:
 
 def details(plural: str, group: str, name: str = "", causes: Iterable[Mapping[str, str]] = ()) -> dict[str, Any]:
     """The `details` of a Status, empty fields left out as Go's omitempty does."""
-    found: dict[str, Any] = {}
-    if name:
-        found["name"] = name
-    if group:
-        found["group"] = group
-    if plural:
-        found["kind"] = plural
-    listed = [dict(cause) for cause in causes]
-    if listed:
-        found["causes"] = listed
-    return found
+    found = {"name": name, "group": group, "kind": plural, "causes": list(causes)}
+    return {field: value for field, value in found.items() if value}
 
 
 def not_found(plural: str, group: str, name: str) -> ApiError:
@@ -98,7 +80,7 @@ def without_reason(message: str) -> ApiError:
     return ApiError(500, None, message)
 
 
-def too_large_resource_version(asked: str, current: int) -> ApiError:
+def too_large_resource_version(asked: int, current: int) -> ApiError:
     """504 for a revision of the future."""
     found = {
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
@@ -148,9 +130,10 @@ def namespace_terminating(plural: str, group: str, name: str, namespace: str) ->
     return forbidden(plural, group, name, why, (cause,))
 
 
-def method_not_allowed(message: str, group: str = "", plural: str = "") -> ApiError:
+def method_not_allowed() -> ApiError:
     """405."""
-    return ApiError(405, "MethodNotAllowed", message, details=details(plural, group))
+    message = "the server does not allow this method on the requested resource"
+    return ApiError(405, "MethodNotAllowed", message, details={})
 
 
 def expired(token: str) -> ApiError:

@@ -33,7 +33,7 @@ def page(store: Store, resource: Resource, namespace: str, query: Mapping[str, s
     """Answer one LIST."""
     labels = label_test(query.get("labelSelector", ""))
     fields = field_test(query.get("fieldSelector", ""), resource.plural)
-    limit = _limit(query)
+    limit = _number(query, "limit")
     revision, start, found = _source(store, resource, namespace, query, limit)
     if query.get("resourceVersion") == "0" and not query.get("continue"):
         limit = 0  # served from the watch cache, which ignores the limit
@@ -59,12 +59,11 @@ def page(store: Store, resource: Resource, namespace: str, query: Mapping[str, s
     return Page(items=tuple(items), metadata=metadata)
 
 
-def _limit(query: Mapping[str, str]) -> int:
-    text = query.get("limit") or "0"
-    try:
-        return max(int(text), 0)
-    except ValueError:
-        raise errors.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+def _number(query: Mapping[str, str], name: str) -> int:
+    text = query.get(name) or "0"
+    if not text.isdigit():
+        raise errors.bad_request(f'{name}: strconv.ParseUint: parsing "{text}": invalid syntax')
+    return int(text)
 
 
 def _source(
@@ -75,20 +74,17 @@ def _source(
     def current() -> tuple[Stored, ...]:
         return store.within(resource.key, namespace) if namespace else store.all(resource.key)
 
-    given = query.get("resourceVersion", "")
+    given = _number(query, "resourceVersion")
     token = query.get("continue", "")
     if not token:
-        if given and not given.isdigit():
-            why = f'Invalid value: "{given}": strconv.ParseUint: parsing "{given}": invalid syntax'
-            raise errors.bad_request(f"invalid resource version: resourceVersion: {why}")
-        if given and int(given) > store.revision:
+        if given > store.revision:
             raise errors.too_large_resource_version(given, store.revision)
         found = current()
         if limit:
             store.keep_snapshot(_scope(resource, namespace), store.revision, found)
         return store.revision, "", found
     revision, start = _parsed(token)
-    if given and given != "0":
+    if given:
         raise errors.bad_request("specifying resource version is not allowed when using continue")
     if revision == _INCONSISTENT:
         found = current()

@@ -40,7 +40,6 @@ class Objects:
         now: Callable[[], float],
         seed: int,
         families: tuple[str, ...],
-        derive_slices: bool,
         derive_endpoints: bool,
         validate: Validate | None,
         revision: int = 1,
@@ -49,7 +48,6 @@ class Objects:
         self.warnings: list[str] = []
         self._now = now
         self._addresses = defaults.Addresses(families)
-        self._derive_slices = derive_slices
         self._derive_endpoints = derive_endpoints
         self._derived: dict[str, frozenset[str]] = {}
         self.validate = validate
@@ -148,20 +146,16 @@ class Objects:
             return stored.obj, True
         if "deletionTimestamp" in metadata and grace >= metadata.get("deletionGracePeriodSeconds", 0):
             return stored.obj, False
-        changed = {
-            **metadata,
-            "deletionTimestamp": self.time(later=grace),
-            "deletionGracePeriodSeconds": grace,
-        }
-        if resource == resources.DEFINITIONS:
-            del changed["deletionGracePeriodSeconds"]
-        elif "generation" in metadata:
-            changed["generation"] = metadata["generation"] + 1
+        changed = {**metadata, "deletionTimestamp": self.time(later=grace)}
+        status = stored.obj.get("status") or {}
         obj = {**stored.obj, "metadata": changed}
-        if resource == resources.NAMESPACES:
-            obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
         if resource == resources.DEFINITIONS:
-            obj["status"] = self._terminating(obj.get("status") or {})
+            obj["status"] = {**status, "conditions": [*status["conditions"], defaults.terminating(self.time())]}
+        else:
+            changed["deletionGracePeriodSeconds"] = grace
+            changed |= {"generation": metadata["generation"] + 1} if "generation" in metadata else {}
+        if resource == resources.NAMESPACES:
+            obj["status"] = {**status, "phase": "Terminating"}
         marked = self.store.put(resource.key, obj)
         self._follow(resource, stored, marked)
         if resource == resources.NAMESPACES:
@@ -178,28 +172,23 @@ class Objects:
             return  # what it had before stays as it was
         if living:
             pods = [pod.obj for pod in self.store.within(resources.PODS.key, service.namespace)]
-            self._sync_endpoints(service, pods)
+            if self._derive_endpoints and (derived := endpoints.endpoints_of(service.obj, pods)):
+                self._derive(resources.ENDPOINTS, service.namespace, derived)
             written = self.store.get(resources.ENDPOINTS.key, service.namespace, service.name)
             entries = slices.slices_of(service.obj, pods, self._node)
             entries += endpoints.mirror_of(service.obj, written.obj) if written else ()
             wanted = {entry["metadata"]["name"]: entry for entry in entries}
-        for name, entry in wanted.items():
-            current = self.store.get(resources.SLICES.key, service.namespace, name)
-            if current is None:
-                self.create(resources.SLICES, service.namespace, entry, WriteOptions())
-            else:
-                self.update(resources.SLICES, current, entry, WriteOptions())
+        for entry in wanted.values():
+            self._derive(resources.SLICES, service.namespace, entry)
         self._remove_slices(service, keep=frozenset(wanted))
 
-    def _sync_endpoints(self, service: Stored, pods: Sequence[Mapping[str, Any]]) -> None:
-        wanted = endpoints.endpoints_of(service.obj, pods) if self._derive_endpoints else None
-        if wanted is None:
-            return
-        current = self.store.get(resources.ENDPOINTS.key, service.namespace, service.name)
+    def _derive(self, resource: Resource, namespace: str, wanted: Object) -> None:
+        """What a controller writes: a new object, or a new version of it."""
+        current = self.store.get(resource.key, namespace, wanted["metadata"]["name"])
         if current is None:
-            self.create(resources.ENDPOINTS, service.namespace, wanted, WriteOptions())
+            self.create(resource, namespace, wanted, WriteOptions())
         else:
-            self.update(resources.ENDPOINTS, current, wanted, WriteOptions())
+            self.update(resource, current, wanted, WriteOptions())
 
     def _node(self, name: str) -> Mapping[str, Any] | None:
         stored = self.store.get(resources.NODES.key, "", name)
@@ -309,8 +298,6 @@ class Objects:
                 del self._resources[key]
             for found in resources.from_definition(new.obj) if new else ():
                 self._resources[found.group, found.version, found.plural] = found
-        if not self._derive_slices:
-            return
         if resource == resources.SERVICES:
             if new:
                 self.sync_slices(new)
@@ -353,16 +340,6 @@ class Objects:
         stored = self.store.get(resources.NAMESPACES.key, "", namespace)
         if stored and "deletionTimestamp" in stored.obj["metadata"] and not self.store.keys_in(namespace):
             self.store.remove(resources.NAMESPACES.key, stored)
-
-    def _terminating(self, status: Mapping[str, Any]) -> Object:
-        condition = {
-            "lastTransitionTime": self.time(),
-            "message": "CustomResource deletion is in progress",
-            "reason": "InstanceDeletionInProgress",
-            "status": "True",
-            "type": "Terminating",
-        }
-        return {**status, "conditions": [*(status.get("conditions") or ()), condition]}
 
     def _empty_definition(self, name: str) -> None:
         for resource in [found for found in self.resources() if found.definition == name]:

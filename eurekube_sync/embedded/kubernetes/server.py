@@ -9,7 +9,7 @@ import gzip
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -25,7 +25,7 @@ from eurekube_sync.embedded.kubernetes.store import Stored
 
 VERSION = "v1.36.3"
 _GZIP_ABOVE = 128 * 1024
-_OPEN = frozenset({"/version", "/readyz", "/livez", "/healthz"})
+_HEALTH = ("/readyz", "/livez", "/healthz")
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _PATCHES: Mapping[str, Callable[[Any, Any], Any]] = {
     patches.JSON: patches.json_patch,
@@ -55,7 +55,6 @@ class EmbeddedKubernetes:
         definitions: Iterable[Mapping[str, Any]] = (),
         seed: int = 0,
         families: tuple[str, ...] = ("IPv4",),
-        derive_slices: bool = True,
         derive_endpoints: bool = False,
         validate: Validate | None = None,
         tokens: Mapping[str, str] | None = None,
@@ -72,7 +71,6 @@ class EmbeddedKubernetes:
             now=now,
             seed=seed,
             families=families,
-            derive_slices=derive_slices,
             derive_endpoints=derive_endpoints,
             validate=validate,
             revision=revision,
@@ -140,19 +138,17 @@ class EmbeddedKubernetes:
                 self._changed.notify_all()
         accepted = request.headers.get("accept-encoding", "")
         if len(response.body) > _GZIP_ABOVE and "gzip" in accepted:
-            return Response(
-                status=response.status,
-                body=gzip.compress(response.body, 1),
-                content_type=response.content_type,
-                headers={**response.headers, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"},
-            )
+            headers = {**response.headers, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+            return replace(response, body=gzip.compress(response.body, 1), headers=headers)
         return response
 
     def _answer(self, request: Request) -> Response:
-        path = request.path.rstrip("/") or "/"
-        user = self.access.user(request.headers) if path not in _OPEN else ""
-        if path in _OPEN:
-            return _json(200, _version()) if path == "/version" else _text(200, "ok")
+        path = request.path.rstrip("/")
+        if path == "/version":
+            return _json(200, {"major": "1", "minor": "36", "gitVersion": VERSION, "platform": "linux/amd64"})
+        if path in _HEALTH:
+            return _text(200, "ok")
+        user = self.access.user(request.headers)
         parts = [part for part in path.split("/") if part]
         if parts[:1] == ["api"] and len(parts) > 2:
             return self._on_resource(request, user, "", parts[1], parts[2:])
@@ -165,10 +161,9 @@ class EmbeddedKubernetes:
     def _document(self, parts: list[str]) -> Mapping[str, Any]:
         """Discovery and OpenAPI."""
         served = self._objects.resources()
-        found: Mapping[str, Any] | None = None
         match parts:
             case ["api"]:
-                found = resources.core_versions()
+                found: Mapping[str, Any] | None = resources.core_versions()
             case ["apis"]:
                 found = resources.group_list(served)
             case ["api", version]:
@@ -181,6 +176,8 @@ class EmbeddedKubernetes:
                 found = openapi.index(served)
             case ["openapi", "v3", *rest]:
                 found = openapi.document(served, "/".join(rest))
+            case _:
+                found = None
         if found is None:
             raise errors.PageNotFound
         return found
@@ -210,7 +207,7 @@ class EmbeddedKubernetes:
                 return self._delete_all(request, target)
             case "get", name, _ if name:
                 stored = self._objects.get(resource, target.namespace, name)
-                if _wants_table(request):
+                if _wants(request, "Table"):
                     return self._table(request, resource, [stored], {})
                 return self._object(200, stored.obj)
             case (("update" | "patch"), name, _) if name:
@@ -221,7 +218,7 @@ class EmbeddedKubernetes:
             raise errors.PageNotFound
         if resource.custom and verb in ("update", "patch"):
             raise errors.bad_request("name must be provided")
-        raise errors.method_not_allowed("the server does not allow this method on the requested resource")
+        raise errors.method_not_allowed()
 
     def _target(self, group: str, version: str, parts: list[str]) -> _Target:
         namespace = ""
@@ -245,7 +242,7 @@ class EmbeddedKubernetes:
     def _list(self, request: Request, target: _Target) -> Response:
         resource = target.resource
         found = lists.page(self._objects.store, resource, target.namespace, request.query)
-        if _wants_table(request):
+        if _wants(request, "Table"):
             return self._table(request, resource, found.items, found.metadata)
         if _wants(request, "PartialObjectMetadataList"):
             return _json(200, tables.metadata_list([stored.obj for stored in found.items], found.metadata))
@@ -377,19 +374,10 @@ def _delete_options(request: Request) -> DeleteOptions:
     )
 
 
-def _wants_table(request: Request) -> bool:
-    return _wants(request, "Table")
-
-
 def _wants(request: Request, kind: str) -> bool:
     """Whether the media type that is accepted first names this kind of `meta.k8s.io`."""
     first = request.headers.get("accept", "").partition(",")[0].replace(" ", "")
     return f"as={kind}" in first.split(";")
-
-
-def _version() -> dict[str, str]:
-    major, minor, _ = VERSION.removeprefix("v").split(".")
-    return {"major": major, "minor": minor, "gitVersion": VERSION, "platform": "linux/amd64"}
 
 
 def _json(status: int, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None) -> Response:

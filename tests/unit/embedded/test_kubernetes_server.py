@@ -173,13 +173,6 @@ def test_a_node_that_comes_lets_its_pods_in() -> None:
     assert slices(server)[0]["endpoints"][0]["zone"] == "a"
 
 
-def test_without_the_controller_slices_are_only_what_is_written() -> None:
-    """`derive_slices=False`: a test writes the slices it wants, stale ones included."""
-    server = start(derive_slices=False)
-    make_service(server)
-    assert slices(server) == []
-
-
 def test_a_no_op_leaves_the_revision_alone() -> None:
     """Which is how a soak test sees that nothing was written."""
     server = start()
