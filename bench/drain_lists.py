@@ -60,7 +60,7 @@ def page_of(start: int, count: int) -> bytes:
 
 def read(pages: list[bytes]) -> dict[str, bool]:
     """As a pass does."""
-    decode = msgspec.json.Decoder(wire.DrainItem).decode
+    decode = msgspec.json.Decoder(wire.MetadataItem).decode
     found: list[Drainable] = []
     for page in pages:
         items = msgspec.json.decode(page, type=wire.RawPage).items or ()

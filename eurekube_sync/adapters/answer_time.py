@@ -12,12 +12,14 @@ import io
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent import futures
+from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
 from typing import Any, TypeVar
 
-from eurekube_sync.adapters.side_thread import SideThread
+from eurekube_sync.adapters.side_thread import in_side_thread
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.ports import Clock
 
@@ -72,10 +74,10 @@ class AnswerTime:
         finally:
             _CURRENT.reset(before)
 
-    def wait_for(self, thread: SideThread[T], seconds: float) -> None:
-        """Until the thread's call has ended, however; TimeoutError after so many seconds, or when the time is over. One
+    def wait_for(self, call: Future[T], seconds: float) -> None:
+        """Until the call has ended, however; TimeoutError after so many seconds, or when the time is over. One
         that its call raised is the call's answer, and not the end of this wait."""
-        while not thread.ended(wait := min(seconds, self.next_wait())):
+        while not futures.wait([call], wait := min(seconds, self.next_wait())).done:
             seconds -= wait
             if seconds <= 0:
                 self.next_wait()  # a wait that was cut to what is left is not the server's
@@ -157,14 +159,14 @@ def _bounded(connection: Any) -> Any:
             if left_behind.is_set():  # nobody reads from it any more
                 self.close()
 
-        opening = SideThread(open_it)
+        opening = in_side_thread(open_it)
         try:
             within.wait_for(opening, _CONNECT_TIMES * (self.timeout or inf))
         except TimeoutError as error:
             left_behind.set()
-            if not opening.ended(0):
+            if not opening.done():
                 raise _not_in_time(self) from error
-        opening.answer()
+        opening.result()
 
     return type(connection.__name__, (connection,), {"response_class": _Answer, "connect": connect})
 

@@ -6,44 +6,23 @@ Owns that thread. Who has waited long enough leaves it behind: it ends when the 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextvars import copy_context
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
 
-class SideThread(Generic[T]):
-    """One call, begun at once; may be waited for from several threads."""
+def in_side_thread(call: Callable[[], T]) -> Future[T]:
+    """Begins the call at once; what it gives may be waited for from several threads."""
+    future: Future[T] = Future()
 
-    def __init__(self, call: Callable[[], T]) -> None:
-        self._ended = threading.Event()
-        self._begun = time.monotonic()
-        self._call = call
-        self._answer: list[T] = []
-        self._error: BaseException | None = None
-        threading.Thread(target=copy_context().run, args=(self._run,), daemon=True).start()
-
-    def ended(self, seconds: float) -> bool:
-        """Whether the call is over, within so many seconds."""
-        return self._ended.wait(seconds)
-
-    @property
-    def age(self) -> float:
-        """Seconds since it was begun."""
-        return time.monotonic() - self._begun
-
-    def answer(self) -> T:
-        """What the call gave, or raised; to be asked when it has ended."""
-        if self._error is not None:
-            raise self._error
-        return self._answer[0]
-
-    def _run(self) -> None:
+    def run() -> None:
         try:
-            self._answer.append(self._call())
+            future.set_result(call())
         except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits
-            self._error = error
-        finally:
-            self._ended.set()
+            future.set_exception(error)
+
+    threading.Thread(target=copy_context().run, args=(run,), daemon=True).start()
+    return future

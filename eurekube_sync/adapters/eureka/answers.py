@@ -13,6 +13,7 @@ import msgspec
 import requests
 
 from eurekube_sync.adapters.no_answer import Fault, NoAnswer, causes, of_connection, of_proxy, of_tls
+from eurekube_sync.adapters.unreadable import UNREADABLE
 from eurekube_sync.model.errors import (
     RegistryDenied,
     RegistryError,
@@ -200,6 +201,6 @@ def _reason_of(body: bytes, secrets: Collection[str]) -> str:
     try:
         told = msgspec.json.decode(body, type=_SpringError)
         text = told.message or told.error
-    except (msgspec.MsgspecError, ValueError, RecursionError):  # Eureka's own, which is text
+    except UNREADABLE:  # Eureka's own, which is text
         text = body[:4096].decode(errors="replace")
     return excerpt(text, most=_LONGEST, secrets=secrets) or "no reason given"

@@ -76,13 +76,7 @@ class RawApplication(msgspec.Struct):
     """An application whose instances are not read yet."""
 
     instance: msgspec.Raw
-    name: str | None = None
-
-
-class NamelessApplication(msgspec.Struct):
-    """The same of one whose name is not even text."""
-
-    instance: msgspec.Raw
+    name: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class RawApplications(msgspec.Struct):

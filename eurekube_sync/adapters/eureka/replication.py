@@ -9,12 +9,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
-from xml.parsers import expat
+from xml.etree import ElementTree
 
 import msgspec
 
 from eurekube_sync.adapters.eureka import wire
 from eurekube_sync.adapters.eureka.address import EurekaAddress
+from eurekube_sync.adapters.unreadable import UNREADABLE
 from eurekube_sync.model.errors import ConfigurationError, RegistryUnusable
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.foreign_text import printable
@@ -26,8 +27,6 @@ _MOST_BYTES = 512 * 1024
 _LARGEST_STATUS = 1024 * 1024
 REPLICATION_SECONDS = 5.0
 """How long a register may be on its way to the other peers: servers send every half second what they have to tell."""
-_REPLICAS = ["applicationStats", "registered-replicas"]
-_SERVER_ID = ["instanceInfo", "instanceId"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +84,7 @@ def decode_answers(body: bytes, *, items: int) -> tuple[int, ...]:
     """The status code of each item. RegistryUnusable unless there are as many as items."""
     try:
         replies = _REPLIES.decode(body).response_list
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except UNREADABLE:
         raise RegistryUnusable("Eureka's answer to a batch is not of the known form.") from None
     if len(replies) != items:
         raise RegistryUnusable(f"Eureka answered a batch of {counted(items, 'item')} with {len(replies)}.")
@@ -96,38 +95,24 @@ def decode_status(body: bytes) -> ServerStatus:
     """Read `GET /status` as XML. RegistryUnusable for anything else, and for XML that declares a document type."""
     if len(body) > _LARGEST_STATUS:
         raise RegistryUnusable("Eureka's status page is too long to be one.")
-    path: list[str] = []
-    found: dict[str, list[str]] = {}
-    parser = expat.ParserCreate()
-
-    def refuse(*_: object) -> None:
-        raise RegistryUnusable("Eureka's status page declares a document type, which Eureka does not do.")
-
-    def text(data: str) -> None:
-        for wanted in (_REPLICAS, _SERVER_ID):
-            if path[1:] == wanted:
-                found[wanted[-1]].append(data)
-
-    def begin(name: str, _: dict[str, str]) -> None:
-        path.append(name)
-        for wanted in (_REPLICAS, _SERVER_ID):
-            if path[1:] == wanted:
-                found.setdefault(wanted[-1], [])
-
-    parser.StartDoctypeDeclHandler = refuse
-    parser.StartElementHandler = begin
-    parser.EndElementHandler = lambda _: path.pop()
-    parser.CharacterDataHandler = text
+    parser = ElementTree.XMLParser(target=_WithoutDoctype())
     try:
-        parser.Parse(body, True)
-    except expat.ExpatError:
+        parser.feed(body)
+        status = parser.close()
+    except ElementTree.ParseError:
         raise RegistryUnusable("Eureka's status page is no XML.") from None
-    if _REPLICAS[-1] not in found:
+    replicas = status.findtext("applicationStats/registered-replicas")
+    if replicas is None:
         raise RegistryUnusable("Eureka's status page does not say which replicas the server has.")
     return ServerStatus(
-        instance_id=printable("".join(found.get(_SERVER_ID[-1], [])).strip()),
-        replicas=tuple(_printable(one) for one in re.split(r"[,\s]+", "".join(found[_REPLICAS[-1]])) if one),
+        instance_id=printable((status.findtext("instanceInfo/instanceId") or "").strip()),
+        replicas=tuple(_printable(one) for one in re.split(r"[,\s]+", replicas) if one),
     )
+
+
+class _WithoutDoctype(ElementTree.TreeBuilder):
+    def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
+        raise RegistryUnusable("Eureka's status page declares a document type, which Eureka does not do.")
 
 
 def _item(action: str, key: InstanceKey, **more: Any) -> bytes:

@@ -29,9 +29,7 @@ class _Trouble:
     failed: float
     """When it failed last."""
     length: float
-    """Of its rest now, or of its last one."""
-    until: float
-    """When its rest is over."""
+    """Of its rest, which began then."""
     resting: bool
     refusing: bool
     """It answered, but not as Eureka does to us: 401, 403, a web page."""
@@ -67,7 +65,6 @@ class Rests:
                 since=before.since if before else now,
                 failed=now,
                 length=length,
-                until=now + length,
                 resting=True,
                 refusing=refusing,
                 why=why,
@@ -100,7 +97,7 @@ class Rests:
         """End the rests whose time is over; gives their peers."""
         now = self._clock.monotonic()
         with self._lock:
-            ended = [name for name, trouble in self._resting() if trouble.until <= now]
+            ended = [name for name, trouble in self._resting() if trouble.failed + trouble.length <= now]
             for name in ended:
                 self._troubles[name] = replace(self._troubles[name], resting=False)
                 self._back.discard(name)

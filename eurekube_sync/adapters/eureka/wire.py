@@ -14,10 +14,10 @@ from eurekube_sync.adapters.eureka.documents import (
     ONE,
     RAW_LIST,
     InstanceDocument,
-    NamelessApplication,
     PortDocument,
     RawApplication,
 )
+from eurekube_sync.adapters.unreadable import UNREADABLE, reason
 from eurekube_sync.model.errors import RegistryRejected, RegistryUnusable
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.foreign_text import excerpt
@@ -28,9 +28,6 @@ _OUR_ID = re.compile(r"[a-z0-9-]+(:[^:]+){3}:\d+")
 _COUNTS = re.compile(r"[A-Z_]+?_(\d+)_")
 _METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-_PLACE = re.compile(r" \(byte \d+\)")
-_UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
-"""All that decoding raises: a stray byte, deep nesting and a number of 5,000 digits are no `DecodeError`."""
 _STATUSES = {status.value: status for status in InstanceStatus}
 
 
@@ -50,12 +47,12 @@ def decode_list(body: bytes) -> DecodedList:
     """
     try:
         decoded, counts = _decode_well_formed(body)
-    except _UNREADABLE:
+    except UNREADABLE:
         decoded, counts = _decode_with_care(body)
     try:
         told = sum(int(count) for count in _COUNTS.findall(counts or ""))
     except ValueError as error:
-        raise RegistryUnusable(f"Eureka's list has an apps__hashcode with {_reason(error)}.") from error
+        raise RegistryUnusable(f"Eureka's list has an apps__hashcode with {reason(error)}.") from error
     read = len(decoded.instances) + sum(1 for label in decoded.malformed if label.startswith("?"))
     if read < told:
         raise RegistryUnusable(
@@ -70,13 +67,13 @@ def decode_instance(body: bytes) -> ObservedInstance:
     try:
         instance = ONE.decode(body).instance
     except msgspec.ValidationError as error:
-        raise RegistryUnusable(f"Eureka's answer is JSON but no instance ({_reason(error)}).") from error
-    except _UNREADABLE as error:
+        raise RegistryUnusable(f"Eureka's answer is JSON but no instance ({reason(error)}).") from error
+    except UNREADABLE as error:
         raise _not_whole(error) from error
     try:
         return _observed(instance, None)
     except ValueError as error:
-        raise RegistryUnusable(f"Eureka's answer is an instance with {_reason(error)}.") from error
+        raise RegistryUnusable(f"Eureka's answer is an instance with {reason(error)}.") from error
 
 
 def encode_instance(instance: Instance, *, dirty_timestamp: int) -> bytes:
@@ -140,39 +137,37 @@ def _decode_with_care(body: bytes) -> tuple[DecodedList, str | None]:
     """The same, instance by instance: a malformed one of others is kept as far as it can be read."""
     try:
         applications = RAW_LIST.decode(body).applications
-        pairs = [
-            (application.name, raw)
-            for each in _raw_each(applications.application)
-            for application in [_raw_application(each)]
-            for raw in _raw_each(application.instance)
-        ]
+        pairs: list[tuple[str | None, msgspec.Raw]] = []
+        for each in _raw_each(applications.application):
+            application = msgspec.json.decode(each, type=RawApplication)
+            name = _app_name(application.name)
+            pairs += [(name, raw) for raw in _raw_each(application.instance)]
     except msgspec.ValidationError as error:
         raise RegistryUnusable(
-            f"Eureka's answer is JSON but no registry ({_reason(error)}): is the URL that of Eureka?"
+            f"Eureka's answer is JSON but no registry ({reason(error)}): is the URL that of Eureka?"
         ) from error
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise _not_whole(error) from error
     instances: list[ObservedInstance] = []
     malformed: list[str] = []
     for name, raw in pairs:
         try:
             instances.append(_observed(msgspec.json.decode(raw, type=InstanceDocument), name))
-        except _UNREADABLE as error:
-            kept, label = _salvage(raw, name, _reason(error))
+        except UNREADABLE as error:
+            kept, label = _salvage(raw, name, reason(error))
             malformed.append(label)
             instances.extend(kept)
     return DecodedList(instances=tuple(instances), malformed=tuple(malformed)), applications.apps__hashcode
 
 
-def _raw_application(raw: msgspec.Raw) -> RawApplication:
-    """A name that is no text is as good as none: an instance has its own."""
+def _app_name(raw: msgspec.Raw) -> str | None:
     try:
-        return msgspec.json.decode(raw, type=RawApplication)
-    except UnicodeDecodeError:
-        return RawApplication(instance=msgspec.json.decode(raw, type=NamelessApplication).instance)
+        return msgspec.json.decode(raw, type=str | None)
+    except UnicodeDecodeError:  # an instance has its own
+        return None
 
 
-def _salvage(raw: msgspec.Raw, app: str | None, reason: str) -> tuple[list[ObservedInstance], str]:
+def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[list[ObservedInstance], str]:
     """What can be read of a malformed instance, and its label, which starts with `?` when nothing can.
 
     Only of one that is surely another's: its metadata is absent or readable and not ours, and its id not like ours.
@@ -188,7 +183,7 @@ def _salvage(raw: msgspec.Raw, app: str | None, reason: str) -> tuple[list[Obser
     keys = () if bytes(metadata).strip() == b"null" else _alone(metadata, dict[str, msgspec.Raw])
     is_ours = document is None or keys is None or any(key.startswith(_OUR_METADATA) for key in keys)
     if is_ours or (isinstance(given_id, str) and _OUR_ID.fullmatch(given_id)):
-        raise RegistryUnusable(f"Eureka lists an instance that could be ours and is malformed: {label} ({reason}).")
+        raise RegistryUnusable(f"Eureka lists an instance that could be ours and is malformed: {label} ({why}).")
     kept: dict[str, Any] = {}
     for field in msgspec.structs.fields(InstanceDocument):
         if field.encode_name in fields:
@@ -203,7 +198,7 @@ def _salvaged(fields: Mapping[str, Any], app: str | None) -> ObservedInstance | 
     document = _alone(msgspec.json.encode(fields), InstanceDocument)
     try:
         return _observed(document, app) if document is not None else None
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
 
 
@@ -211,7 +206,7 @@ def _alone(raw: bytes | msgspec.Raw | None, type: Any) -> Any:
     """What this part is, read by itself; None when it is absent, null or unreadable."""
     try:
         return None if raw is None else msgspec.json.decode(raw, type=type)
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
 
 
@@ -281,17 +276,6 @@ def _raw_each(raw: msgspec.Raw) -> list[msgspec.Raw]:
 
 def _not_whole(error: Exception) -> RegistryUnusable:
     return RegistryUnusable(
-        f"Eureka's answer is not whole JSON ({_reason(error)}): it was cut on its way, or another program answers at "
+        f"Eureka's answer is not whole JSON ({reason(error)}): it was cut on its way, or another program answers at "
         "this URL."
     )
-
-
-def _reason(error: Exception) -> str:
-    """In words that stay the same from pass to pass: no place within an answer that grows and shrinks."""
-    match error:
-        case UnicodeDecodeError():
-            return "text that is not UTF-8"
-        case RecursionError():
-            return "it is nested too deeply"
-    text = str(error)
-    return "a number of too many digits" if "integer string conversion" in text else _PLACE.sub("", text)

@@ -9,8 +9,8 @@ import msgspec
 
 from eurekube_sync.adapters.answer_time import AnswerTime
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
-from eurekube_sync.adapters.kubernetes.wire import UNREADABLE
 from eurekube_sync.adapters.tries import Came, Tries
+from eurekube_sync.adapters.unreadable import UNREADABLE
 from eurekube_sync.model.errors import (
     ClusterCredentialsLate,
     ClusterDenied,

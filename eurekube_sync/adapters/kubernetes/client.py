@@ -15,8 +15,9 @@ import msgspec
 from eurekube_sync.adapters.kubernetes import projection, wire
 from eurekube_sync.adapters.kubernetes.calls import Calls, has_cause, is_page, refusal
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
-from eurekube_sync.adapters.kubernetes.walks import Kind, list_all, list_cluster_scoped, read_one
+from eurekube_sync.adapters.kubernetes.walks import METADATA_ONLY, Kind, list_all, list_cluster_scoped, read_one
 from eurekube_sync.adapters.tries import Tries
+from eurekube_sync.adapters.unreadable import UNREADABLE, reason
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterConflict, ClusterRejected, unknown_from
 from eurekube_sync.model.kubernetes import (
@@ -40,7 +41,6 @@ _DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyn
 _MERGE_PATCH = "application/merge-patch+json"
 _JSON_PATCH = "application/json-patch+json"
 _STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
-_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _TRIES = 3
 """How often a write that lost a race is made again from a new read (product: at most three times)."""
 _COUNT_SECONDS = 300
@@ -52,7 +52,6 @@ _CRD_MISSING = Unknown(
     cause=Cause.CRD_MISSING,
     message="the CRD eurekasyncers.eurekube.io is not installed: eurekube-sync crd | kubectl apply -f -",
 )
-_NOT_SERVED = Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API does not serve this resource (404)")
 
 _SYNCERS = Kind(
     prefix=_GROUP,
@@ -62,77 +61,37 @@ _SYNCERS = Kind(
     project=projection.syncer,
     when_absent=_CRD_MISSING,
 )
-_SERVICES = Kind(
-    prefix="/api/v1",
-    plural="services",
-    list_kind="ServiceList",
-    item=wire.ServiceItem,
-    project=projection.service,
-    when_absent=_NOT_SERVED,
-)
+_SERVICES = Kind(plural="services", list_kind="ServiceList", item=wire.ServiceItem, project=projection.service)
 _SLICES = Kind(
     prefix="/apis/discovery.k8s.io/v1",
     plural="endpointslices",
     list_kind="EndpointSliceList",
     item=wire.SliceItem,
     project=projection.endpoint_slice,
-    when_absent=_NOT_SERVED,
 )
 _ENDPOINTS = Kind(
-    prefix="/api/v1",
     plural="endpoints",
     list_kind="EndpointsList",
     item=wire.EndpointsItem,
     project=projection.slices_of_endpoints,
-    when_absent=_NOT_SERVED,
 )
 _NODES = Kind(
-    prefix="/api/v1",
     plural="nodes",
     list_kind="NodeList",
     item=wire.NodeItem,
     project=projection.node,
-    when_absent=_NOT_SERVED,
     namespaced=False,
 )
-_PODS = Kind(
-    prefix="/api/v1",
-    plural="pods",
-    list_kind="PartialObjectMetadataList",
-    item=wire.PodItem,
-    project=projection.pod,
-    when_absent=_NOT_SERVED,
-    accept=_METADATA_ONLY,
-)
-_POD_DRAINS = Kind(
-    prefix="/api/v1",
-    plural="pods",
-    list_kind="PartialObjectMetadataList",
-    item=wire.DrainItem,
-    project=projection.pod_drain,
-    when_absent=_NOT_SERVED,
-    accept=_METADATA_ONLY,
-)
+_PODS = Kind(plural="pods", list_kind=METADATA_ONLY, item=wire.MetadataItem, project=projection.pod)
+_POD_DRAINS = Kind(plural="pods", list_kind=METADATA_ONLY, item=wire.MetadataItem, project=projection.pod_drain)
 _NODE_DRAINS = Kind(
-    prefix="/api/v1",
     plural="nodes",
-    list_kind="PartialObjectMetadataList",
-    item=wire.DrainItem,
+    list_kind=METADATA_ONLY,
+    item=wire.MetadataItem,
     project=projection.node_drain,
-    when_absent=_NOT_SERVED,
-    accept=_METADATA_ONLY,
     namespaced=False,
 )
-
-
-_WHOLE_PODS = Kind(
-    prefix="/api/v1",
-    plural="pods",
-    list_kind="PodList",
-    item=wire.WholePodItem,
-    project=projection.readiness,
-    when_absent=_NOT_SERVED,
-)
+_WHOLE_PODS = Kind(plural="pods", list_kind="PodList", item=wire.WholePodItem, project=projection.readiness)
 
 
 class KubernetesCluster:
@@ -176,7 +135,7 @@ class KubernetesCluster:
             return answer
         try:
             uid = msgspec.json.decode(answer.body, type=wire.DefinitionItem).metadata.uid
-        except wire.UNREADABLE:
+        except UNREADABLE:
             uid = ""
         if is_page(answer):
             return unknown_from(refusal(call, answer))
@@ -185,11 +144,9 @@ class KubernetesCluster:
         return Complete(data=uid)
 
     def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[SyncerObject]:
-        """All EurekaSyncers."""
         return list_all(self._calls, _SYNCERS, namespaces)
 
     def list_services(self, namespaces: Sequence[str] | None) -> Listed[Service]:
-        """All Services."""
         return list_all(self._calls, _SERVICES, namespaces)
 
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[EndpointSlice]:
@@ -236,7 +193,6 @@ class KubernetesCluster:
             raise refusal(call, answer)
 
     def list_nodes(self) -> Source[tuple[Node, ...]]:
-        """All Nodes."""
         return list_cluster_scoped(self._calls, _NODES)
 
     def crd_live(self) -> Source[float]:
@@ -248,9 +204,9 @@ class KubernetesCluster:
             return _CRD_MISSING
         try:
             definition = msgspec.json.decode(answer.body, type=wire.DefinitionItem)
-        except wire.UNREADABLE as error:
+        except UNREADABLE as error:
             return Unknown(
-                cause=Cause.UNUSABLE, message=f"the CustomResourceDefinition cannot be read: {wire.reason(error)}"
+                cause=Cause.UNUSABLE, message=f"the CustomResourceDefinition cannot be read: {reason(error)}"
             )
         if projection.is_terminating(definition):
             message = (
@@ -361,8 +317,8 @@ class KubernetesCluster:
             raise refusal(read, answer)
         try:
             known = msgspec.json.decode(answer.body, type=wire.EventItem)
-        except wire.UNREADABLE as error:
-            raise ClusterRejected(f"the Event at {path} cannot be read: {wire.reason(error)}") from error
+        except UNREADABLE as error:
+            raise ClusterRejected(f"the Event at {path} cannot be read: {reason(error)}") from error
         if known.last_timestamp and at - projection.seconds(known.last_timestamp) < _COUNT_SECONDS:
             return
         body = {
@@ -442,5 +398,5 @@ def _same(syncer: SyncerObject) -> tuple[Mapping[str, Any], ...]:
 def _read(call: Call, answer: Answer) -> SyncerObject:
     try:
         return projection.read_syncer(answer.body)
-    except wire.UNREADABLE as error:
-        raise ClusterRejected(f"the answer to {call} is no EurekaSyncer: {wire.reason(error)}") from error
+    except UNREADABLE as error:
+        raise ClusterRejected(f"the answer to {call} is no EurekaSyncer: {reason(error)}") from error

@@ -9,8 +9,11 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from concurrent import futures
+from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from http.client import BadStatusLine, HTTPException
@@ -20,7 +23,7 @@ from urllib.parse import urlencode
 
 from eurekube_sync.adapters.answer_time import AnswerTime, bound_answers
 from eurekube_sync.adapters.no_answer import causes, of_connection, of_proxy, of_tls
-from eurekube_sync.adapters.side_thread import SideThread
+from eurekube_sync.adapters.side_thread import in_side_thread
 from eurekube_sync.adapters.tries import CHUNK, LARGEST, read_whole
 from eurekube_sync.model.errors import ClusterCredentialsLate, ClusterRejected, ClusterUnavailable, ConfigurationError
 from eurekube_sync.model.foreign_text import excerpt, header_secrets
@@ -111,7 +114,8 @@ class _Loaded:
 @dataclass(frozen=True, slots=True)
 class _Reading:
     read: Callable[[], _Loaded]
-    thread: SideThread[_Loaded]
+    call: Future[_Loaded]
+    begun: float
 
 
 class _ClientConnection:
@@ -127,12 +131,12 @@ class _ClientConnection:
         self._told_unverified = False
         self._by_program = False
         """Whether the kubeconfig names a program that gives the credentials."""
-        first = SideThread(self._load)
-        if not first.ended(settings.start_seconds):
+        first = in_side_thread(self._load)
+        if not futures.wait([first], settings.start_seconds).done:
             raise ConfigurationError(
                 f"the credentials of the kubeconfig did not come in {settings.start_seconds:g} s: {_PROGRAM_HANGS}"
             )
-        self._loaded = first.answer()
+        self._loaded = first.result()
 
     @property
     def server(self) -> str:
@@ -187,14 +191,14 @@ class _ClientConnection:
         while True:
             reading = self._under_way(read)
             try:
-                within.wait_for(reading.thread, self._settings.read_seconds)
+                within.wait_for(reading.call, self._settings.read_seconds)
             except TimeoutError:
                 if not self._by_program and within.over and not within.within_limit:
                     raise ClusterUnavailable("no time was left for it") from None  # a token is there at once
                 why = _PROGRAM_HANGS if self._by_program else "their file is not read in time"
                 raise ClusterCredentialsLate(f"the credentials for the Kubernetes API do not come: {why}") from None
             try:
-                loaded = reading.thread.answer()
+                loaded = reading.call.result()
             except (ClusterUnavailable, ConfigurationError):
                 if reading.read == read:
                     raise
@@ -206,11 +210,11 @@ class _ClientConnection:
         """The reading to wait for: the one that goes on, or one that is begun here."""
         with self._lock:
             before = self._reading
-            if before is None or before.thread.ended(0):
+            if before is None or before.call.done():
                 self._reading = self._begin(read)
             else:
-                self._left_behind = [one for one in self._left_behind if not one.thread.ended(0)]
-                if before.thread.age >= self._settings.hang_seconds * (1 + len(self._left_behind)):
+                self._left_behind = [one for one in self._left_behind if not one.call.done()]
+                if time.monotonic() - before.begun >= self._settings.hang_seconds * (1 + len(self._left_behind)):
                     self._left_behind.append(before)
                     self._reading = self._begin(self._reload)
             assert self._reading is not None  # begun here, if not before
@@ -227,7 +231,7 @@ class _ClientConnection:
                     self._loaded = loaded
             return loaded
 
-        return _Reading(read, SideThread(keep))
+        return _Reading(read, in_side_thread(keep), time.monotonic())
 
     def _refresh(self) -> _Loaded:
         """With the token of now: the client reads it again when it is old."""

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from eurekube_sync.adapters.kubernetes import wire
+from eurekube_sync.adapters.unreadable import UNREADABLE
 from eurekube_sync.desired.drain import drainable, ignored_drain, is_drained
 from eurekube_sync.model.kubernetes import (
     Condition,
@@ -81,7 +82,7 @@ def _status(raw: msgspec.Raw) -> SyncerStatus | None:
         if item is None:
             return None
         conditions = tuple(_condition(condition) for condition in item.conditions or ())
-    except wire.UNREADABLE:
+    except UNREADABLE:
         return None
     return SyncerStatus(
         observed_generation=item.observed_generation,
@@ -256,29 +257,28 @@ def _of_address(address: wire._Address, namespace: str, *, ready: bool) -> Endpo
     )
 
 
-def pod(item: wire.PodItem) -> Pod:
-    """A Pod's metadata; ValueError when the UID is empty."""
+def pod(item: wire.MetadataItem) -> Pod:
+    """A Pod's metadata; ValueError when the UID is empty: without one it would be no evidence."""
     meta = item.metadata
     if not meta.uid:
         raise ValueError("a Pod without a UID")
     return Pod(name=meta.name, uid=meta.uid, labels=meta.labels or {}, annotations=meta.annotations or {})
 
 
-def pod_drain(item: wire.DrainItem) -> Drainable:
+def pod_drain(item: wire.MetadataItem) -> Drainable:
     """Whether a Pod is drained; ValueError when the UID is empty."""
-    if not item.metadata.uid:
-        raise ValueError("a Pod without a UID")
-    return drainable(item.metadata.uid, item.metadata.annotations or {})
+    found = pod(item)
+    return drainable(found.uid, found.annotations)
 
 
-def node_drain(item: wire.DrainItem) -> Drainable:
+def node_drain(item: wire.MetadataItem) -> Drainable:
     """Whether a Node is drained."""
     return drainable(item.metadata.name, item.metadata.annotations or {})
 
 
 def readiness(item: wire.WholePodItem) -> PodReadiness:
     """How ready a Pod is but for our gate, as the kubelet computes Ready: its containers, and every gate."""
-    meta = pod(wire.PodItem(metadata=item.metadata))
+    meta = pod(wire.MetadataItem(metadata=item.metadata))
     conditions = (item.status.conditions if item.status else None) or ()
     true = {condition.type for condition in conditions if condition.status == "True"}
     gates = {gate.condition_type for gate in (item.spec.readiness_gates if item.spec else None) or ()}

@@ -15,11 +15,14 @@ import msgspec
 from eurekube_sync.adapters.kubernetes import wire
 from eurekube_sync.adapters.kubernetes.calls import Calls, is_page, refusal, said
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call
+from eurekube_sync.adapters.unreadable import UNREADABLE, reason
 from eurekube_sync.model.errors import ClusterError, ClusterUnavailable, unknown_from
 from eurekube_sync.model.foreign_text import excerpt
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 
 PAGE = 500
+METADATA_ONLY = "PartialObjectMetadataList"
+_NOT_SERVED = Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API does not serve this resource (404)")
 _WALKS = 2
 """A 410 in the middle starts the walk again from the beginning, once."""
 
@@ -31,16 +34,21 @@ T = TypeVar("T")
 class Kind(Generic[I, T]):
     """What is listed, and how an item is read. `project` gives None for one that is not ours to see."""
 
-    prefix: str
-    """`/api/v1` or `/apis/GROUP/VERSION`."""
     plural: str
     list_kind: str
+    """`METADATA_ONLY` asks for nothing else."""
     item: type[I]
     project: Callable[[I], T | None]
-    when_absent: Unknown
+    prefix: str = "/api/v1"
+    """Or `/apis/GROUP/VERSION`."""
+    when_absent: Unknown = _NOT_SERVED
     """What a 404 means."""
-    accept: str = "application/json"
     namespaced: bool = True
+
+    @property
+    def accept(self) -> str:
+        as_ = f";as={METADATA_ONLY};g=meta.k8s.io;v=v1" if self.list_kind == METADATA_ONLY else ""
+        return f"application/json{as_}"
 
     def path(self, namespace: str | None) -> str:
         """The path of the list; None for the whole cluster."""
@@ -144,7 +152,7 @@ def _pages(calls: Calls, kind: Kind[I, T], namespace: str | None) -> _Found[T]:
                 item = decode(raw)
                 projected = kind.project(item)
                 where: str = item.metadata.namespace  # type: ignore[attr-defined]
-            except wire.UNREADABLE as error:
+            except UNREADABLE as error:
                 where, unknown = _unreadable(kind, raw, error, namespace)
                 unreadable[where] = unknown
                 continue
@@ -173,7 +181,7 @@ def _page(calls: Calls, kind: Kind[I, T], call: Call, namespace: str | None) -> 
         raise _Failed(unknown_from(refusal(call, answer)))
     try:
         page = _PAGE.decode(answer.body)
-    except wire.UNREADABLE as error:
+    except UNREADABLE as error:
         raise _Failed(_unusable(call, f"no list but {said(answer)}" if is_page(answer) else "no whole list")) from error
     if page.kind != kind.list_kind:
         raise _Failed(_unusable(call, f"a {excerpt(page.kind, most=80)}"))
@@ -188,10 +196,10 @@ def _unreadable(kind: Kind[I, T], raw: msgspec.Raw, error: Exception, namespace:
     """One item that cannot be read hides something: its namespace is Unknown, or all when even that cannot be read."""
     try:
         head = _HEAD.decode(raw).metadata
-    except wire.UNREADABLE:
-        message = f"{kind.path(namespace)} holds an item that cannot be read: {wire.reason(error)}"
+    except UNREADABLE:
+        message = f"{kind.path(namespace)} holds an item that cannot be read: {reason(error)}"
         raise _Failed(Unknown(cause=Cause.UNUSABLE, message=message)) from error
-    message = f"{kind.plural} {head.namespace}/{head.name} cannot be read: {wire.reason(error)}"
+    message = f"{kind.plural} {head.namespace}/{head.name} cannot be read: {reason(error)}"
     return head.namespace, Unknown(cause=Cause.UNUSABLE, message=message)
 
 

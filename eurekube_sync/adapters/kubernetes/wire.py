@@ -1,30 +1,16 @@
 """The JSON of the Kubernetes API, as small structs: only the fields somebody reads, every other one is skipped.
 
-Owns camelCase. Decoding raises one of `UNREADABLE` on what the API never gives; whoever lists decides what that means.
+Owns camelCase. Decoding raises one of `unreadable.UNREADABLE` on what the API never gives; whoever lists decides what
+that means.
 What the fields mean to us is in `projection`.
 """
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import Any
 
 import msgspec
-
-UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
-"""All that reading raises: a stray byte, deep nesting and a time before all times are no `MsgspecError`."""
-_PLACE = re.compile(r" \(byte \d+\)")
-
-
-def reason(error: Exception) -> str:
-    """Why something cannot be read, in words that stay the same from pass to pass: without a place in the answer."""
-    match error:
-        case UnicodeDecodeError():
-            return "text that is not UTF-8"
-        case RecursionError():
-            return "it is nested too deeply"
-    return _PLACE.sub("", str(error))
 
 
 class _Wire(msgspec.Struct, rename="camel", gc=False):
@@ -73,12 +59,7 @@ class _Meta(_Wire):
 class _ShortMeta(_Wire):
     name: str
     namespace: str = ""
-    labels: dict[str, str] | None = None
-
-
-class _AnnotatedMeta(_Wire):
-    name: str
-    namespace: str = ""
+    uid: str = ""
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
 
@@ -127,7 +108,7 @@ class _ServiceStatus(_Wire):
 class ServiceItem(_Wire):
     """A Service."""
 
-    metadata: _AnnotatedMeta
+    metadata: _ShortMeta
     spec: _ServiceSpec
     status: _ServiceStatus | None = None
 
@@ -186,7 +167,7 @@ class _Address(_Wire):
 class EndpointsItem(_Wire):
     """An Endpoints object, which clusters without EndpointSlices have."""
 
-    metadata: _AnnotatedMeta
+    metadata: _ShortMeta
     subsets: list[_Subset] | None = None
 
 
@@ -208,35 +189,14 @@ class _NodeStatus(_Wire):
 class NodeItem(_Wire):
     """A Node, as far as calls can reach it."""
 
-    metadata: _AnnotatedMeta
+    metadata: _ShortMeta
     status: _NodeStatus | None = None
 
 
-class _PodMeta(_Wire):
-    name: str
-    namespace: str
-    uid: str
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
+class MetadataItem(_Wire):
+    """The metadata of a Pod or a Node, and nothing else of it."""
 
-
-class PodItem(_Wire):
-    """A Pod's metadata, and nothing else of it. Without a UID it would be no evidence, so that one is required."""
-
-    metadata: _PodMeta
-
-
-class _DrainMeta(_Wire):
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    annotations: dict[str, str] | None = None
-
-
-class DrainItem(_Wire):
-    """Of a Pod or a Node what tells whether it is drained."""
-
-    metadata: _DrainMeta
+    metadata: _ShortMeta
 
 
 class _Gate(_Wire):
@@ -254,7 +214,7 @@ class _PodStatus(_Wire):
 class WholePodItem(_Wire):
     """What a readiness gate needs of a Pod."""
 
-    metadata: _PodMeta
+    metadata: _ShortMeta
     spec: _PodSpec | None = None
     status: _PodStatus | None = None
 

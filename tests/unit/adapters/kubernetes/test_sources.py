@@ -72,7 +72,7 @@ def test_pods_are_listed_with_labels_and_annotations(world: World) -> None:
 
 def test_a_pod_without_a_uid_makes_its_namespace_unknown() -> None:
     """Nobody could tell which one is drained."""
-    item = msgspec.json.decode(b'{"metadata": {"name": "a", "namespace": "b"}}', type=wire.DrainItem)
+    item = msgspec.json.decode(b'{"metadata": {"name": "a", "namespace": "b"}}', type=wire.MetadataItem)
     with pytest.raises(ValueError, match="UID"):
         projection.pod_drain(item)
 

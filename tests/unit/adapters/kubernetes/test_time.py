@@ -15,7 +15,7 @@ import pytest
 from eurekube_sync.adapters.answer_time import AnswerTime
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster, connect
-from eurekube_sync.adapters.side_thread import SideThread
+from eurekube_sync.adapters.side_thread import in_side_thread
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.model.deadline import TimeLimit
@@ -306,10 +306,10 @@ def test_a_timeout_inside_of_a_call_is_not_taken_for_the_end_of_the_wait_for_it(
         raise TimeoutError("the disk does not answer")
 
     clock = SystemClock()
-    call = SideThread(late)
+    call = in_side_thread(late)
     AnswerTime(clock, 60, TimeLimit(clock)).wait_for(call, 60)
     with pytest.raises(TimeoutError, match="the disk does not answer"):
-        call.answer()
+        call.result()
 
 
 @pytest.mark.loopback
