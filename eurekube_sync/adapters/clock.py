@@ -16,11 +16,9 @@ class SystemClock:
         self._bell: SimpleQueue[None] = SimpleQueue()
 
     def now(self) -> float:
-        """Unix seconds."""
         return time.time()
 
     def monotonic(self) -> float:
-        """Seconds that only grow."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
@@ -32,7 +30,6 @@ class SystemClock:
         self._bell.put(None)  # for the others who wait, and for all waits to come
 
     def stopping(self) -> bool:
-        """Whether `stop` was called."""
         return self._stopping
 
     def stop(self) -> None:

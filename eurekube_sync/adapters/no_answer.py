@@ -96,7 +96,6 @@ def of_proxy(found: list[BaseException]) -> NoAnswer:
 
 
 def of_connection(found: list[BaseException]) -> NoAnswer:
-    """What became of the connection."""
     return NoAnswer(why=_of_connection(found), again=True)
 
 

@@ -18,7 +18,6 @@ class ThreadWorkers:
         self._pool = ThreadPoolExecutor(max_workers=concurrency, thread_name_prefix="call")
 
     def each(self, call: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-        """The answers in the order of the items; an exception of a call is raised here."""
         return list(self._pool.map(call, items))
 
     def __enter__(self) -> Self:
@@ -34,5 +33,4 @@ class InTurn:
     """One call after the other, on the caller's thread: the same order each time."""
 
     def each(self, call: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-        """The answers in the order of the items."""
         return [call(item) for item in items]

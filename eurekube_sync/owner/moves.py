@@ -81,8 +81,6 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Affected:
-    """What an `owner` command does to one instance, or has done."""
-
     instance: ObservedInstance
     target: InstanceKey | None
     """Where it stands then; None: nowhere."""
@@ -123,5 +121,4 @@ def names(instances: Sequence[ObservedInstance]) -> str:
 
 
 def in_order(registry: Iterable[ObservedInstance]) -> list[ObservedInstance]:
-    """By key."""
     return sorted(registry, key=lambda one: one.key)

@@ -63,8 +63,6 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orphans:
-    """All that was found."""
-
     found: tuple[Orphan, ...]
     unknown: tuple[str, ...] = ()
     """What could not be read, a sentence each."""

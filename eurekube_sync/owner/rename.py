@@ -43,7 +43,6 @@ def rename_owner(
 
 
 def _next(affected: Sequence[Affected], new: str) -> str:
-    """What is to be done now."""
     until = lives([one.instance for one in affected])
     if left := sum(one.failed for one in affected):
         again = f"{left} {one_or_more(left, 'was', 'were')} not renamed: give the command again, and then"

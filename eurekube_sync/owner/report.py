@@ -16,8 +16,6 @@ from eurekube_sync.owner.world import OwnerWorld
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerReport:
-    """What an `owner` command found and did."""
-
     command: str
     dry_run: bool
     summary: str

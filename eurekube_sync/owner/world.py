@@ -17,8 +17,6 @@ from eurekube_sync.owner.transfer import Tell, Transfer, silent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerWorld:
-    """All that an `owner` command touches."""
-
     registry: Registry
     clock: Clock
     workers: Workers

@@ -120,11 +120,9 @@ class BatchingRegistry:
         return listed
 
     def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
-        """What the other servers hold beside it."""
         return self._inner.list_elsewhere(listed)
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
-        """One instance, uncached."""
         return self._inner.read_instance(key)
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
@@ -134,11 +132,9 @@ class BatchingRegistry:
             self._doubts.posted(instance.key, self._clock.monotonic())
 
     def renew(self, key: InstanceKey) -> bool:
-        """PUT."""
         return self._inner.renew(key)
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
-        """DELETE."""
         self._doubts.settle(key)
         return self._inner.cancel(key, ours=ours)
 
@@ -149,7 +145,6 @@ class BatchingRegistry:
         return self._batches if self._batches.trouble is None and self._batches.usable() else None
 
     def batching(self) -> Batching:
-        """What was found."""
         trouble = self._batches.trouble
         if trouble is not None:
             return Batching(on=False, why=f"{trouble} {SINGLY}")

@@ -92,7 +92,6 @@ class EurekaClient:
         self.close()
 
     def close(self) -> None:
-        """Close all connections."""
         self._session.close()
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
@@ -257,12 +256,10 @@ class _Pool(HTTPAdapter):
     """Connections that end an answer with its time."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        """For those that go straight to the server."""
         super().init_poolmanager(*args, **kwargs)
         bound_answers(self.poolmanager)
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
-        """Also those that go through a proxy."""
         known = proxy in self.proxy_manager
         manager = super().proxy_manager_for(proxy, **kwargs)
         if not known:

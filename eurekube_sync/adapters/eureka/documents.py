@@ -61,14 +61,10 @@ class ApplicationsDocument(msgspec.Struct):
 
 
 class ListDocument(msgspec.Struct):
-    """The answer to `GET /apps`."""
-
     applications: ApplicationsDocument
 
 
 class OneDocument(msgspec.Struct):
-    """The answer to `GET /apps/{APP}/{id}`."""
-
     instance: InstanceDocument
 
 
@@ -80,15 +76,11 @@ class RawApplication(msgspec.Struct):
 
 
 class RawApplications(msgspec.Struct):
-    """Applications that are not read yet."""
-
     application: msgspec.Raw
     apps__hashcode: str | None = None
 
 
 class RawList(msgspec.Struct):
-    """The answer to `GET /apps`, its parts not read yet."""
-
     applications: RawApplications
 
 

@@ -31,8 +31,6 @@ REPLICATION_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStatus:
-    """Who a server says it is."""
-
     instance_id: str
     """Of the server itself; empty when it does not say."""
     replicas: tuple[str, ...]
@@ -56,7 +54,6 @@ def heartbeat(key: InstanceKey) -> bytes:
 
 
 def cancel(key: InstanceKey) -> bytes:
-    """A cancel."""
     return _item("Cancel", key)
 
 

@@ -48,7 +48,6 @@ class Rests:
         self._back: set[str] = set()
 
     def failed(self, name: str, error: RegistryError) -> None:
-        """A call to the peer failed."""
         self.begin(name, str(error), refusing=not isinstance(error, RegistryUnavailable))
 
     def begin(self, name: str, why: str, *, refusing: bool) -> None:
@@ -104,7 +103,6 @@ class Rests:
         return ended
 
     def resting(self) -> frozenset[str]:
-        """All that are left alone."""
         with self._lock:
             return frozenset(name for name, _ in self._resting())
 
@@ -129,7 +127,6 @@ class Rests:
             return frozenset(self._back)
 
     def _resting(self) -> list[tuple[str, _Trouble]]:
-        """To be called with the lock."""
         return [(name, trouble) for name, trouble in self._troubles.items() if trouble.resting]
 
 

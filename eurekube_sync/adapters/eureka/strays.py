@@ -25,7 +25,6 @@ class Strays:
             self._found.setdefault(instance.key, {})[name] = instance
 
     def gone(self, key: InstanceKey, name: str) -> None:
-        """This peer holds it no more."""
         found = self._found.get(key, {})
         found.pop(name, None)
         if not found:
@@ -36,7 +35,6 @@ class Strays:
         self._found.pop(key, None)
 
     def holders(self, key: InstanceKey) -> tuple[str, ...]:
-        """The peers that hold it."""
         return tuple(self._found.get(key, ()))
 
     def all(self) -> tuple[ObservedInstance, ...]:

@@ -43,8 +43,6 @@ _STATUS = msgspec.json.Decoder(_Status)
 
 
 class Calls:
-    """Sends calls through a connection. May be used from several threads."""
-
     def __init__(self, connection: Connection, tries: Tries) -> None:
         self._connection = connection
         self._tries = tries
@@ -100,7 +98,6 @@ def said(answer: Answer) -> str:
 
 
 def is_page(answer: Answer) -> bool:
-    """Whether it is a web page."""
     return answer.body[:120].lstrip().lower().startswith((b"<!doctype", b"<html"))
 
 

@@ -164,15 +164,12 @@ class KubernetesCluster:
         return list_all(self._calls, _PODS, namespaces)
 
     def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[Drainable]:
-        """Which Pods are drained, from metadata-only lists."""
         return list_all(self._calls, _POD_DRAINS, namespaces)
 
     def list_node_drains(self) -> Source[tuple[Drainable, ...]]:
-        """Which Nodes are drained, from a metadata-only list."""
         return list_cluster_scoped(self._calls, _NODE_DRAINS)
 
     def list_readiness(self, namespaces: Sequence[str]) -> Listed[PodReadiness]:
-        """How ready all Pods are but for our gate."""
         return list_all(self._calls, _WHOLE_PODS, namespaces)
 
     def open_gate(self, pod: PodReadiness, *, reason: str, message: str, at: float) -> None:
@@ -250,7 +247,6 @@ class KubernetesCluster:
         raise ClusterConflict(f"{syncer.ref} changed {_TRIES} times while its finalizer was added")
 
     def remove_finalizer(self, syncer: SyncerObject) -> None:
-        """Take our finalizer off, and nobody else's."""
         current: SyncerObject | None = syncer
         for _ in range(_TRIES):
             if current is None or current.uid != syncer.uid or FINALIZER not in current.finalizers:

@@ -47,12 +47,10 @@ def seconds(time: datetime) -> float:
 
 
 def timestamp(unix_seconds: float) -> str:
-    """A time as the API writes it."""
     return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def read_syncer(body: bytes) -> SyncerObject:
-    """One EurekaSyncer."""
     return syncer(_SYNCER.decode(body))
 
 
@@ -153,7 +151,6 @@ def _moment(at: int | None) -> str | None:
 
 
 def service(item: wire.ServiceItem) -> Service:
-    """Our view of a Service."""
     spec = item.spec
     return Service(
         namespace=item.metadata.namespace,
@@ -272,7 +269,6 @@ def pod_drain(item: wire.MetadataItem) -> Drainable:
 
 
 def node_drain(item: wire.MetadataItem) -> Drainable:
-    """Whether a Node is drained."""
     return drainable(item.metadata.name, item.metadata.annotations or {})
 
 

@@ -18,8 +18,6 @@ class _Wire(msgspec.Struct, rename="camel", gc=False):
 
 
 class ListMeta(msgspec.Struct):
-    """`metadata` of a list."""
-
     continue_: str = msgspec.field(name="continue", default="")
     resource_version: str = msgspec.field(name="resourceVersion", default="")
 
@@ -106,16 +104,12 @@ class _ServiceStatus(_Wire):
 
 
 class ServiceItem(_Wire):
-    """A Service."""
-
     metadata: _ShortMeta
     spec: _ServiceSpec
     status: _ServiceStatus | None = None
 
 
 class EndpointConditions(_Wire):
-    """Conditions of an endpoint; each may be absent or null."""
-
     ready: bool | None = None
     serving: bool | None = None
     terminating: bool | None = None
@@ -129,8 +123,6 @@ class _Target(_Wire):
 
 
 class EndpointItem(_Wire):
-    """One endpoint of a slice."""
-
     addresses: list[str]
     conditions: EndpointConditions | None = None
     target_ref: _Target | None = None
@@ -187,8 +179,6 @@ class _NodeStatus(_Wire):
 
 
 class NodeItem(_Wire):
-    """A Node, as far as calls can reach it."""
-
     metadata: _ShortMeta
     status: _NodeStatus | None = None
 
@@ -231,8 +221,6 @@ class StatusCondition(_Wire):
 
 
 class StatusItem(_Wire):
-    """`status` of an EurekaSyncer."""
-
     observed_generation: int = 0
     conditions: list[StatusCondition] | None = None
     ready: str = ""
@@ -250,8 +238,6 @@ class StatusItem(_Wire):
 
 
 class DefinitionItem(_Wire):
-    """A CustomResourceDefinition, as far as its end is concerned."""
-
     metadata: _Meta
     status: _DefinitionStatus | None = None
 
@@ -261,8 +247,6 @@ class _DefinitionStatus(_Wire):
 
 
 class EventItem(_Wire):
-    """An Event, as far as it is counted."""
-
     metadata: _Meta
     count: int | None = None
     last_timestamp: datetime | None = None

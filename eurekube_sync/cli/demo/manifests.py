@@ -16,7 +16,6 @@ SYNCER: dict[str, Any] = {
 
 
 def world() -> tuple[dict[str, Any], ...]:
-    """Everything but the pods and the syncer."""
     http = {"name": "http", "port": 80, "targetPort": "http"}
     metrics = {"name": "metrics", "port": 9100, "targetPort": 9100}
     return (

@@ -28,7 +28,6 @@ def option(*names: str, variable: bool = True, **settings: Any) -> Callable[[F],
 
 
 def variable_of(names: Sequence[str]) -> str:
-    """The variable of an option with these names."""
     long_name = next(name for name in names if name.startswith("--")).split("/")[0].removeprefix("--")
     return ENVIRONMENT_PREFIX + long_name.upper().replace("-", "_")
 

@@ -27,8 +27,6 @@ _URL_WITH_PASSWORD = re.compile(r"//[^/,]*:[^/,]*@")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EurekaAccess:
-    """The options, as they were given."""
-
     eureka_url: str
     """One address, or several peers' with commas between."""
     eureka_username: str | None = None

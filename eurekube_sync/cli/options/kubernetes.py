@@ -13,8 +13,6 @@ from eurekube_sync.model.ports import EndpointsSource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesAccess:
-    """How the Kubernetes API is found, and what of it is read."""
-
     kubeconfig: str | None = None
     context: str | None = None
     endpoints_source: EndpointsSource = "slices"

@@ -29,7 +29,6 @@ class Leases:
 
     @property
     def times(self) -> LeaseTimes:
-        """As they are registered."""
         return LeaseTimes(RENEWAL_INTERVAL, int(self.duration))
 
     def check(self, passes: Passes) -> None:

@@ -24,7 +24,6 @@ class Passes:
 
     @property
     def many(self) -> bool:
-        """Whether a next pass may come."""
         return self.number != 1
 
     @property

@@ -34,7 +34,6 @@ class ReportForm:
     verbose: bool
 
     def set_up_logs(self) -> None:
-        """Call once, before anything is logged."""
         set_up_logs(as_json=self.log_format == "json", verbose=self.verbose)
         warn_of_unknown(os.environ)
 

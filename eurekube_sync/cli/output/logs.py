@@ -14,7 +14,6 @@ _CALLS = "urllib3.connectionpool"
 
 
 def _time(record: logging.LogRecord) -> str:
-    """ISO 8601 in UTC, as reports have it."""
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
@@ -27,8 +26,6 @@ class _Lines(logging.Formatter):
 
 
 class _JsonLines(logging.Formatter):
-    """One object a line."""
-
     def format(self, record: logging.LogRecord) -> str:
         entry = {
             "time": _time(record),
@@ -42,7 +39,6 @@ class _JsonLines(logging.Formatter):
 
 
 def set_up_logs(*, as_json: bool, verbose: bool) -> None:
-    """Call once, before anything is logged."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines() if as_json else _Lines())
     for name in ("eurekube_sync", _CALLS) if verbose else ("eurekube_sync",):

@@ -36,7 +36,6 @@ def orphans_table(orphans: Orphans, notices: Sequence[str] = ()) -> RenderableTy
 
 
 def orphans_data(orphans: Orphans, code: ExitCode, notices: Sequence[str] = ()) -> dict[str, Any]:
-    """The same as dictionaries, lists, texts and numbers."""
     return {
         "exitCode": int(code),
         "summary": orphans.summary,
@@ -60,7 +59,6 @@ def owner_table(report: OwnerReport, notices: Sequence[str] = ()) -> RenderableT
 
 
 def owner_data(report: OwnerReport, notices: Sequence[str] = ()) -> dict[str, Any]:
-    """The same as dictionaries, lists, texts and numbers."""
     return {
         "command": report.command,
         "dryRun": report.dry_run,

@@ -35,7 +35,6 @@ def waiting(what: str, *, after: float = _PATIENCE) -> Iterator[None]:
 
 
 def _watched(console: Console) -> bool:
-    """Whether a person reads stderr."""
     return console.is_terminal and sys.stderr.isatty()
 
 

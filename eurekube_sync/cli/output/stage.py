@@ -28,7 +28,6 @@ class Stage:
             self._console.print(Text(f"   {sentence}"))
 
     def command(self, line: str) -> None:
-        """What a person would type."""
         self._console.print(Text.assemble(("   $ ", "dim"), (line, "bold")))
 
     def report(self, report: PassReport) -> None:
@@ -48,5 +47,4 @@ class Stage:
             self._console.print(Text("     nothing", style="dim"))
 
     def line(self, text: str = "") -> None:
-        """A plain line."""
         self._console.print(Text(text))

@@ -16,7 +16,6 @@ from eurekube_sync.plan import Obstacle
 
 
 def summary(report: PassReport) -> str:
-    """The one line of a pass."""
     if not report.dry_run:
         return _done(report)
     if unseen := _unseen(report):
