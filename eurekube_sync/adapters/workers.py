@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
-from typing import Self, TypeVar
+from contextlib import AbstractContextManager
+from typing import TypeVar
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
-class ThreadWorkers:
+class ThreadWorkers(AbstractContextManager["ThreadWorkers"]):
     """A pool of threads, kept over passes so that connections stay open; a context manager."""
 
     def __init__(self, concurrency: int) -> None:
@@ -20,12 +20,7 @@ class ThreadWorkers:
     def each(self, call: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
         return list(self._pool.map(call, items))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 

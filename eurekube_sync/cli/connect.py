@@ -17,7 +17,7 @@ from eurekube_sync.controller.keepalive import RegistryWorld
 from eurekube_sync.controller.one_pass import World
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL
-from eurekube_sync.model.ports import Clock, Random, Registry
+from eurekube_sync.model.ports import Clock, Registry
 from eurekube_sync.observe.own_writes import OwnWrites
 
 _ASK_TIMEOUT = 2.0
@@ -53,8 +53,6 @@ def connect(connection: Connection, clock: Clock) -> Iterator[World]:
     from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster
     from eurekube_sync.adapters.kubernetes import connect as connect_cluster
 
-    chance = random.Random()
-    limit = TimeLimit(clock)
     to_cluster = connect_cluster(
         ConnectionSettings(
             kubeconfig=connection.kubernetes.kubeconfig or "",
@@ -64,24 +62,21 @@ def connect(connection: Connection, clock: Clock) -> Iterator[World]:
             threads=connection.calls.concurrency,
         )
     )
-    with (
-        _registry(connection, clock, chance, limit) as registry,
-        ThreadWorkers(connection.calls.concurrency) as workers,
-    ):
+    with connect_registry(connection, clock) as seen:
         yield World(
-            registry=registry,
+            registry=seen.registry,
             cluster=KubernetesCluster(
                 to_cluster,
                 clock=clock,
-                random=chance,
-                limit=limit,
+                random=random.Random(),
+                limit=seen.time_limit,
                 endpoints_source=connection.kubernetes.endpoints_source,
             ),
             clock=clock,
-            workers=workers,
-            time_limit=limit,
+            workers=seen.workers,
+            time_limit=seen.time_limit,
             own_writes=OwnWrites(seconds=connection.registry_cache),
-            renewals=RenewalLedger(period=connection.renewal_interval, slack=connection.renewal_slack),
+            renewals=seen.renewals,
         )
 
 
@@ -90,7 +85,7 @@ def connect_registry(connection: Connection, clock: Clock) -> Iterator[RegistryW
     """Connects to Eureka alone; raises ConfigurationError."""
     limit = TimeLimit(clock)
     with (
-        _registry(connection, clock, random.Random(), limit) as registry,
+        _registry(connection, clock, limit) as registry,
         ThreadWorkers(connection.calls.concurrency) as workers,
     ):
         yield RegistryWorld(
@@ -103,7 +98,7 @@ def connect_registry(connection: Connection, clock: Clock) -> Iterator[RegistryW
 
 
 @contextmanager
-def _registry(connection: Connection, clock: Clock, chance: Random, limit: TimeLimit) -> Iterator[Registry]:
+def _registry(connection: Connection, clock: Clock, limit: TimeLimit) -> Iterator[Registry]:
     from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaClient
     from eurekube_sync.adapters.eureka.batches import BatchingRegistry, BatchMode
     from eurekube_sync.adapters.eureka.doubts import Doubts
@@ -127,6 +122,7 @@ def _registry(connection: Connection, clock: Clock, chance: Random, limit: TimeL
     for warning in connection.eureka.warnings:
         _log.warning("%s", warning)
     sweep = sweep_seconds(connection.lease_duration) if connection.sweep_interval is None else connection.sweep_interval
+    chance = random.Random()
     rests, doubts = None if single else Rests(clock), Doubts()
     with ExitStack() as opened:
 

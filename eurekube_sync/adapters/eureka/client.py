@@ -10,7 +10,6 @@ import threading
 import warnings
 from collections.abc import Callable
 from http.cookiejar import DefaultCookiePolicy
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -86,9 +85,7 @@ class EurekaClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 
 from eurekube_sync.adapters.kubernetes import projection, wire
-from eurekube_sync.adapters.kubernetes.calls import Calls, has_cause, is_page, refusal
+from eurekube_sync.adapters.kubernetes.calls import Calls, has_cause, refusal
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
 from eurekube_sync.adapters.kubernetes.walks import METADATA_ONLY, Kind, list_all, list_cluster_scoped, read_one
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.adapters.unreadable import UNREADABLE, reason
 from eurekube_sync.model.deadline import TimeLimit
-from eurekube_sync.model.errors import ClusterConflict, ClusterRejected, unknown_from
+from eurekube_sync.model.errors import ClusterConflict, ClusterRejected
 from eurekube_sync.model.kubernetes import (
     Drainable,
     EndpointSlice,
@@ -129,16 +129,13 @@ class KubernetesCluster:
         return found
 
     def _read_identity(self) -> Source[str]:
-        call = Call(method="GET", path="/api/v1/namespaces/kube-system")
-        answer = read_one(self._calls, call)
+        answer = read_one(self._calls, Call(method="GET", path="/api/v1/namespaces/kube-system"))
         if isinstance(answer, Unknown):
             return answer
         try:
             uid = msgspec.json.decode(answer.body, type=wire.DefinitionItem).metadata.uid
         except UNREADABLE:
             uid = ""
-        if is_page(answer):
-            return unknown_from(refusal(call, answer))
         if answer.status == 404 or not uid:
             return Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API shows no namespace kube-system with a UID")
         return Complete(data=uid)
@@ -219,11 +216,7 @@ class KubernetesCluster:
     def namespace_exists(self, name: str) -> Source[bool]:
         """The role that is shipped may not ask this; a person's may."""
         answer = read_one(self._calls, Call(method="GET", path=f"/api/v1/namespaces/{name}"))
-        if isinstance(answer, Unknown):
-            return answer
-        if is_page(answer):
-            return unknown_from(refusal(Call(method="GET", path=f"/api/v1/namespaces/{name}"), answer))
-        return Complete(data=answer.status == 200)
+        return answer if isinstance(answer, Unknown) else Complete(data=answer.status == 200)
 
     def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
         """Put our finalizer on; the `test` of the version keeps others' (a merge patch would lose them)."""
@@ -235,11 +228,9 @@ class KubernetesCluster:
                 return current
             whole = {"op": "add", "path": "/metadata/finalizers", "value": [*current.finalizers, FINALIZER]}
             call = _patch(syncer, [*_same(current), whole], _JSON_PATCH)
-            answer = self._calls.send(call)
+            answer = self._send(call, 200, 404, 409, 422)
             if answer.status == 200:
                 return _read(call, answer)
-            if answer.status not in (404, 409, 422):
-                raise refusal(call, answer)
             now = self._read_again(syncer) if answer.status != 404 else None
             if now is None or (now.uid, now.generation) != (syncer.uid, syncer.generation):
                 raise ClusterConflict(f"{syncer.ref} changed, or is gone: the next pass will see it")
@@ -254,11 +245,8 @@ class KubernetesCluster:
             left = [name for name in current.finalizers if name != FINALIZER]
             rest = {"op": "replace", "path": "/metadata/finalizers", "value": left}
             call = _patch(syncer, [*_same(current), rest], _JSON_PATCH)
-            answer = self._calls.send(call)
-            if answer.status in (200, 404):
+            if self._send(call, 200, 404, 409, 422).status in (200, 404):
                 return
-            if answer.status not in (409, 422):
-                raise refusal(call, answer)
             current = self._read_again(syncer)
         raise ClusterConflict(f"{syncer.ref} changed {_TRIES} times while its finalizer was removed")
 
@@ -271,11 +259,8 @@ class KubernetesCluster:
                 "status": projection.status_fields(status),
             }
             call = _patch(syncer, body, _MERGE_PATCH, subresource="/status")
-            answer = self._calls.send(call)
-            if answer.status in (200, 404):
+            if self._send(call, 200, 404, 409).status != 409:
                 return
-            if answer.status != 409:
-                raise refusal(call, answer)
             now = self._read_again(syncer)
             if now is None:
                 return
@@ -306,11 +291,9 @@ class KubernetesCluster:
     def _count_event(self, path: str, event: EventRecord, at: float) -> None:
         """An empty patch reads the event: our role may create and patch events, not get them."""
         read = Call(method="PATCH", path=path, body=b"{}", content_type=_MERGE_PATCH)
-        answer = self._calls.send(read)
+        answer = self._send(read, 200, 404)
         if answer.status == 404:
             return
-        if answer.status != 200:
-            raise refusal(read, answer)
         try:
             known = msgspec.json.decode(answer.body, type=wire.EventItem)
         except UNREADABLE as error:
@@ -324,18 +307,19 @@ class KubernetesCluster:
             "message": event.message[:_LONGEST_MESSAGE],
         }
         count = Call(method="PATCH", path=path, body=msgspec.json.encode(body), content_type=_MERGE_PATCH)
-        answer = self._calls.send(count)
-        if answer.status not in (200, 404, 409):
-            raise refusal(count, answer)
+        self._send(count, 200, 404, 409)
 
     def _read_again(self, syncer: SyncerObject) -> SyncerObject | None:
         call = Call(method="GET", path=_path(syncer))
+        answer = self._send(call, 200, 404)
+        return _read(call, answer) if answer.status == 200 else None
+
+    def _send(self, call: Call, *statuses: int) -> Answer:
+        """Raises what another status than these means."""
         answer = self._calls.send(call)
-        if answer.status == 404:
-            return None
-        if answer.status != 200:
+        if answer.status not in statuses:
             raise refusal(call, answer)
-        return _read(call, answer)
+        return answer
 
 
 def _flat(source: Source[tuple[tuple[EndpointSlice, ...], ...]]) -> Source[tuple[EndpointSlice, ...]]:

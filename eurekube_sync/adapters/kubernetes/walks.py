@@ -95,12 +95,9 @@ def list_all(calls: Calls, kind: Kind[I, T], namespaces: Sequence[str] | None) -
 def list_cluster_scoped(calls: Calls, kind: Kind[I, T]) -> Source[tuple[T, ...]]:
     """All objects of a kind that lives in no namespace. Never raises."""
     try:
-        found = _walk(calls, kind, None)
+        return _together(_walk(calls, kind, None))
     except _Failed as failed:
         return failed.unknown
-    for unknown in found.unreadable.values():
-        return unknown
-    return Complete(data=tuple(item for objects in found.objects.values() for item in objects))
 
 
 def _one_by_one(calls: Calls, kind: Kind[I, T], namespaces: Sequence[str]) -> Mapping[str, Source[tuple[T, ...]]]:
@@ -108,7 +105,7 @@ def _one_by_one(calls: Calls, kind: Kind[I, T], namespaces: Sequence[str]) -> Ma
     sources: dict[str, Source[tuple[T, ...]]] = {}
     for name in dict.fromkeys(namespaces):
         try:
-            sources[name] = _one_namespace(calls, kind, name)
+            sources[name] = _together(_walk(calls, kind, name))
         except _Failed as failed:
             sources[name] = failed.unknown
             if failed.unanswered:
@@ -118,11 +115,10 @@ def _one_by_one(calls: Calls, kind: Kind[I, T], namespaces: Sequence[str]) -> Ma
     return sources
 
 
-def _one_namespace(calls: Calls, kind: Kind[I, T], namespace: str) -> Source[tuple[T, ...]]:
-    found = _walk(calls, kind, namespace)
+def _together(found: _Found[T]) -> Source[tuple[T, ...]]:
     for unknown in found.unreadable.values():
         return unknown
-    return Complete(data=tuple(found.objects.get(namespace, ())))
+    return Complete(data=tuple(item for objects in found.objects.values() for item in objects))
 
 
 def _walk(calls: Calls, kind: Kind[I, T], namespace: str | None) -> _Found[T]:
@@ -208,9 +204,9 @@ def _unusable(call: Call, got: str) -> Unknown:
 
 
 def read_one(calls: Calls, call: Call) -> Answer | Unknown:
-    """The 200 answer of a GET, or why there is none. A 404 is an answer too."""
+    """The 200 answer of a GET, or why there is none. A 404 is an answer too, and a web page never is."""
     try:
         answer = calls.send(call)
     except ClusterError as error:
         return unknown_from(error)
-    return answer if answer.status in (200, 404) else unknown_from(refusal(call, answer))
+    return answer if answer.status in (200, 404) and not is_page(answer) else unknown_from(refusal(call, answer))

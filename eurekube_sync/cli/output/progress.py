@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from types import TracebackType
-from typing import Self
+from contextlib import AbstractContextManager, contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -38,7 +36,7 @@ def _watched(console: Console) -> bool:
     return console.is_terminal and sys.stderr.isatty()
 
 
-class ProgressLine:
+class ProgressLine(AbstractContextManager["ProgressLine"]):
     """A context manager; `tell` may be called as often as one likes."""
 
     def __init__(self) -> None:
@@ -62,10 +60,5 @@ class ProgressLine:
             self._tasks = {what: self._progress.add_task(what, total=of)}
         self._progress.update(self._tasks[what], completed=done, total=of)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._progress.stop()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Frozen
-from eurekube_sync.model.actions import Cancel, Register, Renew, Update, brings_up, withdraws
+from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, brings_up, withdraws
 from eurekube_sync.model.kubernetes import ConditionStatus
 from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.sources import Unknown
@@ -42,39 +42,31 @@ def _doubts(report: PassReport) -> list[str]:
 
 
 def _planned(report: PassReport) -> list[str]:
-    plan = report.plan
-    up, down = (sum(map(turns, plan.of(Update))) for turns in (brings_up, withdraws))
-    counts = [
-        (len(plan.of(Register)), "to register"),
-        (len(plan.of(Update)) - up - down, "to update"),
-        (up, "to turn UP"),
-        (down, "to turn DOWN"),
-        (sum(action.was is not None for action in plan.of(Cancel)), "to cancel"),
-    ]
-    changes = [f"{number} {todo}" for number, todo in counts if number]
+    changes = _counted(report.plan.actions, ("to register", "to update", "to turn UP", "to turn DOWN", "to cancel"))
     compared = report.desired is not None
-    return [*(changes or (["nothing to change"] if compared else [])), f"{len(plan.of(Renew))} to renew"]
+    return [*(changes or (["nothing to change"] if compared else [])), f"{len(report.plan.of(Renew))} to renew"]
 
 
 def _done(report: PassReport) -> str:
     troubles, outcomes = _troubles(report), report.outcomes
-    renewed = sum(isinstance(o.action, Renew) and o.result is Result.DONE for o in outcomes.by_key.values())
     healed = outcomes.count(Result.HEALED)
-    parts = [f"{number} {done}" for number, done in _changes(report) if number]
+    did = [o.action for o in outcomes.by_key.values() if o.result is Result.DONE]
+    parts = _counted(did, ("registered", "updated", "turned UP", "turned DOWN", "cancelled"))
     if not parts and report.view is not None:  # else nothing was compared
         parts = ["in sync" if _in_sync(report) and not troubles else "nothing changed"]
     parts += [f"{healed} registered again"] if healed else []
-    parts.append(f"{renewed + report.renewed_between} renewed")
+    parts.append(f"{sum(isinstance(a, Renew) for a in did) + report.renewed_between} renewed")
     return f"{', '.join(parts)}{troubles}"
 
 
-def _changes(report: PassReport) -> Iterator[tuple[int, str]]:
-    done = [o.action for o in report.outcomes.by_key.values() if o.result is Result.DONE]
-    yield sum(isinstance(a, Register) for a in done), "registered"
-    yield sum(isinstance(a, Update) and not brings_up(a) and not withdraws(a) for a in done), "updated"
-    yield sum(isinstance(a, Update) and brings_up(a) for a in done), "turned UP"
-    yield sum(isinstance(a, Update) and withdraws(a) for a in done), "turned DOWN"
-    yield sum(isinstance(a, Cancel) and a.was is not None for a in done), "cancelled"
+def _counted(actions: Sequence[Action], words: Sequence[str]) -> list[str]:
+    """How many register, update, turn UP, turn DOWN and cancel, in these words."""
+    updates = [action for action in actions if isinstance(action, Update)]
+    up, down = (sum(map(turns, updates)) for turns in (brings_up, withdraws))
+    cancels = sum(isinstance(action, Cancel) and action.was is not None for action in actions)
+    registers = sum(isinstance(action, Register) for action in actions)
+    numbers = (registers, len(updates) - up - down, up, down, cancels)
+    return [f"{number} {word}" for number, word in zip(numbers, words, strict=True) if number]
 
 
 def _in_sync(report: PassReport) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.connect import Connection, connect, connect_registry
@@ -41,17 +42,13 @@ def carry_out(
 def _world(
     eureka: EurekaAccess, kubernetes: KubernetesAccess | None, calls: Calls, clock: SystemClock
 ) -> Iterator[OwnerWorld]:
-    every_list_of_all_peers = 1.0
-    line = ProgressLine()
-    if kubernetes is None:
-        connection = Connection(eureka=eureka, calls=calls, sweep_interval=every_list_of_all_peers)
-        with connect_registry(connection, clock) as world, line:
-            yield OwnerWorld(registry=world.registry, clock=clock, workers=world.workers, tell=line.tell)
-    else:
-        connection = Connection(
-            eureka=eureka, kubernetes=kubernetes, calls=calls, sweep_interval=every_list_of_all_peers
-        )
-        with connect(connection, clock) as whole, line:
-            yield OwnerWorld(
-                registry=whole.registry, clock=clock, workers=whole.workers, cluster=whole.cluster, tell=line.tell
-            )
+    connection = Connection(eureka=eureka, calls=calls, sweep_interval=1.0)  # every list of all peers
+    with ProgressLine() as line:
+        if kubernetes is None:
+            with connect_registry(connection, clock) as world:
+                yield OwnerWorld(registry=world.registry, clock=clock, workers=world.workers, tell=line.tell)
+        else:
+            with connect(replace(connection, kubernetes=kubernetes), clock) as whole:
+                yield OwnerWorld(
+                    registry=whole.registry, clock=clock, workers=whole.workers, cluster=whole.cluster, tell=line.tell
+                )
