@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -64,9 +63,7 @@ class Playground:
         self.kubeconfig.write_text(yaml.safe_dump(_kubeconfig(self.kubernetes_url)))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stack.close()
 
     def _counted(self, handler: Handler) -> Handler:
@@ -98,7 +95,9 @@ class Playground:
             "containers": [{"name": "app", "image": "app", "ports": [{"name": "http", "containerPort": port}]}],
         }
         metadata = {"namespace": namespace, "name": name, "labels": dict(labels)}
-        self.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": _running(ip)})
+        ready = {"type": "Ready", "status": "True"}
+        status = {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}], "conditions": [ready]}
+        self.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status})
 
     def set_ready(self, namespace: str, name: str, *, ready: bool) -> None:
         """Turns a pod ready or unready."""
@@ -118,10 +117,7 @@ class Playground:
             "status": status,
             "port": {"$": port, "@enabled": "true"},
             "leaseInfo": {"renewalIntervalInSecs": 30, "durationInSecs": _LEASE_SECONDS},
-            "dataCenterInfo": {
-                "@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo",
-                "name": "MyOwn",
-            },
+            "dataCenterInfo": {"@class": "com.netflix.appinfo.MyDataCenterInfo", "name": "MyOwn"},
         }
         request = Request(
             method="POST",
@@ -135,14 +131,10 @@ class Playground:
 
     def instances(self, vip: str) -> list[tuple[str, str]]:
         """What a Spring client finds under a VIP now: `host:port` and status, sorted."""
-        apps = self._get_json(self.eureka, f"/eureka/apps/{vip.upper()}")
-        found = apps.get("application", {}).get("instance", [])
+        request = Request(method="GET", path=f"/eureka/apps/{vip.upper()}", headers={"accept": "application/json"})
+        response = self.eureka.handle(request)
+        found = msgspec.json.decode(response.body)["application"]["instance"] if response.status == 200 else []
         return sorted((f"{i['hostName']}:{i['port']['$']}", i["status"]) for i in found)
-
-    def _get_json(self, server: EmbeddedEureka, path: str) -> dict[str, Any]:
-        response = server.handle(Request(method="GET", path=path, headers={"accept": "application/json"}))
-        body: dict[str, Any] = msgspec.json.decode(response.body) if response.status == 200 else {}
-        return body
 
     def _expect(self, method: str, path: str, body: Any, **query: str) -> None:
         status, answer = self.kubernetes.call(method, path, body, **query)
@@ -153,15 +145,6 @@ class Playground:
 def _path(group: str, namespace: str | None) -> str:
     prefix, _, plural = group.rpartition("/")
     return f"/{prefix}/namespaces/{namespace}/{plural}" if namespace else f"/{group}"
-
-
-def _running(ip: str) -> dict[str, Any]:
-    return {
-        "phase": "Running",
-        "podIP": ip,
-        "podIPs": [{"ip": ip}],
-        "conditions": [{"type": "Ready", "status": "True"}],
-    }
 
 
 def _kubeconfig(url: str) -> dict[str, Any]:

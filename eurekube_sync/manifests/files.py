@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -18,16 +18,6 @@ MAX_BYTES = 32 * 1024 * 1024
 """More than any rendered chart; the API server itself takes 3 MiB a request."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """One file that could be read."""
-
-    file: str
-    text: str
-    named: bool
-    """By the user, not met in a folder."""
-
-
 def validate_paths(paths: Sequence[str], *, stdin: IO[bytes], allow_empty: bool = False) -> Report:
     """Check files, folders (recursively) and `-`.
 
@@ -36,7 +26,7 @@ def validate_paths(paths: Sequence[str], *, stdin: IO[bytes], allow_empty: bool 
     """
     report = Report()
     for path in dict.fromkeys(paths):
-        found = sum((_judged(source) for source in collect((path,), stdin)), Report())
+        found = sum(_reports(path, stdin), Report())
         if os.path.isdir(path) and not found.syncers:
             reason = f"no EurekaSyncer in any {', '.join(SUFFIXES)} file of this folder"
             found += Report(findings=(_finding(path, reason, severity=Severity.WARNING),))
@@ -46,64 +36,61 @@ def validate_paths(paths: Sequence[str], *, stdin: IO[bytes], allow_empty: bool 
     return report
 
 
-def _judged(source: Source | Finding) -> Report:
-    if isinstance(source, Finding):
-        return Report(findings=(source,), files=1)
-    return validate_text(source.text, source.file, expected=source.named)
-
-
 def _nothing(paths: Sequence[str], report: Report) -> Finding:
     """Green on nothing would hide that what renders the manifests had failed."""
     file = (STDIN_NAME if paths[0] == STDIN else paths[0]) if len(paths) == 1 else ""
     return _finding(file, f"no EurekaSyncer was found, {report.only}; if that is right, give --allow-empty")
 
 
-def collect(paths: Sequence[str], stdin: IO[bytes]) -> Iterator[Source | Finding]:
-    """What the paths stand for, in a fixed order; a finding for what cannot be read."""
-    for path in paths:
-        if path == STDIN:
-            yield _decoded(STDIN_NAME, stdin.read(MAX_BYTES + 1), named=True)
-        elif os.path.isdir(path):
-            for found in _walk(path):
-                yield _read(found, named=False) if isinstance(found, str) else found
-        else:
-            yield _read(path, named=True)
+def _reports(path: str, stdin: IO[bytes]) -> Iterator[Report]:
+    """One for each file that the path stands for, in a fixed order."""
+    if path == STDIN:
+        yield _of_content(STDIN_NAME, stdin.read(MAX_BYTES + 1), named=True)
+    elif os.path.isdir(path):
+        yield from _of_folder(path)
+    else:
+        yield _of_file(path, named=True)
 
 
-def _walk(folder: str) -> Iterator[str | Finding]:
+def _of_folder(folder: str) -> Iterator[Report]:
     """Manifests below a folder, and the folders that cannot be read. Hidden ones are left out: a mounted ConfigMap
     keeps its files a second time in `..data`."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        yield _finding(folder, f"cannot be read: {error.strerror}")
+        yield _unread(folder, f"cannot be read: {error.strerror}")
         return
     for entry in entries:
         if entry.name.startswith("."):
             continue
         if entry.is_dir(follow_symlinks=False):
-            yield from _walk(entry.path)
+            yield from _of_folder(entry.path)
         elif entry.name.endswith(SUFFIXES):
-            yield entry.path
+            yield _of_file(entry.path, named=False)
 
 
-def _read(path: str, *, named: bool) -> Source | Finding:
+def _of_file(path: str, *, named: bool) -> Report:
+    """`named` by the user, not met in a folder."""
     try:
         with Path(path).open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        return _finding(path, f"cannot be read: {reason}")
-    return _decoded(path, content, named=named)
+        return _unread(path, f"cannot be read: {reason}")
+    return _of_content(path, content, named=named)
 
 
-def _decoded(file: str, content: bytes, *, named: bool) -> Source | Finding:
+def _of_content(file: str, content: bytes, *, named: bool) -> Report:
     if len(content) > MAX_BYTES:
-        return _finding(file, f"is larger than {MAX_BYTES // 1024 // 1024} MiB")
+        return _unread(file, f"is larger than {MAX_BYTES // 1024 // 1024} MiB")
     try:
-        return Source(file=file, text=content.decode("utf-8-sig"), named=named)
+        return validate_text(content.decode("utf-8-sig"), file, expected=named)
     except UnicodeDecodeError as error:
-        return _finding(file, "is not UTF-8 text", line=content.count(b"\n", 0, error.start) + 1)
+        return _unread(file, "is not UTF-8 text", line=content.count(b"\n", 0, error.start) + 1)
+
+
+def _unread(file: str, reason: str, *, line: int | None = None) -> Report:
+    return Report(findings=(_finding(file, reason, line=line),), files=1)
 
 
 def _finding(file: str, reason: str, *, line: int | None = None, severity: Severity = Severity.ERROR) -> Finding:

@@ -15,9 +15,6 @@ Plain: TypeAlias = str | int | float | bool | None
 _WORDS: dict[str, Plain] = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
 _WORDS |= {word: True for lower in ("y", "yes", "true", "on") for word in (lower, lower.capitalize(), lower.upper())}
 _WORDS |= {word: False for lower in ("n", "no", "false", "off") for word in (lower, lower.capitalize(), lower.upper())}
-_WORDS |= {f"{sign}.{word}": float("inf") for sign in ("", "+") for word in ("inf", "Inf", "INF")}
-_WORDS |= {f"-.{word}": float("-inf") for word in ("inf", "Inf", "INF")}
-_WORDS |= {f".{word}": float("nan") for word in ("nan", "NaN", "NAN")}
 
 _INTEGER = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|0[0-7]*|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -26,7 +23,7 @@ _MAX_DIGITS = 400  # more is no float either: 1e308 is the largest
 
 
 def resolve(text: str) -> Plain:
-    """The value of an unquoted scalar; infinities and NaN are given back as such, for JSON has none."""
+    """The value of an unquoted scalar; infinities and NaN stay words, for JSON has none."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in ".+-0123456789":
@@ -36,11 +33,6 @@ def resolve(text: str) -> Plain:
     digits = text.replace("_", "")
     integer = _integer(digits)
     return _float(digits, text) if integer is None else integer
-
-
-def number(value: float) -> int | float:
-    """An integral float as an integer, as encoding to JSON and decoding again makes of it."""
-    return int(value) if math.isfinite(value) and value.is_integer() and abs(value) < 1e21 else value
 
 
 def _integer(digits: str) -> int | None:
@@ -58,4 +50,6 @@ def _float(digits: str, text: str) -> Plain:
     if len(digits) > _MAX_DIGITS or not _FLOAT.fullmatch(digits):
         return text
     value = float(digits)
-    return text if math.isinf(value) else number(value)
+    if math.isinf(value):
+        return text
+    return int(value) if value.is_integer() and abs(value) < 1e21 else value  # as JSON has it

@@ -2,7 +2,7 @@
 
 CRDs speak a dialect of JSON Schema draft 4. Three things differ: unknown fields are an error under strict field
 validation wherever a schema names its properties; `nullable` and `x-kubernetes-int-or-string` say what a type says
-elsewhere; patterns are Go's. The CEL rules are not read: the program's own parse refuses what they refuse.
+elsewhere; patterns are Go's. CEL rules and list types are not read: the program's own parse refuses what they refuse.
 """
 
 from __future__ import annotations
@@ -20,19 +20,14 @@ from eurekube_sync.model.wording import counted, one_or_more
 
 Schema: TypeAlias = Mapping[str, Any]
 
-_COUNTS = {f"{end}{what}" for end in ("min", "max") for what in ("Length", "Items", "Properties", "imum")}
-_LOGIC = {"not", "allOf", "anyOf", "oneOf"}
-_KEPT = _COUNTS | _LOGIC | {"enum", "pattern", "multipleOf", "required", "exclusiveMinimum", "exclusiveMaximum"}
-_LIST_TYPE = "x-kubernetes-list-type"
-_LIST_KEYS = "x-kubernetes-list-map-keys"
 _FIRST = ("type", "enum", "not", "minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum")
 """Of several faults of one value the first of these is told."""
 _EXAMPLE = re.compile(r"Example: (?:`(.+)`|(\S+))\.\s*\Z", re.DOTALL)
 
 
 def to_json_schema(schema: Schema) -> dict[str, Any]:
-    """The same as JSON Schema: closed where the API server is strict, list types kept as keywords of their own."""
-    found = {key: value for key, value in schema.items() if key in _KEPT or key in (_LIST_TYPE, _LIST_KEYS)}
+    """The same as JSON Schema: closed where the API server is strict. A validator ignores Kubernetes' own keywords."""
+    found = dict(schema)
     types = ["integer", "string"] if schema.get("x-kubernetes-int-or-string") else [*filter(None, [schema.get("type")])]
     if types:
         found["type"] = [*types, "null"] if schema.get("nullable") else types
@@ -137,8 +132,6 @@ def _reason(error: Any, schema: Schema) -> str:
             return f"{value} is less than {limit}"
         case "maximum":
             return f"{value} is more than {limit}"
-        case "x-kubernetes-list-type":
-            return str(error.message)
         case _:
             return f"{value} is not allowed: {error.message}"
 
@@ -159,27 +152,7 @@ def _pattern(_: Validator, pattern: str, instance: Any, __: Schema) -> Iterator[
         yield jsonschema.ValidationError(f"does not match {pattern}")
 
 
-def _list_type(_: Validator, kind: str, instance: Any, schema: Schema) -> Iterator[jsonschema.ValidationError]:
-    """Items of a `set` or `map` list are unique."""
-    if kind == "atomic" or not isinstance(instance, list):
-        return
-    keys = schema.get(_LIST_KEYS, ())
-    fault = f"another entry has the same {', '.join(keys)}" if keys else "is there twice"
-    seen: list[Any] = []
-    for index, item in enumerate(instance):
-        identity = {key: item.get(key) for key in keys} if kind == "map" and isinstance(item, Mapping) else item
-        if identity in seen:
-            yield jsonschema.ValidationError(fault, path=[index], instance=item)
-        seen.append(identity)
-
-
-def _is_integer(_: Any, instance: Any) -> bool:
-    whole = isinstance(instance, int) or (isinstance(instance, float) and instance.is_integer())
-    return whole and not isinstance(instance, bool)
-
-
 _STRUCTURAL: Any = jsonschema.validators.extend(  # type: ignore[no-untyped-call]  # untyped there
-    jsonschema.Draft4Validator,
-    {"pattern": _pattern, _LIST_TYPE: _list_type},
-    type_checker=jsonschema.Draft4Validator.TYPE_CHECKER.redefine("integer", _is_integer),
+    jsonschema.Draft6Validator,  # the first draft to which 1.0 is an integer, as it is to Kubernetes
+    {"pattern": _pattern},
 )

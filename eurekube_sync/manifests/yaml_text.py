@@ -5,9 +5,6 @@ The composer keeps what PyYAML's constructor drops: duplicate keys, lines, and w
 
 from __future__ import annotations
 
-import base64
-import binascii
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import yaml
@@ -26,7 +23,8 @@ _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TAG = "tag:yaml.org,2002:"
 _UNQUOTED = "unquoted"
 """The tag of a scalar that has neither quotes nor a tag of its own."""
-_SHORT_TAGS: Mapping[str, Any] = {"bool": bool, "int": int, "float": (int, float), "null": type(None)}
+_RESOLVED = (_UNQUOTED, *(f"{_TAG}{kind}" for kind in ("bool", "int", "float", "null")))
+"""The tags under which a scalar may be something else than text."""
 
 
 class Unparsable(Exception):
@@ -115,7 +113,7 @@ class YamlDocument:
             case SequenceNode():
                 return [self._value(item, (*path, index)) for index, item in enumerate(node.value)]
             case _:
-                return self._scalar(node, path)
+                return _scalar(node)
 
     def _entries_of(self, node: Node, path: Path) -> dict[str, tuple[int, Node]]:
         """Each key with its line and value. What stands later wins, be it a key or `<<`: kubectl's library does so."""
@@ -128,7 +126,7 @@ class YamlDocument:
                 for source in _merged(item, key_node):
                     found |= self._entries_of(source, path)
                 continue
-            line, key = _line(key_node), self._key(key_node, path)
+            line, key = _line(key_node), _key(key_node)
             if key in own:
                 reason = f'duplicate key "{key}", first on line {own[key]}'
                 self.problems.append(Problem(line, (*path, key), reason))
@@ -136,29 +134,6 @@ class YamlDocument:
                 own[key] = line
                 found[key] = (line, item)
         return found
-
-    def _key(self, node: Node, path: Path) -> str:
-        """A key as JSON has it: booleans and numbers become words."""
-        key = self._scalar(node, path) if isinstance(node, ScalarNode) else None
-        if key is None:
-            raise Unparsable("a key must be a plain word, not null, a list or a mapping", _line(node))
-        return str(key).lower() if isinstance(key, bool) else str(key)
-
-    def _scalar(self, node: Node, path: Path) -> Plain:
-        """The value of a scalar under its tag."""
-        text: str = node.value
-        if node.tag == f"{_TAG}binary":
-            return _binary(text, _line(node))
-        expected = _SHORT_TAGS.get(node.tag.removeprefix(_TAG))
-        if not expected and node.tag != _UNQUOTED:
-            return text
-        value = resolve(text)
-        if expected and not isinstance(value, expected):
-            raise Unparsable(f'"{text}" does not fit its tag {node.tag}', _line(node))
-        if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-            self.problems.append(Problem(_line(node), path, f"{text} is not a number that JSON knows"))
-            return text
-        return value
 
 
 def parse_yaml(text: str) -> YamlDocument | None:
@@ -176,6 +151,19 @@ def parse_yaml(text: str) -> YamlDocument | None:
     return None if root is None else YamlDocument(root, composer.nodes)
 
 
+def _key(node: Node) -> str:
+    """A key as JSON has it: booleans and numbers become words."""
+    key = _scalar(node) if isinstance(node, ScalarNode) else None
+    if key is None:
+        raise Unparsable("a key must be a plain word, not null, a list or a mapping", _line(node))
+    return str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def _scalar(node: Node) -> Plain:
+    text: str = node.value
+    return resolve(text) if node.tag in _RESOLVED else text
+
+
 def _line(node: Node) -> int:
     return int(node.start_mark.line) + 1
 
@@ -187,10 +175,3 @@ def _merged(node: Node, key: Node) -> list[Node]:
     if not all(isinstance(source, MappingNode) for source in sources):
         raise Unparsable("`<<` takes a mapping, or a list of mappings that is written out", _line(key))
     return list(sources)
-
-
-def _binary(text: str, line: int) -> str:
-    try:
-        return base64.b64decode("".join(text.split()).encode(), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError) as error:
-        raise Unparsable("!!binary is not base64 of UTF-8 text", line) from error

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -75,11 +74,9 @@ def parse_instance(given: Document, *, now_ms: int) -> InstanceInfo:
         raise ValueError("name is required!")  # InstanceInfo.Builder.build
     port, port_enabled = _port(fields.get("port"), 7001, enabled=True)
     secure_port, secure_port_enabled = _port(fields.get("securePort"), 7002, enabled=False)
-    metadata = _metadata(fields.get("metadata", {}))
-    host_name = _optional_text(fields.get("hostName"))
     return InstanceInfo(
-        instance_id=_instance_id(_optional_text(fields.get("instanceId")), metadata, host_name),
-        host_name=host_name,
+        instance_id=_optional_text(fields.get("instanceId")),
+        host_name=_optional_text(fields.get("hostName")),
         app=_text(fields["app"]).upper(),
         ip_addr=_optional_text(fields.get("ipAddr")),
         status=_status(fields.get("status"), Status.UP),
@@ -91,7 +88,7 @@ def parse_instance(given: Document, *, now_ms: int) -> InstanceInfo:
         country_id=_integer(fields.get("countryId", 1)),
         data_center=_data_center(fields.get("dataCenterInfo")),
         lease=_lease(fields.get("leaseInfo")),
-        metadata=metadata,
+        metadata=_metadata(fields.get("metadata", {})),
         texts=_texts(fields),
         last_updated=_integer(fields.get("lastUpdatedTimestamp", now_ms)),
         last_dirty=_integer(fields.get("lastDirtyTimestamp", now_ms)),
@@ -280,13 +277,3 @@ def _data_center(value: object) -> str | None:
     if name is not None and name not in _DATA_CENTER_NAMES:
         raise ValueError("an unknown data center")
     return name
-
-
-def _instance_id(given: str | None, metadata: Mapping[str, str], host_name: str | None) -> str | None:
-    """Spring's `CloudJacksonJson.updateIfNeeded`: a metadata key `instanceId` stands in for a missing id."""
-    stand_in = metadata.get("instanceId", "")
-    if given is not None or not stand_in.strip():
-        return given
-    if host_name and not stand_in.startswith(host_name):
-        return f"{host_name}:{stand_in}"
-    return stand_in

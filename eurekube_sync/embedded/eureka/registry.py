@@ -216,10 +216,6 @@ class LeaseRegistry:
         for lease in expired[:limit]:
             self.cancel(lease.instance.app, _required_id(lease.instance), now=now)
 
-    def next_expiry(self) -> int | None:
-        """When the first lease runs out; nothing can be evicted before."""
-        return min((lease.last_update + lease.duration for lease in self._all()), default=None)
-
     def _all(self) -> Iterator[Lease]:
         return (lease for leases in self._leases.values() for lease in leases.values())
 

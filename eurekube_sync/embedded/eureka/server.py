@@ -23,7 +23,6 @@ from eurekube_sync.embedded.eureka.registry import LeaseRegistry
 from eurekube_sync.embedded.http import Request, Response
 
 _DASHBOARD = b"<!doctype html>\n<html><head><title>Eureka</title></head><body><h1>System Status</h1></body></html>\n"
-_ERROR_PAGE = b"<html><body><h1>Whitelabel Error Page</h1><div>(type=%b, status=%d).</div></body></html>"
 
 
 class EmbeddedEureka:
@@ -90,16 +89,6 @@ class EmbeddedEureka:
 
     def _catch_up(self, now: int) -> None:
         while self._next_eviction <= now:
-            first = self._registry.next_expiry()
-            if first is None or first >= now:
-                skipped = (now - self._next_eviction) // self._eviction_interval + 1
-            elif first >= self._next_eviction:
-                skipped = (first - self._next_eviction) // self._eviction_interval + 1
-            else:
-                skipped = 0
-            if skipped:
-                self._next_eviction += skipped * self._eviction_interval
-                continue
             self._cache.catch_up(self._next_eviction)
             self._registry.evict(self._next_eviction)
             self._next_eviction += self._eviction_interval
@@ -142,37 +131,24 @@ class EmbeddedEureka:
                 return self._batch(request, now)
             case "POST", ["eureka", "apps", app] if app != "delta":
                 return self._register(request, app.upper(), now)
-            case _, ["eureka", "apps", app, instance_id]:
-                return self._one(request, app.upper(), instance_id, now)
+            case "GET", ["eureka", "apps", app, instance_id]:
+                return self._instance(request, app.upper(), instance_id, now)
+            case "PUT", ["eureka", "apps", app, instance_id]:
+                return self._renew(request, app.upper(), instance_id, now)
+            case "DELETE", ["eureka", "apps", app, instance_id]:
+                found = self._registry.cancel(app.upper(), instance_id, now=now)
+                return Response(status=200) if found else self._error(request, 404)
             case "PUT" | "DELETE", ["eureka", "apps", app, instance_id, "status"]:
                 return self._override(request, app.upper(), instance_id, now)
             case "PUT", ["eureka", "apps", app, instance_id, "metadata"]:
                 return self._merge_metadata(request, app.upper(), instance_id, now)
+            case _, [""] | ["eureka", "apps" | "status"] | ["eureka", "peerreplication", "batch"]:
+                return self._error(request, 405)
+            case _, ["eureka", "apps" | "vips" | "svips" | "instances", _] | ["eureka", "apps", _, _]:
+                return self._error(request, 405)
             case _, ["eureka", "apps", _, _, "status" | "metadata"]:
                 return self._error(request, 405)
-            case _, [""] | ["eureka", "apps" | "status"] | ["eureka", "apps", "delta"] | [
-                "eureka",
-                "peerreplication",
-                "batch",
-            ] | [
-                "eureka",
-                "apps" | "vips" | "svips" | "instances",
-                _,
-            ]:
-                return self._error(request, 405)
         return self._error(request, 404)
-
-    def _one(self, request: Request, app: str, instance_id: str, now: int) -> Response:
-        """`InstanceResource`: reads, renews or cancels."""
-        match request.method:
-            case "GET":
-                return self._instance(request, app, instance_id, now)
-            case "PUT":
-                return self._renew(request, app, instance_id, now)
-            case "DELETE":
-                found = self._registry.cancel(app, instance_id, now=now)
-                return Response(status=200) if found else self._error(request, 404)
-        return self._error(request, 405)
 
     def _register(self, request: Request, app: str, now: int) -> Response:
         """`ApplicationResource.addInstance`."""
@@ -324,8 +300,6 @@ class EmbeddedEureka:
         accept = request.headers.get("accept", "")
         if "xml" in accept and "json" not in accept:
             body, content_type = codec.to_xml("Map", error), "application/xml;charset=UTF-8"
-        elif "html" in accept:
-            body, content_type = _ERROR_PAGE % (HTTPStatus(status).phrase.encode(), status), "text/html;charset=UTF-8"
         else:
             body, content_type = json.dumps(error, separators=(",", ":")).encode(), "application/json"
         return Response(status=status, body=body, content_type=content_type)
@@ -360,13 +334,9 @@ def _acceptable(request: Request) -> bool:
 
 def _with_vip(applications: Applications, key: Key) -> Applications:
     """`ResponseCacheImpl.getApplicationsForVip`: the exact name among the comma-separated ones."""
-    found = []
-    for app, instances in applications:
-        kept = []
-        for listed in instances:
-            vip = listed[0].vip if key.entity is Entity.VIP else listed[0].secure_vip
-            if vip is not None and key.name in vip.split(","):
-                kept.append(listed)
-        if kept:
-            found.append((app, tuple(kept)))
-    return tuple(found)
+    field = "vipAddress" if key.entity is Entity.VIP else "secureVipAddress"
+    kept = (
+        (app, tuple(listed for listed in instances if key.name in listed[0].texts.get(field, "").split(",")))
+        for app, instances in applications
+    )
+    return tuple((app, instances) for app, instances in kept if instances)

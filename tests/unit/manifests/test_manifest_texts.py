@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ SCALARS: list[tuple[str, Any]] = [
     *((word, True) for word in ("y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE")),
     *((word, False) for word in ("n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE")),
     *((word, None) for word in ("", "~", "null", "Null", "NULL")),
-    *((word, word) for word in ("oN", "tRue", "inf", "nan", "=", "10%", "2026-01-01", "12:30:45", "0b12", "0x", "1e")),
+    *((word, word) for word in ("oN", "tRue", "inf", ".inf", "=", "10%", "2026-01-01", "12:30:45", "0b12", "0x", "1e")),
     *((word, word) for word in ("_1", "0o8", "1e999", "._5", ".", "-", "0x1p3")),
     *((word, 15) for word in ("15", "+15", "017", "0o17", "0O17", "0xF", "0b1111", "1_5", "15.0", "15.", "1.5e1")),
     *((word, -15) for word in ("-15", "-017", "-0xf", "-0b1111")),
@@ -44,19 +43,10 @@ def test_scalars_are_kubectls(text: str, value: Any) -> None:
     assert (type(found), found) == (type(value), value)
 
 
-def test_infinities() -> None:
-    """Infinity and NaN are numbers that JSON has no word for."""
-    assert resolve(".inf") == math.inf
-    assert resolve("-.INF") == -math.inf
-    assert math.isnan(resolve(".NaN"))  # type: ignore[arg-type]  # it is a float
-    assert only("a: .inf") == ({"a": ".inf"}, ["1 $.a .inf is not a number that JSON knows"])
-
-
 TEXTS: list[tuple[str, Any]] = [
     ("a: 'on'", {"a": "on"}),
     ("a: !!str 5", {"a": "5"}),
     ("a: !!int '5'", {"a": 5}),
-    ("a: !!binary aGk=", {"a": "hi"}),
     ("a: !thing x", {"a": "x"}),
     ("on: 1\n1: 2\n1.5: 3", {"true": 1, "1": 2, "1.5": 3}),
     ("b: &x {c: 1, d: 1}\na: {<<: *x, d: 2}", {"b": {"c": 1, "d": 1}, "a": {"c": 1, "d": 2}}),
@@ -108,8 +98,6 @@ BROKEN = [
     ("\n- " * 1 + "- " * 5000 + "x", "nested deeper", 2),
     ("? [a]\n: 1", "a key must be a plain word", 1),
     ("~: 1", "a key must be a plain word", 1),
-    ("a: !!int x", "does not fit its tag", 1),
-    ("a: !!binary '*'", "not base64", 1),
     ("a:\n  <<: 1", "takes a mapping", 2),
     ("b: &x [{c: 1}]\na: {<<: *x}", "takes a mapping", 2),
     ("a: 1\n...\nb: 1", "not YAML", 3),
