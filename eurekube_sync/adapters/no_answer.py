@@ -52,6 +52,8 @@ class NoAnswer:
     """Why there was none; `why` is a clause without a full stop."""
 
     why: str
+    look: str = ""
+    """What to look at, another clause."""
     fault: Fault = Fault.AWAY
     again: bool = False
     """Whether another try may help."""
@@ -60,7 +62,34 @@ class NoAnswer:
 TLS_IS_SPOKEN = NoAnswer(why="this port speaks TLS; begin the URL with https://", fault=Fault.ADDRESS)
 
 
-def causes(error: BaseException) -> list[BaseException]:
+def no_answer(error: BaseException, server: str = "the server") -> NoAnswer:
+    """What urllib3, or `requests` around it, raised: in words that stay the same from call to call, without seconds and
+    bytes."""
+    from urllib3 import exceptions
+
+    found = _causes(error)
+
+    def among(*kinds: type[BaseException]) -> bool:
+        return any(isinstance(cause, kinds) for cause in found)
+
+    if among(exceptions.ProxyError):
+        return _of_proxy(found)
+    if (told := _of_tls(found)) is not None:
+        return told
+    if among(exceptions.SSLError):
+        return NoAnswer(why="TLS could not be agreed on")
+    refused = among(exceptions.NewConnectionError)  # which is a ConnectTimeoutError, too
+    if among(exceptions.ConnectTimeoutError) and not refused:
+        return NoAnswer(why="no connection in time", look="check the address and firewalls", again=True)
+    if among(exceptions.ReadTimeoutError, TimeoutError) and not refused:
+        return NoAnswer(why="no answer in time", again=True)
+    cut = among(exceptions.ProtocolError) and among(http.client.HTTPException, ValueError)
+    if among(exceptions.DecodeError) or (cut and not among(http.client.BadStatusLine)):
+        return NoAnswer(why="the answer broke off", again=True)
+    return NoAnswer(why=_of_connection(found), look=f"check that {server} runs at this address", again=True)
+
+
+def _causes(error: BaseException) -> list[BaseException]:
     """The error and all that it wraps: `requests` and urllib3 keep causes in `args` and `reason` as well."""
     found: list[BaseException] = []
     waiting: list[BaseException | None] = [error]
@@ -75,7 +104,7 @@ def causes(error: BaseException) -> list[BaseException]:
     return found
 
 
-def of_tls(found: list[BaseException]) -> NoAnswer | None:
+def _of_tls(found: list[BaseException]) -> NoAnswer | None:
     """What these causes tell of TLS; None when they tell nothing."""
     for cause in found:
         if isinstance(cause, ssl.SSLError):
@@ -85,7 +114,7 @@ def of_tls(found: list[BaseException]) -> NoAnswer | None:
     return None
 
 
-def of_proxy(found: list[BaseException]) -> NoAnswer:
+def _of_proxy(found: list[BaseException]) -> NoAnswer:
     """What a proxy says of a tunnel is `OSError("Tunnel connection failed: 407 ...")` of `http.client`."""
     told = next((match for cause in found if (match := _TUNNEL_REFUSED.search(str(cause)))), None)
     if told is None:
@@ -93,10 +122,6 @@ def of_proxy(found: list[BaseException]) -> NoAnswer:
     if told[1] == "407":
         return NoAnswer(why="the proxy asks for a login; put it into the proxy's URL", fault=Fault.LOGIN)
     return NoAnswer(why=f"the proxy refuses to pass it on ({told[1]})", again=True)
-
-
-def of_connection(found: list[BaseException]) -> NoAnswer:
-    return NoAnswer(why=_of_connection(found), again=True)
 
 
 def _of_connection(found: list[BaseException]) -> str:

@@ -6,13 +6,13 @@ Knows status codes and bodies, not calls; a message holds the printable URL only
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import msgspec
 import requests
 
-from eurekube_sync.adapters.no_answer import Fault, NoAnswer, causes, of_connection, of_proxy, of_tls
+from eurekube_sync.adapters.no_answer import Fault, NoAnswer, no_answer
 from eurekube_sync.adapters.unreadable import UNREADABLE
 from eurekube_sync.model.errors import (
     RegistryDenied,
@@ -33,6 +33,12 @@ _ERRORS: dict[Fault, type[RegistryError]] = {
     Fault.ADDRESS: RegistryUnusable,
     Fault.LOGIN: RegistryDenied,
 }
+_OF_THE_NETWORK = (
+    requests.exceptions.ConnectionError,
+    requests.exceptions.Timeout,
+    requests.exceptions.ChunkedEncodingError,
+    requests.exceptions.ContentDecodingError,
+)
 _LONGEST = 160
 """Characters of a server's own words."""
 _LOGIN_WORDS = ("login", "signin", "sign-in", "oauth", "auth", "sso", "saml")
@@ -142,31 +148,14 @@ def unreadable(answer: Answer) -> RegistryUnusable | None:
 
 def failure(error: OSError, call: str) -> tuple[RegistryError, bool]:
     """The error for a call without an answer, and whether another try may help."""
-    found = causes(error)
-    behind_proxy = isinstance(error, requests.exceptions.ProxyError)
-    told = None if behind_proxy else of_tls(found)
-    match error:
-        case _ if told is not None:
-            pass
-        case requests.exceptions.SSLError():
-            told = NoAnswer(why="TLS could not be agreed on")
-        case requests.exceptions.ProxyError():
-            told = of_proxy(found)
-        case requests.exceptions.ConnectTimeout():
-            told = NoAnswer(why="no connection in time; check the address and firewalls", again=True)
-        case requests.exceptions.Timeout():
-            told = NoAnswer(why="no answer in time", again=True)
-        case requests.exceptions.ChunkedEncodingError() | requests.exceptions.ContentDecodingError():
-            told = NoAnswer(why="the answer broke off", again=True)
-        case requests.exceptions.ConnectionError():
-            broken = of_connection(found)
-            told = replace(broken, why=f"{broken.why}; check that Eureka runs at this address")
-        case requests.RequestException():
-            why = f"{type(error).__name__}; check the URL and the proxy settings"
-            told = NoAnswer(why=why, fault=Fault.ADDRESS)
-        case _:
-            told = NoAnswer(why="the CA file, client certificate or key cannot be read any more")
-    return _ERRORS[told.fault](f"{call} failed: {told.why}."), told.again
+    told = no_answer(error, "Eureka")
+    look = told.look
+    if not isinstance(error, requests.RequestException):
+        told, look = NoAnswer(why="the CA file, client certificate or key cannot be read any more"), ""
+    elif not isinstance(error, _OF_THE_NETWORK):
+        told, look = NoAnswer(why=type(error).__name__, fault=Fault.ADDRESS), "check the URL and the proxy settings"
+    why = f"{told.why}; {look}" if look else told.why
+    return _ERRORS[told.fault](f"{call} failed: {why}."), told.again
 
 
 def _other_path(url: str) -> str:

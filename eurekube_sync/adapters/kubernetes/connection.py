@@ -16,13 +16,12 @@ from concurrent import futures
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from http.client import BadStatusLine, HTTPException
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from eurekube_sync.adapters.answer_time import AnswerTime, bound_answers
-from eurekube_sync.adapters.no_answer import causes, of_connection, of_proxy, of_tls
+from eurekube_sync.adapters.no_answer import no_answer
 from eurekube_sync.adapters.side_thread import in_side_thread
 from eurekube_sync.adapters.tries import CHUNK, LARGEST, read_whole
 from eurekube_sync.model.errors import ClusterCredentialsLate, ClusterRejected, ClusterUnavailable, ConfigurationError
@@ -175,7 +174,7 @@ class _ClientConnection:
                     )
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise ClusterUnavailable(
-                f"no answer from the Kubernetes API at {configuration.host} to {call}: {_trouble(error)}"
+                f"no answer from the Kubernetes API at {configuration.host} to {call}: {no_answer(error).why}"
             ) from error
         return Answer(
             status=int(answer.status),
@@ -383,37 +382,6 @@ def _named(document: Mapping[str, Any], many: str, one: str) -> Iterator[tuple[s
         if isinstance(each, dict):
             inner = each.get(one)
             yield str(each.get("name")), inner if isinstance(inner, dict) else {}
-
-
-def _trouble(error: BaseException) -> str:
-    """What went wrong with a call, in words that stay the same from call to call: no seconds, no bytes."""
-    from urllib3.exceptions import (
-        ConnectTimeoutError,
-        DecodeError,
-        NewConnectionError,
-        ProtocolError,
-        ProxyError,
-        ReadTimeoutError,
-    )
-
-    found = causes(error)
-    told = None if isinstance(error, ProxyError) else of_tls(found)
-    match error:
-        case _ if told is not None:
-            return told.why
-        case ProxyError():
-            return of_proxy(found).why
-        case NewConnectionError():  # which is a ConnectTimeoutError, too
-            pass
-        case ConnectTimeoutError():
-            return "no connection in time"
-        case ReadTimeoutError() | TimeoutError():
-            return "no answer in time"
-        case DecodeError():
-            return "the answer broke off"
-        case ProtocolError(args=[_, HTTPException() | ValueError() as cause]) if not isinstance(cause, BadStatusLine):
-            return "the answer broke off"
-    return of_connection(found).why
 
 
 def _reason(error: BaseException) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import click
 
 from eurekube_sync.cli.commands.owner.carry_out import carry_out
 from eurekube_sync.cli.commands.owner.options import dry_run_option, observe_option
 from eurekube_sync.cli.options.calls import Calls, call_options
 from eurekube_sync.cli.options.command import Command
-from eurekube_sync.cli.options.declare import group, on_command_line, option
+from eurekube_sync.cli.options.declare import on_command_line, option
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
 from eurekube_sync.cli.options.owner import owner_option
@@ -26,72 +24,19 @@ from eurekube_sync.owner.report import OwnerReport
 from eurekube_sync.owner.world import OwnerWorld
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfApp:
-    """Instances of an app that nobody owns."""
-
-    app: str
-    addresses: tuple[Address, ...]
-    """Empty: all that a syncer wants."""
-    syncer: SyncerRef | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfCluster:
-    """All that the owner has in an old cluster."""
-
-    uid: str
-
-
-def _what(
-    app: str | None, addresses: tuple[Address, ...], syncer: SyncerRef | None, cluster: str | None
-) -> OfApp | OfCluster:
-    if app is not None and cluster is None:
-        return OfApp(app=app, addresses=addresses, syncer=syncer)
-    if app is not None:
+def _check(app: str | None, cluster: str | None, *, of_app: bool) -> None:
+    if app is not None and cluster is not None:
         raise click.UsageError(
             "--app is for instances that nobody owns, --cluster for an old cluster's: give one of them"
         )
-    if cluster is None:
+    if app is None and cluster is None:
         raise click.UsageError("give --app, for instances that nobody owns, or --cluster, for an old cluster's")
-    if addresses or syncer:
+    if cluster is not None and of_app:
         raise click.UsageError("--address and --syncer go with --app; --cluster takes all of a cluster's")
-    if any(map(on_command_line, ("selector", "syncer_class", "allowed"))):
+    if cluster is not None and any(map(on_command_line, ("selector", "syncer_class", "allowed"))):
         raise click.UsageError(
             "--selector, --syncer-class and --allow-namespace go with --app: of an old cluster only names are known"
         )
-    return OfCluster(uid=cluster)
-
-
-_what_options = group(
-    "what",
-    _what,
-    option(
-        "--app",
-        variable=False,
-        type=NAME,
-        metavar="APP",
-        default=None,
-        help="Take over instances of this app that nobody owns.",
-    ),
-    option(
-        "--address",
-        "addresses",
-        variable=False,
-        type=HOST_AND_PORT,
-        multiple=True,
-        help="Only the instance called there; may be repeated. Default: all of the app that a syncer wants.",
-    ),
-    option("--syncer", variable=False, type=SYNCER, default=None, help="Only what this syncer wants."),
-    option(
-        "--cluster",
-        variable=False,
-        type=NAME,
-        metavar="OLD",
-        default=None,
-        help="Take over all that the owner has in the cluster with this UID.",
-    ),
-)
 
 
 @click.command(cls=Command, name="adopt", short_help="Take over what a person, a tool or an old cluster registered.")
@@ -99,7 +44,31 @@ _what_options = group(
 @eureka_options
 @kubernetes_options
 @scope_options
-@_what_options
+@option(
+    "--app",
+    variable=False,
+    type=NAME,
+    metavar="APP",
+    default=None,
+    help="Take over instances of this app that nobody owns.",
+)
+@option(
+    "--address",
+    "addresses",
+    variable=False,
+    type=HOST_AND_PORT,
+    multiple=True,
+    help="Only the instance called there; may be repeated. Default: all of the app that a syncer wants.",
+)
+@option("--syncer", variable=False, type=SYNCER, default=None, help="Only what this syncer wants.")
+@option(
+    "--cluster",
+    variable=False,
+    type=NAME,
+    metavar="OLD",
+    default=None,
+    help="Take over all that the owner has in the cluster with this UID.",
+)
 @observe_option
 @call_options
 @dry_run_option
@@ -109,7 +78,10 @@ def adopt_command(
     eureka: EurekaAccess,
     kubernetes: KubernetesAccess,
     scope: Scope,
-    what: OfApp | OfCluster,
+    app: str | None,
+    addresses: tuple[Address, ...],
+    syncer: SyncerRef | None,
+    cluster: str | None,
     observe: float | None,
     calls: Calls,
     dry_run: bool,
@@ -120,24 +92,22 @@ def adopt_command(
 
     Refuses what somebody else still renews: it watches for that first. Callers see no gap.
     """
+    _check(app, cluster, of_app=bool(addresses or syncer))
     form.set_up_logs()
 
     def work(world: OwnerWorld) -> OwnerReport:
-        match what:
-            case OfCluster():
-                return adopt_old_cluster(
-                    world, owner=owner, old=what.uid, scope=scope, observe=observe, dry_run=dry_run
-                )
-            case OfApp():
-                return adopt_instances(
-                    world,
-                    owner=owner,
-                    app=what.app,
-                    addresses=what.addresses,
-                    syncer=what.syncer,
-                    scope=scope,
-                    observe=observe,
-                    dry_run=dry_run,
-                )
+        if cluster is not None:
+            return adopt_old_cluster(world, owner=owner, old=cluster, scope=scope, observe=observe, dry_run=dry_run)
+        assert app is not None  # one of both is given
+        return adopt_instances(
+            world,
+            owner=owner,
+            app=app,
+            addresses=addresses,
+            syncer=syncer,
+            scope=scope,
+            observe=observe,
+            dry_run=dry_run,
+        )
 
     return carry_out(work, eureka, kubernetes, calls, form)
