@@ -43,11 +43,13 @@ def decide(
     registry: Complete[Observed] | Unknown,
     brake: Brake,
     stood: Collection[InstanceKey],
+    cancelled: Collection[InstanceKey],
     pods_of: Callable[[Collection[Withdrawal], Observed], Pods],
 ) -> Decision:
     """The plan, and the claims within their limits: drafted from the list, made from uncached reads of all that the
     draft would change, and of what is to stay UP beside it, then braked. Where the brake would hold something, the pods
-    of that are listed, and it is braked anew: `pods_of` gives them. `stood` is what this process last saw UP."""
+    of that are listed, and it is braked anew: `pods_of` gives them. `stood` is what this process last saw UP,
+    and `cancelled` what it cancelled a moment ago: a list may show that still, and it must take no other's place."""
     if isinstance(registry, Unknown):
         blind = Braked(plan=plan_blind(desired, stood), held=None)
         return Decision(braked=blind, brake=brake, desired=desired, registry=registry)
@@ -60,6 +62,7 @@ def decide(
     def rests_on(plan: Plan, admitted: Admission, observed: Observed) -> Iterator[InstanceKey]:
         """What is to be read uncached."""
         yield from plan.suspects
+        yield from (key for key in cancelled if key in observed.ours)
         yield from admitted.doubtful
         yield from lost(admitted.desired, observed, stood)
         yield from witnesses(plan, observed, read)

@@ -138,7 +138,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     found = _claim(given, scope, syncers, standing)
     others = _other_owners(given, found)
     found = _look_elsewhere(given, listed, found)
-    found, decided = _decide(given, found)
+    found, decided = _decide(given, standing, found)
     if isinstance(found.registry, Complete) and any(other.stops_us for other in others):
         return _renew_beside(given, standing, found, found.registry, decided, others)
     if doubt := _doubt(given, standing, found, decided.braked):
@@ -286,7 +286,7 @@ def _look_elsewhere(given: _Given, listed: Complete[tuple[ObservedInstance, ...]
     return replace(found, registry=Complete(data=registry.data.beside(there, deleted)), unseen=unseen)
 
 
-def _decide(given: _Given, found: _Found) -> tuple[_Found, _Decided]:
+def _decide(given: _Given, standing: _Standing, found: _Found) -> tuple[_Found, _Decided]:
     """The plan, made of uncached reads and braked; and what was found, as those reads and the limits have it."""
     world, settings, desired = given.world, given.settings, found.desired
     given.deadline.stage_of_rest(0.5, APPLYING)
@@ -299,7 +299,7 @@ def _decide(given: _Given, found: _Found) -> tuple[_Found, _Decided]:
     def pods_of(going: Collection[Withdrawal], observed: Observed) -> Pods:
         return pods_behind(world.cluster, found.view, going, observed, settings.scope)
 
-    made = decide(found.applier, desired, found.registry, brake, stood, pods_of)
+    made = decide(found.applier, desired, found.registry, brake, stood, standing.cancelled, pods_of)
     decided = _Decided(at=now, brake=made.brake, braked=made.braked, refused=refused)
     return replace(found, desired=made.desired, registry=made.registry), decided
 

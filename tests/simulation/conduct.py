@@ -90,7 +90,7 @@ class Conduct:
                 self._judge_written(view, key, syncer, was, stands[0])
             if was is None and syncer is not None and self._is_suspended(view, syncer):
                 count = len(list(self._up_of(syncer.ref, state)))
-                if count > self._most.get(syncer.uid, 0):
+                if count > self._most.get(syncer.uid, 0) and not self.is_as_it_was(view, key, stands):
                     raise Violation("suspended", f"{key} was registered, and {named(syncer.ref)} is suspended")
 
     def left(self, key: Key, stands: Listed | None) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .crowds import FLOOR
-from .truth import Ref
+from .truth import Ref, Since
 from .view import OUT, PassView, State, Violation, is_up, status_of, syncer_of
 from .world import Key, is_shelf
 
@@ -42,7 +42,8 @@ class Losses:
             if self._gone_elsewhere(now, app):
                 continue  # what was done on one peer, and its others are about to hear of
             for key, wanted in self._judge.truth.eligible.items():
-                missing = key.app == app and wanted.since <= view.moment and key not in ups_now
+                known = wanted.since <= view.moment and self._is_told(view, wanted)
+                missing = key.app == app and known and key not in ups_now
                 if (
                     missing
                     and self._is_to_come(view, key)
@@ -75,7 +76,8 @@ class Losses:
         """Whether callers lose nothing by what the pass took: another pod has its address, its pod is served under
         another name, or another pass saw before that it is dead."""
         judge = self._judge
-        dead = not judge.dead.may_serve(view, key) and judge.confirmations.saw_dead(view, key)
+        seen = judge.confirmations.saw_dead(view, key) or not judge.clock_right  # a wrong clock shortens the wait
+        dead = not judge.dead.may_serve(view, key) and seen
         return dead or judge.dead.is_anothers(view, key) or judge.confirmations.lives_on(key, judge.known)
 
     def _unreleased(self, view: PassView, app: str) -> list[Key]:
@@ -119,6 +121,10 @@ class Losses:
             for state in self._judge.known
             if state is not now
         )
+
+    def _is_told(self, view: PassView, wanted: Since) -> bool:
+        """Whether the pass could know the syncer that claims it."""
+        return min(self._judge.truth.syncers[wanted.holder].since.values()) <= view.specs
 
     def _is_to_come(self, view: PassView, key: Key) -> bool:
         """Whether it is to be added, or one in its place."""

@@ -16,6 +16,7 @@ from eurekube_sync.desired.verdicts import Incomplete, OverLimit
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observe.eureka import Unread
+from eurekube_sync.observe.own_writes import OwnWrites
 from eurekube_sync.plan.limit import Admission, admit
 from tests.unit.worlds.build import (
     DOWN,
@@ -34,6 +35,7 @@ from tests.unit.worlds.build import (
     stored,
     syncer,
 )
+from tests.unit.worlds.fakes import FakeWorld
 
 
 def claims(*ready: int, not_ready: tuple[int, ...] = (), terminating: tuple[int, ...] = (), **spec: Any) -> Desired:
@@ -239,3 +241,24 @@ def test_the_note_tells_what_is_asked_for_where_fewer_are_ready() -> None:
         "limit 3: 2 of 2 ready, 3 asked for and 2 ready",
     )
     assert serving(admit(claims(1, 2, 3, limit=3), observed())).notes == ("limit 3: 3 of 3 ready",)
+
+
+def test_what_was_cancelled_and_is_still_listed_takes_no_place_when_its_pod_is_ready_again() -> None:
+    """Another pod has its place by now. The list is older than the cancel, and a renewal would have registered it."""
+    world = FakeWorld()
+    world.own_writes = OwnWrites(seconds=45)
+    pods = range(1, 6)
+    world.cluster.apply(service(), syncer(limit="67%", notReady="Cancel"), piece(*(endpoint(n) for n in pods)))
+    world.run()
+    up = [n for n in pods if key(n) in world.registry.held]
+    assert len(up) == 4
+    world.later(40)
+    world.registry.cached_for(30)
+    world.cluster.apply(piece(*(endpoint(n, ready=n != up[0]) for n in pods)))
+    world.run()
+    (other,) = set(pods) - set(up)
+    assert set(world.registry.held) == {key(n) for n in (*up[1:], other)}
+    world.later(10)
+    world.cluster.apply(piece(*(endpoint(n) for n in pods)))
+    world.run()
+    assert set(world.registry.held) == {key(n) for n in (*up[1:], other)}
