@@ -279,6 +279,9 @@ class Judge:
         if self.twins.gives_way(view, key, ref):
             return
         since = self._protected_since(view, key, was)
+        syncer = self.truth.syncers.get(ref)
+        if syncer and self.truth.terminated_since(key, view.moment) and syncer.since["terminating"] > view.specs:
+            return  # by the spec that it read, the pod's instance was to go
         if since is not None and since <= view.moment and not self.is_taken(key):
             told = f"its pod is ready since {since:.1f} s, and the pass looked at {view.moment:.1f} s"
             self.tenants.judge_loss(key)

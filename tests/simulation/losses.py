@@ -42,7 +42,7 @@ class Losses:
             if self._gone_elsewhere(now, app):
                 continue  # what was done on one peer, and its others are about to hear of
             for key, wanted in self._judge.truth.eligible.items():
-                known = wanted.since <= view.moment and self._is_told(view, wanted)
+                known = wanted.since <= view.moment and self._is_told(view, key, wanted)
                 missing = key.app == app and known and key not in ups_now
                 if (
                     missing
@@ -122,9 +122,12 @@ class Losses:
             if state is not now
         )
 
-    def _is_told(self, view: PassView, wanted: Since) -> bool:
-        """Whether the pass could know the syncer that claims it."""
-        return min(self._judge.truth.syncers[wanted.holder].since.values()) <= view.specs
+    def _is_told(self, view: PassView, key: Key, wanted: Since) -> bool:
+        """Whether the pass could know the syncer that claims it, and, of a pod that ends, that it is to stay."""
+        truth = self._judge.truth
+        since = truth.syncers[wanted.holder].since
+        ends = truth.terminated_since(key, view.moment) and since["terminating"] > view.specs
+        return min(since.values()) <= view.specs and not ends
 
     def _is_to_come(self, view: PassView, key: Key) -> bool:
         """Whether it is to be added, or one in its place."""
