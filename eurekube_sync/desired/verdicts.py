@@ -1,6 +1,7 @@
 """What a pass decides of each instance that a syncer's endpoints could give: one verdict for each key, with its reason.
 
-The plan follows from the verdicts, and so does whatever tells people why an instance is registered or not.
+Only the types are here. `pods` and `services` make them; `claims` and folder plan add what limits and rivals change.
+The plan follows from the verdicts, and so does every sentence about why an instance is registered or not.
 """
 
 from __future__ import annotations
