@@ -24,7 +24,7 @@ from eurekube_sync.model.sources import Cause
 from eurekube_sync.observe.eureka import Unread
 
 _GOLDEN_RATIO = 0.6180339887498949
-_ANOTHERS = "another's instance stands under our id"
+_ANOTHERS = "another owner's instance is registered under our id"
 
 A = TypeVar("A", bound=Action)
 T = TypeVar("T")
@@ -239,7 +239,7 @@ class Applier:
 
     def _give_up(self, streak: Streak | None) -> str | None:
         if self._deadline.passed:
-            return "the pass ended before"
+            return "the pass ended first"
         broken = streak is not None and streak.broken
         return f"Eureka did not answer {FAILURES_IN_A_ROW} calls in a row" if broken else None
 
@@ -305,7 +305,7 @@ class Applier:
         if GONE in instance.metadata:
             self._renewals.drop(instance.key)  # its policy leaves it to expire
         if not self._registry.renew(instance.key):
-            raise RegistryRejected("Eureka took the registration, but does not know the instance a moment later")
+            raise RegistryRejected("Eureka accepted the registration, but did not show the instance a moment later")
 
     def _cancel(self, action: Cancel) -> Outcome:
         assert self._ours is not None  # a pass that does not know who it is plans renewals alone

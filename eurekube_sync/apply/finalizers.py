@@ -57,15 +57,15 @@ def waits_for(
         why = _why_left(left[0], plan, outcomes)
         if heir := wanted_by.get(left[0]):
             why = f"syncer {heir} claims it: {why}"
-        still = one_or_more(len(left), "is still to go,", "are still to go, such as")
+        still = one_or_more(len(left), "still has to be removed:", "still have to be removed, such as")
         return f"{counted(len(left), 'instance')} {still} {left[0]}: {why}"
     if observed.listed.get(claim.syncer.ref):
         return "Eureka's cached list still shows its instances"
     age = _age(claim.syncer, observed)
     if age < cache_seconds or unseen is None:
-        return f"it is taken off {cache_seconds:g} s after the deletion, when Eureka's list must show a late register"
+        return f"the finalizer stays until {cache_seconds:g} s after the deletion, because lists may be that old"
     if unseen and age < lapse_seconds:
-        may = f"may still hold an instance, which has lapsed {lapse_seconds:g} s after the deletion"
+        may = f"may still hold an instance, which expires at the latest {lapse_seconds:g} s after the deletion"
         return f"{' and '.join(unseen)} could not be listed and {may}"
     return None
 

@@ -99,7 +99,7 @@ def _opening(
     now: float,
 ) -> Opening | None:
     if rival_of(verdict):
-        message = f"another syncer holds its address, and {claim.syncer.ref} does not register it"
+        message = f"another syncer has its address, and {claim.syncer.ref} does not register it"
         return Opening(pod=pod, reason="Conflict", message=message)
     if claim.conduct.suspend:
         return Opening(pod=pod, reason="Suspended", message="its syncer is suspended")
@@ -141,7 +141,7 @@ def open_gates(
     def open_one(opening: Opening) -> ClusterError | None:
         pod = opening.pod
         if deadline.passed:
-            return ClusterUnavailable(f"the gate of pod {pod.namespace}/{pod.name} stays shut: the pass ended before")
+            return ClusterUnavailable(f"the gate of {pod.namespace}/{pod.name} was not opened: the pass ended first")
         try:
             cluster.open_gate(pod, reason=opening.reason, message=opening.message, at=now)
         except ClusterError as error:

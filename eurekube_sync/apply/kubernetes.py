@@ -135,7 +135,7 @@ def settle(
 
     def let_go(ref: SyncerRef) -> ClusterError | None:
         if deadline.passed:
-            return ClusterUnavailable(f"the finalizer of {ref} was not taken off: the pass ended before")
+            return ClusterUnavailable(f"the finalizer of {ref} was not removed: the pass ended first")
         claim, unsaid = desired.claims[ref], None
         if abandoned(claim.syncer):
             left = _left(claim, registry, outcomes, desired)
@@ -149,7 +149,7 @@ def settle(
     def tell(change: tuple[Claim, SyncerStatus]) -> ClusterError | None:
         claim, status = change
         if deadline.passed:
-            return ClusterUnavailable(f"the status of {claim.syncer.ref} was not written: the pass ended before")
+            return ClusterUnavailable(f"the status of {claim.syncer.ref} was not written: the pass ended first")
         # Events first: a status that is written already would hide the flip from the next pass. But one that may not be
         # written at all must not keep the status from being true.
         unsaid: ClusterError | None = None

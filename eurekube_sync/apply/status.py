@@ -121,16 +121,18 @@ def flips(claim: Claim, status: SyncerStatus) -> tuple[EventRecord, ...]:
 
 def let_go_event(syncer: SyncerObject, left: Collection[InstanceKey] | None, lapse_seconds: float) -> EventRecord:
     """What an abandoned deletion leaves behind; `left` None: Eureka could not be read."""
-    may = None if left is None else f"{counted(len(left), 'instance')} may still stand; what"
-    count = may or "Eureka could not be read, and what"
-    fate = f"no later pass cancels lapses {counted(lapse_seconds / 60, 'minute')} after its last renewal"
-    rest = f"{count} {fate}" if left or left is None else "nothing of it is left in Eureka"
+    may = None if left is None else f"{counted(len(left), 'instance')} may still be registered"
+    fate = (
+        f"An instance that no later pass cancels expires {counted(lapse_seconds / 60, 'minute')} after its last renewal"
+    )
+    known = f"{may or 'Eureka could not be read'}. {fate}"
+    rest = known if left or left is None else "no instance of it is left in Eureka"
     return EventRecord(
         syncer=syncer.ref,
         uid=syncer.uid,
         warning=left is None or bool(left),
         reason="Abandoned",
-        message=f"let go by the annotation {ABANDON_ANNOTATION}: {rest}",
+        message=f"deleted without cleaning up, by the annotation {ABANDON_ANNOTATION}: {rest}",
         key="Abandoned",
     )
 
@@ -326,17 +328,17 @@ def _synced(claim: Claim, tally: _Tally, registry: Complete[Observed] | Unknown,
         case Serving() if tally.held:
             return _Verdict("Synced", False, "RemovalsHeld", _still_held(tally.held))
         case Serving() if claim.conduct.suspend:
-            return _Verdict("Synced", False, _SUSPENDED, "what exists is renewed, and nothing else is changed")
+            return _Verdict("Synced", False, _SUSPENDED, "its instances are renewed, and nothing else is changed")
         case Serving() if claim.incomplete:
             first = claim.incomplete[0]
-            message = f"{_sample([one.message for one in claim.incomplete])}; what stands is renewed"
+            message = f"{_sample([one.message for one in claim.incomplete])}; registered instances are renewed"
             return _Verdict("Synced", None if first.unknown else False, first.reason, message)
         case Serving() if tally.conflicts:
             return _Verdict("Synced", False, "Conflict", _sample(tally.conflicts))
         case Serving() if tally.duplicates:
             return _Verdict("Synced", False, "DuplicateRegistration", _sample(tally.duplicates))
         case Serving() if unclear := claim.unclear:
-            return _Verdict("Synced", False, _UNCLEAR, f"{_sample(unclear)}; what stands is renewed")
+            return _Verdict("Synced", False, _UNCLEAR, f"{_sample(unclear)}; registered instances are renewed")
         case Serving() if differences := _differences(claim, tally):
             return _Verdict("Synced", False, _DIFFERS, "; ".join(differences))
         case Serving():
@@ -373,7 +375,7 @@ def _differences(claim: Serving, tally: _Tally) -> list[str]:
     policy = "" if claim.conduct.policy is Policy.SYNC else f" (policy {claim.conduct.policy})"
     found = [
         (lacking, "not registered"),
-        (wrong, "of another status than the cluster says"),
+        (wrong, "with another status than the cluster says"),
         (put_out, "set OUT_OF_SERVICE by hand"),
         (beyond, f"that the cluster no longer has{policy}"),
     ]

@@ -101,13 +101,13 @@ def _left(withdrawals: Collection[Withdrawal], holds: Collection[Hold]) -> list[
 def _telling(hold: Hold, observed: Observed, brake: Brake) -> Hold:
     """The hold, saying where it could not be read whether the pods live."""
     why = unlisted(hold.withdrawals, observed, brake.pods)
-    return replace(hold, why=f"{hold.why}; whether their pods live could not be read: {why}") if why else hold
+    return replace(hold, why=f"{hold.why}; it is unknown whether their pods still exist: {why}") if why else hold
 
 
 def _swept(withdrawals: Collection[Withdrawal]) -> str:
     syncers = sorted({str(one.syncer) for one in withdrawals})
     more = f" and {len(syncers) - 1} more" if len(syncers) > 1 else ""
     return (
-        f"{counted(len(withdrawals), 'UP instance')} of {syncers[0]}{more} would go, registered before the "
-        "CustomResourceDefinition that is there now: their syncers may have gone with an earlier one and be yet to come"
+        f"{counted(len(withdrawals), 'UP instance')} of {syncers[0]}{more} would be removed. They are "
+        "older than the CustomResourceDefinition, so their syncers may have been deleted together with an earlier one"
     )

@@ -43,10 +43,10 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
                 taken.add(one.key)
     for syncer, found in sorted(waiting.items()):
         own = tuple(one for _, one in found)
-        what = one_or_more(
-            len(own), "1 of these has no pod any more and goes", f"{len(own)} of these have no pod any more and go"
+        what = (
+            f"{len(own)} of these {one_or_more(len(own), 'has no pod any more and is', 'have no pod any more and are')}"
         )
-        why = f"{found[0][0]}; {what} when a pass {_when(brake)} later sees the same{_hint(own)}"
+        why = f"{found[0][0]}; {what} removed when a pass {_when(brake)} later confirms it{_hint(own)}"
         kept.append(_awaiting(syncer, own, why, brake))
     return kept
 
@@ -69,7 +69,8 @@ def unconfirmed(scales: Scales, withdrawals: Collection[Withdrawal], brake: Brak
         held = tuple(one for one in own if one.key.app in apps)
         names = sorted({one.key.app for one in held})
         shown = f"{names[0]} and {counted(len(names) - 1, 'more app')}" if len(names) > 1 else f"app {''.join(names)}"
-        why = f"{shown} would go to nothing; a pass {_when(brake)} later has to see the same{_hint(own)}"
+        their = one_or_more(len(names), "its", "their")
+        why = f"{shown} would lose {their} last UP instance; a pass {_when(brake)} later has to confirm it{_hint(own)}"
         if held:
             yield _awaiting(syncer, held, why, brake)
 
@@ -110,7 +111,7 @@ def _when(brake: Brake) -> str:
 
 def _hint(withdrawals: Iterable[Withdrawal]) -> str:
     orphaned = any(one.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for one in withdrawals)
-    return f", {_SAME_PROCESS}" if orphaned else ""
+    return f"; {_SAME_PROCESS}" if orphaned else ""
 
 
-_SAME_PROCESS = "of the same process, for an orphan has no status to tell another: run --passes 2, or --daemon"
+_SAME_PROCESS = "only the same process can do so for an orphan, which has no status: use run --passes 2 or --daemon"

@@ -100,5 +100,7 @@ def hold_back(plan: Plan, held: Held | None) -> Plan:
 def condition_message(hold: Hold, count: int, command: str) -> str:
     """What `RemovalHeld` says to a syncer that has this many removals held, by this hold first; `command` releases
     them."""
-    held = one_or_more(count, "is held, it stays and is renewed", "are held, they stay and are renewed")
-    return f"{count} of its removals {held}: {hold.why}; to release them: {command}"
+    held = one_or_more(count, "is held", "are held")
+    keeps = one_or_more(count, "The instance keeps its status and is", "The instances keep their status and are")
+    them = one_or_more(count, "it", "them")
+    return f"{count} of its removals {held}: {hold.why}. {keeps} renewed. To release {them}: {command}"

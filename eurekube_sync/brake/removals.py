@@ -195,7 +195,7 @@ def failed_adds(
         own = any(_may_be_its(address, there.ip_addr) for pod, _ in mine for address in follows.get(pod, ()))
         own = own and grounds is not Grounds.SYNCER_DELETED
         if own or (any(name in failed and not left[name] for name in names) and not harmless):
-            held_back[key] = "the instances that were to take its place could not be registered"
+            held_back[key] = "the instances that should replace it could not be registered"
     return held_back
 
 

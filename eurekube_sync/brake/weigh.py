@@ -25,10 +25,10 @@ def too_much(scales: Scales, withdrawals: Collection[Withdrawal], limits: BrakeL
     standing = counted(total, "UP instance")
     losing = [one for one in withdrawals if one.key.app in loss.net]
     if loss.unexplained > limits.loss_floor and loss.unexplained * 100 > limits.loss_percent * total:
-        why = f"{loss.unexplained} of {standing} would go, more than {limits.loss_percent:g} %"
+        why = f"{loss.unexplained} of {standing} would be removed, more than {limits.loss_percent:g} %"
         yield _hold(why, [one for one in losing if not _asked_for(one)])
     if loss.net.total() > limits.loss_ceiling:
-        yield _hold(f"{loss.net.total()} of {standing} would go, more than {limits.loss_ceiling:g}", losing)
+        yield _hold(f"{loss.net.total()} of {standing} would be removed, more than {limits.loss_ceiling:g}", losing)
 
     emptied = scales.emptied(withdrawals)
     last = [one for one in withdrawals if one.key.app in emptied]
@@ -40,11 +40,11 @@ def too_much(scales: Scales, withdrawals: Collection[Withdrawal], limits: BrakeL
     deleted = [one for one in serving if _asked_for(one)]
     going = {one.key.app for one in deleted}
     if len(going) > limits.deleted_floor and len(going) * 100 > limits.deleted_percent * apps:
-        yield _hold(f"{_last_ones(len(going), apps)}, for their syncers are being deleted", deleted)
+        yield _hold(f"{_last_ones(len(going), apps)}, because their syncers are being deleted", deleted)
     # What a person deletes may be all there is; nothing else may take the last instance of everything.
     unasked = [one for one in last if not _asked_for(one)]
     if emptied and len(emptied) == apps and not renamed(withdrawals, scales.plan):
-        yield _hold(f"all that we own would go: {standing}", unasked)
+        yield _hold(f"all that we own would be removed: {standing}", unasked)
 
 
 def over_their_own(
@@ -66,7 +66,7 @@ def over_their_own(
         gained = Counter(action.key.app for action in actions[syncer] if brings_up(action))
         loss = loss_of(own[syncer], unread, gained).unexplained
         if loss * 100 > limit * stands:
-            why = f"{loss} of {counted(stands, 'UP instance')} of {syncer} would go, more than its {limit} %"
+            why = f"{loss} of {counted(stands, 'UP instance')} of {syncer} would be removed, more than its {limit} %"
             yield _hold(why, own[syncer], HoldReason.MAX_REMOVAL_PERCENT)
 
 

@@ -60,7 +60,7 @@ def run_passes(
         except Exception:
             if last:
                 raise
-            log.exception("a bug ended this pass; the next one begins as if it had not been")
+            log.exception("a bug ended this pass; the next one starts anew")
         else:
             code = of_report(
                 report,
@@ -80,7 +80,7 @@ def run_passes(
             if between is not None:
                 renewed = between(standing, begun + schedule.interval)
         except Exception:
-            log.exception("a bug ended the renewals between two passes; the next pass makes them")
+            log.exception("a bug ended the renewals between two passes; the next pass renews these leases")
         if not clock.stopping():
             clock.sleep(max(0.0, begun + schedule.interval - clock.monotonic()))
         if clock.stopping():

@@ -89,7 +89,7 @@ def _asked(report: PassReport, source: str) -> bool:
 def _troubles(report: PassReport) -> Iterator[tuple[str, _Trouble]]:
     for cluster in report.clashes[:1]:
         sentence = (
-            f"owner clash: cluster {cluster} uses the same --owner; what is ours is renewed, nothing else is done"
+            f"owner clash: cluster {cluster} uses the same --owner; our instances are renewed, and nothing else is done"
         )
         yield _OWNER, _Trouble(cause=cluster, sentence=sentence)
     for other in report.other_owners[:1]:

@@ -308,7 +308,7 @@ def _doubt(given: _Given, standing: _Standing, found: _Found, braked: Braked) ->
     """Why what was listed may be another cluster's: asked after all reads, right before anything is changed for it."""
     world, plan = given.world, braked.plan
     matters = plan.changes or braked.held or _writes_more(plan, found.desired, found.registry, standing.renewed)
-    otherwise = "what it listed proves nothing" if given.settings.dry_run else "what is ours is renewed alone"
+    otherwise = "its lists prove nothing" if given.settings.dry_run else "our instances are only renewed"
     given.deadline.stage_of_rest(0.5, APPLYING)  # the reads may have taken all of theirs
     return given.same.doubt(otherwise) if matters and not world.clock.stopping() else None
 

@@ -60,7 +60,7 @@ def address_kind(service: Service, spec: Syncer) -> ServiceAddress:
         return spec.service_address
     kind = _BY_TYPE.get(service.type)
     if kind is None:
-        raise _none(service, "no address that is known here")
+        raise _none(service, "no address that eurekube-sync knows")
     return kind
 
 

@@ -366,8 +366,8 @@ def _forbidden(syncer: SyncerObject) -> Frozen:
     return Frozen(
         syncer=syncer,
         reason="NamespaceNotAllowed",
-        message=f"spec.selector.namespace: Services of namespace {selected_namespace(syncer)} are not for this "
-        f"namespace's syncers; whoever runs eurekube-sync may allow it with --allow-namespace {pair}",
+        message=f"spec.selector.namespace: syncers of this namespace may not select Services of namespace "
+        f"{selected_namespace(syncer)}; the operator may allow it with --allow-namespace {pair}",
     )
 
 
@@ -403,7 +403,7 @@ def _serve(syncer: SyncerObject, spec: Syncer, catalog: Complete[Catalog], namin
     if not services:
         raise InvalidSyncer(
             "NoMatchingService",
-            f"no Service in namespace {spec.namespace} matches {spec.selector}: create it, or mend spec.selector",
+            f"no Service in namespace {spec.namespace} matches {spec.selector}: create it, or correct spec.selector",
         )
     builder = Builder(spec, naming)
     serve = serve_pods if spec.mode is Mode.POD else serve_services

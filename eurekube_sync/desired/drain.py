@@ -80,7 +80,7 @@ class Drains:
         drains = [(kind, name) for kind, name, drained in found if drained]
         return Drain(
             by=tuple(kind for kind, _ in drains),
-            why=f"{drains[0][1]} is drained, by annotation" if drains else "",
+            why=f"{drains[0][1]} is drained by its annotation" if drains else "",
             unsure=frozenset(kind for kind, _, drained in found if drained is None),
         )
 
@@ -96,7 +96,7 @@ class Drains:
         """Why Pods or Nodes will not be looked at until somebody grants a right, or asks for less."""
         for what, source in (("Pods", self.pods), ("Nodes", self.nodes)):
             if isinstance(source, Unknown) and source.cause is Cause.DENIED:
-                yield f"drain annotations of {what} are not looked at: {source.message}"
+                yield f"drain annotations of {what} are not read: {source.message}"
 
     def _found(
         self, services: Sequence[Service], perhaps: Sequence[Service], pod: PodRef | None, node: str

@@ -81,8 +81,8 @@ def chosen_ports(
     if not chosen and not any(service.ports for service in services):
         names = ", ".join(service.name for service, _ in pairs[:5])
         have = f"Service {names} has no ports" if len(pairs) == 1 else f"Services {names} have no ports"
-        lacking = "" if port is None else f", so none of the name {port!r}"
-        raise InvalidSyncer("NoSuchPort", f"{have}{lacking}: say in spec.{field} the number of the port that {where}")
+        lacking = "" if port is None else f", so none is named {port!r}"
+        raise InvalidSyncer("NoSuchPort", f"{have}{lacking}: set spec.{field} to the number of the port that {where}")
     if not chosen:
         there = "; ".join(f"{service.name}: {_ports(service)}" for service, _ in pairs[:5])
         wanted = "port" if port is None else f"port {port!r}"
@@ -141,7 +141,7 @@ def untold(service: Service, slices: Sequence[EndpointSlice], *, family: str | N
     if not slices:
         if service.selects:
             return f"Service {service.name} has no EndpointSlice, not even an empty one"
-        advice = "write one, an empty one where nothing is behind it"
+        advice = "write one, even an empty one"
         return f"Service {service.name} has no EndpointSlice, and without a selector it gets none by itself: {advice}"
     if not service.selects or (family is None and any(piece.of_endpoints for piece in slices)):
         return ""

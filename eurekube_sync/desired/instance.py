@@ -154,7 +154,7 @@ class Builder:
         if wish.base is Base.IP and not wish.suffix:
             return wish.of(site.host)
         if not is_ip(site.host):
-            raise InvalidSyncer("NoHostName", f"{site.label} has a host name and no IP for {wish.suffix} to follow")
+            raise InvalidSyncer("NoHostName", f"{site.label} has a host name, and no IP to put before {wish.suffix}")
         names = {Base.IP: site.host, Base.POD: site.pod.name if site.pod else "", Base.NODE: site.node}
         if not names[wish.base]:
             raise InvalidSyncer("NoHostName", f"{site.label} has no {wish.base.value}: set spec.hostName to ip")
@@ -163,8 +163,8 @@ class Builder:
             short = f"{name[:80]}..." if len(name) > 80 else name
             raise InvalidSyncer(
                 "NoHostName",
-                f"{site.label}: {short} is no host name, a label of which has {_LONGEST_LABEL} characters at most and "
-                f"the whole {_LONGEST_NAME}: set spec.hostName to ip",
+                f"{site.label}: {short} is too long for a host name, which has {_LONGEST_LABEL} characters a label and "
+                f"{_LONGEST_NAME} in all: set spec.hostName to ip",
             )
         return name
 

@@ -48,11 +48,12 @@ def serve_pods(
     truncated = [service for service in chosen.values() if any(piece.truncated for piece in catalog.slices_of(service))]
     if truncated:
         names = ", ".join(service.name for service in truncated)
-        message = f"the Endpoints of Service {names} are truncated: more stand behind it than are written there"
+        message = f"the Endpoints of Service {names} are truncated: they do not list all of its addresses"
         yield Incomplete(reason="EndpointsTruncated", message=message, unknown=True)
     for name, service in sorted(chosen.items()):
         if service.publish_not_ready and _without_health(catalog.slices_of(service)):
-            builder.warn(f"the Endpoints of Service {name} do not tell which pods are ready: publishNotReadyAddresses")
+            unclear = f"the Endpoints of Service {name} do not say which pods are ready"
+            builder.warn(f"{unclear}, because of publishNotReadyAddresses")
     for denied in catalog.drains.denied():
         builder.warn(denied)
     unsure = frozenset(service.name for service in truncated)
@@ -85,13 +86,13 @@ def serve_pods(
         found = _found(spec, backend, site, key, catalog, builder, perhaps)
         if lacking and not isinstance(found, Leaving):  # it lacks that port, or a slice is yet to come: who could tell
             why = f"{backend.label} has no port {spec.secure_port!r} (yet)"
-            builder.warn(f"{why}: nothing of it is registered, and what stands of it stays")
+            builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
             found = Kept(why=why, host=site.host, port=site.main_port)
         yield key, found
     for identity, backend in beside.by_identity.items() if beside is not None else ():
         if identity not in main.by_identity and not backend.terminating:
             why = f"{backend.label} has no port {spec.port!r} (yet)"
-            builder.warn(f"{why}: nothing of it is registered, and what stands of it stays")
+            builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
             yield Unplaced(identity=identity, why=why)
 
 
@@ -106,7 +107,7 @@ def _left_over(service: Service, catalog: Catalog) -> str:
     more, and a pod that has ended is ready there for ever (kubernetes/kubernetes#105986)."""
     if not service.is_external_name or not any(piece.endpoints for piece in catalog.slices_of(service)):
         return ""
-    return f"Service {service.name} is of type ExternalName, and its EndpointSlices are of before it was: delete them"
+    return f"Service {service.name} is of type ExternalName, and its EndpointSlices are older than that: delete them"
 
 
 def _without_health(slices: Sequence[EndpointSlice]) -> bool:
@@ -182,7 +183,7 @@ def _found(
     if spec.presentation.needs_pods and backend.pod is not None:
         pod = catalog.pods.get(backend.pod.uid)
         if pod is None:  # its slice and the list of pods are of two moments
-            why = f"{backend.label} is not in the list of pods, so its labels and annotations are not known"
+            why = f"{backend.label} is not in the list of pods, so its labels and annotations are unknown"
             return Kept(why=why, host=site.host, port=site.main_port)
         site = site.with_pod(pod)
     why = f"{backend.label} is {'ready' if up else 'not ready'}"

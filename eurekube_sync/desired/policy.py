@@ -144,9 +144,7 @@ def parse_limit(limit: Any) -> Limit | None:
     percent = limit if share is None else share
     if isinstance(percent, str) and _PERCENT.fullmatch(percent):
         return Limit(measure=Measure.PODS if share is None else Measure.SHARE, value=int(percent[:-1]))
-    raise refused(
-        ("limit",), f"{limit!r} is none of a number in 0..{_MOST}, a percentage such as 20%, and {{share: 10%}}"
-    )
+    raise refused(("limit",), f"{limit!r} is not a number in 0..{_MOST}, a percentage such as 20%, or {{share: 10%}}")
 
 
 def read_mark(mark: str) -> Limit | None:

@@ -22,11 +22,11 @@ Socket: TypeAlias = tuple[str, str, int]
 class Right(StrEnum):
     """Why another syncer has an address, in words."""
 
-    AGE = "is older and holds it"
-    HOME = "is of the Service's own namespace and holds it"
-    ALLOTTED = "has it for a pod or Service of its own namespace, so nothing new is registered here"
-    FIRST = "of another namespace comes first, so nothing new is registered here"
-    UNDECIDED = "of another namespace claims it as well, and which of them is registered is not known"
+    AGE = "is older and has the address"
+    HOME = "is of the Service's own namespace and has the address"
+    ALLOTTED = "has the address for a pod or Service of its own namespace; nothing new is registered here"
+    FIRST = "of another namespace comes before this one; nothing new is registered here"
+    UNDECIDED = "of another namespace claims the address as well; it is unknown which of the two is registered"
 
 
 class Rival(NamedTuple):

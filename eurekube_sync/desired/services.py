@@ -157,7 +157,7 @@ def _found(
     if place.node is not None and not place.node.ready:
         why = f"node {place.node.name} is not ready"
     elif service.is_external_name:
-        why = f"{label} is a name elsewhere"
+        why = f"{label} is of type ExternalName"
     else:
         why = f"{label} has {'a' if up else 'no'} ready endpoint"
     node = place.node.name if place.node else ""

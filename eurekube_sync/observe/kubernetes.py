@@ -37,7 +37,7 @@ class SameCluster:
     401, or a name, may lead elsewhere while the process lives. To be asked when all was listed, before anything is
     changed for it, and before anything is written there.
 
-    One that does not say who it is may be any: what it listed proves nothing. So does a process that begins in that
+    One that does not say who it is may be any: its lists prove nothing. So does a process that begins in that
     moment, and a daemon is to do no more for having known it once. It costs a pass, and is asked again in the next.
     """
 
@@ -56,11 +56,11 @@ class SameCluster:
             self._confirmed = self._clock.monotonic()
             return None
         if isinstance(found, Unknown):
-            why = "it could not be read whether the Kubernetes API is still the same cluster's"
+            why = "it is unknown whether the Kubernetes API still serves the same cluster"
             return replace(found, message=f"{why}: {found.message}; {otherwise}")
         message = (
-            f"the Kubernetes API is another cluster's by now: the UID of kube-system was {self._known.data} and is "
-            f"{found.data}; {otherwise}. If that is meant, start anew"
+            f"the Kubernetes API now serves another cluster: the UID of kube-system was {self._known.data} and is "
+            f"{found.data}; {otherwise}. If this is intended, restart eurekube-sync"
         )
         return Unknown(cause=Cause.UNUSABLE, message=message)
 
@@ -145,9 +145,9 @@ def _crd_live(found: Source[float], syncers: Listed[SyncerObject]) -> Source[boo
     if not older:
         return Complete(data=True)
     message = (
-        f"syncer {min(older)} was deleted before the CustomResourceDefinition eurekasyncers.eurekube.io that is there "
-        "now was installed: the list is an old one, or an earlier CRD's end deleted it; if that stays and it is to go, "
-        f'annotate it with {ABANDON_ANNOTATION}: "true"'
+        f"syncer {min(older)} was deleted before the CustomResourceDefinition eurekasyncers.eurekube.io was installed. "
+        "Either the list is old, or the end of an earlier CRD deleted it. If this message stays and the syncer should "
+        f'be deleted, annotate it with {ABANDON_ANNOTATION}: "true"'
     )
     return Unknown(cause=Cause.CRD_TERMINATING, message=message)
 

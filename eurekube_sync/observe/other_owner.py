@@ -46,12 +46,12 @@ class OtherOwner:
     def sentence(self) -> str:
         """What a person should see to."""
         if self.stops_us:
-            done = "what is ours was renewed, nothing else was done." if self.twice else "nothing was done."
-            twice = f"{self.twice} of them {one_or_more(self.twice, 'stands', 'stand')} twice. " if self.twice else ""
+            done = "our instances were renewed, and nothing else was done." if self.twice else "nothing was done."
+            twice = f"{self.twice} of them {_are(self.twice)} registered twice. " if self.twice else ""
             return f"owner clash: {self.question} {twice}This pass is refused: {done}"
         return (
-            f"owner clash: {self._stand} at addresses that owner {self.ours} serves. End one of the two installations, "
-            "then take out what it left: eurekube-sync owner purge"
+            f"owner clash: {self._stand} at addresses that owner {self.ours} serves. Stop one of the two "
+            "installations, then cancel its instances with eurekube-sync owner purge"
         )
 
     @property

@@ -55,7 +55,7 @@ class Headroom:
         """What a person should do about it."""
         return (
             f"self-preservation: with passes every {self.interval:g}s Eureka gets {counted(self.renewals, 'renewal')} "
-            f"a minute, not above its threshold of {self.threshold}, and evicts nobody. Give --interval 30s or less."
+            f"a minute, not above its threshold of {self.threshold}. So it evicts nobody. Use --interval 30s or less."
         )
 
 

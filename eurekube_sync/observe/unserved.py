@@ -39,8 +39,8 @@ class Unserved:
         """What a person should see to."""
         number = counted(len(self.instances), "instance")
         return (
-            f"no installation serves it: its labels or its class put it out of scope here, and nobody else renews its "
-            f"{number}. They are renewed, and do not follow its pods, until an installation serves it"
+            f"no installation serves it: by its labels or class it is out of scope here, and nobody else renews its "
+            f"{number}. They are renewed here, and do not follow its pods, until an installation serves it"
         )
 
     @property

@@ -16,7 +16,7 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of
 from eurekube_sync.observe.eureka import Observed
 
-_WHY = "it was drained, and whether it still is could not be read"
+_WHY = "it was drained, and it is unknown whether it still is"
 
 
 def still_drained(desired: Desired, observed: Observed) -> Desired:

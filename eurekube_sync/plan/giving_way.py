@@ -38,7 +38,7 @@ def beside_its_own(
     if key in observed.unread or other.key in observed.unread:
         stays = "it could not be read again"
     elif wanted.status is not InstanceStatus.UP:
-        stays = "its pod is not to be UP"
+        stays = "its pod should not be UP"
     elif (override := override_of(instance)) is not None:
         stays = f"a person set ours {override.value}"
     yield duplicate(key, claim.syncer.ref, other, stays=stays)

@@ -61,7 +61,7 @@ def plan_blind(desired: Desired, stood: Collection[InstanceKey] = ()) -> Plan:
             returns = claim.conduct.returns_unseen and not wanted.unsure and wanted.rival is None
             returns = returns or key in stood
             heals = returns and wanted.instance.status is InstanceStatus.UP
-            why = f"the registry could not be read; {wanted.why}"
+            why = f"Eureka could not be read; {wanted.why}"
             renewals.append(Renew(key=key, syncer=syncer, why=why, heal=wanted.instance if heals else None))
     return sorted_plan(renewals)
 
@@ -81,7 +81,7 @@ def _of_what_stands(
     for key, instance in observed.ours.items():
         holder = _frozen_holder(instance, desired)
         if holder is not None:
-            why = f"syncer {holder} is older and holds it, and cannot be served now"
+            why = f"syncer {holder} is older and has the address, and cannot be served now"
             yield Blocked(key=key, syncer=desired.wanted_by[key], why=why, obstacle=Obstacle.TAKEN)
             yield Renew(key=key, syncer=holder, why=why, status=instance.status)
         elif key in selves:
@@ -115,7 +115,7 @@ def _of_what_is_missing(
         if key in observed.unread:
             yield _unread_again(key, syncer, observed)
         elif key in observed.others:
-            why = f"{_holder(observed.others[key])} stands under our id"
+            why = f"{_holder(observed.others[key])} is registered under our id"
             yield Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key)
         else:
             # A never-ready endpoint is never registered. An older syncer, or the slices that are not there, may say

@@ -52,7 +52,7 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
     syncer = _syncer(instance)
     claim, listed = desired.claims.get(syncer), desired.syncers.of(syncer.namespace)
     if isinstance(claim, Frozen) and claim.unknown:
-        return _renew(instance, f"frozen: {claim.reason}")
+        return _renew(instance, f"not served: {claim.reason}")
     if claim is None and isinstance(listed, Unknown):
         return _renew(instance, "its syncers could not be listed")
     if proof := _replaced(instance, desired):
@@ -63,7 +63,7 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
         case Deleting():
             return _cancel(instance, "its syncer is being deleted", Grounds.SYNCER_DELETED, claim.proof)
         case Frozen():
-            return _renew(instance, f"frozen: {claim.reason}")
+            return _renew(instance, f"not served: {claim.reason}")
         case Serving():
             return _for_left_over(instance, claim)
         case None:
@@ -97,7 +97,7 @@ def _for_left_over(instance: ObservedInstance, claim: Serving) -> Action:
 def _unless_put_out(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof) -> Action:
     """Its pod lives and may be wanted again: what a person put out of service is then still to be."""
     if instance.status is InstanceStatus.OUT_OF_SERVICE:
-        return _renew(instance, f"{why}; a cancel would forget that a person put it out of service")
+        return _renew(instance, f"{why}; it is kept, because a cancel would lose a person's OUT_OF_SERVICE")
     return _cancel(instance, why, grounds, proof)
 
 

@@ -19,7 +19,7 @@ class Obstacle(StrEnum):
     """What keeps a change from being made."""
 
     TAKEN = "Taken"
-    """Another's instance stands under our id."""
+    """Another's instance is registered under our id."""
     DUPLICATE = "Duplicate"
     """The pod registers itself, under an id of its own: its image still has a Eureka client."""
     UNREAD = "Unread"

@@ -86,7 +86,7 @@ def test_two_syncers_of_one_thing_share_it_peacefully(program: Program) -> None:
     ended = program.run()
     assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1, "PUT": 2}), ended.out
     assert "syncer rating/twin" in ended.sentence
-    assert "syncer rating/rating is older and holds it" in ended.sentence
+    assert "syncer rating/rating is older and has the address" in ended.sentence
 
 
 def test_a_strangers_instance_under_our_id_stays(program: Program) -> None:
@@ -94,7 +94,9 @@ def test_a_strangers_instance_under_our_id_stays(program: Program) -> None:
     program.playground.register("RATING", IDS[0], "192.0.2.1", 80)
     ended = program.run()
     assert ended.code == ExitCode.OK, ended.out
-    (row,) = (line for line in ended.out.splitlines() if "an instance without our mark stands under our id" in line)
+    (row,) = (
+        line for line in ended.out.splitlines() if "an instance without our mark is registered under our id" in line
+    )
     assert IDS[0] in row
     assert "1 in conflict" in ended.out
     answer = program.playground.eureka.handle(

@@ -147,12 +147,12 @@ MEANWHILE = {
     "forbidden": (
         Response(status=403, body=b'{"kind":"Status","reason":"Forbidden","message":"not for you"}'),
         ExitCode.KUBERNETES_DENIED,
-        "it could not be read whether the Kubernetes API is still the same cluster's: the Kubernetes API forbids",
+        "it is unknown whether the Kubernetes API still serves the same cluster: the Kubernetes API forbids",
     ),
     "another": (
         Response(status=200, body=b'{"metadata":{"name":"kube-system","uid":"of-another"}}'),
         ExitCode.KUBERNETES_UNREAD,
-        "the Kubernetes API is another cluster's by now",
+        "the Kubernetes API now serves another cluster",
     ),
 }
 
@@ -174,7 +174,7 @@ def test_a_cluster_that_hides_its_name_meanwhile_is_one_sentence(settled: Progra
         ended = settled.run("--kubeconfig", kubeconfig)
     assert (ended.code, len(asked)) == (code, 2), ended.out + ended.err
     assert words in ended.sentence
-    assert ended.sentence.partition("; ")[2].startswith("what is ours is renewed alone")
+    assert ended.sentence.partition("; ")[2].startswith("our instances are only renewed")
     assert (ended.eureka["PUT"], ended.eureka["POST"], ended.eureka["DELETE"]) == (2, 0, 0)
     assert ended.kubernetes["PATCH"] == 0
     settled.playground.set_ready("rating", "rating-2", ready=True)

@@ -174,7 +174,9 @@ def test_what_is_held_is_judged_by_the_brakes_options(ours: Program) -> None:
     register(ours, "demo:gone:web:10.9.9.9:8080", app="WEB", owner="demo", cluster=uid(ours), syncer="gone/web")
     held = give(ours, "orphans", COLUMNS="300")
     assert held.out.splitlines()[-1] == "2 orphans: 1 to be cancelled, 1 held"
-    assert "held by the brake: app WEB would go to nothing; a pass at least 20 s and at most 620 s" in held.out
+    assert (
+        "held by the brake: app WEB would lose its last UP instance; a pass at least 20 s and at most 620 s" in held.out
+    )
     strict = ("--brake-count", "0", "--brake-percent", "1")
     ended = give(ours, "orphans", *strict)
     assert ended.out.splitlines()[-1] == "2 orphans: 2 held", ended.out + ended.err

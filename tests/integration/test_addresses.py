@@ -56,7 +56,7 @@ def balance(world: KubernetesWorld, *entries: dict[str, str]) -> None:
 def test_a_load_balancer_is_waited_for_followed_and_never_dropped_for_being_away(
     program: Program, registry: Registry, world: KubernetesWorld
 ) -> None:
-    """Pending is a condition and exit code 0; what stands is renewed while the address is away, and follows it then."""
+    """Pending is a condition and exit code 0; instances are renewed while the address is away, and follow it then."""
     world.create_service(NAMESPACE, "shop", ports={"http": 80}, type="LoadBalancer")
     world.create_pod(NAMESPACE, "shop-1", labels={"app": "shop"}, node=NODE, ips=["10.1.0.1"])
     world.wait_for_slices(NAMESPACE, "shop", {"10.1.0.1": "Ready"})

@@ -136,7 +136,7 @@ def test_a_deletion_waits_for_eureka_until_a_person_abandons_it(
     assert program.run(*away).returncode == 20
     assert not exists(world, f"{SYNCERS}/cart")
     assert states(registry, program) == ["UP", "UP"]
-    assert any("lapses 10 minutes after" in message for message in events_of(world, NAMESPACE, "Abandoned"))
+    assert any("expires 10 minutes after" in message for message in events_of(world, NAMESPACE, "Abandoned"))
 
 
 def test_a_syncer_that_is_made_anew_goes_on_with_its_instances(

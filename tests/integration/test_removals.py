@@ -152,7 +152,7 @@ def test_the_deletion_of_thirty_apps_is_held(program: Program, shop: Shop) -> No
     for _ in range(2):
         done = program.run()
         assert done.returncode == 31, done.stdout + done.stderr
-        assert "30 of 30 apps would lose their last UP instance, for their syncers are being deleted" in done.stdout
+        assert "30 of 30 apps would lose their last UP instance, because their syncers are being deleted" in done.stdout
         assert program.eureka.methods()["DELETE"] == 0
         assert [shop.up(*one) for one in shop.pods] == [1] * 30
     found = shop.world.request("GET", syncers("removals-d", "app7"))
@@ -180,5 +180,5 @@ def test_sixty_unready_pods_are_held_while_a_dead_pod_of_another_app_goes(progra
     for _ in range(2):
         done = program.run()
         assert done.returncode == 31, done.stdout + done.stderr
-        assert "UP instances would go, more than 30 %" in done.stdout
+        assert "UP instances would be removed, more than 30 %" in done.stdout
         assert (shop.up("removals-e", "big"), shop.up("removals-e", "other")) == (59, 2)

@@ -107,7 +107,7 @@ def test_the_younger_takes_over_without_a_gap(
         value, reason, message = condition(world, where, YOUNGER, "Conflict")
         assert (value, reason) == ("True", "Conflict")
         right = "is of the Service's own namespace" if elsewhere else "is older"
-        assert f"syncer {HOME}/{OLDER} {right} and holds it" in message
+        assert f"syncer {HOME}/{OLDER} {right} and has the address" in message
         assert reader.holders() == {f"{HOME}/{OLDER}"}
         reading.start()
         if leaving == "deleted":

@@ -38,7 +38,7 @@ def _doubts(report: PassReport) -> list[str]:
     doubts = ["part of Kubernetes could not be read"] if any(unknown_sources(report.view)) else []
     again = sum(blocked.obstacle is Obstacle.UNREAD for blocked in report.plan.blocked)
     doubts += [f"{counted(again, 'instance')} could not be read again"] if again else []
-    return doubts + (["its time was over before all was read"] if report.cut_short else [])
+    return doubts + (["its time ended before everything was read"] if report.cut_short else [])
 
 
 def _planned(report: PassReport) -> list[str]:

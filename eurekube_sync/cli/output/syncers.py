@@ -15,7 +15,7 @@ from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import counted
 
-_SUSPENDED = "nothing is registered or taken out; what stands is renewed"
+_SUSPENDED = "nothing is registered or cancelled; registered instances are renewed"
 
 
 def nobody_in_scope(report: PassReport) -> Iterator[Sentence]:

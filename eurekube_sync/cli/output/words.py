@@ -68,7 +68,7 @@ def _sentences(report: PassReport) -> Iterator[Sentence]:
     yield from come_to_nothing(report)
     if report.cut_short:
         left = not_tried(report)
-        goes_on = f"{left} not tried; the next pass goes on with them" if left else "the next pass goes on"
+        goes_on = f"{left} not tried; the next pass tries them" if left else "the next pass continues"
         yield Sentence(text=f"cut short by its deadline or a signal: {goes_on}")
     yield from (Sentence(text=f"{b.key}: {b.why}", in_a_row=True) for b in report.plan.blocked if b.conflict)
     unread_again = (b for b in report.plan.blocked if b.obstacle is Obstacle.UNREAD and not b.late)
@@ -86,22 +86,22 @@ def _of_clashes(report: PassReport) -> Iterator[str]:
         yield (
             f"owner clash: cluster {cluster} uses the same --owner; give each cluster its own. If this cluster takes "
             f"its place: eurekube-sync owner adopt --cluster {cluster}. "
-            "What is ours was renewed, nothing else was done."
+            "Our instances were renewed, and nothing else was done."
         )
     yield from (other.sentence for other in report.other_owners)
 
 
 def _of_keepalive(report: PassReport) -> Iterator[str]:
     if isinstance(report.registry, Complete) and not (report.plan.actions or report.plan.blocked):
-        yield "nothing in Eureka bears this owner and cluster: is --owner right?"
+        yield "no instance in Eureka has this owner and cluster: is --owner right?"
 
 
 def _held(held: Held, command: str) -> str:
     count = len(held.withdrawals)
     waits = one_or_more(count, "1 removal waits", f"{count} removals wait")
-    stays = one_or_more(count, "It stays and is renewed", "They stay and are renewed")
+    keeps = one_or_more(count, "The instance keeps its status and is", "The instances keep their status and are")
     release = f"To release {one_or_more(count, 'it', 'them')}, also beside a running daemon: {command}"
-    return f"held: {waits}, {held.reason}. {stays}. {release}"
+    return f"held: {waits}, {held.reason}. {keeps} renewed. {release}"
 
 
 def _of_approval(report: PassReport) -> Iterator[str]:

@@ -195,7 +195,7 @@ def test_a_register_that_is_taken_and_not_there_is_a_failure(bench: Bench) -> No
     bench.registry.overrides[key().id] = InstanceStatus.UNKNOWN
     outcome = only(bench.applier.change([register()], {}))
     assert (outcome.result, outcome.cause) == (Result.FAILED, None)
-    assert "does not know the instance a moment later" in outcome.detail
+    assert "did not show the instance a moment later" in outcome.detail
 
 
 def test_a_heal_reads_first_and_never_takes_anothers_place(bench: Bench) -> None:
@@ -349,7 +349,7 @@ def test_after_the_deadline_nothing_is_begun(bench: Bench) -> None:
         *bench.applier.withdraw([cancel()], {}),
     ]
     assert bench.wire.calls == []
-    assert {(outcome.result, outcome.detail) for outcome in outcomes} == {(Result.NOT_TRIED, "the pass ended before")}
+    assert {(outcome.result, outcome.detail) for outcome in outcomes} == {(Result.NOT_TRIED, "the pass ended first")}
     assert [outcome.status for outcome in outcomes] == [UP, None, DOWN, UP]
     assert isinstance(bench.applier.read([key()])[key()], Unread)
 

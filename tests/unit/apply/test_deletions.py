@@ -74,7 +74,7 @@ def test_an_abandoned_deletion_says_how_long_its_instances_live() -> None:
     assert world.statuses() == BOTH
     assert (told(world).reason, told(world).warning) == ("Abandoned", True)
     assert "Eureka could not be read" in told(world).message
-    assert "lapses 10 minutes after its last renewal" in told(world).message
+    assert "expires 10 minutes after its last renewal" in told(world).message
 
 
 def test_an_abandoned_deletion_under_a_dying_crd_goes_and_takes_nothing_down() -> None:
@@ -86,7 +86,7 @@ def test_an_abandoned_deletion_under_a_dying_crd_goes_and_takes_nothing_down() -
     world.run()
     assert world.cluster.syncers == {}
     assert world.statuses() == BOTH
-    assert told(world).message.startswith(f"let go by the annotation {ABANDON_ANNOTATION}: 2 instances may still stand")
+    assert told(world).message.startswith(f"deleted without cleaning up, by the annotation {ABANDON_ANNOTATION}: 2 ")
 
 
 def test_an_abandoned_deletion_that_leaves_nothing_is_no_warning() -> None:
@@ -96,7 +96,7 @@ def test_an_abandoned_deletion_that_leaves_nothing_is_no_warning() -> None:
     abandon(world)
     world.run()
     assert (world.statuses(), world.cluster.syncers) == ({}, {})
-    assert (told(world).warning, told(world).message.endswith("nothing of it is left in Eureka")) == (False, True)
+    assert (told(world).warning, told(world).message.endswith("no instance of it is left in Eureka")) == (False, True)
 
 
 def test_what_an_abandoned_deletion_left_is_an_orphan_later() -> None:
@@ -233,7 +233,7 @@ def waiting_for_a_suspended_one() -> tuple[FakeWorld, SyncerRef]:
         synced = status.condition("Synced") if status else None
         assert synced is not None
         assert synced.message == (
-            f"2 instances are still to go, such as {key(1)}: syncer {young.ref} claims it: suspended; "
+            f"2 instances still have to be removed, such as {key(1)}: syncer {young.ref} claims it: suspended; "
             "pod rating-1 is ready"
         )
     assert [event.reason for event in world.cluster.events if event.syncer == REF].count("Deleting") == 1

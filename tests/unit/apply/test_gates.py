@@ -498,7 +498,7 @@ OPENS: dict[str, tuple[dict[str, Any], Callable[[Rollout], None], str]] = {
     "Conflict": (
         {},
         lambda world: world.cluster.apply(syncer("old", created=500)),
-        f"another syncer holds its address, and {REF} does not register it",
+        f"another syncer has its address, and {REF} does not register it",
     ),
 }
 

@@ -135,7 +135,7 @@ def test_an_instance_that_is_down_in_eureka_opens_no_gate() -> None:
 
 @pytest.mark.parametrize("mark", ["eurekube.owner", "eurekube.cluster"])
 def test_an_instance_of_another_owner_opens_no_gate(mark: str) -> None:
-    """It stands under our id and names our pod, and is not ours."""
+    """It is registered under our id and names our pod, and is not ours."""
     world = Shared("Registered", "Registered")
     world.run()
     ours = world.registry.held[key(app="first")]
@@ -181,7 +181,7 @@ def test_a_pass_that_is_over_opens_no_gate_that_has_nothing_to_wait_for() -> Non
     world.wire.then = lambda: world.later(200) if world.wire.calls[-1].startswith("write_status") else None
     report = world.run()
     assert "open_gate" not in world.wire.verbs()
-    assert any("stays shut" in str(error) for error in report.cluster_errors)
+    assert any("was not opened" in str(error) for error in report.cluster_errors)
     world.wire.then = lambda: None
     world.run()
     assert world.opened() is not None

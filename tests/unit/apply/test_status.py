@@ -177,7 +177,7 @@ def test_a_single_failure_is_the_message() -> None:
 def test_a_conflict_is_its_own_condition() -> None:
     """From the plan, from a heal, or from an older syncer; it outweighs failures in the summary."""
     blocked = Blocked(
-        key=key(1), syncer=REF, why="an instance without our mark stands under our id", obstacle=Obstacle.TAKEN
+        key=key(1), syncer=REF, why="an instance without our mark is registered under our id", obstacle=Obstacle.TAKEN
     )
     renew = Renew(key=key(1), syncer=REF, why="")
     healed = Outcome(action=renew, result=Result.CONFLICT, detail="another's")
@@ -205,8 +205,8 @@ def test_held_removals_are_told_with_their_numbers_and_how_to_release_them() -> 
     found = status(claims(), *BOTH, held=held)
     assert conditions(found)["RemovalHeld"] == ("True", "TooManyRemovals")
     assert conditions(found)["Ready"] == ("False", "TooManyRemovals")
-    assert "1 of its removals is held, it stays and is renewed" in message(found, "RemovalHeld")
-    assert message(found, "RemovalHeld").endswith("11 of 20 would go; to release them: eurekube-sync run --approve abc")
+    assert "The instance keeps its status and is renewed." in message(found, "RemovalHeld")
+    assert message(found, "RemovalHeld").endswith(" To release it: eurekube-sync run --approve abc")
     theirs = replace(hold, withdrawals=(replace(withdrawal, syncer=SyncerRef(NS, "other")),))
     others = replace(held, holds=(theirs,))
     assert conditions(status(claims(), *BOTH, held=others))["RemovalHeld"] == ("False", "NothingHeld")
@@ -280,7 +280,7 @@ def test_held_removals_are_not_in_sync() -> None:
     ("stands", "spec", "expected"),
     [
         (BOTH[:1], {}, "1 instance not registered"),
-        ((BOTH[0], stored(instance(2), status=DOWN)), {}, "1 instance of another status than the cluster says"),
+        ((BOTH[0], stored(instance(2), status=DOWN)), {}, "1 instance with another status than the cluster says"),
         ((BOTH[0], stored(instance(2), status=OUT)), {}, "1 instance set OUT_OF_SERVICE by hand"),
         ((*BOTH, stored(instance(3))), {}, "1 instance that the cluster no longer has"),
         (
@@ -324,7 +324,7 @@ def test_an_endpoint_that_is_not_understood_is_not_in_sync() -> None:
     kept = {key(2): Kept(why="its labels are not known", host="10.0.0.2", port=8080)}
     found = status(replace(of, claims={REF: replace(claim, verdicts={**claim.verdicts, **kept})}), *BOTH)
     assert conditions(found)["Synced"] == ("False", "EndpointUnclear")
-    assert message(found, "Synced") == "its labels are not known; what stands is renewed"
+    assert message(found, "Synced") == "its labels are not known; registered instances are renewed"
     assert conditions(found)["Ready"] == ("True", "EndpointUnclear")
 
 
@@ -445,13 +445,13 @@ def test_instances_that_could_not_be_read_are_counted() -> None:
 
 @pytest.mark.parametrize(("unknown", "value"), [(False, "False"), (True, "Unknown")])
 def test_an_address_that_is_awaited_is_a_condition(unknown: bool, value: str) -> None:
-    """Ready and Synced say so; what stands is renewed."""
+    """Ready and Synced say so; registered instances are renewed."""
     waiting = Incomplete(reason="AddressPending", message="Service rating waits", unknown=unknown)
     claim = Serving(syncer=syncer(), proof=PROOF, incomplete=(waiting,), apps=("RATING",), vip_address="rating")
     of = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
     found = status(of, *BOTH)
     assert conditions(found)["Ready"] == conditions(found)["Synced"] == (value, "AddressPending")
-    assert message(found) == "Service rating waits; what stands is renewed"
+    assert message(found) == "Service rating waits; registered instances are renewed"
     assert (found.ready, found.desired, found.registered, found.app_name) == ("2/2", 2, 2, "RATING")
     later = status(Desired(claims={REF: replace(claim, syncer=syncer(status=found))}, wanted_by={}, syncers=of.syncers),
                    registry=DENIED)  # fmt: skip

@@ -137,10 +137,10 @@ def test_all_that_we_own_is_held() -> None:
     """Even one app of one instance, even when it terminates."""
     held = brake(1, [cancel(0, grounds=Grounds.TERMINATING)])
     assert held is not None
-    assert held.reason == "all that we own would go: 1 UP instance"
+    assert held.reason == "all that we own would be removed: 1 UP instance"
     many = brake(2, [down(0), down(1)])
     assert many is not None
-    assert many.reason == "all that we own would go: 2 UP instances"
+    assert many.reason == "all that we own would be removed: 2 UP instances"
 
 
 def test_the_last_syncer_may_be_deleted() -> None:
@@ -160,7 +160,7 @@ def test_an_app_that_moves_to_another_name_is_no_loss_of_everything() -> None:
     stands = observed(stored(instance(0)), stored(instance(1, app="other")))
     weighed = weigh(sorted_plan([cancel(0), register(0, app="renamed"), theirs]), stands, replace(LIMITS, apps_floor=2))
     assert weighed.held is not None
-    assert weighed.held.reason == "all that we own would go: 2 UP instances"
+    assert weighed.held.reason == "all that we own would be removed: 2 UP instances"
 
 
 def test_loss_is_netted_within_an_app() -> None:
@@ -269,7 +269,7 @@ def test_what_comes_replaces_first_what_terminates() -> None:
     unready = [down(20 + number) for number in range(15)]
     held = brake(40, [*ending, *coming, *unready])
     assert held is not None
-    assert held.reason == "15 of 40 UP instances would go, more than 30 %"
+    assert held.reason == "15 of 40 UP instances would be removed, more than 30 %"
     assert brake(40, [*ending, *coming]) is None
     few = brake(40, [*ending, *coming, *unready[:10]])
     assert few is None
@@ -311,7 +311,7 @@ def test_a_syncers_own_limit_holds_its_own_removals(percent: int, loss: int, hel
     if held:
         assert braked.held is not None
         assert [hold.reason for hold in braked.held.holds] == [HoldReason.MAX_REMOVAL_PERCENT]
-        assert braked.held.reason == f"{loss} of 4 UP instances of {REF} would go, more than its {percent} %"
+        assert braked.held.reason == f"{loss} of 4 UP instances of {REF} would be removed, more than its {percent} %"
 
 
 def test_a_syncers_own_limit_spares_what_is_explained_and_what_is_replaced() -> None:
@@ -349,7 +349,9 @@ def test_an_app_that_goes_to_nothing_waits_for_a_second_look() -> None:
     first = weigh(plan, STANDS, SECOND_LOOK)
     assert first.plan.of(Cancel) == (of_other(0),)
     assert first.held is not None
-    assert first.held.reason == "app RATING would go to nothing; a pass at least 20 s later has to see the same"
+    assert (
+        first.held.reason == "app RATING would lose its last UP instance; a pass at least 20 s later has to confirm it"
+    )
     seen = awaited(first)
     assert weigh(plan, STANDS, SECOND_LOOK, seen=dict.fromkeys(seen, 19.9)).held is not None
     assert weigh(plan, STANDS, SECOND_LOOK, seen=seen) == Braked(plan=plan, held=None)
@@ -427,7 +429,7 @@ def test_an_app_of_two_syncers_waits_until_both_are_seen_again() -> None:
     limits = replace(SECOND_LOOK, apps_floor=10)
     several = weigh(sorted_plan([cancel(n, app=f"app{n}") for n in range(5, 9)]), both, limits).held
     assert several is not None
-    assert several.reason.startswith("APP5 and 3 more apps would go to nothing")
+    assert several.reason.startswith("APP5 and 3 more apps would lose their last UP instance")
 
 
 def test_many_holds_are_told_in_few_words() -> None:
@@ -441,7 +443,7 @@ def test_many_holds_are_told_in_few_words() -> None:
     ]
     held = weigh(sorted_plan(cancels), stands, replace(SECOND_LOOK, apps_floor=10)).held
     assert held is not None
-    assert (len(held.holds), held.reason.count("would go to nothing")) == (5, 3)
+    assert (len(held.holds), held.reason.count("would lose its last UP instance")) == (5, 3)
     assert held.reason.endswith("; and 2 more")
 
 
@@ -453,7 +455,7 @@ def test_what_an_annotation_released_is_neither_held_nor_counted() -> None:
     everything = sorted_plan([*ALL_OF_RATING.actions, *(of_other(number) for number in range(9))])
     braked = weigh(everything, STANDS, SECOND_LOOK, freed=freed)
     assert braked.held is not None
-    assert braked.held.reason == "all that we own would go: 9 UP instances"
+    assert braked.held.reason == "all that we own would be removed: 9 UP instances"
     assert {one.syncer for one in braked.held.withdrawals} == {OTHER}
     assert {one.syncer for one in braked.plan.withdrawals} == {REF}
 
@@ -468,7 +470,7 @@ def test_what_replaces_released_removals_outweighs_no_others() -> None:
     held = weigh(sorted_plan([*rollout, *failing]), stands, freed=frozenset({web})).held
     assert held is not None
     assert {one.syncer for one in held.withdrawals} == {REF}
-    assert held.reason == "12 of 15 UP instances would go, more than 30 %"
+    assert held.reason == "12 of 15 UP instances would be removed, more than 30 %"
 
 
 def test_what_replaces_released_removals_keeps_its_app_from_being_emptied() -> None:
@@ -498,8 +500,8 @@ def test_what_waits_for_a_syncer_of_an_earlier_crd_names_one_and_counts_the_othe
     held = brake(9, [*swept])
     assert held is not None
     assert held.reason == (
-        f"{said} would go, registered before the CustomResourceDefinition that is there now: "
-        "their syncers may have gone with an earlier one and be yet to come"
+        f"{said} would be removed. They are older than the CustomResourceDefinition, "
+        "so their syncers may have been deleted together with an earlier one"
     )
 
 
@@ -517,14 +519,20 @@ def test_of_two_holds_of_one_removal_the_first_has_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "held"), [(1, "is held, it stays and is renewed"), (2, "are held, they stay and are renewed")]
+    ("count", "held", "keeps", "them"),
+    [
+        (1, "is held", "The instance keeps its status and is renewed.", "it"),
+        (2, "are held", "The instances keep their status and are renewed.", "them"),
+    ],
 )
-def test_a_syncers_condition_says_what_becomes_of_its_removals_and_what_releases_them(count: int, held: str) -> None:
+def test_a_syncers_condition_says_what_becomes_of_its_removals_and_what_releases_them(
+    count: int, held: str, keeps: str, them: str
+) -> None:
     """The command is to be pasted."""
     hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="3 of 9 would go", withdrawals=(cancel(1),))
     command = approve_command("0123456789ab", ["--owner", "my cluster"])
     assert condition_message(hold, count, command) == (
-        f"{count} of its removals {held}: 3 of 9 would go; to release them: "
+        f"{count} of its removals {held}: 3 of 9 would go. {keeps} To release {them}: "
         "eurekube-sync run --owner 'my cluster' --approve 0123456789ab"
     )
 

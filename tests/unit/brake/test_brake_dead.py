@@ -81,8 +81,9 @@ def test_too_many_dead_pods_wait_for_a_second_look() -> None:
     assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 20)]
     assert first.held is not None
     assert first.held.reason == (
-        "20 of 40 UP instances would go, more than 30 %; 20 of these have no pod any more and go when a pass at least "
-        "20 s later sees the same"
+        "20 of 40 UP instances would be removed, more than 30 %; 20 of these have no pod any more and are removed "
+        "when a pass at least "
+        "20 s later confirms it"
     )
     assert weigh(plan, stands, SECOND_LOOK, pods=pods, seen=later(first, 19)).held is not None
     assert weigh(plan, stands, SECOND_LOOK, pods=pods, seen=later(first)).held is None
@@ -113,7 +114,7 @@ def test_few_dead_pods_go_beside_what_is_held() -> None:
     assert holds(braked) == [(HoldReason.TOO_MANY_REMOVALS, 20)]
     assert braked.plan.of(Cancel) == tuple(gone)
     assert braked.held is not None
-    assert braked.held.reason == "22 of 40 UP instances would go, more than 30 %"
+    assert braked.held.reason == "22 of 40 UP instances would be removed, more than 30 %"
 
 
 def test_what_is_left_is_weighed_without_the_dead() -> None:
@@ -158,7 +159,7 @@ def test_a_list_that_failed_proves_nothing_and_is_told() -> None:
     braked = weigh(TWO_GONE, apps("a", "b", "c"), SECOND_LOOK, pods={NS: DENIED})
     assert braked.held is not None
     assert braked.held.reason == (
-        "2 of 3 apps would lose their last UP instance; whether their pods live could not be read: 403: grant list"
+        "2 of 3 apps would lose their last UP instance; it is unknown whether their pods still exist: 403: grant list"
     )
 
 

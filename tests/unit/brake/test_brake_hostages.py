@@ -61,7 +61,7 @@ def test_what_a_person_deletes_has_its_own_limit(apps: int, gone: int, waits: bo
     assert len(held(braked)) == (gone if waits else 0)
     if braked.held:
         assert braked.held.reason == (
-            f"{gone} of {apps} apps would lose their last UP instance, for their syncers are being deleted"
+            f"{gone} of {apps} apps would lose their last UP instance, because their syncers are being deleted"
         )
 
 
@@ -101,7 +101,7 @@ def test_the_last_apps_may_be_deleted_and_what_goes_beside_them_waits() -> None:
     braked = among({"a": 1, "b": 1}, [deleted("a"), down(0, app="b")])
     assert held(braked) == {instance(0, app="b").key}
     assert braked.held is not None
-    assert braked.held.reason == "all that we own would go: 2 UP instances"
+    assert braked.held.reason == "all that we own would be removed: 2 UP instances"
 
 
 def test_an_app_that_is_deleted_in_part_waits_for_the_other_part() -> None:
@@ -136,7 +136,7 @@ def test_what_is_lost_beside_a_change_of_name_is_weighed_as_ever() -> None:
     braked = among({"pay": 40, "cart": 2}, moving, SECOND_LOOK)
     assert held(braked) == lost
     assert braked.held is not None
-    assert braked.held.reason.startswith("app PAY would go to nothing")
+    assert braked.held.reason.startswith("app PAY would lose its last UP instance")
 
 
 def test_cancels_for_duplicates_count_in_the_tests_of_sizes_alone() -> None:

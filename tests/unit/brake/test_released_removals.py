@@ -215,7 +215,7 @@ def test_passes_each_10_minutes_confirm_each_other_and_each_15_do_not(world: Fak
     for _ in range(3):
         report = world.run()
         assert standing(world) == "UP"
-        assert "a pass at least 20 s and at most 620 s later has to see the same" in held_of(report)
+        assert "a pass at least 20 s and at most 620 s later has to confirm it" in held_of(report)
         world.later(900)
     world.run()
     world.later(600)
@@ -300,7 +300,9 @@ def test_the_last_orphan_of_an_app_waits_for_a_second_look_of_the_same_process(w
         report = world.run()
         world.later(30)
         assert (orphan.key in world.registry.held, single(report)) == (True, ExitCode.REMOVALS_HELD)
-        assert "of the same process, for an orphan has no status to tell another: run --passes 2" in held_of(report)
+        assert "only the same process can do so for an orphan, which has no status: use run --passes 2" in held_of(
+            report
+        )
     world.run(approved=report.held.plan_id if report.held else None)
     assert orphan.key not in world.registry.held
     world.registry.put(orphan)
@@ -342,7 +344,7 @@ def test_a_syncers_own_limit_waits_for_a_person(world: FakeWorld) -> None:
         report = world.run()
         assert held(world, other) == ("True", "MaxRemovalPercent")
         world.later(60)
-    assert "2 of 3 UP instances of rating/other would go, more than its 50 %" in said(world, other)
+    assert "2 of 3 UP instances of rating/other would be removed, more than its 50 %" in said(world, other)
     assert held(world) == ("False", "NothingHeld")
     assert list(world.statuses().values()).count("UP") == 4
     assert report.held is not None
@@ -432,7 +434,7 @@ def test_an_annotation_releases_one_syncers_removals_alone(outage: FakeWorld) ->
     report = outage.run()
     assert (standing(outage), held(outage)) == ("DOWN", ("False", "NothingHeld"))
     assert report.held is not None
-    assert report.held.reason == "all that we own would go: 3 UP instances"
+    assert report.held.reason == "all that we own would be removed: 3 UP instances"
     assert {one.syncer for one in report.held.withdrawals} == {SyncerRef(NS, "other")}
 
 

@@ -31,7 +31,7 @@ from tests.unit.worlds.build import (
     syncer,
 )
 
-WHY = "the instances that were to take its place could not be registered"
+WHY = "the instances that should replace it could not be registered"
 OTHER = SyncerRef("elsewhere", "web")
 
 

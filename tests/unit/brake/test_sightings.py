@@ -26,7 +26,7 @@ def held(*marks: str, syncer: SyncerRef | None = REF) -> Held:
     found = held_of(
         Hold(
             reason=HoldReason.AWAITING_CONFIRMATION,
-            why="app RATING would go to nothing",
+            why="app RATING would lose its last UP instance",
             withdrawals=(cancel(number),),
             syncer=syncer,
             mark=mark,

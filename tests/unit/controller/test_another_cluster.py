@@ -37,14 +37,14 @@ def turn(world: FakeWorld, uid: Source[str]) -> None:
     world.cluster.uid = uid
 
 
-def told(uid: Source[str], end: str = "what is ours is renewed alone") -> str:
+def told(uid: Source[str], end: str = "our instances are only renewed") -> str:
     """The sentence of a pass."""
     if isinstance(uid, Unknown):
-        why = f"it could not be read whether the Kubernetes API is still the same cluster's: {uid.message}; {end}"
+        why = f"it is unknown whether the Kubernetes API still serves the same cluster: {uid.message}; {end}"
     else:
         why = (
-            f"the Kubernetes API is another cluster's by now: the UID of kube-system was {CLUSTER} and is {uid.data}; "
-            f"{end}. If that is meant, start anew"
+            f"the Kubernetes API now serves another cluster: the UID of kube-system was {CLUSTER} and is {uid.data}; "
+            f"{end}. If this is intended, restart eurekube-sync"
         )
     return f"Kubernetes API: {why}"
 
@@ -81,7 +81,7 @@ def test_a_cluster_that_may_be_another_one_adds_and_takes_nothing(
         assert (report.desired, world.wire.verbs().count("identity"), renewals(world)) == (None, 1, 2)
         shown = world.run(dry_run=True)
         assert (shown.plan.changes, renewals(world)) == ((), 0)
-        assert sentences(shown) == [told(uid, "what it listed proves nothing")]
+        assert sentences(shown) == [told(uid, "its lists prove nothing")]
     turn(world, Complete(data=CLUSTER))
     world.run()
     assert all(world.registry.held[key(n)].metadata["from"] == "elsewhere" for n in numbers)

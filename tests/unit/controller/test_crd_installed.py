@@ -57,7 +57,7 @@ def test_what_comes_back_late_stays_until_it_is_there() -> None:
         assert standing(world) == set(APPS)
         assert report.held is not None
         assert [hold.reason for hold in report.held.holds] == [HoldReason.CRD_INSTALLED]
-        assert "1 UP instance of rating/e would go, registered before" in report.held.reason
+        assert "1 UP instance of rating/e would be removed. They are older" in report.held.reason
     create(world, "e")
     assert world.run().held is None
     assert standing(world) == set(APPS)
@@ -77,7 +77,7 @@ def test_a_person_releases_what_is_not_to_come_back() -> None:
     create(world, *"abc")
     held = world.run().held
     assert held is not None
-    assert held.reason.startswith("2 UP instances of rating/d and 1 more would go")
+    assert held.reason.startswith("2 UP instances of rating/d and 1 more would be removed")
     world.run(approved=held.plan_id)
     assert standing(world) == {"a", "b", "c"}
 

@@ -484,7 +484,9 @@ def test_a_held_deletion_keeps_its_finalizer() -> None:
     world.later(100)
     report = world.run()
     assert report.held is not None
-    assert report.held.reason.startswith("11 of 12 apps would lose their last UP instance, for their syncers are being")
+    assert report.held.reason.startswith(
+        "11 of 12 apps would lose their last UP instance, because their syncers are being"
+    )
     assert (len(world.statuses()), len(world.cluster.syncers)) == (12, 12)
     world.run(approved=report.held.plan_id)
     world.later(1)

@@ -148,8 +148,8 @@ def test_a_conflict_is_told_once(world: FakeWorld) -> None:
     taken = instance(1000, app="aaa").key
     world.registry.put(foreign(taken.id, app="AAA"))
     report = world.run(dry_run=True)
-    assert sum("stands under our id" in line for line in lines(report)) == 1
-    assert any("stands under our id" in message for message in as_data(report, ExitCode.OK)["messages"])
+    assert sum("is registered under our id" in line for line in lines(report)) == 1
+    assert any("is registered under our id" in message for message in as_data(report, ExitCode.OK)["messages"])
 
 
 def eureka(world: FakeWorld) -> None:
@@ -246,7 +246,7 @@ def test_a_syncer_that_comes_to_nothing_says_why(world: FakeWorld, dry_run: bool
     for name, reason, message in (
         ("unready", "NotReady", "1 of 1 endpoint not ready: pod rating-200 is not ready"),
         ("empty", "NoEndpoints", "Service empty has no endpoints"),
-        ("app1", "Suspended", "nothing is registered or taken out; what stands is renewed"),
+        ("app1", "Suspended", "nothing is registered or cancelled; registered instances are renewed"),
     ):
         assert note(report, name) == [f"i syncer {NS}/{name}: {reason}: {message}"]
         assert (entry(report, name)["reason"], entry(report, name)["message"]) == (reason, message)
@@ -289,7 +289,7 @@ def test_what_cancels_unready_pods_tells_of_them(world: FakeWorld) -> None:
     assert note(report, "app0")[0].endswith(
         "NotReady: 2 of 2 endpoints not ready: pod rating-1 is not ready (and 1 more)"
     )
-    assert note(report, "app1")[0].endswith("Drained: Service app1 is drained, by annotation")
+    assert note(report, "app1")[0].endswith("Drained: Service app1 is drained by its annotation")
     assert note(report, "app2")[0].endswith("NoEndpoints: all endpoints of Service app2 terminate")
 
 

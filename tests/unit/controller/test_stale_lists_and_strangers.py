@@ -204,7 +204,7 @@ def test_a_lowered_limit_takes_no_pod_out_while_the_one_that_is_to_stay_cannot_c
     world.registry.refuse_register[stays] = RegistryRejected("400: no")
     report = world.run()
     assert set(world.registry.held) == {key(1), over}
-    assert report.outcomes.by_key[over].detail == "the instances that were to take its place could not be registered"
+    assert report.outcomes.by_key[over].detail == "the instances that should replace it could not be registered"
     world.registry.refuse_register.clear()
     world.run()
     assert set(world.registry.held) == {key(1), stays}
@@ -403,7 +403,7 @@ def test_one_of_several_services_behind_one_host_waits_for_a_second_look(spec: d
         report = world.run()
         assert world.statuses() == before
         assert report.held is not None
-        assert report.held.reason.startswith("app CART would go to nothing")
+        assert report.held.reason.startswith("app CART would lose its last UP instance")
         world.later(15)
     world.run()
     (cart,) = before.keys() - {name for name, status in world.statuses().items() if status == "UP"}

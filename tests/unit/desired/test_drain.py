@@ -69,7 +69,7 @@ def test_one_drained_service_of_several_is_enough() -> None:
     world.cluster.apply(drained(twin), piece(endpoint(1), service="rating-headless"))
     report = world.run()
     assert (world.statuses()[A], world.statuses()[B]) == ("DOWN", "UP")
-    assert [action.why for action in report.plan.changes] == ["Service rating-headless is drained, by annotation"]
+    assert [action.why for action in report.plan.changes] == ["Service rating-headless is drained by its annotation"]
 
 
 def test_only_true_drains() -> None:
@@ -210,7 +210,7 @@ def test_a_right_that_is_missing_is_told_once_and_is_no_failure(kind: Kind) -> N
     status = world.cluster.syncers[REF].status
     ready = status.condition("Ready") if status else None
     assert ready is not None
-    assert ready.message.endswith(f"drain annotations of {kind.value.capitalize()}s are not looked at: {told}")
+    assert ready.message.endswith(f"drain annotations of {kind.value.capitalize()}s are not read: {told}")
     world.run()
     assert f"write_status {REF}" not in world.wire.calls
 

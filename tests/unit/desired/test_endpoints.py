@@ -90,9 +90,9 @@ def test_a_service_without_ports_is_told_among_those_that_have_others() -> None:
 def test_services_without_any_port_are_refused() -> None:
     """There is nothing that an instance could be reached at."""
     bare = [Service(namespace=NS, name=name, labels={}) for name in ("rating", "a")]
-    with pytest.raises(InvalidSyncer, match=r"Service rating has no ports: say in spec\.port the number of the port"):
+    with pytest.raises(InvalidSyncer, match=r"Service rating has no ports: set spec\.port to the number of the port"):
         chosen_ports(bare[:1], None)
-    with pytest.raises(InvalidSyncer, match=r"Services a, rating have no ports, so none of the name 'tls': say in"):
+    with pytest.raises(InvalidSyncer, match=r"Services a, rating have no ports, so none is named 'tls': set spec"):
         chosen_ports(bare, "tls", field="securePort")
 
 

@@ -67,7 +67,7 @@ def test_a_limit_is_a_number_of_places(value: Any, pods: int, others: int, place
 )
 def test_a_limit_that_means_nothing_is_refused(value: Any) -> None:
     """With all three forms named."""
-    with pytest.raises(InvalidSyncer, match=r"spec.limit: .* none of a number in .* 20%, and {share: 10%}") as caught:
+    with pytest.raises(InvalidSyncer, match=r"spec.limit: .* not a number in .* 20%, or {share: 10%}") as caught:
         parse_limit(value)
     assert caught.value.reason == "InvalidSpec"
 

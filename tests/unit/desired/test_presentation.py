@@ -74,9 +74,9 @@ def test_pods_are_needed_for_their_own_labels_and_annotations(source: str) -> No
 @pytest.mark.parametrize(
     ("spec", "reason", "message"),
     [
-        ({"hostName": "pod"}, "InvalidSpec", "none of ip, podName and nodeName"),
-        ({"hostName": "ip.A"}, "InvalidSpec", "none of ip, podName and nodeName"),
-        ({"hostName": "ip.a\n"}, "InvalidSpec", "none of ip, podName and nodeName"),
+        ({"hostName": "pod"}, "InvalidSpec", "not ip, podName or nodeName"),
+        ({"hostName": "ip.A"}, "InvalidSpec", "not ip, podName or nodeName"),
+        ({"hostName": "ip.a\n"}, "InvalidSpec", "not ip, podName or nodeName"),
         ({"hostName": "podName", "mode": "service"}, "InvalidSpec", "only for mode pod"),
         ({"zone": {"fromEndpoint": True}, "mode": "service"}, "InvalidSpec", "only for mode pod"),
         ({"zone": {}}, "InvalidSpec", "fromEndpoint"),

@@ -215,9 +215,9 @@ def test_who_came_first_goes_on_and_the_other_only_renews(first: str, cache: flo
     assert (code(reports[RIGHT]), code(reports[TYPO])) == (ExitCode.OK, ExitCode.OWNER_CLASH)
     assert sentences(reports[RIGHT]) == [
         "owner clash: 2 instances of this cluster are registered under owner typo, at addresses that owner prod "
-        "serves. End one of the two installations, then take out what it left: eurekube-sync owner purge"
+        "serves. Stop one of the two installations, then cancel its instances with eurekube-sync owner purge"
     ]
-    end = "2 of them stand twice. This pass is refused: what is ours was renewed, nothing else was done."
+    end = "2 of them are registered twice. This pass is refused: our instances were renewed, and nothing else was done."
     assert sentences(reports[TYPO])[0].endswith(end)
     pods(world, endpoint(2), endpoint(3))
     both(world, 30, first=first)
@@ -291,4 +291,4 @@ def test_one_is_told_as_one() -> None:
     """In words that read well."""
     other = OtherOwner(name="demo", ours="typo", standing=1, twice=1, stops_us=True)
     assert "1 instance of this cluster is registered under owner demo" in other.sentence
-    assert "1 of them stands twice." in other.sentence
+    assert "1 of them is registered twice." in other.sentence

@@ -41,8 +41,8 @@ def test_without_instances_of_ours_nothing_is_said(others: int) -> None:
 def test_the_warning_gives_the_figures_and_what_to_do() -> None:
     """The interval, the renewals, the threshold, and the option to change."""
     assert registry(50, 50, 60).warning == (
-        "self-preservation: with passes every 60s Eureka gets 150 renewals a minute, not above its threshold of 170, "
-        "and evicts nobody. Give --interval 30s or less."
+        "self-preservation: with passes every 60s Eureka gets 150 renewals a minute, not above its threshold of 170. "
+        "So it evicts nobody. Use --interval 30s or less."
     )
 
 

@@ -22,8 +22,8 @@ from tests.unit.worlds.fakes import FakeWorld
 ONE, TWO = Scope(selector=parse_selector("team=one")), Scope(selector=parse_selector("team=two"))
 PAY, CART = SyncerRef(NS, "pay"), SyncerRef(NS, "cart")
 TOLD = (
-    f"syncer {PAY}: NotServed: no installation serves it: its labels or its class put it out of scope here, and nobody "
-    "else renews its 1 instance. They are renewed, and do not follow its pods, until an installation serves it"
+    f"syncer {PAY}: NotServed: no installation serves it: by its labels or class it is out of scope here, and nobody "
+    "else renews its 1 instance. They are renewed here, and do not follow its pods, until an installation serves it"
 )
 
 

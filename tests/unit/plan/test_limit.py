@@ -537,7 +537,7 @@ def test_a_limit_above_zero_keeps_the_addresses_that_it_keeps_out() -> None:
     assert condition_of(world, YOUNG, "Conflict") == (
         "True",
         "Conflict",
-        f"{key(1)}: syncer {REF} is older and holds it (and 2 more)",
+        f"{key(1)}: syncer {REF} is older and has the address (and 2 more)",
     )
 
 

@@ -82,7 +82,7 @@ def test_an_older_syncer_that_is_suspended_takes_nothing_out() -> None:
     older(world, suspend=True)
     settled(world)
     assert up(world) == under(NS)
-    assert "syncer ops/older is older and holds it" in conflict(world)
+    assert "syncer ops/older is older and has the address" in conflict(world)
     world.run()
     assert world.wire.writes() == []
 
@@ -192,11 +192,11 @@ def test_an_older_syncer_that_lacks_a_port_takes_nothing_out(namespace: str) -> 
     settled(world)
     assert up(world) == {key(1), key(2), key(3, namespace=namespace)}
     assert world.registry.held[key(1)].metadata[SYNCER] == str(YOUNGER)
-    assert f"syncer {ref} is older and holds it" in conflict(world)
+    assert f"syncer {ref} is older and has the address" in conflict(world)
     status = world.cluster.syncers[ref].status
     ready = status.condition("Ready") if status else None
     assert ready is not None
-    assert "pod rating-1 has no port 'https' (yet): nothing of it is registered" in ready.message
+    assert "pod rating-1 has no port 'https' (yet): nothing new of it is registered" in ready.message
 
 
 def test_what_stands_of_the_older_one_itself_is_not_taken_over() -> None:

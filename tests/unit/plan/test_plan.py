@@ -196,7 +196,7 @@ def test_nothing_goes_while_the_crd_goes() -> None:
     claims = desired([syncer(deleted=1)], [service()], POD, crd_live=TERMINATING)
     action = only(make_plan(claims, observed(stored(instance()))))
     assert isinstance(action, Renew)
-    assert action.why == "frozen: CRDTerminating"
+    assert action.why == "not served: CRDTerminating"
 
 
 def test_an_unread_instance_is_renewed_and_not_changed() -> None:
@@ -466,7 +466,7 @@ def test_our_id_with_anothers_mark_or_none_is_a_conflict(metadata: dict[str, str
     plan = plan_for(stored(instance(), metadata=metadata))
     (blocked,) = plan.blocked
     assert (plan.actions, plan.suspects) == ((), (key(),))
-    assert (blocked.why, blocked.conflict, blocked.syncer) == (f"{holder} stands under our id", True, REF)
+    assert (blocked.why, blocked.conflict, blocked.syncer) == (f"{holder} is registered under our id", True, REF)
 
 
 def test_a_foreign_instance_is_in_no_action() -> None:
@@ -617,7 +617,7 @@ def test_a_frozen_syncer_keeps_what_a_younger_one_wants() -> None:
     claims = desired([older, younger], [service()], [piece(endpoint(1))])
     for status in (UP, DOWN):
         plan = make_plan(claims, observed(stored(instance(1), status=status)))
-        why = f"syncer {REF} is older and holds it, and cannot be served now"
+        why = f"syncer {REF} is older and has the address, and cannot be served now"
         assert only(plan) == Renew(key=key(1), syncer=REF, why=why, status=status)
         assert plan.blocked == (Blocked(key=key(1), syncer=younger.ref, why=why, obstacle=Obstacle.TAKEN),)
 

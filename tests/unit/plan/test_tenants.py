@@ -170,7 +170,7 @@ def test_what_the_cluster_gave_to_another_namespace_is_not_registered(attack: At
     settled(world)
     assert standing(world, EVIL) == {4}
     told = {conflict(world, one.ref) for one in made if hasattr(one, "spec")} - {""}
-    why = f"syncer {VICTIM} has it for a pod or Service of its own namespace, so nothing new is registered here"
+    why = f"syncer {VICTIM} has the address for a pod or Service of its own namespace; nothing new is registered here"
     assert told == {f"RATING/{OWNER}:{EVIL}:rating:10.0.0.3:8080: {why}"}
 
 
@@ -303,7 +303,7 @@ def test_of_two_new_ones_the_older_registers() -> None:
     world = colours(blue={}, green={})
     settled(world)
     assert namespaces(world) == ["blue"]
-    assert f"syncer {BLUE} of another namespace comes first" in conflict(world, GREEN)
+    assert f"syncer {BLUE} of another namespace comes before this one" in conflict(world, GREEN)
     assert conflict(world, BLUE) == ""
     world.cluster.delete(BLUE)
     settled(world)
@@ -318,7 +318,7 @@ def test_the_one_that_stands_has_the_address_also_against_an_older_one() -> None
     world.cluster.apply(*behind_ingress("blue", created=1000))
     settled(world)
     assert namespaces(world) == ["green"]
-    assert f"syncer {GREEN} of another namespace comes first" in conflict(world, BLUE)
+    assert f"syncer {GREEN} of another namespace comes before this one" in conflict(world, BLUE)
     assert conflict(world, GREEN) == ""
     assert world.wire.writes() == []
 
@@ -382,7 +382,7 @@ def test_a_blind_pass_says_that_it_does_not_know() -> None:
     world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="away")
     world.run()
     assert namespaces(world) == ["blue"]
-    assert "which of them is registered is not known" in conflict(world, GREEN)
+    assert "it is unknown which of the two is registered" in conflict(world, GREEN)
 
 
 def test_three_namespaces_at_one_address_have_one_holder() -> None:
@@ -392,7 +392,7 @@ def test_three_namespaces_at_one_address_have_one_holder() -> None:
     settled(world)
     assert namespaces(world) == ["red"]
     for ref in (BLUE, GREEN):
-        assert "syncer red/rating of another namespace comes first" in conflict(world, ref)
+        assert "syncer red/rating of another namespace comes before this one" in conflict(world, ref)
 
 
 def test_within_a_namespace_the_older_one_has_it_before_the_neighbours_are_asked() -> None:
@@ -401,7 +401,7 @@ def test_within_a_namespace_the_older_one_has_it_before_the_neighbours_are_asked
     world.cluster.apply(replace(behind_ingress("blue", created=3000)[2], name="second"))
     settled(world)
     assert namespaces(world) == ["blue"]
-    assert f"syncer {BLUE} is older and holds it" in conflict(world, SyncerRef("blue", "second"))
+    assert f"syncer {BLUE} is older and has the address" in conflict(world, SyncerRef("blue", "second"))
 
 
 def test_one_key_has_one_holder_wherever_its_services_are() -> None:
