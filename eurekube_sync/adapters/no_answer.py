@@ -17,7 +17,7 @@ from enum import Enum, auto
 _TLS_ALERT = "\\x15\\x03"
 """How a TLS record of type alert begins (RFC 8446, 5.1), quoted: it stands where a status line should be."""
 _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d+)")
-_UNKNOWN_AUTHORITY = "is of an authority that is not trusted: give that authority's certificate as CA file"
+_UNKNOWN_AUTHORITY = "comes from an authority that is not trusted: give that authority's certificate as CA file"
 _OTHER_HOST = "is for another host name: use a name in the URL that the certificate holds"
 _UNTRUSTED = {
     2: _UNKNOWN_AUTHORITY,
@@ -132,9 +132,9 @@ def _of_connection(found: list[BaseException]) -> str:
     if any(isinstance(cause, (ConnectionResetError, BrokenPipeError)) for cause in found):
         return "the connection was reset"
     if any(isinstance(cause, OSError) and cause.errno in _NO_ROUTE for cause in found):
-        return "there is no way to that address in the network"
+        return "the network has no route to that address"
     if any(isinstance(cause, http.client.BadStatusLine) for cause in found):
-        return "no HTTP is spoken at this port"
+        return "this port does not speak HTTP"
     return "the connection broke"
 
 
@@ -146,7 +146,7 @@ def _tls_failure(error: ssl.SSLError) -> NoAnswer:
         trouble = _UNTRUSTED.get(error.verify_code, f"is not trusted ({error.verify_message}): give its authority")
         return NoAnswer(why=f"the server's certificate {trouble}")
     if reason in _PLAIN:
-        why = "no TLS is spoken at this port; begin the URL with http://, or correct it"
+        why = "this port does not speak TLS; begin the URL with http://, or correct it"
         return NoAnswer(why=why, fault=Fault.ADDRESS)
     if "CERTIFICATE_REQUIRED" in reason or ("ALERT" in reason and any(part in reason for part in _CERTIFICATE_REFUSED)):
         why = f"the server refuses us in TLS ({told}): it may ask for a client certificate, of an authority that it"

@@ -83,7 +83,7 @@ def is_plan_id(text: str) -> bool:
 def from_dry_run(data: Any, name: str) -> SavedDryRun:
     """A saved `run --dry-run -o json` or `-o yaml`. Raises ConfigurationError: the end of a sentence about the file."""
     if not isinstance(data, Mapping) or data.get("dryRun") is not True:
-        raise ConfigurationError("is no dry run: save one with run --dry-run -o json")
+        raise ConfigurationError("is not a dry run: save one with run --dry-run -o json")
     shown = [*_list(data.get("actions")), *_list(data.get("held"))]
     try:
         removals = frozenset(
@@ -91,7 +91,7 @@ def from_dry_run(data: Any, name: str) -> SavedDryRun:
         )
         owner, cluster, at = data["owner"], data["cluster"], _time(data["at"])
     except (KeyError, TypeError, ValueError) as error:
-        raise ConfigurationError("is no dry run of this version: save a new one") from error
+        raise ConfigurationError("is not a dry run of this version: save a new one") from error
     if not removals:
         raise ConfigurationError("shows no removal, so there is nothing to release")
     return SavedDryRun(name=name, owner=str(owner), cluster=str(cluster), at=at, removals=removals)
@@ -143,7 +143,7 @@ def annotated(syncer: SyncerObject, now: float) -> Release | None:
         until = _time(text)
     except ValueError:
         shown = text if len(text) <= 40 else f"{text[:40]}..."
-        return Release(False, f"{shown!r} is no time such as 2026-01-31T12:00:00Z")
+        return Release(False, f"{shown!r} is not a time such as 2026-01-31T12:00:00Z")
     if until <= now:
         return Release(False, f"it expired at {text}")
     if until > now + LONGEST:

@@ -36,7 +36,7 @@ def _read(path: Path) -> Any:
     except OSError as error:
         raise ConfigurationError(f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigurationError("is no text: save a dry run with run --dry-run -o json") from error
+        raise ConfigurationError("is not text: save a dry run with run --dry-run -o json") from error
     try:
         return json.loads(text) if text.lstrip().startswith("{") else yaml.load(text, Loader=_Plain)
     except (ValueError, RecursionError, yaml.YAMLError) as error:

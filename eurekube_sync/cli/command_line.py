@@ -47,8 +47,8 @@ class _LazyCommands(Group):
 def cli() -> None:
     """Makes services of a Kubernetes cluster appear in Netflix Eureka.
 
-    Options can be set as environment variables, too: EUREKUBE_SYNC_ and the name. Not so what decides something once,
-    such as --approve and --yes.
+    Most options can also be set as environment variables: EUREKUBE_SYNC_ and the name. Options that decide something
+    once, such as --approve and --yes, cannot.
     """
 
 

@@ -51,7 +51,7 @@ class Duration(Value[float]):
 
     def _seconds(self, text: str) -> float:
         if not _DURATION.fullmatch(text.strip()):
-            raise ValueError(f"{text!r} is no duration; write 30s, 2m or 1h30m")
+            raise ValueError(f"{text!r} is not a duration; write 30s, 2m or 1h30m")
         parts = re.findall(_PART, text)
         seconds = sum(float(number) * _UNITS[unit] for number, unit in parts) if parts else float(text)
         if seconds < self._least:
@@ -70,7 +70,7 @@ class Percent(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = float(super().convert(value, param, ctx))
         if isnan(number):
-            self.fail(f"{value!r} is no number", param, ctx)
+            self.fail(f"{value!r} is not a number", param, ctx)
         return number
 
 
@@ -92,7 +92,7 @@ def _name(text: str) -> str:
 def _owner(text: str) -> str:
     if not OWNER_PATTERN.fullmatch(text):
         raise ValueError(
-            f"{text!r} is no owner name: 1 to 32 of a-z, 0-9 and '-', a letter or digit at both ends",
+            f"{text!r} is not an owner name: 1 to 32 of a-z, 0-9 and '-', a letter or digit at both ends",
         )
     return text
 
@@ -107,14 +107,14 @@ def _namespaces(text: str) -> tuple[str, ...]:
 
 def _syncer_class(text: str) -> str:
     if not _NAMESPACE.fullmatch(text):
-        raise ValueError(f"{text!r} is no class: 1 to 63 of a-z, 0-9 and '-', a letter or digit at both ends")
+        raise ValueError(f"{text!r} is not a class: 1 to 63 of a-z, 0-9 and '-', a letter or digit at both ends")
     return text
 
 
 def _part(text: str) -> Shard:
     found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
     if not found or int(found[1]) >= int(found[2]):
-        raise ValueError(f"{text!r} is no shard; of three they are 0/3, 1/3 and 2/3")
+        raise ValueError(f"{text!r} is not a shard; of three they are 0/3, 1/3 and 2/3")
     return Shard(index=int(found[1]), count=int(found[2]))
 
 
@@ -122,7 +122,7 @@ def _namespace_pairs(text: str) -> tuple[tuple[str, str], ...]:
     pairs = [tuple(side.strip() for side in pair.split(":")) for pair in text.split(",")]
     for pair in pairs:
         if len(pair) != 2 or not all(side == ANY or _NAMESPACE.fullmatch(side) for side in pair):
-            raise ValueError(f"{':'.join(pair)!r} is no pair of namespaces; write FROM:TO, with * for any")
+            raise ValueError(f"{':'.join(pair)!r} is not a pair of namespaces; write FROM:TO, with * for any")
     return tuple((pair[0], pair[1]) for pair in pairs)
 
 
@@ -130,7 +130,7 @@ def _host_and_port(text: str) -> Address:
     host, _, port = text.strip().rpartition(":")
     bare = host.removeprefix("[").removesuffix("]")
     if not bare or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ValueError(f"{text!r} is no address with a port; write 10.0.0.7:8080")
+        raise ValueError(f"{text!r} is not an address with a port; write 10.0.0.7:8080")
     if ":" in bare and bare == host:
         raise ValueError(f"{text!r}: put an IPv6 address in brackets, as in [fd00::7]:8080")
     return Address(bare, int(port))
@@ -139,7 +139,7 @@ def _host_and_port(text: str) -> Address:
 def _syncer(text: str) -> SyncerRef:
     namespace, slash, name = text.strip().partition("/")
     if not slash or not _NAMESPACE.fullmatch(namespace) or not name or "/" in name:
-        raise ValueError(f"{text!r} is no syncer; write namespace/name")
+        raise ValueError(f"{text!r} is not a syncer; write namespace/name")
     return SyncerRef(namespace, name)
 
 

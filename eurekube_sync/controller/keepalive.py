@@ -59,7 +59,7 @@ def keepalive(world: RegistryWorld, settings: KeepaliveSettings) -> PassReport:
     bearing: list[ObservedInstance] = []
     if isinstance(listed, Complete):
         bearing = [one for one in held_by_owner(listed, settings.owner, settings.scope) if chosen(one)]
-    plan: Plan = plan_renewals(bearing, "it bears our owner's name")
+    plan: Plan = plan_renewals(bearing, "it has our owner's name")
     outcomes = Outcomes(by_key={})
     if not settings.dry_run:
         applier = Applier(world.registry, world.clock, world.workers, world.renewals, None, deadline)

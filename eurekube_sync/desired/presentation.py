@@ -218,11 +218,11 @@ def _paths(spec: PathsSpec | None, wrong: Faults) -> Paths:
         return NO_PATHS
     for field_, path in (("home", spec.home), ("status", spec.status), ("health", spec.health)):
         if path is not None and not _PATH.fullmatch(path):
-            wrong.add(("paths", field_), f"{path!r} is no path: it begins with a slash")
+            wrong.add(("paths", field_), f"{path!r} is not a path: a path begins with a slash")
     port = spec.management_port
     number = None if port is None else int(port)
     if number is not None and (number != port or not 1 <= number <= 65535):
-        wrong.add(("paths", "managementPort"), f"{port} is no number in 1..65535")
+        wrong.add(("paths", "managementPort"), f"{port} is not a number in 1..65535")
     return Paths(home=spec.home or "", status=spec.status or "", health=spec.health or "", management_port=number)
 
 

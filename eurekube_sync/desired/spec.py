@@ -287,7 +287,7 @@ def host_name_warning(name: str) -> str | None:
     """A warning when Spring's Feign would refuse the name as a host, else None."""
     if _HOST_NAME.fullmatch(name):
         return None
-    return f"{name} is no legal host name: Feign and RestTemplate clients refuse it in a URL"
+    return f"{name} is not a legal host name: Feign and RestTemplate clients refuse it in a URL"
 
 
 def check_app_name(field: str, name: str) -> str:
@@ -325,7 +325,7 @@ def _selector(spec: _Selector, wrong: Faults) -> Selector:
         if not _LABEL_VALUE.fullmatch(spec.app):
             wrong.add(
                 ("selector", "app"),
-                f"{shown(spec.app)} is no label's value: at most 63 letters, digits, '.', '_' or '-', a letter or "
+                f"{shown(spec.app)} is not a label's value: at most 63 letters, digits, '.', '_' or '-', a letter or "
                 "digit at both ends",
             )
         labels.setdefault("app", spec.app)
@@ -379,5 +379,5 @@ def _check_service(spec: _Spec, wrong: Faults) -> None:
 
 def _percent(field: str, number: float | None) -> int | None:
     if number is not None and not (number == int(number) and 0 <= number <= 100):
-        raise refused((field,), f"{number!r} is no whole number in 0..100")
+        raise refused((field,), f"{number!r} is not a whole number in 0..100")
     return None if number is None else int(number)

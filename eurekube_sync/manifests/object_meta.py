@@ -66,19 +66,22 @@ def _names(metadata: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     if not name and not prefix:
         yield ("name",), 'field "name" is missing'
     if name and (len(name) > 253 or not _DNS_SUBDOMAIN.fullmatch(name)):
-        yield ("name",), f'"{name[:60]}" is no DNS name: lower-case letters, digits, hyphens and dots, at most 253'
+        yield ("name",), f'"{name[:60]}" is not a DNS name: lower-case letters, digits, hyphens and dots, at most 253'
     whole = f"{prefix[:-2]}a" if prefix[1:].endswith("-") else prefix  # as the API server tries it
     if prefix and (len(prefix) > 253 or not _DNS_SUBDOMAIN.fullmatch(whole)):
-        yield ("generateName",), f'"{prefix[:60]}" is no beginning of a DNS name'
+        yield ("generateName",), f'"{prefix[:60]}" is not the beginning of a DNS name'
     namespace = metadata.get("namespace") or ""
     if namespace and (len(namespace) > 63 or not _DNS_LABEL.fullmatch(namespace)):
-        yield ("namespace",), f'"{namespace[:60]}" is no namespace: lower-case letters, digits and hyphens, at most 63'
+        yield (
+            ("namespace",),
+            f'"{namespace[:60]}" is not a namespace: lower-case letters, digits and hyphens, at most 63',
+        )
 
 
 def _key(path: Path, key: str) -> Iterator[tuple[Path, str]]:
     """A qualified name: `name`, or `dns.prefix/name`."""
     prefix, slash, name = key.rpartition("/")
     if slash and (len(prefix) > 253 or not _DNS_SUBDOMAIN.fullmatch(prefix)):
-        yield path, f'"{prefix[:60]}" before the slash is no DNS name'
+        yield path, f'"{prefix[:60]}" before the slash is not a DNS name'
     if len(name) > 63 or not _NAME_PART.fullmatch(name):
-        yield path, f'"{name[:60]}" is no name: at most 63 letters, digits, dots, hyphens and underscores'
+        yield path, f'"{name[:60]}" is not a name: at most 63 letters, digits, dots, hyphens and underscores'

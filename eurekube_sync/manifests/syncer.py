@@ -69,7 +69,7 @@ def _vips(spec: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
 def _type_faults(obj: Mapping[str, Any]) -> Iterator[Fault]:
     kind, version = obj.get("kind"), obj.get("apiVersion")
     if kind != our_kind():
-        yield ("kind",), f"{shown(kind)} is no kind of this group{did_you_mean(str(kind), [our_kind()])}"
+        yield ("kind",), f"{shown(kind)} is not a kind of this group{did_you_mean(str(kind), [our_kind()])}"
     if version != api_version():
         yield ("apiVersion",), f'must be "{api_version()}", not {shown(version)}'
 

@@ -40,7 +40,7 @@ class Observed:
     clashes: tuple[str, ...] = ()
     """UIDs of other clusters under our owner name."""
     listed: Mapping[SyncerRef, int] = field(default_factory=dict)
-    """How many of a syncer's instances the list itself showed, before any fresh read, but for those left to lapse."""
+    """How many of a syncer's instances the list itself showed, before any fresh read, but for those left to expire."""
     unread: Mapping[InstanceKey, Unread] = field(default_factory=dict)
     """Keys whose uncached read failed."""
     asked: float

@@ -53,7 +53,7 @@ def adopt_instances(
     if dry_run or not adoption.moves:
         nothing = "nothing to adopt"
         return planned("owner adopt", adoption.moves, observe, nothing=nothing, dry_run=dry_run, before=already)
-    watch(world, adoption.moves, observe, "turn its Eureka client off, or let whoever registered it stop")
+    watch(world, adoption.moves, observe, "turn its Eureka client off, or stop what registers it")
     watched = {move.source.key for move in adoption.moves}
     adoption, desired = plan(listed(world))  # the cluster may want something else by now
     moves = [move for move in adoption.moves if move.source.key in watched]
@@ -68,7 +68,7 @@ def adopt_old_cluster(
     """Takes over all that the owner has, in a scope that goes by names, in a cluster whose place this one takes."""
     new = identity(world)
     if old == new:
-        raise ConfigurationError(f"--cluster {old} is this very cluster: give the id of the one whose place it takes.")
+        raise ConfigurationError(f"--cluster {old} is this cluster: give the id of the cluster that it replaces.")
     standing = listed(world)
 
     def find(registry: Sequence[ObservedInstance]) -> tuple[Move, ...]:
@@ -80,9 +80,9 @@ def adopt_old_cluster(
         done_before = any(map(after.holds, standing)) and not any(map(after.clashes, standing))
         if not done_before and (none := nothing_of(before, standing, where=f"cluster {old}", doubtful="--cluster")):
             raise Refused(none)
-        nothing = f"nothing to adopt: no instance is of {whose(before, scope)}"
+        nothing = f"nothing to adopt: no instance belongs to {whose(before, scope)}"
         return planned("owner adopt", moves, observe, nothing=nothing, dry_run=dry_run)
-    way_out = f"cluster {old} lives: end its eurekube-sync, or give it another owner"
+    way_out = f"cluster {old} is still in use: stop its eurekube-sync, or give it another owner"
     return moved("owner adopt", "adopted", world.transfer.move(watch_all(world, find, observe, way_out)))
 
 

@@ -104,7 +104,7 @@ def refuse_clash(registry: Iterable[ObservedInstance], ownership: Ownership) -> 
         other = others[0].metadata[CLUSTER]
         raise OwnerClash(
             f"owner {ownership.owner} is used by cluster {other} ({names(others)}): take another name. If this cluster "
-            f"takes its place: eurekube-sync owner adopt --cluster {other}"
+            f"replaces it: eurekube-sync owner adopt --cluster {other}"
         )
 
 

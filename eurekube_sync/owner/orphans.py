@@ -92,7 +92,7 @@ _IN_WORDS = {
     Fate.HOLD: "held",
     Fate.RENEW: "renewed",
     Fate.UPDATE: "taken over by another syncer",
-    Fate.LEAVE: "left to lapse",
+    Fate.LEAVE: "left to expire",
 }
 
 
@@ -215,14 +215,16 @@ def _without_mark(report: PassReport, others: Mapping[InstanceKey, ObservedInsta
     for _, one in sorted(others.items()):
         if ownership.holds(one) and syncer_of(one) is None:
             mark = one.metadata.get(SYNCER, "")
-            why = f"its mark {SYNCER} says {mark!r}, which is no namespace/name: `run` never touches it, and it lapses"
+            why = (
+                f"its mark {SYNCER} says {mark!r}, which is not namespace/name: `run` never changes it, and it expires"
+            )
             yield Orphan(instance=one, kind=Kind.NO_MARK, fate=Fate.LEAVE, why=why)
 
 
 def _of_other_cluster(one: ObservedInstance) -> Orphan:
     uid = one.metadata[CLUSTER]
     why = (
-        f"it is of cluster {uid}, and `run` refuses to work beside it; if this cluster takes that one's place: "
+        f"it is of cluster {uid}, and `run` refuses to work beside it; if this cluster replaces that one: "
         f"eurekube-sync owner adopt --cluster {uid}"
     )
     return Orphan(instance=one, kind=Kind.OTHER_CLUSTER, fate=Fate.LEAVE, why=why)
@@ -230,12 +232,12 @@ def _of_other_cluster(one: ObservedInstance) -> Orphan:
 
 def _unlisted(unreached: Sequence[str]) -> Iterator[str]:
     if unreached:
-        yield f"{', '.join(unreached)} could not be reached: an orphan that stands there alone is not in this list"
+        yield f"{', '.join(unreached)} could not be reached: orphans that only they hold are not in this list"
 
 
 def _late(report: PassReport) -> Iterator[str]:
     if report.cut_short:
-        yield "its time was over before all was read again: what `run` does is known in part"
+        yield "the time ended before everything was read again: what `run` does is partly unknown"
 
 
 def _unread(syncers: Listed[SyncerObject]) -> Iterator[str]:

@@ -57,7 +57,7 @@ class Purge:
             found.append(f"among them {are} {shown}: `run` would never cancel these, a purge does")
         if self.renewed_ago is not None and self.renewed_ago < _LATELY:
             found.append(
-                f"they were renewed {self.renewed_ago:.0f} s ago: a `run` that still goes on registers them again, so "
+                f"they were renewed {self.renewed_ago:.0f} s ago: a `run` that still works would register them again: "
                 "stop it first"
             )
         return tuple(found)
@@ -97,7 +97,7 @@ def _dry_run(world: OwnerWorld, found: Purge) -> OwnerReport:
     finalizers: tuple[str, ...] = ()
     if world.cluster is not None:
         deletions = _deletions(world.cluster, found, world.clock.now())
-        would = f"it would take our finalizer off {counted(len(deletions.ready), 'syncer')} being deleted"
+        would = f"it would remove our finalizer from {counted(len(deletions.ready), 'syncer')} being deleted"
         finalizers = (*deletions.sentences, *([would] if deletions.ready else []))
     number = len(found.standing)
     return OwnerReport(
@@ -113,12 +113,13 @@ def _dry_run(world: OwnerWorld, found: Purge) -> OwnerReport:
 
 def _why(instance: ObservedInstance) -> str:
     policy = policy_of(instance.metadata)
-    return "all of ours goes" if policy is Policy.SYNC else f"all of ours goes, policy {policy} too"
+    why = "a purge cancels all of our instances"
+    return why if policy is Policy.SYNC else f"{why}, despite policy {policy}"
 
 
 def _nothing(world: OwnerWorld, found: Purge) -> str:
     none = nothing_there(world, found.ownership, found.listed)
-    return f"nothing to purge: {none or f'no instance is of {found.whose}'}"
+    return f"nothing to purge: {none or f'no instance belongs to {found.whose}'}"
 
 
 def _came(found: Purge) -> Iterator[str]:
@@ -127,7 +128,7 @@ def _came(found: Purge) -> Iterator[str]:
     came = [one for one in of_scope(found.listed, found.scope) if found.ownership.holds(one) and one.key not in known]
     if came:
         were = one_or_more(len(came), "was", "were")
-        yield f"{len(came)} more came meanwhile and {were} left: stop what registers, and purge once more"
+        yield f"{len(came)} more came meanwhile and {were} left: stop what registers them, and purge again"
 
 
 def _renewed_ago(world: OwnerWorld, standing: Sequence[ObservedInstance]) -> float | None:
@@ -176,11 +177,11 @@ def _deletions(cluster: Cluster, found: Purge, now: float) -> _Deletions:
     sentences = []
     if living:
         what, it = ("carries", "it") if living == 1 else ("carry", "them")
-        sentences.append(f"{counted(living, 'syncer')} still {what} our finalizer: delete {it}, and purge once more")
+        sentences.append(f"{counted(living, 'syncer')} still {what} our finalizer: delete {it}, and purge again")
     if deleting and lately:
         sentences.append(
             f"our finalizer is left on {counted(len(deleting), 'syncer')} being deleted: Eureka's list may still hide "
-            "an instance; purge once more in a minute"
+            "an instance; purge again in a minute"
         )
         deleting = ()
     return _Deletions(ready=deleting, sentences=tuple(sentences))
@@ -199,5 +200,5 @@ def _let_go(world: OwnerWorld, cluster: Cluster, found: Purge) -> tuple[tuple[st
 
     errors = tuple(error for error in world.workers.each(let_go, deletions.ready) if error)
     off = len(deletions.ready) - len(errors)
-    done = f"our finalizer was taken off {counted(off, 'syncer')} being deleted"
+    done = f"our finalizer was removed from {counted(off, 'syncer')} being deleted"
     return (*deletions.sentences, *([done] if off else [])), errors

@@ -34,7 +34,7 @@ def rename_owner(
         there = sum(after.holds(one) for one in standing)
         if not there and (none := nothing_there(world, before, standing, doubtful=old)):
             raise Refused(none)
-        nothing = f"nothing to rename: no instance is of {whose(before, scope)}"
+        nothing = f"nothing to rename: no instance belongs to {whose(before, scope)}"
         nothing += f"; owner {new} has {there}" if there else ""
         return planned("owner rename", moves, observe, nothing=nothing, dry_run=dry_run)
     way_out = f"stop `run` and `keepalive` of owner {old} first"

@@ -47,8 +47,7 @@ def told_whole(world: OwnerWorld, report: OwnerReport) -> OwnerReport:
     if not away:
         return report
     sentence = (
-        f"{', '.join(away)} could not be reached: what stands there is left until it lapses; give the command again "
-        "when it is back"
+        f"{', '.join(away)} could not be reached: the instances there stay until they expire; repeat the command later"
     )
     return replace(report, unreached=away, sentences=(*report.sentences, sentence))
 
@@ -122,4 +121,4 @@ def lives(instances: Sequence[ObservedInstance]) -> str:
     """How long they stand when nobody renews them: twice the duration after a renewal, until the next eviction."""
     seconds = 2 * max((duration_of(one) for one in instances), default=0)
     shown = f"{seconds // 60} minutes" if seconds >= 120 and seconds % 60 == 0 else f"{seconds} s"
-    return f"unless something renews them they lapse in {shown}"
+    return f"they expire in {shown} unless something renews them"

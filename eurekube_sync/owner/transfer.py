@@ -29,7 +29,7 @@ _AT_ONCE = 200
 _SAMPLE = 20
 _LOOKS = 10
 """How often a sample is read while a watch goes on, so that a refusal need not wait for its end."""
-_AGAIN = "somebody renews it again: it is left as it is"
+_AGAIN = "somebody renews it again: it stays as it is"
 
 
 def silent(_what: str, _done: float, _of: float) -> None:
@@ -102,7 +102,9 @@ class Transfer:
             try:
                 stands = self.registry.read_instance(instance.key)
                 if stands is not None and not ownership.holds(stands):
-                    return _affected(move, Result.CONFLICT, "it is another's by now: it is left as it is", target=None)
+                    return _affected(
+                        move, Result.CONFLICT, "it belongs to another owner now, and stays as it is", target=None
+                    )
                 self.registry.cancel(instance.key, ours=ownership.holds)
             except RegistryError as error:
                 return _affected(move, Result.FAILED, str(error), error, target=None)
@@ -130,7 +132,7 @@ class Transfer:
         stands, there = (self.registry.read_instance(key) for key in (move.source.key, move.target))
         harmless = (InstanceStatus.DOWN, InstanceStatus.STARTING)
         if stands and there and not (stands.status is there.status or stands.status in harmless):
-            why = f"it is {stands.status}, and what stands as {move.target.id} is {there.status}: both are left"
+            why = f"it is {stands.status}, and the instance {move.target.id} is {there.status}: both stay"
             return _Added(move, _affected(move, Result.FAILED, why))
         return self._add(move)
 
@@ -142,25 +144,27 @@ class Transfer:
             self.registry.renew(move.target)
             return _Added(move, _affected(move, Result.DONE))
         if not move.may_take(stands):
-            return _Added(move, _affected(move, Result.CONFLICT, "it is another's by now: it is left as it is"))
+            return _Added(move, _affected(move, Result.CONFLICT, "it belongs to another owner now, and stays as it is"))
         if stands.status is InstanceStatus.UNKNOWN:
             return _Added(
                 move, _affected(move, Result.FAILED, "its status is UNKNOWN, and Eureka renews no such lease")
             )
         there = stands if move.in_place else self.registry.read_instance(move.target)
         if there is not None and not move.in_place and not move.made(there):
-            return _Added(move, _affected(move, Result.CONFLICT, f"another's instance stands as {move.target.id}"))
+            return _Added(
+                move, _affected(move, Result.CONFLICT, f"another owner's instance is registered as {move.target.id}")
+            )
         made = move.made_of(stands)
         if there is None or move.in_place:
             newer = max(int(self.clock.now() * 1000), stands.last_dirty_timestamp + 1)
             self.registry.register(made, dirty_timestamp=newer)
         if not self.registry.renew(move.target):
-            return _Added(move, _affected(move, Result.FAILED, "Eureka does not know it a moment after"))
+            return _Added(move, _affected(move, Result.FAILED, "Eureka did not show it a moment later"))
         now = self.registry.read_instance(move.target)
         if now is None or not move.made(now):
-            return _Added(move, _affected(move, Result.FAILED, "Eureka does not show it as ours a moment after"))
+            return _Added(move, _affected(move, Result.FAILED, "Eureka did not show it as ours a moment later"))
         if there is None and now.status is not stands.status:
-            why = f"Eureka shows it {now.status}, and it was {stands.status}: both are left"
+            why = f"Eureka shows it {now.status}, and it was {stands.status}: both stay"
             return _Added(move, _affected(move, Result.FAILED, why))
         return _Added(move, _affected(move, Result.DONE), None if move.in_place else stands)
 
@@ -178,10 +182,10 @@ class Transfer:
             if stands is None:
                 return added.affected
             if not unchanged(stands) or stands.last_renewal != stood.last_renewal:
-                return _affected(move, Result.CONFLICT, f"{_AGAIN}, and stands twice")
+                return _affected(move, Result.CONFLICT, f"{_AGAIN}, and is registered twice")
             self.registry.cancel(move.source.key, ours=unchanged)
         except RegistryError as error:
-            return _affected(move, Result.FAILED, f"it stands twice: {error}", error)
+            return _affected(move, Result.FAILED, f"it is registered twice: {error}", error)
         return added.affected
 
 

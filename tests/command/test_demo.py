@@ -157,7 +157,7 @@ VALIDATED = {
     "others": (
         f"{GOOD}---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\n",
         ExitCode.OK,
-        "1 other object passed over",
+        "1 other object skipped",
     ),
     "nothing": ("", ExitCode.INVALID_MANIFEST, "no EurekaSyncer was found"),
     "unknown field": (UNKNOWN_FIELD, ExitCode.INVALID_MANIFEST, ":4: error: document 1: $.spec.limits: unknown field"),
@@ -224,5 +224,5 @@ def test_crd_prints_what_validate_judges_by(settled: Program) -> None:
     for field in ("readinessGate", "maxRemovalPercent"):
         assert f"{field}:" in ended.out
     again = settled.command("validate", "-", "--allow-empty", stdin=ended.out)
-    assert "1 other object passed over" in again.out
+    assert "1 other object skipped" in again.out
     assert settled.status(IDS[0]) == "UP"

@@ -190,7 +190,7 @@ CONTRADICTIONS: dict[str, tuple[dict[str, str], str]] = {
         "--eureka-client-key: absent",
     ),
     "no proxy": ({"PROXY": "proxy:3128"}, "write it as http://proxy:3128"),
-    "SOCKS": ({"PROXY": "socks5://joe:s3cr3t@proxy"}, "no URL of an HTTP proxy"),
+    "SOCKS": ({"PROXY": "socks5://joe:s3cr3t@proxy"}, "not the URL of an HTTP proxy"),
     "user in the URL too": (
         {"URL": "http://a:b@c", "USERNAME": "d", "PASSWORD": "e"},
         "given twice, in --eureka-url and",

@@ -204,7 +204,7 @@ def test_orphans_tell_of_a_peer_that_is_down(settled: Program) -> None:
     dead = "http://127.0.0.1:1/eureka"
     ended = give(settled, "orphans", "--eureka-url", f"{settled.playground.eureka_url},{dead}")
     assert ended.code == ExitCode.INCOMPLETE
-    assert ended.sentence == f"{dead} could not be reached: an orphan that stands there alone is not in this list"
+    assert ended.sentence == f"{dead} could not be reached: orphans that only they hold are not in this list"
     assert ended.out.splitlines()[-1] == "no orphan in what could be read"
 
 
@@ -253,7 +253,7 @@ def test_what_somebody_renews_is_refused_by_every_door(strangers: Program) -> No
     """Adopt, adopt of a cluster and rename: the instance is named, nothing is written."""
     register(strangers, "next:a:web:10.9.9.9:8080", app="WEB", owner="demo", cluster="old", syncer="a/web")
     doors = (
-        (("adopt", "--cluster", "old"), ("WEB", "next:a:web:10.9.9.9:8080"), "cluster old lives"),
+        (("adopt", "--cluster", "old"), ("WEB", "next:a:web:10.9.9.9:8080"), "cluster old is still in use"),
         (("rename", "demo", "next", "--cluster", "old"), ("WEB", "next:a:web:10.9.9.9:8080"), "stop `run`"),
     )
     for arguments, (app, id_), words in doors:
@@ -501,9 +501,9 @@ def test_a_purge_lets_go_what_is_being_deleted(ours: Program) -> None:
     assert "our finalizer is left on 1 syncer being deleted: Eureka's list may still hide an instance" in ended.out
     time.sleep(0.1)
     ended = give(ours, "owner", "purge", "--dry-run")
-    assert "it would take our finalizer off 1 syncer being deleted" in ended.out
+    assert "it would remove our finalizer from 1 syncer being deleted" in ended.out
     ended = give(ours, "owner", "purge", "--yes")
-    assert "our finalizer was taken off 1 syncer being deleted" in ended.out
+    assert "our finalizer was removed from 1 syncer being deleted" in ended.out
     status, _ = ours.playground.kubernetes.call("GET", "/apis/eurekube.io/v1/namespaces/rating/eurekasyncers/rating")
     assert status == 404
 
@@ -514,12 +514,12 @@ WRONG = {
     "adopt what": (("adopt",), "give --app, for instances that nobody owns, or --cluster"),
     "adopt both": (("adopt", "--app", "a", "--cluster", "b"), "for an old cluster's: give one of them"),
     "cluster and address": (("adopt", "--cluster", "b", "--address", "a:1"), "go with --app"),
-    "address": (("adopt", "--app", "a", "--address", "10.0.0.7"), "is no address with a port; write 10.0.0.7:8080"),
-    "port": (("adopt", "--app", "a", "--address", "10.0.0.7:99999"), "is no address with a port"),
+    "address": (("adopt", "--app", "a", "--address", "10.0.0.7"), "is not an address with a port; write 10.0.0.7:8080"),
+    "port": (("adopt", "--app", "a", "--address", "10.0.0.7:99999"), "is not an address with a port"),
     "ipv6": (("adopt", "--app", "a", "--address", "fd00::7:8080"), "put an IPv6 address in brackets"),
-    "syncer": (("adopt", "--app", "a", "--syncer", "rating"), "'rating' is no syncer; write namespace/name"),
+    "syncer": (("adopt", "--app", "a", "--syncer", "rating"), "'rating' is not a syncer; write namespace/name"),
     "observe": (("adopt", "--app", "a", "--observe", "0s"), "is too short"),
-    "new name": (("rename", "demo", "Next_1"), "'Next_1' is no owner name: 1 to 32 of a-z"),
+    "new name": (("rename", "demo", "Next_1"), "'Next_1' is not an owner name: 1 to 32 of a-z"),
     "one name": (("rename", "demo"), "Missing argument 'NEW'"),
     "no terminal": (("purge",), "there is no terminal to ask at: give --yes"),
     "no app": (("adopt", "--app", ""), "it is empty"),

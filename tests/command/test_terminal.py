@@ -91,8 +91,8 @@ def test_a_person_hears_that_leases_lapse(tmp_path: Path) -> None:
     """By hand, one pass is not enough, and the program says so; a CronJob's log need not hear it."""
     with rating(tmp_path) as program:
         _, shown = at_terminal(program, "run", columns=100)
-        assert "leases lapse in 10 minutes" in shown
-        assert "leases lapse" not in program.run().out
+        assert "leases expire in 10 minutes" in shown
+        assert "leases expire" not in program.run().out
 
 
 def test_a_long_refusal_stays_readable(tmp_path: Path) -> None:

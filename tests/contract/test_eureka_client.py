@@ -326,4 +326,4 @@ class TestNetwork:
         with answering(plain) as url, connect(url.replace("http:", "https:"), retries=0) as client:
             source = client.list_instances()
         assert isinstance(source, Unknown)
-        assert "no TLS is spoken at this port; begin the URL with http://" in source.message
+        assert "this port does not speak TLS; begin the URL with http://" in source.message

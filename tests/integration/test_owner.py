@@ -332,7 +332,7 @@ def test_a_peer_that_is_down_is_told(peered: Program, pair: tuple[EurekaServer, 
         ended = owner(peered, "purge", "--yes")
         assert ended.code == ExitCode.INCOMPLETE, ended.out + ended.err
         assert ended.out.splitlines()[-1] == "2 cancelled"
-        assert f"{pair[away].url} could not be reached: what stands there is left until it lapses" in ended.out
+        assert f"{pair[away].url} could not be reached: the instances there stay until they expire" in ended.out
         assert [Registry(url=pair[1 - away].url).status("RATING", id_) for id_ in IDS] == [None, None]
     finally:
         pair[away].start()

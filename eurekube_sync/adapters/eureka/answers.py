@@ -97,15 +97,15 @@ def refusal(answer: Answer, *, with_login: bool, secrets: Collection[str] = ()) 
         return RegistryUnusable(f"{answer.url} was not found: {_other_path(answer.url)}")
     if answer.is_page:
         return RegistryUnusable(
-            f"{call} was answered {status} with a web page: a login or a proxy answers in Eureka's place, or the URL "
-            "is not that of Eureka."
+            f"{call} was answered {status} with a web page: a login or a proxy answers in Eureka's place, or this "
+            "is not the URL of Eureka."
         )
     if status == 400 or (status == 500 and answer.method == "POST"):
         kind = RegistryStumbled if status == 500 else RegistryRejected
         return kind(f"{call} was answered {status}: Eureka refuses the instance ({_reason_of(answer.body, secrets)}).")
     if status >= 500:
         return RegistryUnavailable(f"{call} was answered {status}: see the log of the Eureka server.")
-    return RegistryUnusable(f"{call} was answered {status}, which Eureka does not do here: is the URL that of Eureka?")
+    return RegistryUnusable(f"{call} was answered {status}, which Eureka does not do here: is this the URL of Eureka?")
 
 
 def write_protection(answer: Answer) -> RegistryDenied:

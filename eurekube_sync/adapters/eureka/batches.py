@@ -171,7 +171,7 @@ class BatchingRegistry:
             self._batches.anew()
         for name, silence in self._batches.silent.items():
             self._lost.setdefault(name, silence)
-        failed = dict.fromkeys(just_failed, "its list could not be had")
+        failed = dict.fromkeys(just_failed, "its list could not be read")
         for name, answer in zip(due, self._workers.each(self._ask, due), strict=True):
             if isinstance(answer, _Verdict):
                 self._verdicts[name] = answer
@@ -214,15 +214,15 @@ class BatchingRegistry:
         except RegistryError as error:
             told = str(error).removesuffix(".")
             return _Verdict(
-                trouble=f"{name} does not say which replicas it has ({told}); if all of them are in --eureka-url, "
-                "--eureka-batch on does without the question."
+                trouble=f"{name} does not say which replicas it has ({told}); if --eureka-url names all of "
+                "them, use --eureka-batch on."
             )
         ours = {_place(one) for one in self._asked}
         replicas = {_place(one): one for one in status.replicas}
         if _place(name) in replicas:
             return _Verdict(
-                trouble=f"{name} names the very address we call it by as its replica, so it may be one of many behind "
-                "a load balancer: give each server's own address as --eureka-url."
+                trouble=f"{name} names the address at which we call it as its own replica, so it may be one of many "
+                "behind a load balancer: give each server's own address as --eureka-url."
             )
         strange = sorted(url for place, url in replicas.items() if place not in ours)
         if strange:
@@ -245,8 +245,8 @@ class BatchingRegistry:
         if twice is not None:
             return Batching(
                 on=False,
-                why=f"Two addresses of --eureka-url lead to one server, {twice}: give each server's own address, once. "
-                f"{SINGLY}",
+                why=f"Two addresses of --eureka-url lead to the same server, {twice}: give each server's own "
+                f"address, once. {SINGLY}",
             )
         number = len(self._asked)
         where = f"to each of {number} Eureka servers" if number > 1 else "to the Eureka server"

@@ -235,7 +235,7 @@ class EurekaClient:
         ):
             body = read_whole(
                 response.iter_content(CHUNK),
-                lambda why: RegistryUnusable(f"{method} {url} {why}: is the URL that of Eureka?"),
+                lambda why: RegistryUnusable(f"{method} {url} {why}: is this the URL of Eureka?"),
                 options.max_answer_bytes,
             )
             return Answer(

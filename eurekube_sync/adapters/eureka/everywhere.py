@@ -23,7 +23,7 @@ _FEWEST = 32
 """A server that has no answer even to so few items at a time, and still answers one, gets no batches."""
 _PROBE = InstanceKey("EUREKUBE-SYNC-PROBE", "eurekube-sync-probe")
 """Nothing has this id: a heartbeat for it changes nothing, and must come back as a 404."""
-SINGLY = "Each instance is renewed by a call of its own."
+SINGLY = "Each instance is renewed by its own call."
 _log = logging.getLogger(__name__)
 
 

@@ -71,7 +71,7 @@ class SecretFile:
         found = os.stat(self._path)
         seen = _signature(found)
         if stat.S_ISFIFO(found.st_mode):
-            self._keep("is a pipe by now", seen)
+            self._keep("is a pipe now", seen)
             return
         if seen == self._judged:
             self._waiting = None
@@ -88,11 +88,11 @@ class SecretFile:
             self._keep(str(error), seen)
             return
         self._judged, self._line = seen, line
-        _log.info("%s: %s has changed and is used as it is now", self._option, self._path)
+        _log.info("%s: %s has changed, and its new content is used", self._option, self._path)
 
     def _keep(self, trouble: str, seen: tuple[int, ...]) -> None:
         if self._judged != seen:
-            _log.warning("%s: %s %s; what it held before is still used", self._option, self._path, trouble)
+            _log.warning("%s: %s %s; its last content stays in use", self._option, self._path, trouble)
         self._judged = seen
 
     def _read(self) -> str:

@@ -340,7 +340,7 @@ class EurekaPeers:
     def _not_seen(self, name: str, theirs: Unknown) -> None:
         """What stood there alone is still taken to stand: it is renewed, and only an uncached read lets it go."""
         if name not in self._unseen:
-            _log.warning("what stands on the Eureka peer %s alone is not seen: %s", name, theirs.message)
+            _log.warning("instances that only the Eureka peer %s holds are unknown: %s", name, theirs.message)
         self._unseen[name] = theirs.message
         self._owed.add(name)
         if theirs.cause is Cause.UNAVAILABLE:  # it would cost the next passes a timeout each

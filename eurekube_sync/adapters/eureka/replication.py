@@ -97,7 +97,7 @@ def decode_status(body: bytes) -> ServerStatus:
         parser.feed(body)
         status = parser.close()
     except ElementTree.ParseError:
-        raise RegistryUnusable("Eureka's status page is no XML.") from None
+        raise RegistryUnusable("Eureka's status page is not XML.") from None
     replicas = status.findtext("applicationStats/registered-replicas")
     if replicas is None:
         raise RegistryUnusable("Eureka's status page does not say which replicas the server has.")

@@ -144,7 +144,7 @@ def _decode_with_care(body: bytes) -> tuple[DecodedList, str | None]:
             pairs += [(name, raw) for raw in _raw_each(application.instance)]
     except msgspec.ValidationError as error:
         raise RegistryUnusable(
-            f"Eureka's answer is JSON but no registry ({reason(error)}): is the URL that of Eureka?"
+            f"Eureka's answer is JSON but no registry ({reason(error)}): is this the URL of Eureka?"
         ) from error
     except UNREADABLE as error:
         raise _not_whole(error) from error

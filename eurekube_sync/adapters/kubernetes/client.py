@@ -265,7 +265,7 @@ class KubernetesCluster:
             if now is None:
                 return
             if (now.uid, now.generation) != (syncer.uid, syncer.generation):
-                raise ClusterConflict(f"{syncer.ref} has another spec by now: the next pass will report on it")
+                raise ClusterConflict(f"{syncer.ref} has another spec now: the next pass will report on it")
             if now.status == status:
                 return
             current = now
@@ -379,4 +379,4 @@ def _read(call: Call, answer: Answer) -> SyncerObject:
     try:
         return projection.read_syncer(answer.body)
     except UNREADABLE as error:
-        raise ClusterRejected(f"the answer to {call} is no EurekaSyncer: {reason(error)}") from error
+        raise ClusterRejected(f"the answer to {call} is not an EurekaSyncer: {reason(error)}") from error

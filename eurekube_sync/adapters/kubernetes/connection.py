@@ -358,7 +358,7 @@ def _names_program(paths: str, context: str) -> bool:
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise ConfigurationError(f"the kubeconfig {path} cannot be read: {_reason(error)}") from error
         if not isinstance(document, dict):
-            raise ConfigurationError(f"the kubeconfig {path} is no kubeconfig: it holds no mapping")
+            raise ConfigurationError(f"the kubeconfig {path} is not a kubeconfig: it holds no mapping")
         for name, one in _named(document, "contexts", "context"):
             contexts.setdefault(name, str(one.get("user")))
         for name, one in _named(document, "users", "user"):

@@ -160,7 +160,7 @@ def _pages(calls: Calls, kind: Kind[I, T], namespace: str | None) -> _Found[T]:
         if not following:
             return _Found(objects=objects, unreadable=unreadable)
         if following == token:
-            raise _Failed(_unusable(call, "the same page for ever"))
+            raise _Failed(_unusable(call, "the same page again and again"))
         token = following
 
 

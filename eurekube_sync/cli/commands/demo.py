@@ -29,7 +29,7 @@ from eurekube_sync.model.errors import ConfigurationError, Stopped
 @option("--kubernetes-port", type=click.IntRange(0, 65535), default=0, help="Port of the Kubernetes API; 0: any free.")
 @option("--eureka-port", type=click.IntRange(0, 65535), default=0, help="Port of Eureka; 0: any free.")
 def command(serve: bool, kubernetes_port: int, eureka_port: int) -> None:
-    """See it work: both servers embedded, on loopback, and the real program between them."""
+    """See it work: the real program between two embedded servers on loopback."""
     clock = SystemClock()
     with ExitStack() as stack:
         stack.enter_context(stopped_by_signals(clock))

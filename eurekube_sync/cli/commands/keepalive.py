@@ -53,7 +53,7 @@ def command(
     leases: Leases,
     form: ReportForm,
 ) -> ExitCode:
-    """Renew all that is ours from Eureka alone: one pass, --passes N, or --daemon. No cluster is asked.
+    """Renew all of our instances: one pass, --passes N, or --daemon. It asks Eureka only, and no cluster.
 
     Nothing is added or removed. Start it while `run` cannot run, and end it when `run` is back: two that renew the same
     leases disturb Eureka's self-preservation.

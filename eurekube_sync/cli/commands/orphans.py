@@ -43,10 +43,10 @@ def command(
     detailed_exitcode: bool,
     form: ReportForm,
 ) -> ExitCode:
-    """List the instances of ours whose syncer is not there, those of namespaces that are not there, and those that bear
-    our owner and another cluster; and say what the next `run` does with each, and why.
+    """List our instances whose syncer or namespace does not exist, and those with our owner and another cluster. Each
+    line says what the next `run` does with the instance, and why.
 
-    Writes nothing. While part of the cluster cannot be read it says what is unknown, and never that there are none.
+    It writes nothing. While part of the cluster cannot be read, it says what is unknown, and never that there are none.
     """
     form.set_up_logs()
     settings = PassSettings(owner=owner, scope=scope, brake=brake, named=named_owner(owner), dry_run=True)

@@ -141,6 +141,6 @@ def command(
         code = run_passes(one_pass, clock, schedule, tell, looking_for_cycles(between))
     if not passes.many and not passes.dry_run and form.at_terminal:
         minutes = counted(2 * leases.duration / 60, "minute")
-        hint = f"leases lapse in {minutes} unless something keeps running: run --daemon, or a CronJob"
+        hint = f"leases expire in {minutes} unless something renews them: use run --daemon or a CronJob"
         console_for(sys.stdout).print(hint, style="dim")
     return code

@@ -20,12 +20,12 @@ from eurekube_sync.model.wording import counted
 @click.command(cls=Command, short_help="Check EurekaSyncers in files offline.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @option("--output", "-o", type=click.Choice(["table", "json", "yaml"]), default="table", help="Form of the report.")
-@option("--allow-empty", variable=False, is_flag=True, help="Pass also where there is no EurekaSyncer at all.")
+@option("--allow-empty", variable=False, is_flag=True, help="Pass even if there is no EurekaSyncer.")
 def command(files: tuple[str, ...], output: str, allow_empty: bool) -> ExitCode:
     """Check EurekaSyncers in FILES offline, as the API server would.
 
     FILES are YAML or JSON, streams of documents, folders (searched for *.yaml, *.yml and *.json), or - for standard
-    input. Objects of other kinds are passed over; no EurekaSyncer at all is an error.
+    input. Objects of other kinds are skipped. It is an error if there is no EurekaSyncer.
     """
     missing = next((name for name in files if name != "-" and not Path(name).exists()), None)
     if missing is not None:
@@ -54,5 +54,5 @@ def _line(finding: Finding) -> str:
 def _summary(report: Report) -> str:
     verdict = "valid" if report.ok else counted(report.errors, "error")
     warnings = f", {counted(report.warnings, 'warning')}" if report.warnings else ""
-    others = f", {counted(report.others, 'other object')} passed over" if report.others else ""
+    others = f", {counted(report.others, 'other object')} skipped" if report.others else ""
     return f"{verdict}{warnings}: {counted(report.syncers, 'syncer')} in {counted(report.files, 'file')}{others}"

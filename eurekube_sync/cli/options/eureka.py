@@ -44,7 +44,7 @@ class EurekaAccess:
         if not self.eureka_insecure_skip_tls_verify:
             return ()
         return (
-            "Eureka's certificate is not verified (--eureka-insecure-skip-tls-verify): whoever stands between can read "
+            "Eureka's certificate is not verified (--eureka-insecure-skip-tls-verify): anybody in between can read "
             "the login and change what is registered; give --eureka-ca-file instead.",
         )
 
@@ -154,7 +154,7 @@ def _proxies(url: str | None) -> dict[str, str]:
     except ValueError:
         usable = False
     if not usable or parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise ConfigurationError("--eureka-proxy is no URL of an HTTP proxy: write it as http://proxy:3128.")
+        raise ConfigurationError("--eureka-proxy is not the URL of an HTTP proxy: write it as http://proxy:3128.")
     return {"http": url, "https": url}
 
 

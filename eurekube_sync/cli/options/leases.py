@@ -36,7 +36,7 @@ class Leases:
         if passes.many and passes.interval > self.duration / 2:
             raise click.UsageError(
                 f"--interval {duration(passes.interval)} is more than half of --lease-duration "
-                f"{duration(self.duration)}: one failed pass would let leases lapse"
+                f"{duration(self.duration)}: leases would expire after one failed pass"
             )
 
 

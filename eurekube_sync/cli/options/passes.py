@@ -34,7 +34,7 @@ class Passes:
 
 def _parse(passes: int, daemon: bool, interval: float, pass_timeout: float, dry_run: bool) -> Passes:
     if daemon and passes > 1:
-        raise click.UsageError("--daemon goes on until SIGTERM and --passes ends: give one of them")
+        raise click.UsageError("--daemon and --passes exclude each other: give one of them")
     return Passes(number=None if daemon else passes, interval=interval, timeout=pass_timeout, dry_run=dry_run)
 
 

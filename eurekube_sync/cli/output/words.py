@@ -84,8 +84,8 @@ def _plain(texts: Iterable[str]) -> Iterator[Sentence]:
 def _of_clashes(report: PassReport) -> Iterator[str]:
     for cluster in report.clashes if report.view else ():
         yield (
-            f"owner clash: cluster {cluster} uses the same --owner; give each cluster its own. If this cluster takes "
-            f"its place: eurekube-sync owner adopt --cluster {cluster}. "
+            f"owner clash: cluster {cluster} uses the same --owner; give each cluster its own. If this cluster "
+            f"replaces it: eurekube-sync owner adopt --cluster {cluster}. "
             "Our instances were renewed, and nothing else was done."
         )
     yield from (other.sentence for other in report.other_owners)

@@ -25,8 +25,8 @@ from eurekube_sync.plan import withdrawal_id
 from tests.unit.worlds.build import CLUSTER, DOWN, OWNER, OWNERSHIP, PROOF, REF, UP, instance, key, syncer
 
 NOW = 1_800_000_000.0
-NO_DRY_RUN = "is no dry run: save one with run --dry-run -o json"
-OTHER_VERSION = "is no dry run of this version: save a new one"
+NO_DRY_RUN = "is not a dry run: save one with run --dry-run -o json"
+OTHER_VERSION = "is not a dry run of this version: save a new one"
 NO_REMOVAL = "shows no removal, so there is nothing to release"
 
 
@@ -145,14 +145,14 @@ def test_a_dry_run_of_another_owner_or_cluster_releases_nothing() -> None:
         ("2027-01-15t08:30:00.5z", True, "its removals are released until"),
         (rfc_3339(NOW), False, "it expired at 2027-01-15T08:00:00Z"),
         (rfc_3339(NOW + 3601), False, "more than an hour ahead"),
-        ("true", False, "'true' is no time such as"),
-        ("2027-01-15", False, "is no time such as"),
-        ("2027-01-15T08:30:00", False, "is no time such as"),
-        ("2027-13-15T08:30:00Z", False, "is no time such as"),
-        ("", False, "is no time such as"),
-        ("x" * 40, False, f"'{'x' * 40}' is no time"),
-        ("x" * 41, False, f"'{'x' * 40}...' is no time"),
-        ("x" * 300, False, f"'{'x' * 40}...' is no time"),
+        ("true", False, "'true' is not a time such as"),
+        ("2027-01-15", False, "is not a time such as"),
+        ("2027-01-15T08:30:00", False, "is not a time such as"),
+        ("2027-13-15T08:30:00Z", False, "is not a time such as"),
+        ("", False, "is not a time such as"),
+        ("x" * 40, False, f"'{'x' * 40}' is not a time"),
+        ("x" * 41, False, f"'{'x' * 40}...' is not a time"),
+        ("x" * 300, False, f"'{'x' * 40}...' is not a time"),
     ],
 )
 def test_an_annotation_releases_for_an_hour_at_most(text: str, released: bool, why: str) -> None:

@@ -439,7 +439,7 @@ def test_an_annotation_releases_one_syncers_removals_alone(outage: FakeWorld) ->
 
 
 @pytest.mark.parametrize(
-    ("seconds", "why"), [(-1, "it expired at"), (3601, "is more than an hour ahead"), (None, "is no time such as")]
+    ("seconds", "why"), [(-1, "it expired at"), (3601, "is more than an hour ahead"), (None, "is not a time such as")]
 )
 def test_an_annotation_that_releases_nothing_is_told_in_the_condition(
     outage: FakeWorld, seconds: float | None, why: str

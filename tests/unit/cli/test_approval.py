@@ -44,12 +44,12 @@ def test_a_file_is_a_saved_dry_run_in_json_or_yaml(dumped: str, tmp_path: Path) 
     ("content", "expected"),
     [
         (None, "is neither a plan id, which is 12 hex digits, nor a file"),
-        (b"", "is no dry run: save one with run --dry-run -o json"),
+        (b"", "is not a dry run: save one with run --dry-run -o json"),
         (b'{"dryRun": true', "is cut, or neither JSON nor YAML: save it again"),
         (b"dryRun: true\nactions: [", "is cut, or neither JSON nor YAML: save it again"),
         (json.dumps(DRY_RUN).encode() * 2, "is cut, or neither JSON nor YAML: save it again"),
         (b"[" * 5000, "is cut, or neither JSON nor YAML: save it again"),
-        (b"\xff\xfe", "is no text: save a dry run with run --dry-run -o json"),
+        (b"\xff\xfe", "is not text: save a dry run with run --dry-run -o json"),
         (json.dumps({**DRY_RUN, "actions": []}).encode(), "shows no removal, so there is nothing to release"),
     ],
 )

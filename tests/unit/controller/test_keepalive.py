@@ -71,7 +71,7 @@ def test_all_that_is_ours_is_renewed_whatever_its_status() -> None:
 
 
 def test_one_cluster_alone_can_be_chosen() -> None:
-    """With --cluster the others' leases are left to lapse."""
+    """With --cluster the others' leases are left to expire."""
     world = FakeWorld()
     world.registry.put(stored(instance(1)), of_cluster(stored(instance(2)), "elsewhere"))
     run(world, cluster="elsewhere")

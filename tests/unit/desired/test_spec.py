@@ -268,7 +268,7 @@ def test_a_selected_app_that_no_label_can_be_is_a_fault_of_the_selector(app: str
     reason, message = refused(selector={"app": app})
     assert reason == "InvalidSpec"
     assert message.startswith("spec.selector.app: ")
-    assert "is no label's value" in message
+    assert "is not a label's value" in message
 
 
 @pytest.mark.parametrize("vip", ["", "a,,b", "a, b", ",a", "a:http", "a" * 513, "a\n"])
@@ -401,5 +401,5 @@ def test_another_removal_limit_is_refused(given: float) -> None:
     """An older CRD may have let it in."""
     assert refused(maxRemovalPercent=given) == (
         "InvalidSpec",
-        f"spec.maxRemovalPercent: {given!r} is no whole number in 0..100",
+        f"spec.maxRemovalPercent: {given!r} is not a whole number in 0..100",
     )

@@ -100,7 +100,7 @@ def test_a_slip_in_kind_or_group_is_not_passed_over() -> None:
     """An object whose group or kind is ours is ours, and the other one a mistake."""
     text = "apiVersion: {}\nkind: {}\nmetadata: {{name: x}}\nspec: {{selector: {{app: x}}}}"
     assert said(validate_text(text.format("eurekube.io/v1", "EurekaSynccer"), "f")) == [
-        '2 error $.kind "EurekaSynccer" is no kind of this group; did you mean "EurekaSyncer"?'
+        '2 error $.kind "EurekaSynccer" is not a kind of this group; did you mean "EurekaSyncer"?'
     ]
     assert said(validate_text(text.format("eurekube.com/v1", "EurekaSyncer"), "f")) == [
         '1 error $.apiVersion must be "eurekube.io/v1", not "eurekube.com/v1"'

@@ -168,7 +168,7 @@ def test_a_look_whose_time_is_over_says_so() -> None:
     world.registry.put(stored(instance(8, ref=GONE)))
     world.wire.then = lambda: setattr(world.clock, "time", world.clock.time + 40)
     found = look(world)
-    assert found.unknown == ("its time was over before all was read again: what `run` does is known in part",)
+    assert found.unknown == ("the time ended before everything was read again: what `run` does is partly unknown",)
     assert found.code(detailed=True) is ExitCode.INCOMPLETE
 
 
@@ -232,7 +232,7 @@ def test_another_clusters_instances_are_listed_and_stop_run() -> None:
     found = look(world)
     assert told(found) == [("10.0.0.8", Kind.NO_SYNCER, Fate.RENEW), ("10.0.0.7", Kind.OTHER_CLUSTER, Fate.LEAVE)]
     assert "eurekube-sync owner adopt --cluster old" in found.found[1].why
-    assert found.summary == "2 orphans: 1 renewed, 1 left to lapse"
+    assert found.summary == "2 orphans: 1 renewed, 1 left to expire"
     assert world.run().clashes == ("old",)
 
 

@@ -354,7 +354,7 @@ def test_a_rebuilt_cluster_takes_over_what_the_old_one_left() -> None:
     again = adopt_old_cluster(owner_world(world), owner=OWNER, old="old", scope=Scope(), observe=None, dry_run=False)
     assert (again.code, again.summary) == (
         ExitCode.OK,
-        "nothing to adopt: no instance is of owner prod and cluster old",
+        "nothing to adopt: no instance belongs to owner prod and cluster old",
     )
 
 
@@ -376,7 +376,7 @@ def test_an_old_cluster_that_lives_is_refused() -> None:
     world = base()
     world.registry.put(of_cluster("old"))
     renewing(world, key())
-    with pytest.raises(Refused, match="cluster old lives"):
+    with pytest.raises(Refused, match="cluster old is still in use"):
         adopt_old_cluster(owner_world(world), owner=OWNER, old="old", scope=Scope(), observe=None, dry_run=False)
     with pytest.raises(ConfigurationError, match="this very cluster"):
         adopt_old_cluster(owner_world(world), owner=OWNER, old=CLUSTER, scope=Scope(), observe=None, dry_run=False)
@@ -396,14 +396,14 @@ def test_a_rename_moves_all_and_the_new_run_finds_nothing_to_do() -> None:
     report = rename(world)
     assert (report.code, report.summary) == (ExitCode.OK, "2 renamed")
     assert report.sentences == (
-        "start `run` with --owner next now: unless something renews them they lapse in 10 minutes",
+        "start `run` with --owner next now: they expire in 10 minutes unless something renews them",
     )
     assert set(world.registry.held) == {foreign().key, renamed_key(1), renamed_key(2)}
     assert world.registry.held[renamed_key(2)].status is OUT
     assert world.registry.held[renamed_key(1)].metadata[OWNER_MARK] == "next"
     assert (
         rename(world).summary
-        == f"nothing to rename: no instance is of owner prod and cluster {CLUSTER}; owner next has 2"
+        == f"nothing to rename: no instance belongs to owner prod and cluster {CLUSTER}; owner next has 2"
     )
 
 
@@ -456,7 +456,7 @@ def test_a_stranger_under_the_new_id_is_left_and_so_is_the_old_one() -> None:
     world.registry.put(replace(theirs(), key=renamed_key(1)))
     report = rename(world)
     assert (report.code, report.summary) == (ExitCode.INCOMPLETE, "1 renamed, 1 in conflict")
-    assert f"{key(1)}: another's instance stands as {renamed_key(1).id}" in report.sentences
+    assert f"{key(1)}: another owner's instance is registered as {renamed_key(1).id}" in report.sentences
     assert {key(1), renamed_key(1), renamed_key(2)} <= set(world.registry.held)
 
 
@@ -492,15 +492,15 @@ def test_what_others_do_in_between_is_seen_before_anything_is_cancelled() -> Non
         world.registry.held[renamed_key(1)] = replace(theirs(), key=renamed_key(1))
 
     _, report = rename_at(f"register {first}", lambda world: world.registry._renew(key(1)))
-    assert "somebody renews it again: it is left as it is, and stands twice" in report.affected[0].detail
+    assert "somebody renews it again: it stays as it is, and is registered twice" in report.affected[0].detail
     assert rename_at(f"register {first}", someone_else)[1].affected[0].result is Result.CONFLICT
     assert rename_at(f"register {first}", lambda world: world.registry.held.pop(key(1)))[1].code is ExitCode.OK
     _, report = rename_at(f"register {first}", lost)
-    assert report.affected[0].detail == "Eureka does not know it a moment after"
+    assert report.affected[0].detail == "Eureka did not show it a moment later"
     _, report = rename_at(f"renew {first}", taken)
-    assert report.affected[0].detail == "Eureka does not show it as ours a moment after"
+    assert report.affected[0].detail == "Eureka did not show it as ours a moment later"
     world, report = rename_at(f"register {first}", override)
-    assert report.affected[0].detail == "Eureka shows it DOWN, and it was UP: both are left"
+    assert report.affected[0].detail == "Eureka shows it DOWN, and it was UP: both stay"
     assert key(1) in world.registry.held
 
 
@@ -517,7 +517,7 @@ def test_what_cannot_be_moved_stays() -> None:
     world.registry.refuse[key(1)] = world.registry.refuse[key(2)] = RegistryDenied("403")
     report = rename(world)
     assert (report.code, report.summary) == (ExitCode.EUREKA_DENIED, "2 failed")
-    assert f"{key(1)}: it stands twice: 403 (and 1 more)" in report.sentences
+    assert f"{key(1)}: it is registered twice: 403 (and 1 more)" in report.sentences
 
 
 def test_a_stale_list_moves_nothing_twice() -> None:
@@ -642,8 +642,8 @@ def test_a_signal_ends_a_command_between_two_calls() -> None:
     report = rename(world)
     assert (report.code, report.summary) == (ExitCode.INCOMPLETE, "1 renamed, 1 not tried")
     assert report.sentences[1:] == (
-        "1 was not renamed: give the command again, and then start `run` with --owner next: unless something renews "
-        "them they lapse in 10 minutes",
+        "1 was not renamed: give the command again, and then start `run` with --owner next: they expire in 10 "
+        "minutes unless something renews them",
     )
 
 
@@ -703,9 +703,7 @@ def test_two_at_one_address_that_cannot_be_one_are_left(
     world.registry.put(*(replace(theirs(1, status=of), key=one) for of, one in zip(standing, (a, b), strict=True)))
     report = adopt(world)
     assert (report.code, report.summary) == (ExitCode.INCOMPLETE, "1 adopted, 1 failed")
-    assert report.sentences == (
-        f"{b}: it is {standing[1]}, and what stands as {key(1).id} is {standing[0]}: both are left",
-    )
+    assert report.sentences == (f"{b}: it is {standing[1]}, and the instance {key(1).id} is {standing[0]}: both stay",)
     assert world.registry.held[b].status is standing[1]
 
 
@@ -773,14 +771,14 @@ def test_what_was_deleted_lately_keeps_its_finalizer_from_an_owner_that_has_noth
     world.cluster.delete(REF)
     assert "our finalizer is left on 1 syncer being deleted" in purged(world).sentences[0]
     world.later(46)
-    assert purged(world).sentences == ("our finalizer was taken off 1 syncer being deleted",)
+    assert purged(world).sentences == ("our finalizer was removed from 1 syncer being deleted",)
 
 
 def test_short_leases_are_told_in_seconds() -> None:
     """Twice their duration."""
     world = base()
     world.registry.put(replace(stored(instance()), lease=LeaseTimes(2, 45)))
-    assert "they lapse in 90 s" in rename(world).sentences[-1]
+    assert "they expire in 90 s" in rename(world).sentences[-1]
 
 
 # --- purge ------------------------------------------------------------------------------------------------------
@@ -872,7 +870,7 @@ def test_a_peer_that_is_away_is_no_success() -> None:
     for dry_run, code in ((True, ExitCode.OK), (False, ExitCode.INCOMPLETE)):
         report = told_whole(owner_world(world), purged(world, dry_run=dry_run))
         assert report.code is code
-        assert report.sentences[-1].startswith("http://two/eureka could not be reached: what stands there is left")
+        assert report.sentences[-1].startswith("http://two/eureka could not be reached: the instances there stay")
     world.registry.away = ()
     assert told_whole(owner_world(world), purged(world)).code is ExitCode.OK
 
@@ -935,10 +933,10 @@ def test_a_purge_takes_every_policys_instances_and_says_how_many_run_would_keep(
     planned = purged(world, alone=True, dry_run=True)
     assert planned.sentences == (said,)
     assert [one.why for one in planned.affected] == [
-        "all of ours goes",
-        "all of ours goes, policy UpsertOnly too",
-        "all of ours goes, policy UpsertOnly too",
-        "all of ours goes, policy CreateOnly too",
+        "a purge cancels all of our instances",
+        "a purge cancels all of our instances, despite policy UpsertOnly",
+        "a purge cancels all of our instances, despite policy UpsertOnly",
+        "a purge cancels all of our instances, despite policy CreateOnly",
     ]
     found = look_before_purge(owner_world(world), owner=OWNER, cluster=None, scope=Scope())
     assert found.cautions == (said,)
@@ -963,7 +961,7 @@ def test_a_purge_says_that_a_run_would_bring_them_back() -> None:
     world = two_of_ours()
     report = purged(world, alone=True)
     assert report.sentences == (
-        "they were renewed 10 s ago: a `run` that still goes on registers them again, so stop it first",
+        "they were renewed 10 s ago: a `run` that still works would register them again: stop it first",
     )
 
 
@@ -996,7 +994,7 @@ def test_what_comes_while_a_person_is_asked_is_left_and_keeps_its_finalizer() ->
     world.cluster.delete(REF)
     report = purge(owner_world(world), look_again(owner_world(world), found), dry_run=False)
     assert report.summary == "2 cancelled"
-    assert "1 more came meanwhile and was left: stop what registers, and purge once more" in report.sentences
+    assert "1 more came meanwhile and was left: stop what registers them, and purge again" in report.sentences
     assert CLEANUP_FINALIZER in world.cluster.syncers[REF].finalizers
     assert key(5) in world.registry.held
 
@@ -1014,15 +1012,15 @@ def test_a_purge_lets_go_the_finalizers_of_deleted_syncers() -> None:
     """Of those of which nothing stands; the living ones are counted. A dry run tells which it would let go."""
     world = deleted()
     assert purged(world, dry_run=True).sentences == (
-        "1 syncer still carries our finalizer: delete it, and purge once more",
-        "it would take our finalizer off 1 syncer being deleted",
+        "1 syncer still carries our finalizer: delete it, and purge again",
+        "it would remove our finalizer from 1 syncer being deleted",
     )
     assert world.cluster.syncers[REF].finalizers == (CLEANUP_FINALIZER,)
     report = purged(world)
     assert report.code is ExitCode.OK
     assert report.sentences == (
-        "1 syncer still carries our finalizer: delete it, and purge once more",
-        "our finalizer was taken off 1 syncer being deleted",
+        "1 syncer still carries our finalizer: delete it, and purge again",
+        "our finalizer was removed from 1 syncer being deleted",
     )
     assert set(world.cluster.syncers) == {SyncerRef(NS, "living")}
 
@@ -1031,11 +1029,11 @@ def test_a_finalizer_stays_while_an_instance_may_stand() -> None:
     """Another owner's of this syncer; or one that Eureka's list may still hide; or one whose cancel failed."""
     world = deleted()
     world.registry.put(replace(of_cluster(CLUSTER, 9, owner="second")))
-    assert purged(world).sentences == ("1 syncer still carries our finalizer: delete it, and purge once more",)
+    assert purged(world).sentences == ("1 syncer still carries our finalizer: delete it, and purge again",)
     assert REF in world.cluster.syncers
     world = deleted()
     world.registry._renew(key(1))
-    assert "purge once more in a minute" in purged(world).sentences[-1]
+    assert "purge again in a minute" in purged(world).sentences[-1]
     assert REF in world.cluster.syncers
     world = deleted()
     world.registry.refuse[key(1)] = RegistryUnavailable("timed out")

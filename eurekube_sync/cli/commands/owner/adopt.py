@@ -58,7 +58,7 @@ def _check(app: str | None, cluster: str | None, *, of_app: bool) -> None:
     variable=False,
     type=HOST_AND_PORT,
     multiple=True,
-    help="Only the instance called there; may be repeated. Default: all of the app that a syncer wants.",
+    help="Only the instance at this address; may be repeated. Default: all of the app that a syncer wants.",
 )
 @option("--syncer", variable=False, type=SYNCER, default=None, help="Only what this syncer wants.")
 @option(
@@ -67,7 +67,7 @@ def _check(app: str | None, cluster: str | None, *, of_app: bool) -> None:
     type=NAME,
     metavar="OLD",
     default=None,
-    help="Take over all that the owner has in the cluster with this UID.",
+    help="Take over all of the owner's instances in the cluster with this UID.",
 )
 @observe_option
 @call_options
@@ -87,10 +87,10 @@ def adopt_command(
     dry_run: bool,
     form: ReportForm,
 ) -> ExitCode:
-    """Take instances over: with --app those that a person or another tool registered and one of our syncers wants, with
-    --cluster OLD all of the owner's in a cluster whose place this one takes.
+    """Take instances over. With --app: those that a person or another tool registered, and that one of our syncers
+    wants. With --cluster OLD: all of the owner's instances in a cluster that this one replaces.
 
-    Refuses what somebody else still renews: it watches for that first. Callers see no gap.
+    It first watches whether somebody still renews them, and then refuses. Callers see no gap.
     """
     _check(app, cluster, of_app=bool(addresses or syncer))
     form.set_up_logs()

@@ -14,7 +14,7 @@ from eurekube_sync.cli.options.command import Group
 def command() -> None:
     """Change who owns instances in Eureka: adopt, rename, purge.
 
-    Each command has --dry-run, can be killed at any point, and then be given again.
+    Each command has --dry-run. You may kill it at any point and repeat it.
     """
 
 

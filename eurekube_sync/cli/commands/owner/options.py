@@ -22,5 +22,5 @@ which_cluster_option = option(
     type=NAME,
     metavar="UID",
     default=None,
-    help="The cluster that is meant. No cluster is then asked.",
+    help="UID of the cluster. No cluster is then asked.",
 )

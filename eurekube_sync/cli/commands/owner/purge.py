@@ -27,7 +27,7 @@ _NAMED = 10
 """The most instances that the question names."""
 
 
-@click.command(cls=Command, name="purge", short_help="Cancel all that is ours: uninstall.")
+@click.command(cls=Command, name="purge", short_help="Cancel all of our instances: uninstall.")
 @owner_option
 @eureka_options
 @kubernetes_options
@@ -48,15 +48,15 @@ def purge_command(
     dry_run: bool,
     form: ReportForm,
 ) -> ExitCode:
-    """Cancel all of the owner's instances of one cluster, on every peer, from Eureka alone. With --namespace or --shard
-    those of syncers that the names put there: another installation of the same owner keeps its own.
+    """Cancel all of the owner's instances of one cluster, on every peer. With --namespace or --shard, only those of
+    their syncers: another installation of the same owner keeps its own.
 
-    Without --cluster the cluster is asked for its UID, and the finalizers of syncers that are being deleted are taken
-    off as well.
+    Without --cluster the cluster is asked for its UID, and the finalizers of syncers that are being deleted are
+    removed as well.
     """
     form.set_up_logs()
     if not (yes or dry_run or sys.stdin.isatty()):
-        raise click.UsageError("there is no terminal to ask at: give --yes, or --dry-run to see what would go")
+        raise click.UsageError("there is no terminal to ask at: give --yes, or --dry-run to see what would be removed")
 
     def work(world: OwnerWorld) -> OwnerReport | ExitCode:
         found = look_before_purge(world, owner=owner, cluster=cluster, scope=scope)

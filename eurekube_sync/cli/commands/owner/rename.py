@@ -43,10 +43,10 @@ def rename_command(
     dry_run: bool,
     form: ReportForm,
 ) -> ExitCode:
-    """Move all of a cluster's instances from owner OLD to owner NEW: each is registered under its new id, seen there,
-    and only then cancelled under its old one.
+    """Move all of a cluster's instances from owner OLD to owner NEW. Each is registered under its new id, read there,
+    and only then cancelled under its old id.
 
-    Stop `run` and `keepalive` of OLD first: it is watched for.
+    Stop `run` and `keepalive` of OLD first. The command watches for them.
     """
     if old == new:
         raise click.UsageError(f"OLD and NEW are both {old}: give the name that {old} is to get")

@@ -111,7 +111,7 @@ def test_a_file_that_became_a_pipe_changes_nothing(clock: FakeClock, caplog: pyt
     clock.time += 5
     assert [password(), password()] == ["s3cret", "s3cret"]
     assert [record.message.partition(" is ")[2] for record in caplog.records] == [
-        "a pipe by now; what it held before is still used"
+        "a pipe now; its last content stays in use"
     ]
 
 
@@ -158,7 +158,7 @@ def test_a_file_that_became_unusable_changes_nothing(
     clock.time += 10
     assert [password(), password(), password()] == ["old"] * 3
     assert len(caplog.records) == 1
-    assert "what it held before is still used" in caplog.text
+    assert "its last content stays in use" in caplog.text
     clock.write(b"new\n")
     clock.time += 10
     assert password() == "new"

@@ -71,7 +71,7 @@ def test_an_unknown_authority_asks_for_the_ca_file(authority: Authority, strange
     with serving_tls(empty, server_context(*authority.issue("localhost"))) as url:
         cause, sentence = trouble(listed(url, **options))
     assert cause is Cause.UNAVAILABLE
-    assert "is of an authority that is not trusted: give that authority's certificate as CA file" in sentence
+    assert "comes from an authority that is not trusted: give that authority's certificate as CA file" in sentence
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
@@ -96,7 +96,7 @@ def test_https_to_a_plain_port_is_told() -> None:
     with LoopbackServer(empty) as server:
         cause, sentence = trouble(listed(server.url.replace("http:", "https:")))
     assert cause is Cause.UNUSABLE
-    assert "no TLS is spoken at this port; begin the URL with http://" in sentence
+    assert "this port does not speak TLS; begin the URL with http://" in sentence
 
 
 def test_http_to_a_tls_port_that_hangs_up_is_told(authority: Authority) -> None:

@@ -70,7 +70,7 @@ def test_a_port_without_tls_is_told_as_for_eureka(tmp_path: Path) -> None:
     """In words for a person, and not in those of OpenSSL."""
     with LoopbackServer(lambda request: Response(status=200)) as server:
         told = message(connected(tmp_path, server.url.replace("http:", "https:")))
-    assert told.endswith(": no TLS is spoken at this port; begin the URL with http://, or correct it")
+    assert told.endswith(": this port does not speak TLS; begin the URL with http://, or correct it")
 
 
 @pytest.mark.loopback
@@ -104,7 +104,7 @@ def test_an_unknown_authority_asks_for_its_certificate(tmp_path: Path) -> None:
     """As for Eureka."""
     with serving_tls(lambda request: Response(status=200), server_context(*_issued(tmp_path))) as url:
         told = message(connected(tmp_path, url))
-    assert "is of an authority that is not trusted: give that authority's certificate as CA file" in told
+    assert "comes from an authority that is not trusted: give that authority's certificate as CA file" in told
 
 
 @pytest.mark.loopback
