@@ -232,7 +232,7 @@ def _of_other_cluster(one: ObservedInstance) -> Orphan:
 
 def _unlisted(unreached: Sequence[str]) -> Iterator[str]:
     if unreached:
-        yield f"{', '.join(unreached)} could not be reached: orphans that only they hold are not in this list"
+        yield f"{', '.join(unreached)} could not be reached: orphans that are only there are not in this list"
 
 
 def _late(report: PassReport) -> Iterator[str]:

@@ -204,7 +204,7 @@ def test_orphans_tell_of_a_peer_that_is_down(settled: Program) -> None:
     dead = "http://127.0.0.1:1/eureka"
     ended = give(settled, "orphans", "--eureka-url", f"{settled.playground.eureka_url},{dead}")
     assert ended.code == ExitCode.INCOMPLETE
-    assert ended.sentence == f"{dead} could not be reached: orphans that only they hold are not in this list"
+    assert ended.sentence == f"{dead} could not be reached: orphans that are only there are not in this list"
     assert ended.out.splitlines()[-1] == "no orphan in what could be read"
 
 

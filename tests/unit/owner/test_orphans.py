@@ -216,8 +216,7 @@ def test_a_peer_that_is_away_is_told_and_leaves_the_list_open() -> None:
     world.registry.away = ("http://two/eureka", "http://three/eureka")
     found = look(world)
     assert found.unknown == (
-        "http://two/eureka, http://three/eureka could not be reached: an orphan that stands there alone is not in this "
-        "list",
+        "http://two/eureka, http://three/eureka could not be reached: orphans that are only there are not in this list",
     )
     assert (found.summary, found.code(detailed=True)) == ("no orphan in what could be read", ExitCode.INCOMPLETE)
     world.registry.put(stored(instance(8, ref=GONE)))
