@@ -135,7 +135,7 @@ def test_what_a_person_set_out_of_service_is_reported() -> None:
 
 def test_a_warning_stands_in_the_message() -> None:
     """It works, and may surprise."""
-    assert "no legal host name" in message(status(claims(vipAddress="ra_ting"), *BOTH))
+    assert "not a legal host name" in message(status(claims(vipAddress="ra_ting"), *BOTH))
 
 
 def test_outcomes_count_over_what_was_listed() -> None:
