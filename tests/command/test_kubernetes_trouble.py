@@ -228,7 +228,7 @@ def test_everything_down_is_two_sentences(settled: Program) -> None:
 
 KUBECONFIGS = {
     "missing": (None, "there is no kubeconfig"),
-    "empty": ("", "no kubeconfig"),
+    "empty": ("", "is not a kubeconfig"),
     "broken": ("a: [b\nc: {", "line 2"),
     "no current context": (
         "contexts: [{name: a, context: {cluster: a, user: a}}]",
