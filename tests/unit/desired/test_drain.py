@@ -429,6 +429,19 @@ def test_what_eureka_lost_while_nobody_could_tell_comes_up() -> None:
     assert up_and_down(world) == ("UP", "UP")
 
 
+def test_all_that_drains_a_pod_is_marked() -> None:
+    """Else the end of one drain would bring up what another still drains, while its list fails."""
+    world = on_two_nodes()
+    drain(world, pods=(1,))
+    world.cluster.apply(replace(service(), annotations={DRAIN_ANNOTATION: "true"}))
+    world.run()
+    assert mark(world) == "service,pod"
+    world.cluster.apply(service())
+    blind(world, Kind.POD)
+    world.run()
+    assert up_and_down(world)[0] == "DOWN"
+
+
 def test_the_brake_takes_a_drain_for_a_persons_wish_and_still_counts_it() -> None:
     """It is exempt from the share of the whole, as what merely turns unready is not; no wish is above the ceiling."""
     world = on_two_nodes()
