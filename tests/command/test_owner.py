@@ -388,7 +388,7 @@ def test_a_purge_for_scripts(ours: Program) -> None:
     assert ended.code == ExitCode.OK, ended.out + ended.err
     assert not ended.kubernetes
     assert ended.out.splitlines()[-1] == "2 cancelled"
-    assert "s ago: a `run` that still goes on registers them again" in ended.sentence
+    assert "s ago: a `run` that still works would register them again" in ended.sentence
     assert [ours.status(id_) for id_ in IDS] == [None, None]
     assert ours.status(STRANGER[1], STRANGER[0]) == "UP"
     time.sleep(0.1)
