@@ -83,4 +83,4 @@ def test_passes_that_come_too_rarely_for_eureka_are_told_once(settled: Program) 
         process.send_signal(signal.SIGTERM)
         ended = settled.end(process)
         assert ended.err.count("WARNING self-preservation: with passes every 60s Eureka gets 4 renewals") == 1
-        assert "Give --interval 30s or less." in ended.err
+        assert "Use --interval 30s or less." in ended.err
