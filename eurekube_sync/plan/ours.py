@@ -83,7 +83,7 @@ def _for_left_over(instance: ObservedInstance, claim: Serving) -> Action:
         return _renew(instance, why_kept)
     match claim.verdicts.get(instance.key):
         case Taken(rival=rival):
-            return _cancel(instance, str(rival), Grounds.ABSENCE, proof)
+            return _unless_put_out(instance, str(rival), Grounds.ABSENCE, proof)
         case OverLimit(why=why):
             return _unless_put_out(instance, why, Grounds.OVER_LIMIT, proof)
         case Leaving(why=why, terminating=True):

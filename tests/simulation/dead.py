@@ -195,7 +195,7 @@ class Dead:
         truth, syncer = self._judge.truth, self._judge.truth.syncers.get(syncer_of(listed[0]))
         if self._is_suspended(view, listed):
             return True
-        if any(other.app == key.app and self._judge.is_taken(other) for other in truth.eligible):
+        if any(other.app == key.app and self._judge.duplicates(other) for other in truth.eligible):
             return True
         if syncer is not None:
             return False

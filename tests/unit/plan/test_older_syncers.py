@@ -17,7 +17,7 @@ from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.plan import plan_blind
 from tests.unit.controller.test_reconcile import add_app
-from tests.unit.worlds.build import DOWN, NS, UP, desired, endpoint, instance, key, piece, service, stored, syncer
+from tests.unit.worlds.build import DOWN, NS, OUT, UP, desired, endpoint, instance, key, piece, service, stored, syncer
 from tests.unit.worlds.fakes import FakeWorld
 
 OPS, SHOP = "ops", "shop"
@@ -85,6 +85,16 @@ def test_an_older_syncer_that_is_suspended_takes_nothing_out() -> None:
     assert "syncer ops/older is older and has the address" in conflict(world)
     world.run()
     assert world.wire.writes() == []
+
+
+@pytest.mark.parametrize("number", PODS)
+def test_what_a_person_put_out_of_service_stays_so_when_an_older_syncer_has_no_place_for_it(number: int) -> None:
+    """A cancel would lose a person's word."""
+    world = setting()
+    world.registry.override(key(number), OUT)
+    world.cluster.apply(syncer("older", created=1000, selector=ACROSS, limit=1))
+    settled(world)
+    assert world.registry.held[key(number)].status is OUT
 
 
 def test_what_stands_beside_it_follows_its_pod() -> None:
