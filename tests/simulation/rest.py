@@ -99,8 +99,10 @@ class Rest:
                 raise Violation("limit", f"{key} stands, and its limit is 0")
             return
         # The last ones stay while a stranger keeps their successor from being registered.
-        waits = syncer is not None and syncer.conditions.get("Conflict", ("", ""))[0] == "True" and not syncer.deleting
-        waits = waits and not self._serves_still(syncer_of(listed[0]))
+        blocked = [one for one in self._truth.syncers.values() if one.conditions.get("Conflict", ("",))[0] == "True"]
+        waits = syncer is not None and any(
+            one.app == syncer.app and not one.deleting and not self._serves_still(one.ref) for one in blocked
+        )
         if key in self._truth.down:
             if is_up(listed) and not held and not waits:
                 raise Violation("rest", f"{key} is not ready, and Eureka says UP")
