@@ -213,6 +213,10 @@ class Conduct:
         )
         if uid in self._truth.drained:
             return
+        beside = [one for one in self._truth.syncers.values() if (one.ref[0], one.app) == where and not one.deleting]
+        oldest = min(beside, key=lambda one: (min(one.since.values()), one.ref), default=None)
+        if oldest is not None and not oldest.asked.readiness_gate:
+            return  # the older one has the address, and the one with a gate registers nothing
         if unreadable and not on_purpose:
             self.reached["a gate that opened without Eureka"] += 1
         if not on_purpose and not unreadable and not any(map(self._serves_itself, self._truth.keys_of(uid))):
