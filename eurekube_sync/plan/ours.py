@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from eurekube_sync.desired.claims import Deleting, Desired, Frozen, Serving
+from eurekube_sync.desired.rivals import Right
 from eurekube_sync.desired.verdicts import Leaving, OverLimit, Taken, Wanted
 from eurekube_sync.model.actions import Action, Cancel, Grounds, Renew, Update
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
@@ -32,8 +33,10 @@ def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> A
     syncer = claim.syncer.ref
     changes = differences(wanted.instance, observed)
     if not changes:
-        # A not-ready endpoint that Eureka lost is not brought back: it would be a first registration.
-        heal = wanted.instance if wanted.instance.status is InstanceStatus.UP else None
+        # A not-ready endpoint that Eureka lost is not brought back: it would be a first registration. Nor is one at an
+        # address that the cluster gave to another namespace by now.
+        allotted = wanted.rival is not None and wanted.rival.right is Right.ALLOTTED
+        heal = wanted.instance if wanted.instance.status is InstanceStatus.UP and not allotted else None
         return Renew(key=observed.key, syncer=syncer, why=wanted.why, heal=heal, status=observed.status)
     return Update(
         instance=wanted.instance,

@@ -189,6 +189,20 @@ def test_what_stands_already_stays_and_follows_its_service(attack: Attack) -> No
     assert (standing(world, BANK), standing(world, EVIL)) == ({1, 2, 3, 4}, set())
 
 
+@BY_NOBODY
+def test_what_eureka_lost_is_not_registered_again_at_another_namespaces_address(attack: Attack) -> None:
+    """The list is older than the loss, and still shows both."""
+    world = bank()
+    world.cluster.apply(*attack(4, ready=True, created=OLD))
+    world.run()
+    world.cluster.apply(pods(*PODS, 4))
+    settled(world)
+    world.registry.cached_for(30)
+    world.registry.held.clear()
+    world.run()
+    assert (standing(world, BANK), standing(world, EVIL)) == ({1, 2, 3, 4}, set())
+
+
 def test_a_frozen_syncer_keeps_its_pods_whatever_another_namespaces_slices_say() -> None:
     """Its Service is gone for a moment, as while a chart is upgraded, and a slice elsewhere names another pod there."""
     world = bank()
