@@ -164,7 +164,7 @@ def test_what_is_wrong_with_login_or_tls_removes_nothing(
         (open_options, 21, "give user and password"),
         ((*right, f"--eureka-ca-file={stranger.ca_file}"), 20, "not trusted: give that authority's certificate"),
         ((bare,), 20, "not trusted: give that authority's certificate"),
-        ((bare.replace("https:", "http:"),), 22, "this port speaks TLS; begin the URL with https://"),
+        ((bare.replace("https:", "http:"),), 20, "this port speaks TLS; begin the URL with https://"),
     ]
     for options, code, words in troubles:
         program.options = options
@@ -203,7 +203,7 @@ def test_a_password_that_is_rotated_is_taken_by_a_running_daemon(
             eureka.restart(basic_auth=(USER, PASSWORD))
     said = logged_in.seen[-1]
     assert "refuses this user or password" in said
-    assert "has changed and is used as it is now" in said
+    assert "has changed, and its new content is used" in said
     assert PASSWORD not in said
     assert NEXT_PASSWORD not in said
 
