@@ -59,6 +59,7 @@ from eurekube_sync.observe.kubernetes import (
 from eurekube_sync.observe.other_owner import OtherOwner, other_owners
 from eurekube_sync.observe.unserved import AGAIN, Unserved, living, unserved
 from eurekube_sync.plan import Plan, plan_renewals, sorted_plan
+from eurekube_sync.plan.suspend import is_suspended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,7 +295,8 @@ def _decide(given: _Given, standing: _Standing, found: _Found) -> tuple[_Found, 
     refused = refusal(settings.approved, given.ownership, now)
     seen = world.sightings.before(desired, monotonic=world.clock.monotonic(), now=now, within=settings.confirm_within)
     brake = brake_of(settings, desired, None if refused else settings.approved, seen, now)
-    stood = world.last_seen.still_wanted(desired, world.renewals.renewed_lately())
+    remembers = isinstance(found.registry, Unknown) or any(map(is_suspended, desired.claims.values()))
+    stood = world.last_seen.still_wanted(desired, world.renewals.renewed_lately()) if remembers else ()
 
     def pods_of(going: Collection[Withdrawal], observed: Observed) -> Pods:
         return pods_behind(world.cluster, found.view, going, observed, settings.scope)
