@@ -59,6 +59,8 @@ class Dead:
         """Since when, and for how many good passes, each of the dead stood."""
         self._sets: dict[Ref, frozenset[Key]] = {}
         """The dead of each syncer, as the last good pass left them."""
+        self._orphaned: frozenset[Ref] = frozenset()
+        """Those of these syncers that were not there."""
         self._process: object | None = None
         self._misled: dict[Key, int] = {}
 
@@ -136,6 +138,7 @@ class Dead:
         stands: dict[Key, tuple[float, int]] = {}
         found = list(self._of_the_dead(view))
         self._begin_anew_where_more_died(found)
+        self._begin_anew_where_the_syncer_is_back(found)
         for key, listed in found:
             if self._is_excused(view, key, listed, reasons.get(key, "")):
                 continue
@@ -166,6 +169,14 @@ class Dead:
                     for key in keys:
                         self._dead.pop(key, None)
         self._sets = now
+
+    def _begin_anew_where_the_syncer_is_back(self, found: list[tuple[Key, Listed]]) -> None:
+        """What waited as an orphan's removal waits as the syncer's from now on."""
+        refs = {key: syncer_of(listed[0]) for key, listed in found}
+        for key, ref in refs.items():
+            if ref in self._orphaned and ref in self._judge.truth.syncers:
+                self._dead.pop(key, None)
+        self._orphaned = frozenset(refs.values()) - self._judge.truth.syncers.keys()
 
     def _of_the_dead(self, view: PassView) -> Iterator[tuple[Key, Listed]]:
         """What is UP on every server since before the pass listed it, and whose pod was gone when the pass began."""
