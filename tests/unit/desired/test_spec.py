@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from eurekube_sync.desired.spec import (
     Expression,
@@ -182,7 +182,6 @@ def test_the_condition_and_validate_use_the_same_words(case: Case) -> None:
     assert [reason for reason in alike if told and reason not in told] == []
 
 
-@settings(max_examples=200, deadline=None)
 @given(spec=specs())
 def test_whatever_cannot_be_read_is_told(spec: Any) -> None:
     """Each spec that the reader refuses has a fault that the words know."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.manifests import Severity, load_crd, refusal, validate_object
@@ -35,7 +35,6 @@ def test_the_embedded_server_takes_what_validate_takes(case: Case) -> None:
     assert (status == 201) is case.accepted, body
 
 
-@settings(max_examples=150, deadline=None)
 @given(spec=specs())
 def test_a_random_spec_is_refused_where_validate_finds_an_error(spec: Any) -> None:
     """Both go by one schema and one parse; unknown fields are dropped before."""

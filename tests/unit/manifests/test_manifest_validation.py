@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eurekube_sync.manifests import Report, Severity, validate_object, validate_text
@@ -178,7 +178,6 @@ def test_annotations_have_a_size() -> None:
     assert (finding.path, "at most 262144" in finding.reason) == ("$.metadata.annotations", True)
 
 
-@settings(max_examples=60, deadline=None)
 @given(spec=specs())
 def test_json_text_and_object_agree(spec: Any) -> None:
     """An object and its JSON text get the same paths and reasons, and each line is one of the text."""
@@ -190,7 +189,6 @@ def test_json_text_and_object_agree(spec: Any) -> None:
     assert all(f.line and 1 <= f.line <= text.count("\n") + 1 for f in from_text)
 
 
-@settings(max_examples=150, deadline=None)
 @given(text=st.text(st.sampled_from('ab:-{}[]"\n \t#&*!|>%?@,~<1.\x00\ud800é'), max_size=40))
 def test_no_text_raises(text: str) -> None:
     """Whatever the text, the answer is findings with lines, never an exception."""

@@ -1,4 +1,4 @@
-"""What is held and what goes, after how many passes, of what people and nodes do to 3, 20 and 200 apps.
+"""What is held and what goes, after how many passes, of what people and nodes do to 3, 20 and 100 apps.
 
 The town itself sees to it after each pass that no dead pod is UP for more than three good passes, and none at an
 address that is another pod's.
@@ -14,7 +14,7 @@ import pytest
 from eurekube_sync.brake import HoldReason
 from tests.unit.worlds.town import REST, TEAM, App, Town, reasons
 
-TEAMS = {3: 2, 20: 4, 200: 10}
+TEAMS = {3: 2, 20: 4, 100: 5}
 """Apps of the team, by those of the town."""
 FOR_GOOD = 4
 """Passes after which nothing goes any more."""
@@ -111,14 +111,14 @@ ROWS = {
     "two apps are scaled to 0 and terminate in the first pass": Row(
         happens=lambda town, apps: town.scale_to_0(*apps),
         to=two,
-        gone={3: 3, 20: 3, 200: 1},
+        gone={3: 3, 20: 3, 100: 1},
         waits={3: TOO_MANY, 20: TOO_MANY},
     ),
     "delete --all -A": Row(
         happens=lambda town, apps: town.delete_syncers(*apps),
         to=every,
         gone={3: 1},
-        waits={20: TOO_MANY, 200: TOO_MANY},
+        waits={20: TOO_MANY, 100: TOO_MANY},
     ),
     "all pods turn unready": Row(
         happens=lambda town, apps: town.unready(town.pods(*apps)), to=every, waits=dict.fromkeys(TEAMS, TOO_MANY)
@@ -170,7 +170,7 @@ def test_a_rollout_during_a_hold(size: int) -> None:
     town = Town(size, TEAMS[size])
     hurt, other = two(town), App(REST, town.apps[-1].name)
     town.unready(town.pods(*hurt))
-    waiting = 4 if size < 200 else 0
+    waiting = 4 if size < 100 else 0
     assert sum(reasons(town.good()).values()) == 4
     for number, pod in enumerate(town.pods(other)):
         town.start(other, f"new{number}")

@@ -38,7 +38,7 @@ def connected(folder: Path, server: str, **cluster: Any) -> KubernetesCluster:
     path.write_text(json.dumps(content))
     clock = SystemClock()
     connection = connect(ConnectionSettings(kubeconfig=str(path)), {})
-    return KubernetesCluster(connection, clock=clock, random=random.Random(0), limit=TimeLimit(clock))
+    return KubernetesCluster(connection, clock=clock, random=random.Random(0), tries=1)
 
 
 def message(cluster: KubernetesCluster) -> str:

@@ -34,7 +34,7 @@ def unavailable(source: Source[Any]) -> str:
     return source.message
 
 
-def client(url: str, directory: Path, clock: SystemClock, limit: TimeLimit, answer: float = 60) -> KubernetesCluster:
+def client(url: str, directory: Path, clock: SystemClock, limit: TimeLimit, **options: Any) -> KubernetesCluster:
     content = {
         "clusters": [{"name": "c", "cluster": {"server": url}}],
         "users": [{"name": "u", "user": {"token": "t"}}],
@@ -44,7 +44,7 @@ def client(url: str, directory: Path, clock: SystemClock, limit: TimeLimit, answ
     path = directory / "config"
     path.write_text(json.dumps(content))
     connection = connect(ConnectionSettings(kubeconfig=str(path)), {})
-    return KubernetesCluster(connection, clock=clock, random=random.Random(0), limit=limit, answer_seconds=answer)
+    return KubernetesCluster(connection, clock=clock, random=random.Random(0), limit=limit, **options)
 
 
 @pytest.mark.loopback
@@ -53,13 +53,13 @@ def test_a_trickling_answer_ends_with_its_own_limit(at_once: bytes, tmp_path: Pa
     """A byte every moment is never silent, and still ends: Unknown, after one try, with a sentence."""
     clock = SystemClock()
     with trickling(at_once) as server:
-        cluster = client(server.url, tmp_path, clock, TimeLimit(clock), answer=1)
+        cluster = client(server.url, tmp_path, clock, TimeLimit(clock), answer_seconds=0.4)
         watch = Stopwatch()
         message = unavailable(cluster.list_services(None).elsewhere)
         assert watch.seconds < SOON_SECONDS
     assert message == (
-        f"GET /api/v1/services to the Kubernetes API at {server.url} was not answered whole in 1 s: the server or the "
-        "network is too slow"
+        f"GET /api/v1/services to the Kubernetes API at {server.url} was not answered whole in 0.4 s: the server or "
+        "the network is too slow"
     )
     assert server.calls == 1
 
@@ -73,7 +73,7 @@ def test_trickling_lists_end_with_the_limit_of_the_stage(at_once: bytes, tmp_pat
     namespaces = [f"n-{number}" for number in range(50)]
     with trickling(at_once) as server:
         cluster = client(server.url, tmp_path, clock, limit)
-        limit.end_at(clock.monotonic() + 1)
+        limit.end_at(clock.monotonic() + 0.4)
         watch = Stopwatch()
         listed = cluster.list_services(namespaces)
         assert "in the time that was left" in unavailable(listed.of("n-0"))
@@ -113,7 +113,7 @@ def test_a_sentence_holds_no_number_of_the_moment(at_once: bytes, sentence: str,
     clock = SystemClock()
     limit = TimeLimit(clock)
     with trickling(at_once, pause=0, whole=True) as server:
-        cluster = client(server.url, tmp_path, clock, limit)
+        cluster = client(server.url, tmp_path, clock, limit, tries=1)
         limit.end_at(clock.monotonic() + 5.678)
         message = unavailable(cluster.crd_live())
     call = "GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
@@ -264,14 +264,14 @@ def forgetting(plugin: Plugin, seconds: float) -> KubernetesCluster:
 @pytest.mark.loopback
 def test_a_program_for_the_credentials_that_never_ends_is_left_behind(plugin: Plugin) -> None:
     """After a while it is begun anew, beside the one that hangs, and what that says in the end counts no more."""
-    cluster = forgetting(plugin, 0.5)
+    cluster = forgetting(plugin, 0.3)
     before, watch = plugin.count(), Stopwatch()
     plugin.once.touch()
     unavailable(cluster.crd_live())
     wait_until(lambda: plugin.count() > before, "the program does not run")
-    assert plugin.count() == before + 1 or watch.seconds >= 0.5
+    assert plugin.count() == before + 1 or watch.seconds >= 0.3
     wait_until(lambda: isinstance(cluster.list_services(None).elsewhere, Complete), "the API server is asked again")
-    assert watch.seconds >= 0.5
+    assert watch.seconds >= 0.3
     plugin.freed.touch()
     wait_until(lambda: isinstance(cluster.list_services(None).elsewhere, Complete), "the API server is asked no more")
 
@@ -279,7 +279,7 @@ def test_a_program_for_the_credentials_that_never_ends_is_left_behind(plugin: Pl
 @pytest.mark.loopback
 def test_each_program_that_never_ends_makes_the_wait_for_the_next_longer(plugin: Plugin) -> None:
     """They are not ended by us, and must not fill the machine."""
-    cluster = forgetting(plugin, 0.2)
+    cluster = forgetting(plugin, 0.1)
     before, watch = plugin.count(), Stopwatch()
     plugin.hangs.touch()
 
@@ -288,7 +288,7 @@ def test_each_program_that_never_ends_makes_the_wait_for_the_next_longer(plugin:
         return plugin.count() >= before + 4
 
     wait_until(four_hang, "three were left behind")
-    assert watch.seconds >= 0.2 + 0.4 + 0.6
+    assert watch.seconds >= 0.1 + 0.2 + 0.3
     plugin.hangs.unlink()
     wait_until(lambda: isinstance(cluster.list_services(None).elsewhere, Complete), "the last ends")
 
