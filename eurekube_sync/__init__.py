@@ -1,5 +1,6 @@
 """eurekube-sync: makes services in a Kubernetes cluster appear in Netflix Eureka."""
 
-from eurekube_sync.version import __version__
-
 __all__ = ["__version__"]
+
+__version__ = "0.1.0"
+"""The wheel, `--version` and the User-Agent read it here."""

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 import click
 
+from eurekube_sync import __version__
 from eurekube_sync.cli.options.command import CONTEXT, Group
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX
 from eurekube_sync.cli.output.streams import discard_output, prepare_streams
 from eurekube_sync.controller.exit_codes import ExitCode, of_error
 from eurekube_sync.model.errors import EurekubeError
-from eurekube_sync.version import __version__
 
 _COMMANDS = {
     "run": "eurekube_sync.cli.commands.run",

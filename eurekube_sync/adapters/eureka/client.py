@@ -18,6 +18,7 @@ from requests.adapters import BaseAdapter, HTTPAdapter
 from requests.auth import AuthBase, HTTPBasicAuth
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
+from eurekube_sync import __version__
 from eurekube_sync.adapters.answer_time import AnswerTime, bound_answers
 from eurekube_sync.adapters.eureka import answers, replication, wire
 from eurekube_sync.adapters.eureka.address import ConnectionOptions
@@ -30,7 +31,6 @@ from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.foreign_text import login_secrets
 from eurekube_sync.model.ports import Clock, Elsewhere, Random
 from eurekube_sync.model.sources import Complete, Source
-from eurekube_sync.version import __version__
 
 _PROBE = "/instances/eurekube-sync-probe"
 """A read that every login may make that may read at all; nothing has this id."""

@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
+from eurekube_sync import __version__
 from eurekube_sync.adapters.answer_time import AnswerTime, bound_answers
 from eurekube_sync.adapters.no_answer import no_answer
 from eurekube_sync.adapters.side_thread import in_side_thread
 from eurekube_sync.adapters.tries import CHUNK, LARGEST, read_whole
 from eurekube_sync.model.errors import ClusterCredentialsLate, ClusterRejected, ClusterUnavailable, ConfigurationError
 from eurekube_sync.model.foreign_text import excerpt, header_secrets
-from eurekube_sync.version import __version__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
