@@ -102,22 +102,7 @@ def _listed(found: dict[str, list[T]]) -> Listed[T]:
 def registry(desired: Desired, ownership: Ownership) -> Observed:
     """A registry that holds all that is desired but every hundredth instance."""
     wanted = [w.instance for n, key in enumerate(desired.wanted_by) if n % 100 and (w := desired.wanted(key))]
-    instances = tuple(
-        ObservedInstance(
-            key=i.key,
-            host_name=i.host_name,
-            ip_addr=i.ip_addr,
-            port=i.port,
-            secure_port=i.secure_port,
-            vip_address=i.vip_address,
-            secure_vip_address=i.secure_vip_address,
-            status=i.status,
-            lease=i.lease,
-            metadata=i.metadata,
-            last_dirty_timestamp=1,
-        )
-        for i in wanted
-    )
+    instances = tuple(ObservedInstance(instance=i, last_dirty_timestamp=1) for i in wanted)
     return observe(Complete(data=instances), ownership, Scope(), asked=0)
 
 

@@ -182,17 +182,17 @@ def failed_adds(
     for key, observed in standing.items():
         gone = key in taken or (key in ended and not _stands(ended[key]))
         if observed.status is InstanceStatus.UP and not gone:
-            left.update(_names(key, observed.vip_address, syncer_of(observed)))
+            left.update(_names(key, observed.instance.vip_address, syncer_of(observed)))
     held_back = {}
     for key, grounds in taken.items():
         if grounds is Grounds.REPLACED:
             continue
         there = standing[key]
-        names = _names(key, there.vip_address, syncer_of(there))
-        lives = grounds is Grounds.OVER_LIMIT or there.ip_addr in moving
-        harmless = not lives and all(left[name] for name in _called(key, there.vip_address))
-        mine = _pod(there, syncer_of(there))
-        own = any(_may_be_its(address, there.ip_addr) for pod, _ in mine for address in follows.get(pod, ()))
+        names = _names(key, there.instance.vip_address, syncer_of(there))
+        lives = grounds is Grounds.OVER_LIMIT or there.instance.ip_addr in moving
+        harmless = not lives and all(left[name] for name in _called(key, there.instance.vip_address))
+        mine = _pod(there.instance, syncer_of(there))
+        own = any(_may_be_its(address, there.instance.ip_addr) for pod, _ in mine for address in follows.get(pod, ()))
         own = own and grounds is not Grounds.SYNCER_DELETED
         if own or (any(name in failed and not left[name] for name in names) and not harmless):
             held_back[key] = "the instances that should replace it could not be registered"
@@ -203,7 +203,7 @@ _PodOf: TypeAlias = tuple[str, str]
 """The app or the syncer, and the pod's UID."""
 
 
-def _pod(instance: Instance | ObservedInstance, syncer: SyncerRef | None) -> tuple[tuple[_PodOf, str], ...]:
+def _pod(instance: Instance, syncer: SyncerRef | None) -> tuple[tuple[_PodOf, str], ...]:
     """The pod, with its address; nothing where the mark names none."""
     uid = pod_uid_of(instance)
     if uid is None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import TypeAlias
 
 from eurekube_sync.model.actions import Register, Update, Withdrawal, brings_up
-from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
+from eurekube_sync.model.eureka import Instance, InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of
 from eurekube_sync.observe.eureka import Observed
@@ -18,14 +18,14 @@ _PodAt: TypeAlias = tuple[SyncerRef | None, str, int, str]
 def moved(plan: Plan, observed: Observed, stands: Collection[InstanceKey]) -> frozenset[InstanceKey]:
     """The withdrawals whose pod the same syncer still serves, or will, at the same address and port under another app.
     The address alone would tell nothing: several Services may stand behind one host name."""
-    going = {one.key: _pod_at(one.syncer, observed.ours[one.key]) for one in plan.withdrawals}
+    going = {one.key: _pod_at(one.syncer, observed.ours[one.key].instance) for one in plan.withdrawals}
     losing = {one.syncer for one in plan.withdrawals}
     served: set[_PodAt | None] = set()
     for action in (one for one in plan.actions if one.syncer in losing):
         if isinstance(action, Register | Update) and brings_up(action):
             served.add(_pod_at(action.syncer, action.instance))
         elif action.key in stands and action.key not in going:
-            served.add(_pod_at(action.syncer, observed.ours[action.key]))
+            served.add(_pod_at(action.syncer, observed.ours[action.key].instance))
     served.discard(None)
     return frozenset(key for key, pod in going.items() if pod in served)
 
@@ -37,7 +37,7 @@ def renamed(withdrawals: Iterable[Withdrawal], plan: Plan) -> bool:
     return losing <= gaining
 
 
-def _pod_at(syncer: SyncerRef | None, instance: Instance | ObservedInstance) -> _PodAt | None:
+def _pod_at(syncer: SyncerRef | None, instance: Instance) -> _PodAt | None:
     """None where the mark names no pod."""
     uid = pod_uid_of(instance)
     return None if uid is None else (syncer, instance.ip_addr, instance.main_port, uid)

@@ -148,11 +148,11 @@ class Serving:
             return False
         return self.keeps(instance) is not None
 
-    def _unsure_of(self, instance: ObservedInstance) -> str | None:
-        verdict = self.verdicts.get(instance.key)
+    def _unsure_of(self, one: ObservedInstance) -> str | None:
+        verdict = self.verdicts.get(one.key)
         if isinstance(verdict, Kept):
             return verdict.why
-        return self.unplaced.get(pod_uid_of(instance) or instance.ip_addr) if self.unplaced else None
+        return self.unplaced.get(pod_uid_of(one) or one.instance.ip_addr) if self.unplaced else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from eurekube_sync.desired.presentation import (
 from eurekube_sync.desired.spec import Syncer, check_app_name, host_name_warning
 from eurekube_sync.desired.verdicts import Wanted
 from eurekube_sync.model.errors import InvalidSyncer
-from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
 from eurekube_sync.model.kubernetes import Pod, PodRef, Service
 from eurekube_sync.model.ownership import Ownership, instance_id
 
@@ -215,22 +215,3 @@ def _texts(entry: MetadataSource, site: Site) -> Iterable[Mapping[str, str]]:
             return [service.annotations for service in site.services]
         case _:  # pragma: no cover
             assert_never(entry.source)
-
-
-def as_it_stands(stands: ObservedInstance) -> Instance:
-    """What would be registered to leave everything as it is: UP, or DOWN, for Eureka keeps an override by itself."""
-    return Instance(
-        key=stands.key,
-        host_name=stands.host_name,
-        ip_addr=stands.ip_addr,
-        port=stands.port,
-        secure_port=stands.secure_port,
-        vip_address=stands.vip_address,
-        secure_vip_address=stands.secure_vip_address,
-        status=InstanceStatus.UP if stands.status is InstanceStatus.UP else InstanceStatus.DOWN,
-        lease=stands.lease,
-        metadata=stands.metadata,
-        home_page_url=stands.home_page_url,
-        status_page_url=stands.status_page_url,
-        health_check_url=stands.health_check_url,
-    )

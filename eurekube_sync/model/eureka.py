@@ -6,7 +6,7 @@ Owns no behaviour beyond reading itself. Names are ours: camelCase lives in the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -56,10 +56,6 @@ class LeaseTimes(NamedTuple):
     duration: int
 
 
-NO_PORT = Port(0, False)
-
-NO_LEASE = LeaseTimes(0, 0)
-
 RENEWAL_INTERVAL = 30
 """Seconds between two renewals of a lease of ours. Faster or slower would bend the server's self-preservation."""
 DEFAULT_LEASE = LeaseTimes(30, 90)
@@ -68,8 +64,8 @@ DEFAULT_LEASE = LeaseTimes(30, 90)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """An instance as it should stand in Eureka. `status` is UP or DOWN; another only of what a person's `owner` command
-    moves as it stands."""
+    """All that a registration says of an instance. We register UP or DOWN; another status only where an `owner` command
+    moves an instance as it is."""
 
     key: InstanceKey
     host_name: str
@@ -86,7 +82,8 @@ class Instance:
     status_page_url: str = ""
     health_check_url: str = ""
     override: InstanceStatus = InstanceStatus.UNKNOWN
-    """What a person had set on an instance that moves to another id, and is to stand there too; else UNKNOWN."""
+    """What a person or tool set by `PUT .../status`; UNKNOWN for none. Registered only with one that moves to another
+    id."""
 
     @property
     def main_port(self) -> int:
@@ -96,37 +93,38 @@ class Instance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedInstance:
-    """An instance as Eureka tells it. Fields that the server left out are empty, zero or UNKNOWN."""
+    """An instance as Eureka lists it. Fields that the server left out are empty, zero or UNKNOWN."""
 
-    key: InstanceKey
-    host_name: str = ""
-    ip_addr: str = ""
-    port: Port = NO_PORT
-    secure_port: Port = NO_PORT
-    vip_address: str = ""
-    secure_vip_address: str = ""
-    status: InstanceStatus = InstanceStatus.UNKNOWN
-    """The effective status, overrides applied."""
-    overridden_status: InstanceStatus = InstanceStatus.UNKNOWN
-    """What a person or tool set by `PUT .../status`; UNKNOWN for none."""
-    lease: LeaseTimes = NO_LEASE
+    instance: Instance
+    """With the effective status: overrides are applied."""
     last_dirty_timestamp: int = 0
     """Unix milliseconds. A register with an older one is ignored with a 204 (AbstractInstanceRegistry.register)."""
     last_renewal: int = 0
     """Milliseconds of the server's clock: of the last register, or of the last renewal **plus** the duration
-    (Lease.renew). Two uncached reads that differ in it tell that somebody renews."""
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    home_page_url: str = ""
-    status_page_url: str = ""
-    health_check_url: str = ""
+    (Lease.renew). Two uncached reads that differ in it show that somebody renews."""
 
     @property
-    def main_port(self) -> int:
-        """The plain port; the secure one where only that is on."""
-        return self.secure_port.number if self.secure_port.enabled and not self.port.enabled else self.port.number
+    def key(self) -> InstanceKey:
+        """Of the instance."""
+        return self.instance.key
+
+    @property
+    def status(self) -> InstanceStatus:
+        """The effective one."""
+        return self.instance.status
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """Of the instance."""
+        return self.instance.metadata
 
     @property
     def renewed(self) -> float:
         """When it was last renewed, in Unix seconds of the server's clock. One that was registered and not renewed
         since seems older by its duration."""
-        return self.last_renewal / 1000 - (self.lease.duration or DEFAULT_LEASE.duration)
+        return self.last_renewal / 1000 - (self.instance.lease.duration or DEFAULT_LEASE.duration)
+
+    def unchanged(self) -> Instance:
+        """What would be registered to leave it as it is: UP, or DOWN, because Eureka keeps an override by itself."""
+        status = InstanceStatus.UP if self.status is InstanceStatus.UP else InstanceStatus.DOWN
+        return replace(self.instance, status=status, override=InstanceStatus.UNKNOWN)

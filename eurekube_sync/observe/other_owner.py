@@ -156,7 +156,7 @@ def _at_work(observed: Observed, now: float) -> Iterator[ObservedInstance]:
     for one in _of_others(observed):
         moved = one.metadata.get(CLASS) != observed.scope.syncer_class
         # Where nothing else is renewed either, the list alone does not tell that its owner has ended.
-        ended = bool(one.last_renewal) and now - one.renewed > one.lease.duration
+        ended = bool(one.last_renewal) and now - one.renewed > one.instance.lease.duration
         if not (moved or ended or is_gone(one)) and observed.silent(one) <= _LATELY:
             yield one
 
@@ -181,6 +181,6 @@ def _wanted(key: InstanceKey, desired: Desired) -> tuple[_Socket, ...]:
 
 
 def _sockets(one: ObservedInstance) -> Iterator[_Socket]:
-    for port in (one.port, one.secure_port):
+    for port in (one.instance.port, one.instance.secure_port):
         if port.enabled:
-            yield one.key.app, one.ip_addr, port.number
+            yield one.key.app, one.instance.ip_addr, port.number

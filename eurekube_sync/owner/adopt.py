@@ -14,7 +14,7 @@ from eurekube_sync.desired.verdicts import Wanted
 from eurekube_sync.model.actions import Register
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import ClusterError, ConfigurationError, Refused, SourceUnknown
-from eurekube_sync.model.eureka import RENEWAL_INTERVAL, InstanceKey, LeaseTimes, ObservedInstance
+from eurekube_sync.model.eureka import RENEWAL_INTERVAL, Instance, InstanceKey, LeaseTimes, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER, POD, SYNCER, Ownership
 from eurekube_sync.model.sources import Complete, Server
@@ -122,7 +122,7 @@ def adoption_of(
     if addresses:
         chosen = {one.key: one for address in addresses for one in _at(address, standing)}
     else:
-        free = [one for one in standing if OWNER not in one.metadata and _socket(one) in wanted]
+        free = [one for one in standing if OWNER not in one.metadata and _socket(one.instance) in wanted]
         chosen = {one.key: one for one in (*free, *filter(ownership.holds, standing))}
     moves, already = [], []
     for instance in chosen.values():
@@ -130,7 +130,7 @@ def adoption_of(
             already.append(instance)
             continue
         _refuse_owned(instance, ownership)
-        moves.append(_adopted(instance, wanted.get(_socket(instance)), desired, syncer))
+        moves.append(_adopted(instance, wanted.get(_socket(instance.instance)), desired, syncer))
     if not moves and not already:
         whose = f"syncer {syncer} wants" if syncer else "a syncer wants"
         raise Refused(f"{app.upper()} has no instance without an owner at an address that {whose}.")
@@ -154,13 +154,13 @@ def cluster_moves(registry: Iterable[ObservedInstance], *, owner: str, old: str,
 
 
 def _at(address: Address, standing: Sequence[ObservedInstance]) -> list[ObservedInstance]:
-    found = [one for one in standing if address.fits(one)]
+    found = [one for one in standing if address.fits(one.instance)]
     if not found:
         raise Refused(f"{standing[0].key.app} has no instance at {address}; it has {names(standing)}.")
     return found
 
 
-def _socket(instance: ObservedInstance) -> tuple[str, str, int]:
+def _socket(instance: Instance) -> tuple[str, str, int]:
     return (instance.key.app, instance.ip_addr, instance.main_port)
 
 
@@ -170,7 +170,7 @@ def _by_socket(desired: Desired, syncer: SyncerRef | None) -> dict[tuple[str, st
     for key, ref in desired.wanted_by.items():
         wanted = desired.wanted(key)
         if wanted is not None and syncer in (None, ref):
-            found[(key.app, wanted.instance.ip_addr, wanted.instance.main_port)] = wanted
+            found[_socket(wanted.instance)] = wanted
     return found
 
 
@@ -197,7 +197,8 @@ def _adopted(instance: ObservedInstance, wanted: Wanted | None, desired: Desired
 
 
 def _unwanted(instance: ObservedInstance, desired: Desired, syncer: SyncerRef | None) -> str:
-    where = f"{instance.ip_addr}:{instance.main_port}"
+    _, address, port = _socket(instance.instance)
+    where = f"{address}:{port}"
     claim = desired.claims.get(syncer) if syncer else None
     if isinstance(claim, Frozen):
         return f"syncer {syncer} cannot be served ({claim.reason}: {claim.message})"

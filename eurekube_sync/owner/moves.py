@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from eurekube_sync.desired.instance import as_it_stands
 from eurekube_sync.model.errors import OwnerClash
 from eurekube_sync.model.eureka import DEFAULT_LEASE, Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -31,7 +30,7 @@ class Address(NamedTuple):
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
 
-    def fits(self, instance: ObservedInstance) -> bool:
+    def fits(self, instance: Instance) -> bool:
         """Whether the instance is called there."""
         hosts = {instance.ip_addr, instance.host_name.strip("[]")}
         ports = {port.number for port in (instance.port, instance.secure_port) if port.enabled}
@@ -70,12 +69,12 @@ class Move:
     def made_of(self, stands: ObservedInstance) -> Instance:
         """The instance to register, from what stands now."""
         return replace(
-            as_it_stands(stands),
+            stands.unchanged(),
             key=self.target,
             status=stands.status,
             metadata={**stands.metadata, **self.put},
             # Under its own id the server still knows the override, and an echo could bring back one just taken off.
-            override=InstanceStatus.UNKNOWN if self.in_place else stands.overridden_status,
+            override=InstanceStatus.UNKNOWN if self.in_place else stands.instance.override,
         )
 
 
@@ -108,9 +107,9 @@ def refuse_clash(registry: Iterable[ObservedInstance], ownership: Ownership) -> 
         )
 
 
-def duration_of(instance: ObservedInstance) -> int:
+def duration_of(one: ObservedInstance) -> int:
     """Seconds that its lease lasts after a register."""
-    return instance.lease.duration or DEFAULT_DURATION
+    return one.instance.lease.duration or DEFAULT_DURATION
 
 
 def names(instances: Sequence[ObservedInstance]) -> str:

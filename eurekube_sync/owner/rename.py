@@ -65,11 +65,11 @@ def rename_moves(registry: Iterable[ObservedInstance], old: Ownership, new: Owne
     )
 
 
-def _renamed(instance: ObservedInstance, old: str, new: str) -> InstanceKey:
-    app, id_ = instance.key
+def _renamed(one: ObservedInstance, old: str, new: str) -> InstanceKey:
+    app, id_ = one.key
     if id_.startswith(f"{old}:"):
         return InstanceKey(app, new + id_.removeprefix(old))
-    syncer = syncer_of(instance)
+    syncer = syncer_of(one)
     namespace = syncer.namespace if syncer else ""
-    number = instance.main_port
-    return InstanceKey(app, instance_id(owner=new, namespace=namespace, app=app, address=instance.ip_addr, port=number))
+    address, port = one.instance.ip_addr, one.instance.main_port
+    return InstanceKey(app, instance_id(owner=new, namespace=namespace, app=app, address=address, port=port))

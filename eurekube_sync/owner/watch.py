@@ -16,7 +16,7 @@ def observation_time(moves: Sequence[Move], observe: float | None) -> float:
     if observe is not None:
         return observe
     sources = [move.source for move in moves]
-    periods = [min(one.lease.renewal or DEFAULT_PERIOD, duration_of(one)) for one in sources]
+    periods = [min(one.instance.lease.renewal or DEFAULT_PERIOD, duration_of(one)) for one in sources]
     return 2.0 * max(periods, default=DEFAULT_PERIOD) + 5
 
 

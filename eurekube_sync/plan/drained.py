@@ -95,7 +95,7 @@ def _kept(claim: Serving, marks: _Marks) -> Iterator[tuple[InstanceKey, Kept]]:
         doubts = leaving.unsure if leaving else unsure.get(pod_uid_of(stands) or "", frozenset())
         if not isinstance(verdict, Wanted | Taken) and _doubtful([stands], doubts):
             why = f"{leaving.why}; {_WHY}" if leaving else _WHY
-            yield stands.key, Kept(why=why, host=stands.ip_addr, port=stands.main_port)
+            yield stands.key, Kept(why=why, host=stands.instance.ip_addr, port=stands.instance.main_port)
 
 
 def _doubtful(standing: Collection[ObservedInstance], unsure: Collection[Kind]) -> frozenset[Kind]:

@@ -16,10 +16,11 @@ def registered_by_themselves(desired: Desired, observed: Observed) -> Mapping[In
     installation of this program wrote. Beside it ours would be a second one of the same process, and get twice the
     calls. Of several, one that lacks nothing."""
     selves: dict[tuple[str, str, int], list[ObservedInstance]] = {}
-    for key, instance in observed.others.items():
-        for port in {instance.secure_port, instance.port} if OWNER not in instance.metadata else ():
+    for key, other in observed.others.items():
+        its = other.instance
+        for port in {its.secure_port, its.port} if OWNER not in its.metadata else ():
             if port.enabled:
-                selves.setdefault((key.app, instance.ip_addr, port.number), []).append(instance)
+                selves.setdefault((key.app, its.ip_addr, port.number), []).append(other)
     found: dict[InstanceKey, ObservedInstance] = {}
     for key in desired.wanted_by if selves else ():
         wanted = desired.wanted(key)
@@ -46,18 +47,19 @@ def unreached_by_callers(other: ObservedInstance, wanted: Instance) -> str | Non
     """Why callers of `wanted` do not reach the other although it is UP, in words; None: they do, or it is not UP."""
     if other.status is not InstanceStatus.UP:
         return None
-    secure = wanted.secure_port.enabled and not _names(wanted.secure_vip_address) <= _names(other.secure_vip_address)
-    if secure or not _names(wanted.vip_address) <= _names(other.vip_address):
+    its = other.instance
+    secure = wanted.secure_port.enabled and not _names(wanted.secure_vip_address) <= _names(its.secure_vip_address)
+    if secure or not _names(wanted.vip_address) <= _names(its.vip_address):
         return "it is under another VIP"
-    pairs = ((wanted.port, other.port), (wanted.secure_port, other.secure_port))
-    if any(mine.enabled and mine != its for mine, its in pairs):
+    pairs = ((wanted.port, its.port), (wanted.secure_port, its.secure_port))
+    if any(mine.enabled and mine != other_port for mine, other_port in pairs):
         return "it has other ports"
-    if not _reached_alike(other, wanted):
-        return f"callers outside may not resolve the host name {other.host_name}"
+    if not _reached_alike(its, wanted):
+        return f"callers outside may not resolve the host name {its.host_name}"
     return None
 
 
-def _reached_alike(other: ObservedInstance, wanted: Instance) -> bool:
+def _reached_alike(other: Instance, wanted: Instance) -> bool:
     """Whether callers, who go by the host name, reach the pod by the other as by ours. Spring registers a pod under its
     own name by default, which nobody outside of the cluster resolves."""
     host = _host(other.host_name)
@@ -75,6 +77,6 @@ def _names(vip: str) -> frozenset[str]:
 def _lives(other: ObservedInstance, ours: ObservedInstance) -> bool:
     """Whether it was renewed within two of its own periods, by the server's clock: each pass renews ours, so that this
     is what the other's time is held against. What `owner adopt` is about to take over nobody renews."""
-    lease = DEFAULT_LEASE
-    period = min(other.lease.renewal or lease.renewal, other.lease.duration or lease.duration)
+    renewal, duration = other.instance.lease
+    period = min(renewal or DEFAULT_LEASE.renewal, duration or DEFAULT_LEASE.duration)
     return not other.last_renewal or other.renewed >= ours.renewed - 2 * period

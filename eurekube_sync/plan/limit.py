@@ -148,8 +148,8 @@ class _Callers:
 
     def __init__(self, observed: Observed) -> None:
         self._by_name: dict[str, dict[InstanceKey, SyncerRef | None]] = {}
-        for key, instance, syncer in _standing_up(observed):
-            for name in _names(instance.vip_address):
+        for key, one, syncer in _standing_up(observed):
+            for name in _names(one.instance.vip_address):
                 self._by_name.setdefault(name, {})[key] = syncer
 
     def others(self, claim: Serving) -> int:

@@ -47,7 +47,7 @@ def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> A
         stored_timestamp=observed.last_dirty_timestamp,
         proof=claim.proof,
         grounds=Grounds.DRAINED if wanted.drained else Grounds.ABSENCE,
-        override=observed.overridden_status,
+        override=observed.instance.override,
     )
 
 
@@ -120,9 +120,9 @@ def _cancel(instance: ObservedInstance, why: str, grounds: Grounds, proof: Proof
     )
 
 
-def _replaced(instance: ObservedInstance, desired: Desired) -> Proof | None:
-    uid = pod_uid_of(instance)
-    namespace = pod_namespace_of(instance) or ""
+def _replaced(observed: ObservedInstance, desired: Desired) -> Proof | None:
+    instance, uid = observed.instance, pod_uid_of(observed)
+    namespace = pod_namespace_of(observed) or ""
     there = desired.sockets.at(namespace, instance.ip_addr, instance.main_port) if uid is not None else None
     return there.proof if there is not None and uid not in there.data else None
 

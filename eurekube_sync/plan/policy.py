@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from eurekube_sync.desired.claims import Claim, Desired, Serving
-from eurekube_sync.desired.instance import as_it_stands
 from eurekube_sync.desired.policy import GONE, POLICY, Policy, is_gone, policy_asked, policy_of
 from eurekube_sync.model.actions import Action, Cancel, Change, Renew, Update, grounds_of
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
@@ -70,7 +69,7 @@ def _created_only(action: Update, stands: ObservedInstance) -> Action:
     changes = tuple(change for change in action.changes if change.field == "status" or _is_mark(change.field))
     marks = {key: value for key, value in action.instance.metadata.items() if key.startswith(_OURS) and key != KEYS}
     kept = {key: value for key, value in stands.metadata.items() if not key.startswith(_OURS) or key == KEYS}
-    instance = replace(as_it_stands(stands), status=action.instance.status, metadata={**kept, **marks})
+    instance = replace(stands.unchanged(), status=action.instance.status, metadata={**kept, **marks})
     if changes:
         return replace(action, instance=instance, changes=changes)
     heal = action.instance if action.instance.status is InstanceStatus.UP else None
@@ -85,7 +84,7 @@ def _left_to_expire(action: Cancel, stands: ObservedInstance, policy: Policy) ->
     """DOWN instead of cancelled, and from now on not renewed. The policy may be younger than what stands: it is marked
     here at the latest, or the end of the syncer would be the end of the policy."""
     marks = {GONE: "true", POLICY: policy.value}
-    down = as_it_stands(stands)
+    down = stands.unchanged()
     return Update(
         instance=replace(down, status=InstanceStatus.DOWN, metadata={**down.metadata, **marks}),
         syncer=action.syncer,

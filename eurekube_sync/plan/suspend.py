@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from eurekube_sync.desired.claims import Claim, Desired, Frozen, Serving
-from eurekube_sync.desired.instance import as_it_stands
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.observe.eureka import Observed
@@ -56,6 +55,6 @@ def left_as_it_is(
             key=action.key,
             syncer=action.syncer,
             why=f"{_SUSPENDED}; {action.why}",
-            heal=as_it_stands(stands) if heals else None,
+            heal=stands.unchanged() if heals else None,
             status=stands.status,
         )

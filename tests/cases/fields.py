@@ -230,13 +230,18 @@ def _standing(row: Row, namespace: str) -> Iterator[ObservedInstance]:
         id_ = instance_id(owner="fields", namespace=namespace, app="rating", address=address, port=int(port))
         marks = NAMING.ownership.marked({}, SyncerRef(namespace, syncer), None)
         yield ObservedInstance(
-            key=InstanceKey("RATING", id_ if ours else syncer),
-            host_name=address,
-            ip_addr=address,
-            port=Port(int(port), True),
-            vip_address="rating",
-            status=InstanceStatus(status or "UP"),
-            metadata={**marks, **({POLICY: policy} if policy else {})} if ours else {},
+            instance=Instance(
+                key=InstanceKey("RATING", id_ if ours else syncer),
+                host_name=address,
+                ip_addr=address,
+                port=Port(int(port), True),
+                secure_port=Port(0, False),
+                vip_address="rating",
+                secure_vip_address="",
+                status=InstanceStatus(status or "UP"),
+                lease=LeaseTimes(0, 0),
+                metadata={**marks, **({POLICY: policy} if policy else {})} if ours else {},
+            )
         )
 
 

@@ -80,21 +80,7 @@ class TestCalls:
         assert stands is not None
         assert stands.last_renewal > 0
         assert replace(stands, last_renewal=0) == ObservedInstance(
-            key=wanted.key,
-            host_name=wanted.host_name,
-            ip_addr=wanted.ip_addr,
-            port=wanted.port,
-            secure_port=wanted.secure_port,
-            vip_address=wanted.vip_address,
-            secure_vip_address=wanted.secure_vip_address,
-            status=InstanceStatus.UP,
-            overridden_status=InstanceStatus.UNKNOWN,
-            lease=wanted.lease,
-            last_dirty_timestamp=1_795_248_000_785,
-            metadata=wanted.metadata,
-            home_page_url=wanted.home_page_url,
-            status_page_url=wanted.status_page_url,
-            health_check_url=wanted.health_check_url,
+            instance=wanted, last_dirty_timestamp=1_795_248_000_785
         )
 
     def test_the_list_has_it_too(self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance) -> None:
@@ -141,7 +127,7 @@ class TestCalls:
         client.register(wanted, dirty_timestamp=2)
         seen = client.read_instance(wanted.key)
         assert seen is not None
-        assert (seen.status, seen.overridden_status) == (InstanceStatus.OUT_OF_SERVICE, InstanceStatus.OUT_OF_SERVICE)
+        assert (seen.status, seen.instance.override) == (InstanceStatus.OUT_OF_SERVICE, InstanceStatus.OUT_OF_SERVICE)
 
     def test_two_reads_tell_whether_somebody_renewed(
         self, eureka: EurekaSubject, client: EurekaClient, wanted: Instance
@@ -181,11 +167,11 @@ class TestCalls:
         client.register(replace(moved, status=InstanceStatus.UP, override=InstanceStatus.UNKNOWN), dirty_timestamp=3)
         seen = client.read_instance(moved.key)
         assert seen is not None
-        assert (seen.status, seen.overridden_status) == (out, out)
+        assert (seen.status, seen.instance.override) == (out, out)
         assert eureka.delete(f"/apps/{moved.key.app}/{moved.key.id}/status", value="UP").status_code == 200
         seen = client.read_instance(moved.key)
         assert seen is not None
-        assert (seen.status, seen.overridden_status) == (InstanceStatus.UP, InstanceStatus.UNKNOWN)
+        assert (seen.status, seen.instance.override) == (InstanceStatus.UP, InstanceStatus.UNKNOWN)
 
     def test_a_bad_instance_is_rejected_with_the_reason(self, client: EurekaClient, wanted: Instance) -> None:
         """A 400 is about this one instance and says why."""

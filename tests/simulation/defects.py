@@ -126,8 +126,7 @@ def _healed_when_frozen(for_unwanted: Callable[..., Any]) -> Callable[..., Any]:
         action = for_unwanted(instance, *rest)
         if not isinstance(action, Renew):
             return action
-        fields = {name: getattr(instance, name) for name in Instance.__slots__ if hasattr(instance, name)}
-        return replace(action, heal=Instance(**fields))
+        return replace(action, heal=replace(instance.instance, override=InstanceStatus.UNKNOWN))
 
     return wrong
 

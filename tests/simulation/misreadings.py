@@ -132,7 +132,7 @@ def _overrides_forgotten(for_unwanted: Callable[..., Any], *, limit: bool) -> Ca
         syncer = syncer_of(instance)
         claim = desired.claims.get(syncer) if syncer else None
         if isinstance(claim, Serving) and isinstance(claim.verdicts.get(instance.key), OverLimit) is limit:
-            there = replace(instance, status=InstanceStatus.DOWN)
+            there = replace(instance, instance=replace(instance.instance, status=InstanceStatus.DOWN))
         action = for_unwanted(there, desired)
         return replace(action, **{"was" if isinstance(action, Cancel) else "status": instance.status})
 

@@ -216,28 +216,30 @@ def _observed(instance: InstanceDocument, app: str | None) -> ObservedInstance:
     if not name or not instance_id:
         raise ValueError("no app name or no id")
     lease = instance.lease_info
-    overridden = _status(instance.overridden_status)
-    if overridden is InstanceStatus.UNKNOWN:
-        overridden = _status(instance.overridden_legacy)
+    override = _status(instance.overridden_status)
+    if override is InstanceStatus.UNKNOWN:
+        override = _status(instance.overridden_legacy)
     return ObservedInstance(
-        key=InstanceKey(name.upper(), instance_id),
-        host_name=instance.host_name or "",
-        ip_addr=instance.ip_addr or "",
-        port=_read_port(instance.port),
-        secure_port=_read_port(instance.secure_port),
-        vip_address=instance.vip_address or "",
-        secure_vip_address=instance.secure_vip_address or "",
-        status=_status(instance.status),
-        overridden_status=overridden,
-        lease=LeaseTimes(_number(lease.renewal_interval_in_secs), _number(lease.duration_in_secs))
-        if lease
-        else LeaseTimes(0, 0),
+        instance=Instance(
+            key=InstanceKey(name.upper(), instance_id),
+            host_name=instance.host_name or "",
+            ip_addr=instance.ip_addr or "",
+            port=_read_port(instance.port),
+            secure_port=_read_port(instance.secure_port),
+            vip_address=instance.vip_address or "",
+            secure_vip_address=instance.secure_vip_address or "",
+            status=_status(instance.status),
+            lease=LeaseTimes(_number(lease.renewal_interval_in_secs), _number(lease.duration_in_secs))
+            if lease
+            else LeaseTimes(0, 0),
+            metadata=_read_metadata(instance.metadata),
+            home_page_url=instance.home_page_url or "",
+            status_page_url=instance.status_page_url or "",
+            health_check_url=instance.health_check_url or "",
+            override=override,
+        ),
         last_dirty_timestamp=_number(instance.last_dirty_timestamp),
         last_renewal=_number(lease.last_renewal_timestamp) if lease else 0,
-        metadata=_read_metadata(instance.metadata),
-        home_page_url=instance.home_page_url or "",
-        status_page_url=instance.status_page_url or "",
-        health_check_url=instance.health_check_url or "",
     )
 
 

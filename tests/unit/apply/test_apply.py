@@ -20,7 +20,7 @@ from eurekube_sync.model.outcomes import Outcome, Result
 from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.sources import Cause
 from eurekube_sync.observe.eureka import Unread
-from tests.unit.worlds.build import DENIED, DOWN, OUT, OWNERSHIP, PROOF, REF, UP, instance, key, stored
+from tests.unit.worlds.build import DENIED, DOWN, OUT, OWNERSHIP, PROOF, REF, UP, changed, instance, key, stored
 from tests.unit.worlds.fakes import START, Clock, Registry, Wire
 
 DOWN_AGAIN = RegistryUnavailable("Eureka did not answer")
@@ -289,7 +289,7 @@ def test_a_vip_counts_like_an_app() -> None:
 @pytest.mark.parametrize(("grounds", "held"), [(Grounds.ABSENCE, False), (Grounds.OVER_LIMIT, True)])
 def test_only_what_its_limit_withdraws_waits_for_its_syncers_own_successor(grounds: Grounds, held: bool) -> None:
     """A pod over the limit serves; another may be dead, and goes where another syncer's leaves callers one."""
-    others = replace(stored(instance(9)), metadata={**instance(9).metadata, SYNCER: "rating/other"})
+    others = changed(stored(instance(9)), metadata={**instance(9).metadata, SYNCER: "rating/other"})
     standing = {key(1): stored(instance(1)), key(9): others}
     going = replace(cancel(1), grounds=grounds)
     assert set(failed_adds([going], [refused(register(2))], standing)) == ({key(1)} if held else set())

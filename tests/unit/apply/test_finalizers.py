@@ -17,7 +17,7 @@ from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed, Unread
 from eurekube_sync.plan import Plan
-from tests.unit.worlds.build import DENIED, DOWN, PROOF, REF, UP, instance, key, observed, stored, syncer
+from tests.unit.worlds.build import DENIED, DOWN, PROOF, REF, UP, changed, instance, key, observed, stored, syncer
 
 DELETED = 1000.0
 SUCCESSOR = SyncerRef("rating", "successor")
@@ -212,7 +212,7 @@ def test_it_goes_while_a_successor_waits_for_its_pod_to_be_ready() -> None:
 
 def test_it_goes_when_another_stands_under_the_id() -> None:
     """A foreign instance is never deleted, and does not hold the deletion."""
-    assert waits(registry=fresh(replace(OURS, metadata={}))) is None
+    assert waits(registry=fresh(changed(OURS, metadata={}))) is None
 
 
 @pytest.mark.parametrize(("status", "goes"), [(DOWN, True), (UP, False)])

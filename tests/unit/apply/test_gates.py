@@ -15,7 +15,7 @@ from eurekube_sync.model.errors import ClusterDenied, ClusterUnavailable, Regist
 from eurekube_sync.model.eureka import InstanceStatus, Port
 from eurekube_sync.model.kubernetes import Pod, PodReadiness
 from eurekube_sync.model.sources import Cause, Unknown
-from tests.unit.worlds.build import DENIED, NS, REF, UP, endpoint, foreign, key, piece, service, syncer
+from tests.unit.worlds.build import DENIED, NS, REF, UP, changed, endpoint, foreign, key, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 
 UNREADABLE = Unknown(cause=Cause.UNAVAILABLE, message="it did not answer")
@@ -162,8 +162,8 @@ def test_a_pod_that_registers_itself_does_not_wait() -> None:
     """Its own registration is the one that counts."""
     world = Rollout()
     world.pods(1)
-    own = replace(foreign("itself"), ip_addr="10.0.0.1", port=Port(8080, True))
-    world.registry.put(replace(own, host_name="10.0.0.1"))
+    own = changed(foreign("itself"), ip_addr="10.0.0.1", port=Port(8080, True))
+    world.registry.put(changed(own, host_name="10.0.0.1"))
     world.run()
     assert world.opened() == {"rating-1": "RegistersItself"}
 
@@ -172,8 +172,8 @@ def test_a_pod_that_registers_itself_where_callers_do_not_reach_it_waits_for_our
     """Ours comes beside it, and is refused first."""
     world = Rollout()
     world.pods(1)
-    own = replace(foreign("itself"), ip_addr="10.0.0.1", port=Port(8080, True))
-    world.registry.put(replace(own, host_name="rating-1"))
+    own = changed(foreign("itself"), ip_addr="10.0.0.1", port=Port(8080, True))
+    world.registry.put(changed(own, host_name="rating-1"))
     world.registry.refuse[key(1)] = RegistryUnusable("answered 400")
     world.run()
     assert world.opened() == {}
@@ -447,7 +447,7 @@ def test_an_open_gate_stays_open_whatever_comes(trouble: str) -> None:
         "unknown": lambda: setattr(world.registry, "unreadable", UNREADABLE),
         "drain": lambda: world.cluster.apply(replace(service(), annotations={DRAIN_ANNOTATION: "true"})),
         "itself": lambda: world.registry.put(
-            replace(foreign("itself"), ip_addr="10.0.0.1", port=Port(8080, True)),
+            changed(foreign("itself"), ip_addr="10.0.0.1", port=Port(8080, True)),
         ),
     }
     changes[trouble]()
@@ -476,8 +476,8 @@ def away(world: Rollout) -> None:
 
 def by_itself(world: Rollout) -> None:
     """The pod registers itself."""
-    own = replace(foreign("itself"), ip_addr="10.0.0.1", port=Port(8080, True))
-    world.registry.put(replace(own, host_name="10.0.0.1"))
+    own = changed(foreign("itself"), ip_addr="10.0.0.1", port=Port(8080, True))
+    world.registry.put(changed(own, host_name="10.0.0.1"))
 
 
 OPENS: dict[str, tuple[dict[str, Any], Callable[[Rollout], None], str]] = {

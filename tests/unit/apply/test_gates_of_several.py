@@ -13,7 +13,7 @@ from eurekube_sync.model.errors import ClusterUnavailable, RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceStatus, Port
 from eurekube_sync.model.kubernetes import PodReadiness, SyncerRef
 from eurekube_sync.model.sources import Cause, Unknown
-from tests.unit.worlds.build import NS, endpoint, foreign, key, piece, service, syncer
+from tests.unit.worlds.build import NS, changed, endpoint, foreign, key, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 
 UNREADABLE = Unknown(cause=Cause.UNAVAILABLE, message="it did not answer")
@@ -46,7 +46,7 @@ class Shared(FakeWorld):
                 self.cluster.delete(SyncerRef(NS, app))
             elif state == "RegistersItself":
                 own = foreign(f"itself-{app}", app=app.upper())
-                self.registry.put(replace(own, host_name="10.0.0.1", ip_addr="10.0.0.1", port=Port(8080, True)))
+                self.registry.put(changed(own, host_name="10.0.0.1", ip_addr="10.0.0.1", port=Port(8080, True)))
             elif state == "refused":
                 self.registry.refuse_register[key(app=app)] = RegistryUnavailable("no")
             elif state == "unread":
@@ -142,7 +142,7 @@ def test_an_instance_of_another_owner_opens_no_gate(mark: str) -> None:
     world.cluster.opened.clear()
     uid = "uid-of-rating-1"
     world.cluster.readiness[uid] = replace(world.cluster.readiness[uid], registered=False)
-    world.registry.put(replace(ours, metadata={**ours.metadata, mark: "another"}))
+    world.registry.put(changed(ours, metadata={**ours.metadata, mark: "another"}))
     world.run()
     assert world.opened() is None
 

@@ -20,7 +20,20 @@ from eurekube_sync.model.kubernetes import ServicePort, SyncerRef
 from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.observe.last_seen import LastSeen
 from eurekube_sync.observe.own_writes import OwnWrites
-from tests.unit.worlds.build import DENIED, NS, REF, endpoint, foreign, instance, key, piece, service, stored, syncer
+from tests.unit.worlds.build import (
+    DENIED,
+    NS,
+    REF,
+    changed,
+    endpoint,
+    foreign,
+    instance,
+    key,
+    piece,
+    service,
+    stored,
+    syncer,
+)
 from tests.unit.worlds.fakes import FakeWorld
 
 UNREADABLE = Unknown(cause=Cause.UNAVAILABLE, message="it did not answer")
@@ -59,7 +72,7 @@ def respec(**spec: Any) -> Step:
 
 def strangers(world: FakeWorld) -> None:
     for number in (7, 8, 9):
-        world.registry.put(replace(stored(instance(number)), metadata={}))
+        world.registry.put(changed(stored(instance(number)), metadata={}))
     pods(world, *PODS, 7, 8, 9)
 
 
@@ -78,7 +91,7 @@ def themselves(world: FakeWorld) -> None:
     for number in (3, 1, 2):
         own = foreign(f"pod-{number}")
         world.registry.put(
-            replace(own, host_name=f"10.0.0.{number}", ip_addr=f"10.0.0.{number}", port=Port(8080, True))
+            changed(own, host_name=f"10.0.0.{number}", ip_addr=f"10.0.0.{number}", port=Port(8080, True))
         )
 
 

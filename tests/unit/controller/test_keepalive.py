@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from eurekube_sync.adapters.workers import InTurn
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.cli.output.machine import as_data
@@ -20,7 +18,7 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER as CLUSTER_MARK
 from eurekube_sync.model.ownership import OWNER as OWNER_MARK
 from eurekube_sync.model.sources import Cause, Complete, Unknown
-from tests.unit.worlds.build import DOWN, OUT, OWNER, foreign, instance, key, stored
+from tests.unit.worlds.build import DOWN, OUT, OWNER, changed, foreign, instance, key, stored
 from tests.unit.worlds.fakes import FakeWorld
 
 
@@ -56,7 +54,7 @@ def code(report: PassReport) -> ExitCode:
 
 def of_cluster(one: ObservedInstance, uid: str) -> ObservedInstance:
     """The same instance, of another cluster."""
-    return replace(one, metadata={**one.metadata, CLUSTER_MARK: uid})
+    return changed(one, metadata={**one.metadata, CLUSTER_MARK: uid})
 
 
 def test_all_that_is_ours_is_renewed_whatever_its_status() -> None:

@@ -15,6 +15,7 @@ from tests.unit.worlds.build import (
     NS,
     OUT,
     REF,
+    changed,
     endpoint,
     foreign,
     instance,
@@ -115,7 +116,7 @@ def trouble() -> FakeWorld:
     world = settled()
     world.registry.override(key(1), OUT)
     world.registry.put(stored(instance(7, ref=SyncerRef(NS, "gone"))))
-    world.registry.put(replace(foreign(), key=key(4)))
+    world.registry.put(changed(foreign(), key=key(4)))
     world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(4)))
     world.cluster.apply(syncer("web", selector={"app": "web"}, port="grpc"))
     return world
@@ -147,7 +148,7 @@ SCENES: dict[str, Callable[[], FakeWorld]] = {
 def fixpoint(world: FakeWorld) -> tuple[Any, ...]:
     """All that must be the same: what stands and whose it is, the syncers, their finalizers and conditions."""
     instances = {
-        one.key: replace(one, last_dirty_timestamp=0, last_renewal=0, metadata=dict(one.metadata))
+        one.key: changed(one, last_dirty_timestamp=0, last_renewal=0, metadata=dict(one.metadata))
         for one in world.registry.held.values()
     }
     syncers = {

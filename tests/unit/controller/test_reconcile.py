@@ -24,6 +24,7 @@ from tests.unit.worlds.build import (
     OUT,
     REF,
     TERMINATING,
+    changed,
     endpoint,
     foreign,
     instance,
@@ -626,7 +627,7 @@ def test_an_outage_of_eureka_is_told_once() -> None:
 
 def test_a_pod_that_registers_itself_gets_no_second_instance(world: FakeWorld) -> None:
     """Its image still has a Eureka client: ours waits, the condition says so, and it comes when the other goes."""
-    itself = replace(foreign("rating-1.rating:8080"), host_name="10.0.0.1", ip_addr="10.0.0.1", port=Port(8080, True))
+    itself = changed(foreign("rating-1.rating:8080"), host_name="10.0.0.1", ip_addr="10.0.0.1", port=Port(8080, True))
     world.registry.put(itself)
     world.later(60)
     report = world.run()

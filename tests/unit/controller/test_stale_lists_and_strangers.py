@@ -16,7 +16,20 @@ from eurekube_sync.model.kubernetes import Endpoint, Node, ServicePort
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observe.own_writes import OwnWrites
 from tests.unit.controller.test_reconcile import A, B, C, add_app, article, ours, pods, slow
-from tests.unit.worlds.build import DOWN, NS, REF, TERMINATING, UP, endpoint, foreign, key, piece, service, syncer
+from tests.unit.worlds.build import (
+    DOWN,
+    NS,
+    REF,
+    TERMINATING,
+    UP,
+    changed,
+    endpoint,
+    foreign,
+    key,
+    piece,
+    service,
+    syncer,
+)
 from tests.unit.worlds.fakes import FakeWorld
 
 pytestmark = pytest.mark.usefixtures("both_ways")
@@ -25,8 +38,8 @@ pytestmark = pytest.mark.usefixtures("both_ways")
 def itself(number: int, status: InstanceStatus = UP, vip: str = "rating") -> object:
     """The registration that a pod makes for itself."""
     ip = f"10.0.0.{number}"
-    found = replace(foreign(f"pod-{number}:8080"), host_name=ip, ip_addr=ip, port=Port(8080, True))
-    return replace(found, status=status, vip_address=vip)
+    found = changed(foreign(f"pod-{number}:8080"), host_name=ip, ip_addr=ip, port=Port(8080, True))
+    return changed(found, status=status, vip_address=vip)
 
 
 def test_a_stranger_under_our_id_stays_when_a_duplicate_goes() -> None:
@@ -37,7 +50,7 @@ def test_a_stranger_under_our_id_stays_when_a_duplicate_goes() -> None:
     world.later(30)
     world.registry.list_instances()
     del world.registry.held[duplicate.key]  # type: ignore[attr-defined]
-    stranger = replace(foreign(), key=key(1))
+    stranger = changed(foreign(), key=key(1))
     world.registry.held[key(1)] = stranger
     world.run()
     assert world.registry.held[key(1)] == stranger
@@ -50,7 +63,7 @@ def test_the_last_up_instance_stays_until_one_that_a_stale_list_calls_up_is_up_a
     world.run()
     world.later(30)
     world.registry.list_instances()
-    world.registry.held[key(2)] = replace(world.registry.held[key(2)], status=DOWN)
+    world.registry.held[key(2)] = changed(world.registry.held[key(2)], status=DOWN)
     world.cluster.apply(piece(endpoint(2)))
     world.run()
     assert world.registry.held[key(2)].status is UP
@@ -66,7 +79,7 @@ def test_one_witness_is_enough_that_an_app_keeps_an_up_instance() -> None:
     world.run()
     world.later(30)
     world.registry.list_instances()
-    world.registry.held[key(2)] = replace(world.registry.held[key(2)], status=DOWN)
+    world.registry.held[key(2)] = changed(world.registry.held[key(2)], status=DOWN)
     world.cluster.apply(piece(*(endpoint(n) for n in range(2, 9))))
     world.run()
     assert sum(call.startswith("read_instance") for call in world.wire.calls) == 3
@@ -345,7 +358,7 @@ def test_metadata_that_others_added_stays_until_the_instance_is_registered_anew(
         world.cluster.apply(service(), piece(endpoint(1)), syncer(metadata={"team": "red"}))
         world.run()
         held = world.registry.held[key(1)]
-        world.registry.held[key(1)] = replace(held, metadata={**held.metadata, "colour": "blue"})
+        world.registry.held[key(1)] = changed(held, metadata={**held.metadata, "colour": "blue"})
         assert world.run().plan.changes == ()
         assert world.registry.held[key(1)].metadata["colour"] == "blue"
         if anew == "update":
@@ -451,7 +464,7 @@ def test_another_witness_is_asked_where_one_cannot_be_read() -> None:
     world.run()
     world.later(30)
     world.registry.list_instances()
-    world.registry.held[key(3)] = replace(world.registry.held[key(3)], status=DOWN)
+    world.registry.held[key(3)] = changed(world.registry.held[key(3)], status=DOWN)
     world.registry.refuse_read[key(2)] = RegistryRejected("not now")
     world.cluster.apply(piece(endpoint(1, ready=False, terminating=True), endpoint(2), endpoint(3)))
     world.run()

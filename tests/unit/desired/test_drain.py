@@ -22,7 +22,7 @@ from eurekube_sync.model.ownership import POD, SYNCER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.observe.last_seen import LastSeen
-from tests.unit.worlds.build import DENIED, NS, REF, endpoint, foreign, key, piece, service, syncer
+from tests.unit.worlds.build import DENIED, NS, REF, changed, endpoint, foreign, key, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 
 A, B = (f"RATING 10.0.0.{number}:8080" for number in (1, 2))
@@ -134,7 +134,7 @@ def up_and_down(world: FakeWorld) -> tuple[str | None, str | None]:
 
 def mark(world: FakeWorld) -> str | None:
     """What Eureka says of what drains the first pod."""
-    return next(one.metadata.get(DRAINED) for one in world.registry.held.values() if one.ip_addr == "10.0.0.1")
+    return next(one.metadata.get(DRAINED) for one in world.registry.held.values() if one.instance.ip_addr == "10.0.0.1")
 
 
 def code(report: PassReport) -> ExitCode:
@@ -319,8 +319,8 @@ def test_a_pod_is_drained_for_all_that_register_it_while_nobody_can_tell() -> No
     drain(world)
     world.run()
     assert world.statuses()["LATER 10.0.0.1:8080"] == "UP"
-    other = replace(world.registry.held[key(1)], status=InstanceStatus.DOWN)
-    world.registry.held[key(1)] = replace(other, metadata={**other.metadata, DRAINED: "pod"})
+    other = changed(world.registry.held[key(1)], status=InstanceStatus.DOWN)
+    world.registry.held[key(1)] = changed(other, metadata={**other.metadata, DRAINED: "pod"})
     blind(world, Kind.POD)
     assert world.run().plan.withdrawals == ()
 
@@ -332,10 +332,10 @@ def test_another_pod_at_the_address_stays_up_whatever_the_mark_of_its_pod_elsewh
     drain(world, pods=(1,))
     world.run()
     standing = world.registry.held[key(1)]
-    world.registry.held[key(1)] = replace(
+    world.registry.held[key(1)] = changed(
         standing, status=InstanceStatus.UP, metadata={**standing.metadata, POD: "gone/uid-of-gone"}
     )
-    world.registry.held[key(1, app="later")] = replace(
+    world.registry.held[key(1, app="later")] = changed(
         standing, key=key(1, app="later"), metadata={**standing.metadata, SYNCER: f"{NS}/later"}
     )
     blind(world, Kind.POD)
@@ -411,8 +411,8 @@ def test_nothing_is_taken_down_for_a_mark_alone() -> None:
     world = on_two_nodes()
     drain(world, pods=(1,))
     world.run()
-    key = next(key for key, one in world.registry.held.items() if one.ip_addr == "10.0.0.1")
-    world.registry.held[key] = replace(world.registry.held[key], status=InstanceStatus.UP)
+    key = next(key for key, one in world.registry.held.items() if one.instance.ip_addr == "10.0.0.1")
+    world.registry.held[key] = changed(world.registry.held[key], status=InstanceStatus.UP)
     blind(world, Kind.POD)
     assert world.run().plan.withdrawals == ()
     assert up_and_down(world) == ("UP", "UP")

@@ -197,7 +197,7 @@ def test_a_younger_syncer_takes_nothing_over_meanwhile(older: bool) -> None:
     )
     without(found, "green")
     found.run()
-    marks = {one.ip_addr: one.metadata["eurekube.syncer"] for one in found.registry.held.values()}
+    marks = {one.instance.ip_addr: one.metadata["eurekube.syncer"] for one in found.registry.held.values()}
     assert marks["10.0.0.3"] == ("rating/violet" if older else "rating/rating")
     assert ours(found) == dict.fromkeys((A, B, C, D), "UP")
 
@@ -213,7 +213,7 @@ def test_a_detached_syncer_leaves_them_to_a_younger_one() -> None:
     )
     without(found, "green")
     found.run()
-    marks = {one.ip_addr: one.metadata["eurekube.syncer"] for one in found.registry.held.values()}
+    marks = {one.instance.ip_addr: one.metadata["eurekube.syncer"] for one in found.registry.held.values()}
     assert marks["10.0.0.3"] == "rating/violet"
 
 

@@ -23,6 +23,7 @@ from eurekube_sync.model.ownership import (
     pod_uid_of,
     syncer_of,
 )
+from tests.unit.worlds.build import seen
 
 US = Ownership(owner="prod", cluster="c1")
 
@@ -30,7 +31,7 @@ US = Ownership(owner="prod", cluster="c1")
 def marked(**metadata: str) -> ObservedInstance:
     """An instance with such marks, named without their prefix."""
     marks = {f"eurekube.{name}": value for name, value in metadata.items()}
-    return ObservedInstance(key=InstanceKey("A", "a"), metadata=marks)
+    return seen(InstanceKey("A", "a"), metadata=marks)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Pod
 from eurekube_sync.observe.last_seen import LastSeen
 from tests.unit.plan.test_held_back_by_policy import lose_all, standing
-from tests.unit.worlds.build import DENIED, DOWN, NS, UP, endpoint, foreign, key, piece, service, syncer
+from tests.unit.worlds.build import DENIED, DOWN, NS, UP, changed, endpoint, foreign, key, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 
 PODS = 4
@@ -32,7 +31,7 @@ def daemon(**spec: Any) -> FakeWorld:
     world.cluster.apply(service(), syncer(**spec), piece(*(endpoint(n) for n in range(1, PODS + 1))))
     world.cluster.apply(syncer("other", selector={"app": "other"}), service("other", labels={"app": "other"}))
     world.cluster.apply(piece(endpoint(98), service="other"))
-    world.registry.put(replace(foreign(app="dc"), vip_address="rating"))
+    world.registry.put(changed(foreign(app="dc"), vip_address="rating"))
     passes(world)
     return world
 
@@ -227,4 +226,6 @@ def test_a_pod_that_is_known_not_to_be_drained_comes_up_though_eureka_cannot_be_
 
 def standing_of(world: FakeWorld, app: str) -> dict[str, str]:
     """By address."""
-    return {one.ip_addr: one.status.value for one in world.registry.held.values() if one.key.app == app.upper()}
+    return {
+        one.instance.ip_addr: one.status.value for one in world.registry.held.values() if one.key.app == app.upper()
+    }

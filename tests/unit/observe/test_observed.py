@@ -10,7 +10,7 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.observe.eureka import Unread, held_by_owner
-from tests.unit.worlds.build import DOWN, NS, REF, foreign, instance, key, observed, stored
+from tests.unit.worlds.build import DOWN, NS, REF, changed, foreign, instance, key, observed, stored
 
 OURS = stored(instance())
 ELSEWHERE = stored(instance(2, ref=SyncerRef("elsewhere", "rating")))
@@ -35,13 +35,13 @@ def test_without_chosen_namespaces_every_syncer_is_in_scope() -> None:
 
 def test_another_cluster_under_our_name_is_told() -> None:
     """Each such cluster once; its instances are not ours."""
-    found = observed(TWIN, replace(TWIN, key=key(5)))
+    found = observed(TWIN, changed(TWIN, key=key(5)))
     assert (found.clashes, found.ours) == (("another",), {})
 
 
 def test_a_fresh_read_replaces_what_the_list_showed() -> None:
     """A changed, a vanished, a new and a taken-over instance, and one that could not be read."""
-    taken = replace(foreign(), key=key(3))
+    taken = changed(foreign(), key=key(3))
     before = observed(*(stored(instance(number)) for number in (1, 2, 3, 5)))
     after = before.refreshed(
         {
@@ -61,7 +61,7 @@ def test_a_fresh_read_replaces_what_the_list_showed() -> None:
 
 def test_what_this_process_wrote_a_moment_ago_is_laid_over_the_list() -> None:
     """A stranger under our id is younger than our write; what was cancelled and is listed may have come back."""
-    theirs = replace(foreign(), key=key(3))
+    theirs = changed(foreign(), key=key(3))
     before = observed(stored(instance(1)), stored(instance(2)), theirs)
     after = before.remembering({key(1): stored(instance(1), status=DOWN), key(2): None, key(3): stored(instance(3))})
     assert (set(after.ours), after.ours[key(1)].status) == ({key(1), key(2)}, DOWN)
@@ -85,7 +85,7 @@ def test_what_other_servers_hold_of_a_deleted_syncer_is_ours_and_listed() -> Non
     """Beside what the list shows; of syncers that live it may be younger than the list of them, and is left out."""
     living = stored(instance(2, ref=SyncerRef(NS, "living")))
     before = observed(OURS, foreign())
-    found = before.beside((stored(instance(3)), OURS, living, foreign("other"), replace(TWIN, key=key(6))), {REF})
+    found = before.beside((stored(instance(3)), OURS, living, foreign("other"), changed(TWIN, key=key(6))), {REF})
     assert set(found.ours) == {OURS.key, key(3)}
     assert (found.others, found.listed) == (before.others, {REF: 2})
     assert before.beside((living,), {REF}) is before
@@ -95,7 +95,7 @@ def test_an_instance_that_was_just_registered_is_not_silent() -> None:
     """Eureka adds the lease's duration to the time of a renewal, and not to that of a registration."""
     now = 1_000_000
     new = replace(stored(instance(1)), last_dirty_timestamp=now * 1000, last_renewal=now * 1000)
-    old = replace(new, key=key(2), last_dirty_timestamp=(now - 500) * 1000, last_renewal=(now - 200) * 1000)
+    old = changed(new, key=key(2), last_dirty_timestamp=(now - 500) * 1000, last_renewal=(now - 200) * 1000)
     seen = replace(observed(new, old), newest=float(now))
     assert (seen.silent(new), seen.silent(old)) == (0.0, 500.0)
     assert seen.silent(replace(old, last_renewal=0)) == 0.0  # Eureka gives no time

@@ -18,7 +18,7 @@ from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER
 from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.observe.other_owner import OtherOwner
 from tests.unit.controller.test_reconcile import add_app, article, pods
-from tests.unit.worlds.build import NS, endpoint, foreign, key, piece, service, syncer
+from tests.unit.worlds.build import NS, changed, endpoint, foreign, key, piece, service, syncer
 from tests.unit.worlds.build import OWNER as RIGHT
 from tests.unit.worlds.fakes import FakeWorld
 
@@ -56,7 +56,11 @@ def both(world: FakeWorld, passes: int, *, first: str = RIGHT) -> dict[str, Pass
 
 def of(world: FakeWorld, owner: str) -> dict[str, str]:
     """What stands of the owner: address and status."""
-    return {one.ip_addr: one.status.value for one in world.registry.held.values() if one.metadata.get(OWNER) == owner}
+    return {
+        one.instance.ip_addr: one.status.value
+        for one in world.registry.held.values()
+        if one.metadata.get(OWNER) == owner
+    }
 
 
 def code(report: PassReport) -> ExitCode:
@@ -164,7 +168,7 @@ def test_what_an_owner_that_ended_has_left_keeps_nobody_waiting_until_it_is_gone
             world.registry.renew(foreign().key)
         refused += code(world.run()) is ExitCode.OWNER_CLASH
         world.registry.evict()
-        assert {"10.0.0.1", "10.0.0.2"} <= {one.ip_addr for one in world.registry.held.values()}
+        assert {"10.0.0.1", "10.0.0.2"} <= {one.instance.ip_addr for one in world.registry.held.values()}
     assert refused == (3 if strangers else 10)
     assert (of(world, RIGHT), set(of(world, "next"))) == ({}, {"10.0.0.1", "10.0.0.2"})
 
@@ -174,7 +178,7 @@ def test_a_rename_that_was_interrupted_stops_neither_name(world: FakeWorld) -> N
     world.later(70)
     moved = world.registry.held.pop(key(1))
     target = InstanceKey("RATING", key(1).id.replace("prod:", "next:"))
-    world.registry.put(replace(moved, key=target, metadata={**moved.metadata, OWNER: "next"}))
+    world.registry.put(changed(moved, key=target, metadata={**moved.metadata, OWNER: "next"}))
     world.registry.renew(target)
     report = turn(world, "next", 2)
     assert code(report) is ExitCode.OK
@@ -230,7 +234,7 @@ def test_what_stands_twice_is_renewed_while_another_cluster_uses_the_name(owner:
     """Such a pass asks the cluster nothing, so that it could not say later which of it is to be renewed."""
     world = doubled()
     ours = {one.key for one in world.registry.held.values() if one.metadata.get(OWNER) == owner}
-    world.registry.put(replace(foreign(), key=InstanceKey("A", "a"), metadata={OWNER: owner, CLUSTER: "elsewhere"}))
+    world.registry.put(changed(foreign(), key=InstanceKey("A", "a"), metadata={OWNER: owner, CLUSTER: "elsewhere"}))
     report = turn(world, owner)
     assert (report.clashes, code(report)) == (("elsewhere",), ExitCode.OWNER_CLASH)
     assert {f"renew {key}" for key in ours} <= set(world.wire.calls)

@@ -16,7 +16,7 @@ from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import OWNER as OF_OWNER
 from eurekube_sync.model.sources import Complete
 from tests.unit.controller.test_reconcile import add_app
-from tests.unit.worlds.build import CLUSTER, DENIED, NS, foreign, service
+from tests.unit.worlds.build import CLUSTER, DENIED, NS, changed, foreign, service
 from tests.unit.worlds.fakes import FakeWorld
 
 ONE, TWO = Scope(selector=parse_selector("team=one")), Scope(selector=parse_selector("team=two"))
@@ -150,7 +150,7 @@ def test_what_cannot_be_known_to_be_gone_is_kept(world: Two, unknown: bool) -> N
     else:
         for one in list(world.registry.held.values()):
             kept = {name: value for name, value in one.metadata.items() if name != "eurekube.pod"}
-            world.registry.held[one.key] = replace(one, metadata=kept)
+            world.registry.held[one.key] = changed(one, metadata=kept)
     world.passes(20, TWO)
     assert world.stands("pay")
 

@@ -26,6 +26,7 @@ from tests.unit.worlds.build import (
     OWNER,
     REF,
     TERMINATING,
+    changed,
     endpoint,
     foreign,
     instance,
@@ -70,7 +71,7 @@ def look(world: FakeWorld, scope: Scope | None = None) -> Orphans:
 
 def told(orphans: Orphans) -> list[tuple[str, Kind, Fate]]:
     """Address, kind and fate of each."""
-    return [(one.instance.ip_addr, one.kind, one.fate) for one in orphans.found]
+    return [(one.instance.instance.ip_addr, one.kind, one.fate) for one in orphans.found]
 
 
 def test_no_orphans_is_said_where_all_was_read() -> None:
@@ -227,7 +228,7 @@ def test_another_clusters_instances_are_listed_and_stop_run() -> None:
     """Our own orphans are seen all the same, and `run` only renews them."""
     world = settled()
     old = stored(instance(7))
-    world.registry.put(replace(old, metadata={**old.metadata, CLUSTER: "old"}), stored(instance(8, ref=GONE)))
+    world.registry.put(changed(old, metadata={**old.metadata, CLUSTER: "old"}), stored(instance(8, ref=GONE)))
     found = look(world)
     assert told(found) == [("10.0.0.8", Kind.NO_SYNCER, Fate.RENEW), ("10.0.0.7", Kind.OTHER_CLUSTER, Fate.LEAVE)]
     assert "eurekube-sync owner adopt --cluster old" in found.found[1].why
@@ -239,7 +240,7 @@ def test_an_instance_without_a_readable_mark_is_nobodys() -> None:
     """`run` never touches it."""
     world = settled()
     odd = stored(instance(8))
-    world.registry.put(replace(odd, metadata={**odd.metadata, SYNCER: "rating"}))
+    world.registry.put(changed(odd, metadata={**odd.metadata, SYNCER: "rating"}))
     found = look(world)
     assert told(found) == [("10.0.0.8", Kind.NO_MARK, Fate.LEAVE)]
     world.run()
@@ -365,7 +366,7 @@ def test_another_owner_that_does_not_stop_run_hides_no_orphan() -> None:
     world.run()
     one, ours = stored(instance(9, ref=GONE)), world.registry.held[key(1)]
     theirs = key(1)._replace(id=key(1).id.replace(OWNER, "typo", 1))
-    world.registry.put(one, replace(ours, key=theirs, metadata={**ours.metadata, OF_OWNER: "typo"}))
+    world.registry.put(one, changed(ours, key=theirs, metadata={**ours.metadata, OF_OWNER: "typo"}))
     report = look(world)
     assert [orphan.instance.key for orphan in report.found] == [one.key]
 
@@ -378,7 +379,7 @@ def test_an_owner_that_has_nothing_has_no_verdict() -> None:
         look(world)
     assert of_error(told.value) is ExitCode.REFUSED
     one = stored(instance(9, ref=NOWHERE))
-    world.registry.put(replace(one, metadata={**one.metadata, OF_OWNER: "demo"}))
+    world.registry.put(changed(one, metadata={**one.metadata, OF_OWNER: "demo"}))
     with pytest.raises(Refused, match=rf"^{there}; the owner of this cluster is: demo \(1\){asked}"):
         look(world)
     world.registry.away = ("http://two/eureka",)

@@ -46,11 +46,13 @@ from tests.unit.worlds.build import (
     OWNER,
     REF,
     UP,
+    changed,
     endpoint,
     foreign,
     instance,
     key,
     piece,
+    seen,
     service,
     stored,
     syncer,
@@ -63,8 +65,8 @@ APP = "RATING"
 
 def theirs(number: int = 1, *, status: InstanceStatus = UP, **metadata: str) -> ObservedInstance:
     """What the pod `rating-<number>` registered of itself, when its image still had a Eureka client."""
-    return ObservedInstance(
-        key=InstanceKey(APP, f"rating-{number}:rating:8080"),
+    return seen(
+        InstanceKey(APP, f"rating-{number}:rating:8080"),
         host_name=f"rating-{number}.example.com",
         ip_addr=f"10.0.0.{number}",
         port=Port(8080, True),
@@ -82,7 +84,7 @@ def theirs(number: int = 1, *, status: InstanceStatus = UP, **metadata: str) -> 
 def of_cluster(uid: str, number: int = 1, owner: str = OWNER) -> ObservedInstance:
     """One of ours, as another cluster registered it."""
     ours = stored(instance(number))
-    return replace(ours, metadata={**ours.metadata, OWNER_MARK: owner, CLUSTER_MARK: uid})
+    return changed(ours, metadata={**ours.metadata, OWNER_MARK: owner, CLUSTER_MARK: uid})
 
 
 def base() -> FakeWorld:
@@ -151,7 +153,7 @@ def test_what_pods_registered_of_themselves_becomes_ours() -> None:
     held = world.registry.held
     assert set(held) == {foreign().key, key(1), key(2)}
     one = held[key(1)]
-    assert (one.status, one.lease, one.home_page_url, one.host_name) == (
+    assert (one.status, one.instance.lease, one.instance.home_page_url, one.instance.host_name) == (
         UP,
         LeaseTimes(10, 30),
         "http://rating/",
@@ -270,7 +272,7 @@ def test_what_is_ours_already_is_said_and_left() -> None:
 def test_another_owners_instances_are_refused_with_the_way_out() -> None:
     """Another installation's, and those of our owner in another cluster."""
     world = base()
-    world.registry.put(replace(theirs(), metadata={OWNER_MARK: "second", CLUSTER_MARK: "x"}))
+    world.registry.put(changed(theirs(), metadata={OWNER_MARK: "second", CLUSTER_MARK: "x"}))
     with pytest.raises(Refused, match=r"owner second: .* owner rename second prod"):
         adopt(world, "10.0.0.1:8080")
     world.registry.put(of_cluster("old", 1))
@@ -320,7 +322,7 @@ def test_a_finalizer_that_cannot_be_set_keeps_its_instances_where_they_are() -> 
 def test_both_registrations_of_one_pod_become_one() -> None:
     """The second finds ours standing, and only goes."""
     world = base()
-    twin = replace(theirs(1), key=InstanceKey(APP, "twin"))
+    twin = changed(theirs(1), key=InstanceKey(APP, "twin"))
     world.registry.put(theirs(1), twin)
     assert adopt(world).summary == "2 adopted"
     assert set(world.registry.held) == {foreign().key, key(1)}
@@ -331,7 +333,7 @@ def test_an_instance_under_our_id_that_nobody_owns_is_adopted_in_its_place() -> 
     world = two_of_ours()
     ours = world.registry.held[key(1)]
     marks = {OWNER_MARK, CLUSTER_MARK}
-    world.registry.put(replace(ours, metadata={k: v for k, v in ours.metadata.items() if k not in marks}))
+    world.registry.put(changed(ours, metadata={k: v for k, v in ours.metadata.items() if k not in marks}))
     assert adopt(world).summary == "1 adopted"
     assert not [call for call in world.wire.calls if call.startswith("cancel")]
     assert world.run().plan.changes == ()
@@ -349,7 +351,7 @@ def test_a_rebuilt_cluster_takes_over_what_the_old_one_left() -> None:
     report = adopt_old_cluster(owner_world(world), owner=OWNER, old="old", scope=Scope(), observe=None, dry_run=False)
     assert (report.code, report.summary) == (ExitCode.OK, "2 adopted")
     assert [world.registry.held[key(n)].metadata[CLUSTER_MARK] for n in (1, 5, 6)] == [CLUSTER, CLUSTER, "old"]
-    assert (world.registry.held[key(1)].status, world.registry.held[key(1)].overridden_status) == (OUT, OUT)
+    assert (world.registry.held[key(1)].status, world.registry.held[key(1)].instance.override) == (OUT, OUT)
     assert world.run().clashes == ()
     again = adopt_old_cluster(owner_world(world), owner=OWNER, old="old", scope=Scope(), observe=None, dry_run=False)
     assert (again.code, again.summary) == (
@@ -410,8 +412,8 @@ def test_a_rename_moves_all_and_the_new_run_finds_nothing_to_do() -> None:
 def test_an_adopted_id_is_renamed_to_the_one_that_run_gives() -> None:
     """An id that does not begin with the owner is made anew from its parts."""
     world = base()
-    odd = replace(stored(instance(3)), key=InstanceKey(APP, "odd"))
-    bare = replace(
+    odd = changed(stored(instance(3)), key=InstanceKey(APP, "odd"))
+    bare = changed(
         odd, key=InstanceKey(APP, "bare"), metadata={OWNER_MARK: OWNER, CLUSTER_MARK: CLUSTER}, ip_addr="10.0.0.4"
     )
     world.registry.put(odd, bare)
@@ -443,7 +445,7 @@ def test_what_stands_twice_goes_on_from_there() -> None:
     """One that was added before is not registered again, whatever its status is by now."""
     world = two_of_ours()
     mine = instance(1)
-    moved = replace(stored(mine), key=renamed_key(1), status=DOWN, metadata={**mine.metadata, OWNER_MARK: "next"})
+    moved = changed(stored(mine), key=renamed_key(1), status=DOWN, metadata={**mine.metadata, OWNER_MARK: "next"})
     world.registry.put(moved)
     assert rename(world).summary == "2 renamed"
     assert not [call for call in world.wire.calls if call == f"register {renamed_key(1)}"]
@@ -453,7 +455,7 @@ def test_what_stands_twice_goes_on_from_there() -> None:
 def test_a_stranger_under_the_new_id_is_left_and_so_is_the_old_one() -> None:
     """A conflict is a failure that is told; the others move."""
     world = two_of_ours()
-    world.registry.put(replace(theirs(), key=renamed_key(1)))
+    world.registry.put(changed(theirs(), key=renamed_key(1)))
     report = rename(world)
     assert (report.code, report.summary) == (ExitCode.INCOMPLETE, "1 renamed, 1 in conflict")
     assert f"{key(1)}: another owner's instance is registered as {renamed_key(1).id}" in report.sentences
@@ -483,13 +485,13 @@ def test_what_others_do_in_between_is_seen_before_anything_is_cancelled() -> Non
         world.registry.override(renamed_key(1), DOWN)
 
     def someone_else(world: FakeWorld) -> None:
-        world.registry.held[key(1)] = replace(theirs(), key=key(1))
+        world.registry.held[key(1)] = changed(theirs(), key=key(1))
 
     def lost(world: FakeWorld) -> None:
         del world.registry.held[renamed_key(1)]
 
     def taken(world: FakeWorld) -> None:
-        world.registry.held[renamed_key(1)] = replace(theirs(), key=renamed_key(1))
+        world.registry.held[renamed_key(1)] = changed(theirs(), key=renamed_key(1))
 
     _, report = rename_at(f"register {first}", lambda world: world.registry._renew(key(1)))
     assert "somebody renews it again: it stays as it is, and is registered twice" in report.affected[0].detail
@@ -507,7 +509,7 @@ def test_what_others_do_in_between_is_seen_before_anything_is_cancelled() -> Non
 def test_what_cannot_be_moved_stays() -> None:
     """A status that nothing renews; an instance that is another's since the list; calls that fail."""
     world = two_of_ours()
-    world.registry.held[key(1)] = replace(world.registry.held[key(1)], status=InstanceStatus.UNKNOWN)
+    world.registry.held[key(1)] = changed(world.registry.held[key(1)], status=InstanceStatus.UNKNOWN)
     assert "its status is UNKNOWN" in rename(world).affected[0].detail
     world = two_of_ours()
     world.registry.refuse_register[renamed_key(1)] = RegistryRejected("400: no")
@@ -529,7 +531,7 @@ def test_a_stale_list_moves_nothing_twice() -> None:
     rename(world)
     report = rename(world)
     assert (report.code, report.summary) == (ExitCode.OK, "2 gone before")
-    world.registry.put(replace(theirs(), key=key(1)))
+    world.registry.put(changed(theirs(), key=key(1)))
     assert rename(world).summary == "1 gone before, 1 in conflict"
 
 
@@ -583,12 +585,12 @@ def an_adoption_of_a_cluster(world: FakeWorld) -> OwnerReport:
 
 def addresses(world: FakeWorld) -> set[str]:
     """Where a caller finds instances of RATING, however often."""
-    return {one.ip_addr for one in world.registry.held.values()}
+    return {one.instance.ip_addr for one in world.registry.held.values()}
 
 
 def standing(world: FakeWorld) -> object:
     """All that must be the same in the end."""
-    return {one.key: (one.status, one.overridden_status, dict(one.metadata)) for one in world.registry.held.values()}
+    return {one.key: (one.status, one.instance.override, dict(one.metadata)) for one in world.registry.held.values()}
 
 
 @pytest.mark.parametrize("name", SCENES)
@@ -679,12 +681,12 @@ def test_of_two_at_one_address_the_one_that_callers_reach_is_kept(
     world = base()
     if command == "adopt":
         both = zip(order, "ab", strict=True)
-        world.registry.put(*(replace(theirs(1, status=of), key=InstanceKey(APP, id_)) for of, id_ in both))
+        world.registry.put(*(changed(theirs(1, status=of), key=InstanceKey(APP, id_)) for of, id_ in both))
         report, target = adopt(world), key(1)
     else:
         ours = stored(instance(1))
-        by_hand = replace(ours, key=InstanceKey(APP, "by-hand"), status=order[0])
-        world.registry.put(replace(ours, status=order[1]), by_hand)
+        by_hand = changed(ours, key=InstanceKey(APP, "by-hand"), status=order[0])
+        world.registry.put(changed(ours, status=order[1]), by_hand)
         report, target = rename(world), renamed_key()
     assert report.code is ExitCode.OK
     assert {one: it.status for one, it in world.registry.held.items()} == {foreign().key: UP, target: UP}
@@ -697,10 +699,10 @@ def test_two_at_one_address_that_cannot_be_one_are_left(
     """The list knew not which is UP; and what a person put out of service is not forgotten."""
     a, b = InstanceKey(APP, "a"), InstanceKey(APP, "b")
     world = base()
-    world.registry.put(*(replace(theirs(1, status=of), key=one) for of, one in zip(listed, (a, b), strict=True)))
+    world.registry.put(*(changed(theirs(1, status=of), key=one) for of, one in zip(listed, (a, b), strict=True)))
     old = Complete(data=tuple(world.registry.held.values()))
     world.registry.list_instances = lambda: old  # type: ignore[method-assign]
-    world.registry.put(*(replace(theirs(1, status=of), key=one) for of, one in zip(standing, (a, b), strict=True)))
+    world.registry.put(*(changed(theirs(1, status=of), key=one) for of, one in zip(standing, (a, b), strict=True)))
     report = adopt(world)
     assert (report.code, report.summary) == (ExitCode.INCOMPLETE, "1 adopted, 1 failed")
     assert report.sentences == (f"{b}: it is {standing[1]}, and the instance {key(1).id} is {standing[0]}: both stay",)
@@ -716,7 +718,7 @@ def of_others(*owners: str) -> FakeWorld:
     world.cluster.syncers[REF] = replace(world.cluster.syncers[REF], finalizers=(CLEANUP_FINALIZER,))
     for number, owner in enumerate(owners, 1):
         one = of_cluster(CLUSTER, number, owner)
-        world.registry.put(replace(one, key=InstanceKey(APP, f"{owner}:{number}")))
+        world.registry.put(changed(one, key=InstanceKey(APP, f"{owner}:{number}")))
     return world
 
 
@@ -767,7 +769,7 @@ def test_a_rename_under_a_name_that_was_right_is_found_done() -> None:
 def test_what_was_deleted_lately_keeps_its_finalizer_from_an_owner_that_has_nothing() -> None:
     """The other owner's `run` is about to let it go. Once Eureka's cached list is over, nobody has anything there."""
     world = of_others()
-    world.registry.put(replace(of_cluster(CLUSTER, 9, "demo"), metadata={OWNER_MARK: "demo", CLUSTER_MARK: CLUSTER}))
+    world.registry.put(changed(of_cluster(CLUSTER, 9, "demo"), metadata={OWNER_MARK: "demo", CLUSTER_MARK: CLUSTER}))
     world.cluster.delete(REF)
     assert "our finalizer is left on 1 syncer being deleted" in purged(world).sentences[0]
     world.later(46)
@@ -777,7 +779,7 @@ def test_what_was_deleted_lately_keeps_its_finalizer_from_an_owner_that_has_noth
 def test_short_leases_are_told_in_seconds() -> None:
     """Twice their duration."""
     world = base()
-    world.registry.put(replace(stored(instance()), lease=LeaseTimes(2, 45)))
+    world.registry.put(changed(stored(instance()), lease=LeaseTimes(2, 45)))
     assert "they expire in 90 s" in rename(world).sentences[-1]
 
 
@@ -816,7 +818,7 @@ def test_a_command_of_a_scope_leaves_another_scopes_instances(command: str) -> N
     world = rebuilt() if command == "adopt a cluster" else two_of_ours()
     cart = stored(instance(9, ref=SyncerRef("shop", "cart")))
     if command == "adopt a cluster":
-        cart = replace(cart, metadata={**cart.metadata, CLUSTER_MARK: "old"})
+        cart = changed(cart, metadata={**cart.metadata, CLUSTER_MARK: "old"})
     world.registry.put(cart)
     own, shop, none = (Scope(namespaces=frozenset({name})) for name in (NS, "shop", "empty"))
 
@@ -851,7 +853,7 @@ def test_a_purge_of_a_scope_leaves_another_scopes_instances_and_finalizers() -> 
     ref = SyncerRef("shop", "cart")
     odd = stored(instance(8))
     cart = stored(instance(9, ref=ref))
-    world.registry.put(cart, replace(odd, metadata={**odd.metadata, SYNCER: "cart"}))
+    world.registry.put(cart, changed(odd, metadata={**odd.metadata, SYNCER: "cart"}))
     world.cluster.apply(replace(syncer("cart"), namespace="shop", finalizers=(CLEANUP_FINALIZER,), deleted=1.0))
     world.later(600)
     purged(world, scope=Scope(namespaces=frozenset({NS})))
@@ -918,7 +920,7 @@ def policied(*policies: Policy | None) -> FakeWorld:
     for number, policy in enumerate(policies, start=1):
         one = stored(instance(number))
         mark = {POLICY: policy.value} if policy else {}
-        world.registry.put(replace(one, metadata={**one.metadata, **mark}))
+        world.registry.put(changed(one, metadata={**one.metadata, **mark}))
     world.later(600)
     return world
 
@@ -951,7 +953,7 @@ def test_a_policy_goes_along_with_a_rename() -> None:
     """Whoever has it next is held to it."""
     world = policied(None, Policy.UPSERT_ONLY)
     rename(world)
-    after = {one.ip_addr: one.metadata for one in world.registry.held.values()}
+    after = {one.instance.ip_addr: one.metadata for one in world.registry.held.values()}
     assert after["10.0.0.2"][POLICY] == "UpsertOnly"
     assert POLICY not in after["10.0.0.1"]
 
@@ -969,7 +971,7 @@ def test_a_purge_cancels_by_uncached_reads() -> None:
     """What is another's by now stays, what is gone is gone, what fails is told, a signal ends it."""
     world = two_of_ours()
     found = look_before_purge(owner_world(world), owner=OWNER, cluster=None, scope=Scope())
-    world.registry.held[key(1)] = replace(theirs(), key=key(1))
+    world.registry.held[key(1)] = changed(theirs(), key=key(1))
     del world.registry.held[key(2)]
     report = purge(owner_world(world), found, dry_run=False)
     assert (report.code, report.summary) == (ExitCode.INCOMPLETE, "1 gone before, 1 in conflict")

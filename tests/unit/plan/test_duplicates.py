@@ -17,7 +17,21 @@ from eurekube_sync.model.kubernetes import EndpointPort, PodRef, ServicePort
 from eurekube_sync.observe.own_writes import OwnWrites
 from eurekube_sync.plan.duplicates import lacks
 from tests.unit.plan.test_held_back_by_policy import condition, itself, setting, standing
-from tests.unit.worlds.build import DENIED, DOWN, NS, OUT, UP, endpoint, instance, key, piece, service, stored, syncer
+from tests.unit.worlds.build import (
+    DENIED,
+    DOWN,
+    NS,
+    OUT,
+    UP,
+    changed,
+    endpoint,
+    instance,
+    key,
+    piece,
+    service,
+    stored,
+    syncer,
+)
 from tests.unit.worlds.fakes import FakeWorld
 
 ITS_OWN = itself(1).key
@@ -51,7 +65,7 @@ def always_served(world: FakeWorld, ip: str) -> list[str]:
     bare: list[str] = []
 
     def look() -> None:
-        if not any(one.ip_addr == ip and one.status is UP for one in world.registry.held.values()):
+        if not any(one.instance.ip_addr == ip and one.status is UP for one in world.registry.held.values()):
             bare.append(world.wire.calls[-1])
 
     world.wire.then = look
@@ -143,7 +157,7 @@ def test_ours_comes_back_when_its_own_is_gone() -> None:
 def test_of_several_at_its_address_one_that_is_up_is_enough() -> None:
     """One that a pod before it left behind is DOWN."""
     world = setting()
-    world.registry.put(replace(itself(1), key=InstanceKey("RATING", "a:rating"), status=DOWN))
+    world.registry.put(changed(itself(1), key=InstanceKey("RATING", "a:rating"), status=DOWN))
     appears(world, 1)
     world.run()
     assert key(1) not in world.registry.held
@@ -153,7 +167,7 @@ def test_of_several_at_its_address_one_that_is_renewed_is_enough() -> None:
     """The other is what the same pod registered before it was started anew."""
     world = setting()
     before = InstanceKey("RATING", "a:rating")
-    world.registry.put(replace(itself(1), key=before))
+    world.registry.put(changed(itself(1), key=before))
     world.registry.renew(before)
     world.later(65)
     appears(world, 1)
@@ -167,7 +181,7 @@ def test_of_several_at_its_address_one_that_is_renewed_is_enough() -> None:
 def is_down(world: FakeWorld) -> None:
     """A list that is older says UP."""
     world.registry.cached_for(30)
-    world.registry.held[ITS_OWN] = replace(world.registry.held[ITS_OWN], status=DOWN)
+    world.registry.held[ITS_OWN] = changed(world.registry.held[ITS_OWN], status=DOWN)
 
 
 def is_gone(world: FakeWorld) -> None:
@@ -204,22 +218,22 @@ STAYS: dict[str, tuple[Callable[[FakeWorld], None], str]] = {
     "it is DOWN, which the list does not show": (is_down, "it is DOWN"),
     "it cannot be read": (is_not_to_be_read, "it could not be read again"),
     "ours cannot be read": (ours_is_not_to_be_read, "it could not be read again"),
-    "another VIP": (stands(lambda one: replace(one, vip_address="rating-old")), "it is under another VIP"),
+    "another VIP": (stands(lambda one: changed(one, vip_address="rating-old")), "it is under another VIP"),
     "another port as well": (
-        stands(lambda one: replace(one, port=Port(80, True), secure_port=Port(8080, True))),
+        stands(lambda one: changed(one, port=Port(80, True), secure_port=Port(8080, True))),
         "it has other ports",
     ),
     "the pod's name": (
-        stands(lambda one: replace(one, host_name="rating-1")),
+        stands(lambda one: changed(one, host_name="rating-1")),
         "callers outside may not resolve the host name rating-1",
     ),
     "another's address": (
-        stands(lambda one: replace(one, host_name="10.0.0.9")),
+        stands(lambda one: changed(one, host_name="10.0.0.9")),
         "callers outside may not resolve the host name 10.0.0.9",
     ),
     "nobody renews it": (nobody_renews_it, "nobody renews it"),
     "nobody renews it at its own period": (
-        stands(lambda one: replace(one, lease=LeaseTimes(1, 90), last_renewal=one.last_renewal - 3000)),
+        stands(lambda one: changed(one, lease=LeaseTimes(1, 90), last_renewal=one.last_renewal - 3000)),
         "nobody renews it",
     ),
 }
@@ -240,12 +254,12 @@ def test_ours_stays_where_its_own_would_not_do_for_callers(why: str) -> None:
 
 COMES: dict[str, tuple[Callable[[ObservedInstance], ObservedInstance], str]] = {
     "the pod's name": (
-        lambda one: replace(one, host_name="rating-1"),
+        lambda one: changed(one, host_name="rating-1"),
         "callers outside may not resolve the host name rating-1",
     ),
-    "another VIP": (lambda one: replace(one, vip_address="rating-old"), "it is under another VIP"),
+    "another VIP": (lambda one: changed(one, vip_address="rating-old"), "it is under another VIP"),
     "another port as well": (
-        lambda one: replace(one, port=Port(80, True), secure_port=Port(8080, True)),
+        lambda one: changed(one, port=Port(80, True), secure_port=Port(8080, True)),
         "it has other ports",
     ),
 }
@@ -273,7 +287,7 @@ def test_nothing_comes_beside_what_the_pod_or_a_person_took_out(status: Instance
     """Ours would bring it back to callers."""
     world = lone(1)
     appears(world, 1)
-    stands(lambda one: replace(one, host_name="rating-1", status=status))(world)
+    stands(lambda one: changed(one, host_name="rating-1", status=status))(world)
     world.run()
     assert standing(world) == {ITS_OWN: status}
 
@@ -285,7 +299,7 @@ def test_what_comes_beside_its_own_is_a_successor_once_it_stands() -> None:
         world.brake = BrakeLimits(confirm_after=0)
         world.run()
         appears(world, 2)
-        world.registry.held[itself(2).key] = replace(itself(2), host_name="rating-2")
+        world.registry.held[itself(2).key] = changed(itself(2), host_name="rating-2")
         world.cluster.apply(piece(endpoint(2)))
         if refused:
             world.registry.refuse[key(2)] = RegistryUnusable("answered 400")
@@ -309,9 +323,9 @@ def test_its_own_lives_while_it_was_renewed_within_two_of_its_periods(
     lease: LeaseTimes, seconds: int, lives: bool
 ) -> None:
     """Counted from the last renewal of ours, by the server's clock."""
-    ours = replace(stored(instance()), lease=LeaseTimes(30, 90), last_renewal=1_000_000)
+    ours = changed(stored(instance()), lease=LeaseTimes(30, 90), last_renewal=1_000_000)
     renewed = 1_000_000 - 1000 * seconds + 1000 * ((lease.duration or 90) - 90)
-    its = replace(itself(1), lease=lease, last_renewal=renewed)
+    its = changed(itself(1), lease=lease, last_renewal=renewed)
     assert lacks(its, instance(), ours) == (None if lives else "nobody renews it")
 
 
@@ -329,7 +343,7 @@ def test_a_vip_in_other_letters_is_the_same() -> None:
     """Eureka's clients make no difference."""
     world = setting()
     appears(world, 1)
-    stands(lambda one: replace(one, vip_address="old,Rating"))(world)
+    stands(lambda one: changed(one, vip_address="old,Rating"))(world)
     world.run()
     assert key(1) not in world.registry.held
 
@@ -341,9 +355,9 @@ def test_a_vip_in_other_letters_is_the_same() -> None:
 def test_ours_gives_way_to_the_same_host_name_or_the_address_in_its_place(host: str, left: bool) -> None:
     """Callers call the host name. Whoever cannot resolve one loses nothing by an address."""
     world = setting(hostName="podName.example.com")
-    assert world.registry.held[key(1)].host_name == "rating-1.example.com"
+    assert world.registry.held[key(1)].instance.host_name == "rating-1.example.com"
     appears(world, 1)
-    stands(lambda one: replace(one, host_name=host))(world)
+    stands(lambda one: changed(one, host_name=host))(world)
     world.run()
     assert (key(1) in world.registry.held) is left
 
@@ -352,7 +366,7 @@ def test_a_host_name_is_compared_whole() -> None:
     """Only the brackets of an IPv6 address are no part of it."""
     wanted = replace(instance(), host_name="x.example.com")
     for name, lacking in (("X.Example.com", False), ("[X.Example.com]", False), (".example.com", True)):
-        assert (lacks(replace(itself(1), host_name=name), wanted, stored(wanted)) is not None) is lacking
+        assert (lacks(changed(itself(1), host_name=name), wanted, stored(wanted)) is not None) is lacking
 
 
 @pytest.mark.parametrize(("vip", "left"), [("rating", False), ("", True)])
@@ -368,9 +382,9 @@ def test_a_secure_vip_counts_where_the_secure_port_is_on(vip: str, left: bool) -
     )
     world.run()
     appears(world, 1)
-    stands(lambda one: replace(one, secure_port=Port(8443, True), secure_vip_address=vip))(world)
+    stands(lambda one: changed(one, secure_port=Port(8443, True), secure_vip_address=vip))(world)
     ours = world.registry.held[key(1)]
-    assert (ours.secure_port, ours.secure_vip_address) == (Port(8443, True), "rating")
+    assert (ours.instance.secure_port, ours.instance.secure_vip_address) == (Port(8443, True), "rating")
     world.run()
     assert (key(1) in world.registry.held) is left
 
@@ -455,7 +469,7 @@ def test_a_suspended_syncer_keeps_both() -> None:
 def test_another_installations_instance_is_none_of_the_pods_own() -> None:
     """Two owners may register one pod, each for its own callers."""
     world = setting()
-    world.registry.put(replace(itself(1), metadata={"eurekube.owner": "other"}))
+    world.registry.put(changed(itself(1), metadata={"eurekube.owner": "other"}))
     world.run()
     assert standing(world)[key(1)] is UP
     assert condition(world, "Conflict").status == "False"
@@ -466,7 +480,7 @@ def test_nothing_waits_for_ours_where_it_stands_beside_its_own() -> None:
     world = setting()
     world.registry.override(key(1), OUT)
     appears(world, 1)
-    stands(lambda one: replace(one, status=DOWN))(world)
+    stands(lambda one: changed(one, status=DOWN))(world)
     world.cluster.apply(piece(endpoint(1)))
     world.run()
     assert standing(world) == {key(1): OUT, ITS_OWN: DOWN}

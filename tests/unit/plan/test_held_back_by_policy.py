@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,7 +19,21 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInst
 from eurekube_sync.model.kubernetes import Condition, PodRef
 from eurekube_sync.model.ownership import POD
 from eurekube_sync.observe.last_seen import LastSeen
-from tests.unit.worlds.build import DENIED, DOWN, NS, OUT, REF, UP, endpoint, foreign, key, piece, service, syncer
+from tests.unit.worlds.build import (
+    DENIED,
+    DOWN,
+    NS,
+    OUT,
+    REF,
+    UP,
+    changed,
+    endpoint,
+    foreign,
+    key,
+    piece,
+    service,
+    syncer,
+)
 from tests.unit.worlds.fakes import FakeWorld, When
 
 NEVER_CANCELLING = ("UpsertOnly", "CreateOnly")
@@ -326,14 +339,14 @@ def test_create_only_follows_up_and_down_and_changes_nothing_else() -> None:
     """Neither what the spec says anew nor what a person changed."""
     world = setting(policy="CreateOnly", metadata={"version": "1"})
     by_hand = world.registry.held[key(1)]
-    world.registry.put(replace(by_hand, host_name="by-hand", metadata={**by_hand.metadata, "added": "x"}))
+    world.registry.put(changed(by_hand, host_name="by-hand", metadata={**by_hand.metadata, "added": "x"}))
     world.cluster.apply(syncer(policy="CreateOnly", metadata={"version": "2"}, vipAddress="another"))
     assert world.run().plan.changes == ()
     world.cluster.apply(piece(endpoint(1, ready=False), endpoint(2), endpoint(3)))
     world.run()
     assert standing(world) == {key(1): DOWN, key(2): UP, key(3): UP}
     kept = world.registry.held[key(1)]
-    assert (kept.host_name, kept.vip_address) == ("by-hand", "rating")
+    assert (kept.instance.host_name, kept.instance.vip_address) == ("by-hand", "rating")
     assert (kept.metadata["version"], kept.metadata["added"]) == ("1", "x")
     assert world.registry.held[key(3)].metadata["version"] == "2"
     assert world.run().plan.changes == ()
@@ -655,7 +668,7 @@ def test_a_suspended_syncer_registers_nothing_while_the_registry_cannot_be_read(
 def itself(number: int) -> ObservedInstance:
     """What the pod's own Eureka client registered."""
     ip = f"10.0.0.{number}"
-    return replace(foreign(f"rating-{number}:rating"), host_name=ip, ip_addr=ip, port=Port(8080, True))
+    return changed(foreign(f"rating-{number}:rating"), host_name=ip, ip_addr=ip, port=Port(8080, True))
 
 
 def test_with_warn_a_pod_that_registers_itself_is_registered_a_second_time() -> None:

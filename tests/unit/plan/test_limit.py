@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from tests.unit.worlds.build import (
     DOWN,
     NS,
     REF,
+    changed,
     desired,
     endpoint,
     foreign,
@@ -43,7 +43,7 @@ UNREADABLE = Unknown(cause=Cause.UNAVAILABLE, message="it did not answer")
 
 def data_centre(count: int) -> list[ObservedInstance]:
     """So many instances of the VIP that register themselves."""
-    return [replace(foreign(f"dc-{number}:rating:8080"), ip_addr=f"192.0.2.{number}") for number in range(count)]
+    return [changed(foreign(f"dc-{number}:rating:8080"), ip_addr=f"192.0.2.{number}") for number in range(count)]
 
 
 def setting(*, pods: int, others: int = 0, cache: float = 0, **spec: Any) -> FakeWorld:
@@ -370,10 +370,10 @@ def test_a_registry_that_cannot_be_read_decides_nothing() -> None:
 def test_instances_of_another_syncer_count_as_others_and_its_own_dead_do_not() -> None:
     """A share is of what callers find; what this syncer itself takes out in this pass is no part of it."""
     mine = [stored(instance(number)) for number in (7, 8, 9)]
-    theirs = replace(stored(instance(5, app="else")), vip_address="a,Rating")
-    theirs = replace(theirs, metadata={**theirs.metadata, "eurekube.syncer": "rating/else"})
+    theirs = changed(stored(instance(5, app="else")), vip_address="a,Rating")
+    theirs = changed(theirs, metadata={**theirs.metadata, "eurekube.syncer": "rating/else"})
     claims = desired([syncer(limit={"share": "50%"})], [service()], [piece(*(endpoint(n) for n in (1, 2, 3, 4)))])
-    down = replace(foreign("dc-down:rating:8080"), status=DOWN), stored(instance(6, app="z", vip="rating"), status=DOWN)
+    down = changed(foreign("dc-down:rating:8080"), status=DOWN), stored(instance(6, app="z", vip="rating"), status=DOWN)
     found = admit(claims, observed(*mine, theirs, *data_centre(2), *down)).desired
     claim = found.claims[REF]
     assert getattr(claim, "notes", ()) == ("share 50% of rating: 3 of 6",)
@@ -430,7 +430,7 @@ def two_syncers(*, pods: int = 2, older: Any = None, younger: Any = None, **spec
 def held_by(world: FakeWorld) -> dict[str, tuple[str, str]]:
     """By address: status, and whose it is."""
     held = world.registry.held.values()
-    return {one.ip_addr: (one.status.value, one.metadata["eurekube.syncer"]) for one in held}
+    return {one.instance.ip_addr: (one.status.value, one.metadata["eurekube.syncer"]) for one in held}
 
 
 def condition_of(world: FakeWorld, ref: SyncerRef, type_: str) -> tuple[str, str, str]:

@@ -24,6 +24,7 @@ from tests.unit.worlds.build import (
     OUT,
     REF,
     UP,
+    changed,
     desired,
     endpoint,
     foreign,
@@ -62,7 +63,7 @@ def let_in(admission: Admission) -> set[InstanceKey]:
 
 def beside(number: int, **changes: Any) -> ObservedInstance:
     """An instance of the data centre under the syncer's VIP."""
-    return replace(foreign(f"dc-{number}"), **changes)
+    return changed(foreign(f"dc-{number}"), **changes)
 
 
 def standing(number: int, mark: str, status: InstanceStatus = UP) -> ObservedInstance:

@@ -50,6 +50,7 @@ from tests.unit.worlds.build import (
     REF,
     TERMINATING,
     UP,
+    changed,
     desired,
     endpoint,
     foreign,
@@ -289,12 +290,12 @@ def test_an_update_tells_the_brake_what_it_rests_on(drain: dict[str, str], groun
 )
 def test_a_field_that_differs_is_a_change(change: dict[str, Any], field: str) -> None:
     """Each by the name that it has in Eureka."""
-    assert [found.field for found in differences(instance(), replace(stored(instance()), **change))] == [field]
+    assert [found.field for found in differences(instance(), changed(stored(instance()), **change))] == [field]
 
 
 def test_the_number_of_a_disabled_port_means_nothing() -> None:
     """Eureka fills it in."""
-    assert differences(instance(), replace(stored(instance()), secure_port=Port(7002, False))) == ()
+    assert differences(instance(), changed(stored(instance()), secure_port=Port(7002, False))) == ()
 
 
 @pytest.mark.parametrize(
@@ -394,7 +395,7 @@ def test_what_is_in_the_way_is_read_in_the_same_order_by_every_process() -> None
 
 def test_what_a_deleted_syncer_may_have_written_is_not_deleted_when_it_is_anothers() -> None:
     """A foreign instance under the id, one that a successor wants, one that could not be read."""
-    theirs = replace(foreign(), key=key(1))
+    theirs = changed(foreign(), key=key(1))
     slices = (piece(endpoint(1), endpoint(2), endpoint(3)),)
     syncers = [syncer(deleted=1), syncer("successor", selector={"service": "successor"}, appName="rating")]
     claims = desired(
@@ -582,7 +583,7 @@ def test_a_pass_of_renewals_renews_all_and_nothing_else() -> None:
 
 def test_conflicts_are_sorted() -> None:
     """By key, whatever the order of the registry."""
-    others = [replace(foreign(), key=key(n)) for n in (2, 1)]
+    others = [changed(foreign(), key=key(n)) for n in (2, 1)]
     plan = plan_for(*others, slices=(piece(endpoint(1), endpoint(2)),))
     assert [blocked.key for blocked in plan.blocked] == [key(1), key(2)]
     assert InstanceKey("A", "b") < InstanceKey("A", "c")
@@ -642,14 +643,14 @@ def test_a_pod_that_registers_its_secure_port_itself_is_a_duplicate() -> None:
     """Whichever of its ports ours names."""
     secure = ServicePort(name="https", port=443, target=8443)
     claims = desired([syncer(securePort="https")], [service("rating", secure)], [piece(endpoint(1), port_name="https")])
-    own = replace(foreign(), ip_addr="10.0.0.1", port=Port(80, False), secure_port=Port(8080, True))
+    own = changed(foreign(), ip_addr="10.0.0.1", port=Port(80, False), secure_port=Port(8080, True))
     (blocked,) = make_plan(claims, observed(own)).blocked
     assert blocked.obstacle is Obstacle.DUPLICATE
 
 
 def test_another_pod_at_a_secure_port_is_evidence_too() -> None:
     """The enabled port is the one that counts."""
-    was = replace(stored(instance(1)), port=Port(80, False), secure_port=Port(8080, True))
+    was = changed(stored(instance(1)), port=Port(80, False), secure_port=Port(8080, True))
     claims = desired([syncer(port="grpc")], [service()], [piece(endpoint(1, pod="other"))])
     action = only(make_plan(claims, observed(was)))
     assert isinstance(action, Cancel)

@@ -20,7 +20,7 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import EndpointSlice, Node, PodReadiness, PodRef, Service, ServicePort, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.plan import plan_blind
-from tests.unit.worlds.build import DOWN, OWNER, UP, desired, endpoint, piece, service, syncer
+from tests.unit.worlds.build import DOWN, OWNER, UP, changed, desired, endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 
 BANK, EVIL = "bank", "a-evil"
@@ -50,7 +50,7 @@ def pods(*numbers: int) -> EndpointSlice:
 def standing(world: FakeWorld, namespace: str) -> set[int]:
     """The last numbers of the addresses at which a namespace's instances are UP."""
     held = [one for one in world.registry.held.values() if one.key.id.split(":")[1] == namespace and one.status is UP]
-    return {int(one.ip_addr.rpartition(".")[2]) for one in held}
+    return {int(one.instance.ip_addr.rpartition(".")[2]) for one in held}
 
 
 def settled(world: FakeWorld) -> None:
@@ -352,7 +352,7 @@ def test_two_that_stand_both_stay() -> None:
     world.cluster.apply(*behind_ingress("blue", created=1000, appName="other"))
     world.run()
     for one in [*world.registry.held.values()]:
-        world.registry.put(replace(one, key=InstanceKey("RATING", one.key.id.replace(":other:", ":rating:"))))
+        world.registry.put(changed(one, key=InstanceKey("RATING", one.key.id.replace(":other:", ":rating:"))))
     world.cluster.apply(*behind_ingress("blue", created=1000))
     settled(world)
     assert namespaces(world) == ["blue", "green"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from eurekube_sync.desired.claims import Desired, claim_all
@@ -218,31 +219,47 @@ def stored(
     timestamp: int = 1,
     metadata: Mapping[str, str] | None = None,
 ) -> ObservedInstance:
-    """The instance as Eureka tells it."""
+    """The instance as Eureka lists it."""
     return ObservedInstance(
-        key=wanted.key,
-        host_name=wanted.host_name,
-        ip_addr=wanted.ip_addr,
-        port=wanted.port,
-        secure_port=wanted.secure_port,
-        vip_address=wanted.vip_address,
-        secure_vip_address=wanted.secure_vip_address,
-        status=status or wanted.status,
-        overridden_status=overridden,
-        lease=wanted.lease,
+        instance=replace(
+            wanted,
+            status=status or wanted.status,
+            override=overridden,
+            metadata=wanted.metadata if metadata is None else metadata,
+        ),
         last_dirty_timestamp=timestamp,
-        metadata=wanted.metadata if metadata is None else metadata,
-        home_page_url=wanted.home_page_url,
-        status_page_url=wanted.status_page_url,
-        health_check_url=wanted.health_check_url,
     )
+
+
+def seen(key: InstanceKey, **fields: Any) -> ObservedInstance:
+    """An instance of which Eureka lists these fields alone."""
+    bare = Instance(
+        key=key,
+        host_name="",
+        ip_addr="",
+        port=Port(0, False),
+        secure_port=Port(0, False),
+        vip_address="",
+        secure_vip_address="",
+        status=InstanceStatus.UNKNOWN,
+        lease=LeaseTimes(0, 0),
+        metadata={},
+    )
+    return changed(ObservedInstance(instance=bare), **fields)
+
+
+def changed(one: ObservedInstance, **fields: Any) -> ObservedInstance:
+    """The same with other values of these fields, its own or those of its instance."""
+    own: dict[str, Any] = {
+        name: fields.pop(name) for name in ("last_dirty_timestamp", "last_renewal") if name in fields
+    }
+    return replace(one, instance=replace(one.instance, **fields), **own)
 
 
 def foreign(id_: str = "dc:rating:8080", *, app: str = "RATING") -> ObservedInstance:
     """An instance in the data centre that registers itself."""
-    return ObservedInstance(
-        key=InstanceKey(app, id_), host_name="dc", ip_addr="192.0.2.1", vip_address=app.lower(), status=UP
-    )
+    key = InstanceKey(app, id_)
+    return seen(key, host_name="dc", ip_addr="192.0.2.1", vip_address=app.lower(), status=UP)
 
 
 def observed(*instances: ObservedInstance, scope: Scope | None = None, asked: float = 0) -> Observed:

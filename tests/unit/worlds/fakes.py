@@ -42,7 +42,7 @@ from eurekube_sync.model.ports import Batched, Dated, Elsewhere
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.observe.last_seen import LastSeen
 from eurekube_sync.observe.own_writes import OwnWrites
-from tests.unit.worlds.build import CLUSTER, NS, OWNER
+from tests.unit.worlds.build import CLUSTER, NS, OWNER, changed
 
 T = TypeVar("T")
 Thing = TypeVar("Thing", bound=SyncerObject | Service | EndpointSlice)
@@ -208,12 +208,12 @@ class Registry:
         """They stand there already."""
         for one in instances:
             self.held[one.key] = one
-            self._expiry[one.key] = self._clock.now() + 2 * (one.lease.duration or 90)
+            self._expiry[one.key] = self._clock.now() + 2 * (one.instance.lease.duration or 90)
 
     def override(self, key: InstanceKey, status: InstanceStatus) -> None:
         """A person's `PUT .../status`."""
         self.overrides[key.id] = status
-        self.held[key] = replace(self.held[key], status=status, overridden_status=status)
+        self.held[key] = changed(self.held[key], status=status, override=status)
 
     def cached_for(self, seconds: float) -> None:
         """Lists show what stands now, for so long."""
@@ -248,20 +248,8 @@ class Registry:
         if old is not None and old.last_dirty_timestamp > timestamp:
             return  # ignored, with a 204
         new = ObservedInstance(
-            key=instance.key,
-            host_name=instance.host_name,
-            ip_addr=instance.ip_addr,
-            port=instance.port,
-            secure_port=instance.secure_port,
-            vip_address=instance.vip_address,
-            secure_vip_address=instance.secure_vip_address,
-            status=instance.status,
-            lease=instance.lease,
+            instance=replace(instance, metadata=dict(instance.metadata), override=InstanceStatus.UNKNOWN),
             last_dirty_timestamp=timestamp,
-            metadata=dict(instance.metadata),
-            home_page_url=instance.home_page_url,
-            status_page_url=instance.status_page_url,
-            health_check_url=instance.health_check_url,
             last_renewal=int(self._clock.now() * 1000),
         )
         if instance.override is not InstanceStatus.UNKNOWN:
@@ -277,9 +265,9 @@ class Registry:
         ruled = self._ruled(lease, lease)
         if ruled.status is InstanceStatus.UNKNOWN:
             return False
-        duration = lease.lease.duration or 90
+        duration = lease.instance.lease.duration or 90
         self.held[key] = replace(ruled, last_renewal=int((self._clock.now() + duration) * 1000))
-        self._expiry[key] = self._clock.now() + 2 * (lease.lease.duration or 90)
+        self._expiry[key] = self._clock.now() + 2 * (lease.instance.lease.duration or 90)
         return True
 
     def _cancel(self, key: InstanceKey) -> bool:
@@ -299,7 +287,7 @@ class Registry:
                 status = override
             elif existing and existing.status in (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE):
                 status = existing.status
-        return replace(incoming, status=status, overridden_status=override or InstanceStatus.UNKNOWN)
+        return changed(incoming, status=status, override=override or InstanceStatus.UNKNOWN)
 
     def _maybe_refuse(self, key: InstanceKey) -> None:
         if key in self.refuse:
@@ -646,5 +634,6 @@ class FakeWorld:
     def statuses(self) -> dict[str, str]:
         """What stands in Eureka: address and port, and the status."""
         return {
-            f"{one.key.app} {one.ip_addr}:{one.port.number}": one.status.value for one in self.registry.held.values()
+            f"{one.key.app} {one.instance.ip_addr}:{one.instance.port.number}": one.status.value
+            for one in self.registry.held.values()
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ from eurekube_sync.model.kubernetes import (
     SyncerRef,
 )
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
-from tests.unit.worlds.build import NS, foreign, instance, stored, syncer
+from tests.unit.worlds.build import NS, changed, foreign, instance, stored, syncer
 
 NAMES = ("rating", "other")
 NAMESPACES = (NS, "second")
@@ -159,7 +159,7 @@ def registered(draw: st.DrawFn) -> ObservedInstance:
             )
         ),
     )
-    return draw(st.sampled_from((found, found, replace(foreign(), key=found.key), foreign())))
+    return draw(st.sampled_from((found, found, changed(foreign(), key=found.key), foreign())))
 
 
 REGISTRIES = st.lists(registered(), max_size=8, unique_by=lambda one: one.key)

@@ -6,7 +6,7 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from typing import TypeVar
 
@@ -38,7 +38,19 @@ from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.ports import Elsewhere
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from tests.unit.worlds import fakes
-from tests.unit.worlds.build import OWNERSHIP, REF, endpoint, foreign, instance, key, piece, service, stored, syncer
+from tests.unit.worlds.build import (
+    OWNERSHIP,
+    REF,
+    changed,
+    endpoint,
+    foreign,
+    instance,
+    key,
+    piece,
+    service,
+    stored,
+    syncer,
+)
 
 ONE, TWO = "http://one:8761/eureka", "http://two:8761/eureka"
 DOWN = RegistryUnavailable("GET one failed: the connection was refused.")
@@ -562,7 +574,7 @@ class TestGhosts:
         pair.one.held.cancel(key(1))
         pair.world.cluster.services.clear()
         for key_, standing in pair.two.held.held.items():
-            pair.two.held.held[key_] = replace(standing, lease=LeaseTimes(10, duration))
+            pair.two.held.held[key_] = changed(standing, lease=LeaseTimes(10, duration))
         pair.restart(duration)
         pair.two.held.renew(key(1))
         for number in range(60):

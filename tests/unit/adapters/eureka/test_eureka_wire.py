@@ -49,18 +49,18 @@ class TestWellFormed:
         """Every field that a pass needs is read."""
         (seen,) = wire.decode_list(listing(OURS)).instances
         assert seen.key == InstanceKey("RATING", "prod:shop:rating:10.0.0.1:8080")
-        assert (seen.host_name, seen.ip_addr) == ("10.0.0.1", "10.0.0.1")
-        assert (seen.port, seen.secure_port) == (Port(8080, True), Port(443, False))
-        assert (seen.status, seen.overridden_status) == (InstanceStatus.UP, InstanceStatus.UNKNOWN)
-        assert (seen.lease, seen.last_dirty_timestamp) == (LeaseTimes(30, 300), 1795248000785)
-        assert (seen.metadata, seen.vip_address) == ({"eurekube.owner": "prod"}, "rating")
+        assert (seen.instance.host_name, seen.instance.ip_addr) == ("10.0.0.1", "10.0.0.1")
+        assert (seen.instance.port, seen.instance.secure_port) == (Port(8080, True), Port(443, False))
+        assert (seen.status, seen.instance.override) == (InstanceStatus.UP, InstanceStatus.UNKNOWN)
+        assert (seen.instance.lease, seen.last_dirty_timestamp) == (LeaseTimes(30, 300), 1795248000785)
+        assert (seen.metadata, seen.instance.vip_address) == ({"eurekube.owner": "prod"}, "rating")
 
     @pytest.mark.parametrize("number", [8080, "8080"])
     @pytest.mark.parametrize("enabled", [True, "true"])
     def test_a_port_may_be_text_or_native(self, number: object, enabled: object) -> None:
         """`$` and `@enabled` are text or native."""
         (seen,) = wire.decode_list(listing(changed(OURS, port={"$": number, "@enabled": enabled}))).instances
-        assert seen.port == Port(8080, True)
+        assert seen.instance.port == Port(8080, True)
 
     def test_a_single_element_may_be_collapsed(self) -> None:
         """Old codecs put an object where there is one application or one instance."""
@@ -79,7 +79,7 @@ class TestWellFormed:
         instance = changed(OURS)
         instance[spelling] = "OUT_OF_SERVICE"
         (seen,) = wire.decode_list(listing(instance)).instances
-        assert seen.overridden_status is InstanceStatus.OUT_OF_SERVICE
+        assert seen.instance.override is InstanceStatus.OUT_OF_SERVICE
 
     def test_left_out_and_null_fields_are_empty(self) -> None:
         """A missing or null field is empty, zero or UNKNOWN; the app is that of the application."""
@@ -87,7 +87,7 @@ class TestWellFormed:
         for instance in ({"instanceId": "a"}, null):
             (seen,) = wire.decode_list(listing(instance)).instances
             assert seen.key == InstanceKey("RATING", "a")
-            assert (seen.port, seen.lease, seen.metadata) == (Port(0, False), LeaseTimes(0, 0), {})
+            assert (seen.instance.port, seen.instance.lease, seen.metadata) == (Port(0, False), LeaseTimes(0, 0), {})
             assert seen.status is InstanceStatus.UNKNOWN
 
     def test_empty_metadata_is_empty(self) -> None:
@@ -184,7 +184,7 @@ class TestMalformed:
         decoded = wire.decode_list(listing(changed(THEIRS, **changes), OURS))
         assert [seen.key.id for seen in decoded.instances] == [THEIRS["instanceId"], OURS["instanceId"]]
         assert decoded.malformed == ("RATING/dc-host:rating:8080",)
-        assert decoded.instances[0].host_name == "10.0.0.1"
+        assert decoded.instances[0].instance.host_name == "10.0.0.1"
 
     def test_of_others_one_without_a_key_is_counted(self) -> None:
         """An instance of others without id and host name is passed over, told, and counted against the hash code."""
@@ -308,6 +308,10 @@ class TestRegisterBody:
         """A register body that a server would hand back unchanged is read as what was written."""
         wanted = instance(metadata=metadata, port=Port(port, True), status=status, home_page_url="http://a/")
         seen = wire.decode_instance(wire.encode_instance(wanted, dirty_timestamp=5))
-        assert (seen.key, seen.metadata, seen.port, seen.status) == (wanted.key, metadata, wanted.port, status)
-        assert (seen.lease, seen.vip_address, seen.home_page_url) == (wanted.lease, "rating", "http://a/")
+        assert (seen.key, seen.metadata, seen.instance.port, seen.status) == (wanted.key, metadata, wanted.port, status)
+        assert (seen.instance.lease, seen.instance.vip_address, seen.instance.home_page_url) == (
+            wanted.lease,
+            "rating",
+            "http://a/",
+        )
         assert seen.last_dirty_timestamp == 5
