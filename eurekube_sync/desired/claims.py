@@ -135,12 +135,13 @@ class Serving:
         return not self.conduct.detached and self._keeps_unwanted(instance)
 
     def keeps_unseen(self, instance: ObservedInstance) -> bool:
-        """Whether it stays for no other reason than that a Service has no slices: it goes when its pod is gone."""
+        """Whether it stays for no other reason than that a slice or an address is awaited: it goes when its pod is
+        gone."""
         return self.heeds_pods and self._keeps_unwanted(instance) and not self._unsure_of(instance)
 
     @property
     def heeds_pods(self) -> bool:
-        """Whether a Service has no slices, so that the list of pods may tell more."""
+        """Whether a slice or an address is awaited, so that the list of pods may tell more."""
         return any(one.heeds_pods for one in self.incomplete)
 
     def _keeps_unwanted(self, instance: ObservedInstance) -> bool:

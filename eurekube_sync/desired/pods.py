@@ -44,7 +44,7 @@ def serve_pods(
         names = f"Service {', '.join(chosen)} has no EndpointSlice: type ExternalName has no pods"
         raise InvalidSyncer("NoEndpointSlices", "; ".join(why for _, why in missing) or names)
     for _, why in missing:
-        yield Incomplete(reason="NoEndpointSlices", message=why, heeds_pods=True)
+        yield Incomplete(reason="NoEndpointSlices", message=why)
     truncated = [service for service in chosen.values() if any(piece.truncated for piece in catalog.slices_of(service))]
     if truncated:
         names = ", ".join(service.name for service in truncated)

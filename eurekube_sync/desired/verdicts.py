@@ -90,8 +90,11 @@ class Incomplete:
     message: str
     unknown: bool = False
     """True when a source is to blame, False when an address or a slice is awaited."""
-    heeds_pods: bool = False
-    """Whether an instance whose pod is gone is removed all the same, as of a frozen syncer."""
+
+    @property
+    def heeds_pods(self) -> bool:
+        """Whether an instance whose pod is gone is removed all the same, as of a frozen syncer."""
+        return not self.unknown
 
 
 Found: TypeAlias = Wanted | Leaving | Kept

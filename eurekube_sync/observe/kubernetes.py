@@ -207,9 +207,9 @@ def _hinting(source: Source[tuple[Drainable, ...]], instead: str) -> Source[tupl
 
 
 def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: Observed, scope: Scope) -> ClusterView:
-    """The view with the pods of each namespace where instances of a frozen syncer stand, or of a Service without
-    slices: nothing else tells which of them still live. A namespace that the syncer may not select from is not looked
-    into."""
+    """The view with the pods of each namespace where instances of a frozen syncer stand, or of one that awaits
+    slices or an address: nothing else tells which of them still live. A namespace that the syncer may not select from
+    is not looked into."""
     standing = observed.keys_by_syncer
     namespaces = {
         namespace

@@ -140,6 +140,18 @@ def test_an_instance_goes_with_its_pod_all_the_same(gone: bool) -> None:
     assert ours(world) == dict.fromkeys((A, C) if gone else (A, B, C), "UP")
 
 
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_pods_instance_goes_with_it_while_the_address_of_mode_service_is_awaited(gone: bool) -> None:
+    """The syncer was of mode pod before. The load balancer has no address yet, and nothing else would remove it."""
+    found = world(syncer(), service(), piece(endpoint(1), endpoint(2)))
+    spec = syncer(mode="service", service={"address": "LoadBalancer"})
+    found.cluster.apply(spec, service(type="LoadBalancer"), piece())
+    lives(found, 1, *(() if gone else (2,)))
+    found.run()
+    assert ours(found) == dict.fromkeys((A,) if gone else (A, B), "UP")
+    assert synced(found).reason == "AddressPending"
+
+
 def test_nothing_goes_while_the_pods_cannot_be_listed() -> None:
     """No list, no proof."""
     world = two_services()
