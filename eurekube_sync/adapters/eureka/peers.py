@@ -89,7 +89,8 @@ class EurekaPeers:
     A refusal of one instance (RegistryRejected) is the instance's fault, and no other peer is asked; but where it is a
     500 (RegistryStumbled), the fault may be the peer's: the next one is asked, and none is left alone for it.
 
-    A peer that is used again after a rest is listed with the next list, for ghosts, and so is one whose list failed.
+    A peer that is used again after a rest is listed with the next list, for ghosts. So is one whose list failed, and
+    one that held strays.
     """
 
     def __init__(
@@ -313,7 +314,7 @@ class EurekaPeers:
         due = self._sweep_due()
         self._shown.add(first)
         self._strays.show(first, ())  # its own list tells what it holds
-        self._owed |= self._rests.back()
+        self._owed |= self._rests.back() | self._strays.peers()  # what stood there alone may be gone by now
         reachable = [name for name in self._reachable(without=first) if name not in without]
         self._look_at([name for name in reachable if due or name in self._owed], listed.data)
         self._owed.discard(first)

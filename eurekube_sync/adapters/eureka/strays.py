@@ -37,6 +37,10 @@ class Strays:
     def holders(self, key: InstanceKey) -> tuple[str, ...]:
         return tuple(self._found.get(key, ()))
 
+    def peers(self) -> frozenset[str]:
+        """Those that hold any."""
+        return frozenset(name for found in self._found.values() for name in found)
+
     def all(self) -> tuple[ObservedInstance, ...]:
         """One copy of each."""
         return tuple(next(iter(found.values())) for found in self._found.values())

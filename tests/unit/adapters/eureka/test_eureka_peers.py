@@ -705,6 +705,17 @@ class TestSweeps:
         pair.one.held.cancel(key(1))
         assert listed_by(peers) == {key(2)}
 
+    def test_a_stray_that_its_peer_holds_no_more_is_not_shown_again(self, pair: Pair) -> None:
+        """Another cluster's that was cancelled would stop every pass until the next sweep, minutes later."""
+        pair.two.others = []
+        pair.two.held.put(stored(instance(9), metadata={"eurekube.owner": "another"}))
+        peers = pair.restart()
+        for shown in (True, False):
+            listed = peers.list_instances()
+            assert isinstance(listed, Complete)
+            assert (key(9) in {one.key for one in listed.data}) is shown
+            pair.two.held.cancel(key(9))
+
     def test_strays_of_no_owner_are_not_shown(self, pair: Pair) -> None:
         """The data centre's own lag in replication is none of our business."""
         pair.two.held.put(foreign())
