@@ -155,6 +155,11 @@ class Judge:
         """Whether some servers hold it, and not all."""
         return 0 < sum(key in state for state in self._known) < len(self._known)
 
+    def _any_stands_in_part(self) -> bool:
+        """Whether anything of ours does. A process that makes one pass lists the other servers now and then, so that
+        a status may count such an instance in one pass, and not in the next."""
+        return len(self._known) > 1 and any(self.stands_in_part(key) for state in self._known for key in state)
+
     def up_since(self, key: Key) -> float:
         """Since when it is UP on every server that holds it as UP."""
         return max((since[key] for since in self._up_since if key in since), default=inf)
@@ -179,7 +184,8 @@ class Judge:
         if peer is None:
             if request.method != "GET":
                 view.writes.append(f"{request.method} {request.path}")
-                self.steady.wrote(view, f"{request.method} {request.path}", self.world.clock.time)
+                if not self._any_stands_in_part():
+                    self.steady.wrote(view, f"{request.method} {request.path}", self.world.clock.time)
                 self._judge_kubernetes(view, request)
             return
         if request.method == "GET":
