@@ -104,7 +104,7 @@ def daemon(registry: Registry, clock: SystemClock, limit: TimeLimit, workers: Th
         begun.append(clock.monotonic())
         return keepalive(world, KeepaliveSettings(owner="bench"))
 
-    between = BetweenPasses(world, interval=INTERVAL) if even else None
+    between = BetweenPasses(world, ledger, interval=INTERVAL) if even else None
     run_passes(one_pass, clock, Schedule(passes=PASSES, interval=INTERVAL), lambda _report, _code: None, between)
     return begun[SETTLED]
 

@@ -14,6 +14,7 @@ from eurekube_sync.cli.options.calls import Calls
 from eurekube_sync.cli.options.eureka import EurekaAccess, with_access
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.controller.keepalive import RegistryWorld
+from eurekube_sync.controller.memory import Memory
 from eurekube_sync.controller.one_pass import World
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL
@@ -75,8 +76,7 @@ def connect(connection: Connection, clock: Clock) -> Iterator[World]:
             clock=clock,
             workers=seen.workers,
             time_limit=seen.time_limit,
-            own_writes=OwnWrites(seconds=connection.registry_cache),
-            renewals=seen.renewals,
+            memory=Memory(renewals=seen.renewals, own_writes=OwnWrites(seconds=connection.registry_cache)),
         )
 
 

@@ -16,6 +16,7 @@ from collections.abc import Collection, Sequence
 from math import ceil
 
 from eurekube_sync.apply.eureka import Applier
+from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.keepalive import RegistryWorld
 from eurekube_sync.controller.one_pass import World
 from eurekube_sync.model.actions import Renew
@@ -37,10 +38,12 @@ _MOST = 250
 class BetweenPasses:
     """Called after each pass of a daemon."""
 
-    def __init__(self, world: World | RegistryWorld, *, interval: float, many: int = MANY) -> None:
+    def __init__(
+        self, world: World | RegistryWorld, renewals: RenewalLedger, *, interval: float, many: int = MANY
+    ) -> None:
         """`interval` between the beginnings of two passes, in seconds."""
         self._world = world
-        self._ledger = world.renewals
+        self._ledger = renewals
         self._interval = interval
         self._many = many
 

@@ -6,21 +6,20 @@ from dataclasses import replace
 
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.kubernetes import put_finalizers_on
-from eurekube_sync.brake import Brake, Held, held_of
+from eurekube_sync.brake import Brake, held_of
 from eurekube_sync.brake.removals import what_may_go
 from eurekube_sync.controller.one_pass import APPLYING, PassReport, World
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Register, Renew, Update, removes
 from eurekube_sync.model.deadline import Deadline
-from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
 from eurekube_sync.model.ownership import CLASS, Ownership, syncer_of
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed, is_ours
 from eurekube_sync.observe.other_owner import served_by_others
-from eurekube_sync.plan import Plan, plan_renewals
+from eurekube_sync.plan import plan_renewals
 
 
 def renew_ours(
@@ -30,7 +29,7 @@ def renew_ours(
     be read, what this process renewed before; never what it has `cancelled` a moment ago. Another class's mark may be
     out of date, so what bears one waits for the cluster; so does what may stand twice, under another owner."""
     if isinstance(registry, Unknown):
-        stood = sorted(world.renewals.renewed_lately())
+        stood = sorted(world.memory.renewals.renewed_lately())
         return applier.renew([Renew(key=key, syncer=None, why="it stood") for key in stood])
     observed = registry.data
     class_, contended = observed.scope.syncer_class, served_by_others(observed)
@@ -50,9 +49,9 @@ def carry_out(
     report: PassReport,
     desired: Desired,
     renewed: list[Outcome],
-) -> tuple[Plan, Outcomes, Held | None, tuple[ClusterError, ...]]:
+) -> PassReport:
     """The renewals that are left; finalizers, before anything is registered; adds and other changes; then, weighed
-    against what the adds really gained, what takes away."""
+    against what the adds really gained, what takes away. What the next pass has to know of it is remembered."""
     plan = report.plan
     early = {outcome.action.key: outcome for outcome in renewed}
     renewals = plan.of(Renew)
@@ -74,8 +73,8 @@ def carry_out(
         plan = removals.plan
         held = held_of([*(held.holds if held else ()), *(removals.held.holds if removals.held else ())])
     outcomes = renew_the_rest(applier, Outcomes.of(done))
-    world.own_writes.note(outcomes, world.clock.monotonic())
-    return plan, outcomes, held, errors
+    world.memory.note(report.registry, outcomes, held, brake.seen, monotonic=world.clock.monotonic())
+    return replace(report, plan=plan, held=held, outcomes=outcomes, cluster_errors=errors)
 
 
 def renew_the_rest(applier: Applier, outcomes: Outcomes) -> Outcomes:
@@ -92,4 +91,4 @@ def applier_of(world: World, ownership: Ownership | None, scope: Scope, deadline
         return ownership is not None and is_ours(instance, ownership, scope)
 
     may_change = ours if ownership is not None else None
-    return Applier(world.registry, world.clock, world.workers, world.renewals, may_change, deadline)
+    return Applier(world.registry, world.clock, world.workers, world.memory.renewals, may_change, deadline)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.apply.retelling import Retelling
 from eurekube_sync.brake import BrakeLimits, Held
 from eurekube_sync.brake.approval import Approval
-from eurekube_sync.brake.sightings import Sightings
+from eurekube_sync.controller.memory import Memory
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope
@@ -22,9 +20,7 @@ from eurekube_sync.model.outcomes import Outcomes, Result
 from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.observe.last_seen import LastSeen
 from eurekube_sync.observe.other_owner import OtherOwner
-from eurekube_sync.observe.own_writes import OwnWrites
 from eurekube_sync.observe.unserved import Unserved
 from eurekube_sync.plan import Plan
 
@@ -37,15 +33,9 @@ class World:
     cluster: Cluster
     clock: Clock
     workers: Workers
-    renewals: RenewalLedger
-    own_writes: OwnWrites
+    memory: Memory
     time_limit: TimeLimit
     """The one that the adapters keep."""
-    sightings: Sightings = field(default_factory=Sightings)
-    last_seen: LastSeen = field(default_factory=LastSeen)
-    told: dict[SyncerRef, float] = field(default_factory=dict)
-    """Syncers that nobody served, and when this process last told so, in monotonic seconds."""
-    retelling: Retelling = field(default_factory=Retelling)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

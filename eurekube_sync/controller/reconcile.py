@@ -176,7 +176,7 @@ def _renew(
     """Divides what was `listed`, and renews what stands of ours, whatever the cluster will say. It was asked for at
     `asked` in monotonic, `asked_at` in Unix seconds."""
     world = given.world
-    remembered = world.own_writes.recent(asked)
+    remembered = world.memory.own_writes.recent(asked)
     registry: Complete[Observed] | Unknown = (
         listed
         if isinstance(listed, Unknown)
@@ -192,7 +192,7 @@ def _refuse(given: _Given, standing: _Standing, registry: Complete[Observed]) ->
     """Another cluster uses our owner's name: what is ours is renewed, and nothing more is asked. That is also what
     waited for the cluster's word until now, which does not come."""
     given.deadline.stage(SETTLING)
-    given.world.sightings.nothing_seen()
+    given.world.memory.sightings.nothing_seen()
     ours = [one for key, one in registry.data.ours.items() if key not in standing.cancelled]
     plan = plan_renewals(ours, "another cluster uses our owner name")
     report = replace(_bare_report(given, plan, registry, unread_cluster(given.identity)), clashes=registry.data.clashes)
@@ -211,7 +211,7 @@ def _renew_beside(
     removed is left to expire, for the other owner removes its own, and nobody else would remove ours."""
     world, held = given.world, decided.braked.held
     given.deadline.stage(SETTLING)
-    world.sightings.note(held, decided.brake.seen, monotonic=world.clock.monotonic())
+    world.memory.sightings.note(held, decided.brake.seen, monotonic=world.clock.monotonic())
     removed = {action.key for action in decided.braked.plan.actions if removes(action)}
     kept = [one for key, one in registry.data.ours.items() if key not in removed]
     plan = plan_renewals(kept, "another owner serves its syncer")
@@ -223,7 +223,7 @@ def _renew_doubted(given: _Given, standing: _Standing, found: _Found, decided: _
     """What was listed may be another cluster's: what is ours in this scope is renewed; while Eureka cannot be read,
     what the plan renews. Nothing comes back on a 404."""
     given.deadline.stage(SETTLING)
-    given.world.sightings.nothing_seen()
+    given.world.memory.sightings.nothing_seen()
     if isinstance(found.registry, Unknown):
         plan = sorted_plan(replace(action, heal=None) for action in decided.braked.plan.of(Renew))
     else:
@@ -293,10 +293,11 @@ def _decide(given: _Given, standing: _Standing, found: _Found) -> tuple[_Found, 
     given.deadline.stage_of_rest(0.5, APPLYING)
     now = world.clock.now()
     refused = refusal(settings.approved, given.ownership, now)
-    seen = world.sightings.before(desired, monotonic=world.clock.monotonic(), now=now, within=settings.confirm_within)
+    monotonic, memory = world.clock.monotonic(), world.memory
+    seen = memory.sightings.before(desired, monotonic=monotonic, now=now, within=settings.confirm_within)
     brake = brake_of(settings, desired, None if refused else settings.approved, seen, now)
     remembers = isinstance(found.registry, Unknown) or any(map(is_suspended, desired.claims.values()))
-    stood = world.last_seen.still_wanted(desired, world.renewals.renewed_lately()) if remembers else ()
+    stood = memory.last_up(desired) if remembers else ()
 
     def pods_of(going: Collection[Withdrawal], observed: Observed) -> Pods:
         return pods_behind(world.cluster, found.view, going, observed, settings.scope)
@@ -351,16 +352,9 @@ def _report(given: _Given, found: _Found, decided: _Decided) -> PassReport:
 
 
 def _carry_out(given: _Given, standing: _Standing, found: _Found, decided: _Decided, report: PassReport) -> PassReport:
-    """Writes to Eureka, and remembers what the next pass has to know of it."""
-    world, desired, registry = given.world, found.desired, found.registry
+    """Writes to Eureka."""
     brake = replace(decided.brake, approval=None, approved=decided.braked.approved)
-    plan, outcomes, held, errors = carry_out(
-        world, found.applier, given.deadline, brake, report, desired, standing.renewed
-    )
-    world.sightings.note(held, brake.seen, monotonic=world.clock.monotonic())
-    if isinstance(registry, Complete):
-        world.last_seen.note(registry.data, outcomes, world.renewals.renewed_lately())
-    return replace(report, plan=plan, held=held, outcomes=outcomes, cluster_errors=errors)
+    return carry_out(given.world, found.applier, given.deadline, brake, report, found.desired, standing.renewed)
 
 
 def _unserved(given: _Given, found: _Found) -> tuple[Unserved, ...]:
@@ -374,13 +368,13 @@ def _unserved(given: _Given, found: _Found) -> tuple[Unserved, ...]:
 
 def _keep_unserved(given: _Given, standing: _Standing, found: _Found, report: PassReport) -> PassReport:
     """Renews what nobody renewed, and writes an event about each syncer, once."""
-    world = given.world
+    world, reported = given.world, given.world.memory.reported
     renewed = {outcome.action.key for outcome in standing.renewed}
     silent = [one for each in report.unserved for one in each.instances if one.key not in renewed]
     found.applier.renew(plan_renewals(silent, "nobody serves its syncer").of(Renew))
     now = world.clock.monotonic()
-    fresh = [one for one in report.unserved if now - world.told.get(one.syncer.ref, -inf) > AGAIN]
-    world.told.update({one.syncer.ref: now for one in report.unserved if one not in fresh})
+    fresh = [one for one in report.unserved if now - reported.get(one.syncer.ref, -inf) > AGAIN]
+    reported.update({one.syncer.ref: now for one in report.unserved if one not in fresh})
     if not fresh or given.same.doubt("no event is written"):
         return report
     errors = []
@@ -388,7 +382,7 @@ def _keep_unserved(given: _Given, standing: _Standing, found: _Found, report: Pa
         if error := record(world.cluster, one.event, world.clock.now()):
             errors.append(error)
         else:
-            world.told[one.syncer.ref] = now
+            reported[one.syncer.ref] = now
     return replace(report, cluster_errors=(*report.cluster_errors, *errors))
 
 
@@ -433,5 +427,5 @@ def _unsettled(given: _Given, found: _Found, report: PassReport) -> Unsettled:
         now=now,
         cache_seconds=settings.registry_cache,
         lapse_seconds=2 * settings.lease.duration,
-        words=given.world.retelling.due(now),
+        words=given.world.memory.retelling.due(now),
     )

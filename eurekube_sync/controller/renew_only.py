@@ -44,7 +44,7 @@ def renew_unidentified(
     identity: Unknown,
 ) -> PassReport:
     """The cluster does not tell who it is: renew whatever carries our owner's name, ask and change nothing more."""
-    world.sightings.nothing_seen()
+    world.memory.sightings.nothing_seen()
     applier, now = applier_of(world, None, settings.scope, deadline), world.clock.now()
     report = PassReport(
         owner=settings.owner,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from eurekube_sync.model.actions import Action
-from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
+from eurekube_sync.model.actions import Action, Register, Renew, Update
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.sources import Cause
 
 
@@ -46,6 +46,17 @@ class Outcome:
     def failed(self) -> bool:
         """Whether the next pass has it to do again."""
         return self.result in (Result.FAILED, Result.HELD_BACK, Result.NOT_TRIED)
+
+    @property
+    def registered(self) -> Instance | None:
+        """What it registered; None where it only renewed, cancelled, or failed."""
+        match self.action:
+            case Register() | Update() if not self.failed:
+                return self.action.instance
+            case Renew() if self.result is Result.HEALED:
+                return self.action.heal
+            case _:
+                return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.policy import LIMIT
-from eurekube_sync.model.actions import Cancel, Register, Renew, Update
-from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
-from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
+from eurekube_sync.model.actions import Cancel
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
+from eurekube_sync.model.outcomes import Outcomes
 from eurekube_sync.model.ownership import POD
 from eurekube_sync.observe.eureka import Observed
 
@@ -36,7 +36,7 @@ class LastSeen:
         for key, outcome in outcomes.by_key.items():
             if isinstance(outcome.action, Cancel):
                 up.pop(key, None)
-            left = _written(outcome) or observed.ours.get(key)
+            left = outcome.registered or observed.ours.get(key)
             if outcome.status is InstanceStatus.UP and left is not None:
                 up[key] = _marks(left.metadata)
         self._up = {key: up[key] for key in renewed if key in up}
@@ -47,16 +47,6 @@ class LastSeen:
         cancel since."""
         wanted = ((key, desired.wanted(key)) for key in renewed if key in self._up)
         return frozenset(key for key, one in wanted if one and _marks(one.instance.metadata) == self._up[key])
-
-
-def _written(outcome: Outcome) -> Instance | None:
-    match outcome.action:
-        case Register() | Update() if not outcome.failed:
-            return outcome.action.instance
-        case Renew() if outcome.result is Result.HEALED:
-            return outcome.action.heal
-        case _:
-            return None
 
 
 def _marks(metadata: Mapping[str, str]) -> int:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from eurekube_sync.model.actions import Cancel, Register, Renew, Update
-from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
-from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
+from eurekube_sync.model.actions import Cancel
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.outcomes import Outcomes, Result
 
 
 class OwnWrites:
@@ -28,7 +28,7 @@ class OwnWrites:
                 self._writes.pop(key, None)
             elif outcome.result is Result.DONE and isinstance(outcome.action, Cancel):
                 self._writes[key] = (now, None)
-            elif wrote := _registered(outcome):
+            elif wrote := outcome.registered:
                 status = outcome.status or wrote.status
                 self._writes[key] = (now, ObservedInstance(instance=replace(wrote, status=status)))
 
@@ -36,13 +36,3 @@ class OwnWrites:
         """What was written lately, by key; None: it was cancelled."""
         self._writes = {key: (at, wrote) for key, (at, wrote) in self._writes.items() if now - at < self._seconds}
         return {key: wrote for key, (_, wrote) in self._writes.items()}
-
-
-def _registered(outcome: Outcome) -> Instance | None:
-    match outcome.action:
-        case Register() | Update() if outcome.result is Result.DONE:
-            return outcome.action.instance
-        case Renew() if outcome.result is Result.HEALED:
-            return outcome.action.heal
-        case _:
-            return None

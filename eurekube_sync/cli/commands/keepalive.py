@@ -80,5 +80,5 @@ def command(
     look_rarely_for_cycles()
     clock = SystemClock()
     with stopped_by_signals(clock), connect_registry(connection, clock) as world:
-        between = BetweenPasses(world, interval=passes.interval) if passes.number is None else None
+        between = BetweenPasses(world, world.renewals, interval=passes.interval) if passes.number is None else None
         return run_passes(lambda: keepalive(world, settings), clock, schedule, tell, looking_for_cycles(between))

@@ -137,7 +137,9 @@ def command(
                 settings = replace(settings, approved=None)
             return report
 
-        between = BetweenPasses(world, interval=passes.interval) if passes.number is None else None
+        between = (
+            BetweenPasses(world, world.memory.renewals, interval=passes.interval) if passes.number is None else None
+        )
         code = run_passes(one_pass, clock, schedule, tell, looking_for_cycles(between))
     if not passes.many and not passes.dry_run and form.at_terminal:
         minutes = counted(2 * leases.duration / 60, "minute")

@@ -71,7 +71,7 @@ class Daemon:
         def tell(report: PassReport, _code: ExitCode) -> None:
             self.told.append(summary(report))
 
-        between = BetweenPasses(self.seen(), interval=self.interval, many=self.many)
+        between = BetweenPasses(self.seen(), self.world.renewals, interval=self.interval, many=self.many)
 
         def then_stop(standing: tuple[InstanceKey, ...], until: float) -> int:
             found = between(standing, until)

@@ -53,7 +53,7 @@ class Two(FakeWorld):
             for place, scope in enumerate(scopes):
                 self.scope = scope
                 self.owner = owners[place] if owners else "prod"
-                self.told = self.memories.setdefault(f"{self.owner} {scope}", {})
+                self.reported = self.memories.setdefault(f"{self.owner} {scope}", {})
                 self.reports[f"{self.owner} {scope}"] = self.run()
                 self.calls += self.wire.calls
             self.registry.evict()

@@ -9,6 +9,7 @@ import pytest
 from eurekube_sync.adapters.workers import InTurn
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.exit_codes import ExitCode, of_error
+from eurekube_sync.controller.memory import Memory
 from eurekube_sync.controller.one_pass import PassSettings, World
 from eurekube_sync.desired.scope import Scope, Shard, parse_selector
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
@@ -59,8 +60,7 @@ def look(world: FakeWorld, scope: Scope | None = None) -> Orphans:
         cluster=world.cluster,
         clock=world.clock,
         workers=InTurn(),
-        renewals=RenewalLedger(period=0, slack=0),
-        own_writes=OwnWrites(seconds=0),
+        memory=Memory(renewals=RenewalLedger(period=0, slack=0), own_writes=OwnWrites(seconds=0)),
         time_limit=TimeLimit(world.clock),
     )
     found = look_for_orphans(whole, PassSettings(owner=world.owner, scope=scope or Scope()))

@@ -17,6 +17,7 @@ from eurekube_sync.apply.retelling import Retelling
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.brake.approval import Approval, PlanId
 from eurekube_sync.brake.sightings import Sightings
+from eurekube_sync.controller.memory import Memory
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.desired.drain import Kind, drainable
@@ -592,7 +593,7 @@ class FakeWorld:
         """The same."""
         self.last_seen: LastSeen | None = None
         """The same."""
-        self.told: dict[SyncerRef, float] | None = None
+        self.reported: dict[SyncerRef, float] | None = None
         """The same."""
         self.retelling: Retelling | None = None
         """By default every pass writes the latest words of a failure."""
@@ -608,13 +609,15 @@ class FakeWorld:
             cluster=self.cluster,
             clock=self.clock,
             workers=InTurn(),
-            renewals=self.renewals,
-            own_writes=self.own_writes,
+            memory=Memory(
+                renewals=self.renewals,
+                own_writes=self.own_writes,
+                sightings=self.sightings or Sightings(),
+                last_seen=self.last_seen or LastSeen(),
+                reported={} if self.reported is None else self.reported,
+                retelling=self.retelling or _Always(),
+            ),
             time_limit=self.time_limit,
-            sightings=self.sightings or Sightings(),
-            last_seen=self.last_seen or LastSeen(),
-            told={} if self.told is None else self.told,
-            retelling=self.retelling or _Always(),
         )
         settings = PassSettings(
             owner=self.owner,

@@ -27,6 +27,7 @@ from eurekube_sync.adapters.workers import InTurn
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake import HoldReason
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
+from eurekube_sync.controller.memory import Memory
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.eureka import EmbeddedEureka
@@ -273,8 +274,7 @@ class Town:
             ),
             clock=clock,
             workers=InTurn(),
-            renewals=RenewalLedger(period=30, slack=15),
-            own_writes=OwnWrites(seconds=45),
+            memory=Memory(renewals=RenewalLedger(period=30, slack=15), own_writes=OwnWrites(seconds=45)),
             time_limit=limit,
         )
 

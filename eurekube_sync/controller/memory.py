@@ -1,0 +1,50 @@
+"""What a process remembers from pass to pass. A restart loses it, and no promise rests on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.apply.retelling import Retelling
+from eurekube_sync.brake import Held
+from eurekube_sync.brake.sightings import Sighted, Sightings
+from eurekube_sync.desired.claims import Desired
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.outcomes import Outcomes
+from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.observe.last_seen import LastSeen
+from eurekube_sync.observe.own_writes import OwnWrites
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """The parts change from pass to pass; their times are monotonic seconds."""
+
+    renewals: RenewalLedger
+    own_writes: OwnWrites
+    sightings: Sightings = field(default_factory=Sightings)
+    last_seen: LastSeen = field(default_factory=LastSeen)
+    reported: dict[SyncerRef, float] = field(default_factory=dict)
+    """Syncers that nobody serves, and when this process last wrote an event about each."""
+    retelling: Retelling = field(default_factory=Retelling)
+
+    def last_up(self, desired: Desired) -> frozenset[InstanceKey]:
+        """The wanted instances that this process last saw UP."""
+        return self.last_seen.still_wanted(desired, self.renewals.renewed_lately())
+
+    def note(
+        self,
+        registry: Complete[Observed] | Unknown,
+        outcomes: Outcomes,
+        held: Held | None,
+        seen: Sighted,
+        *,
+        monotonic: float,
+    ) -> None:
+        """Remember what a pass wrote to Eureka, and what it `held`; `seen` is what an earlier pass had held."""
+        self.own_writes.note(outcomes, monotonic)
+        self.sightings.note(held, seen, monotonic=monotonic)
+        if isinstance(registry, Complete):
+            self.last_seen.note(registry.data, outcomes, self.renewals.renewed_lately())
