@@ -34,7 +34,7 @@ from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.sources import Complete, Listed
 from eurekube_sync.observe.eureka import Observed, observe
 from eurekube_sync.plan import Plan, make_plan
-from eurekube_sync.plan.policy import restrain
+from eurekube_sync.plan.filters import LEFT_ALONE
 
 PODS = 10
 T = TypeVar("T")
@@ -108,7 +108,9 @@ def registry(desired: Desired, ownership: Ownership) -> Observed:
 
 def suspending(plan: Plan, desired: Desired, observed: Observed) -> Plan:
     """What a draft of the plan takes more while a syncer is suspended."""
-    return restrain(plan, desired, observed, ())
+    for rule in LEFT_ALONE:
+        plan = rule(plan, desired, observed, ())
+    return plan
 
 
 def timed(what: Callable[[], T]) -> tuple[T, float]:

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from eurekube_sync.model.actions import Cancel, Update, Withdrawal
+from eurekube_sync.model.actions import Withdrawal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.wording import one_or_more
-from eurekube_sync.plan import Plan, renewal_of, sorted_plan, withdrawal_id
+from eurekube_sync.plan import Plan, renewed_instead, withdrawal_id
 
 
 class HoldReason(StrEnum):
@@ -86,15 +86,7 @@ def hold_back(plan: Plan, held: Held | None) -> Plan:
     """The plan with all that is held renewed instead."""
     if held is None:
         return plan
-    keys = {one.key for one in held.withdrawals}
-    why = f"its removal is held ({held.plan_id})"
-    return sorted_plan(
-        (
-            renewal_of(action, why) if isinstance(action, Update | Cancel) and action.key in keys else action
-            for action in plan.actions
-        ),
-        plan.blocked,
-    )
+    return renewed_instead(plan, {one.key: f"its removal is held ({held.plan_id})" for one in held.withdrawals})
 
 
 def condition_message(hold: Hold, count: int, command: str) -> str:

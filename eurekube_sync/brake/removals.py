@@ -29,7 +29,7 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.outcomes import Outcome, Result
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan import Blocked, Obstacle, Plan, renewal_of, sorted_plan
+from eurekube_sync.plan import Blocked, Obstacle, Plan, renewed_instead
 from eurekube_sync.plan.duplicates import lacks
 
 
@@ -85,7 +85,7 @@ def without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:
         return plan
     blocked = _blocked(plan, desired, observed)
     hoped = [Outcome(action=action, result=Result.DONE) for action in plan.changes if not removes(action)]
-    return _without(plan, failed_adds(_removals(plan), hoped, observed.ours, blocked, _unread(plan, desired)))
+    return renewed_instead(plan, failed_adds(_removals(plan), hoped, observed.ours, blocked, _unread(plan, desired)))
 
 
 def what_may_go(
@@ -104,23 +104,10 @@ def what_may_go(
         return Removals(plan=plan, kept_back={})
     blocked = _blocked(plan, desired, observed)
     kept_back = failed_adds(_removals(plan), done, observed.ours, blocked, _unread(plan, desired))
-    weighed = _without(_achieved(plan, done), kept_back)
+    weighed = renewed_instead(_achieved(plan, done), kept_back)
     held = apply_brake(weighed, _still_standing(observed, done), brake).held
     plan = hold_back(plan, held)
     return Removals(plan=plan, actions=_removals(plan), kept_back=kept_back, held=held)
-
-
-def _without(plan: Plan, waits: Mapping[InstanceKey, str]) -> Plan:
-    """The plan with these removals renewed instead."""
-    return sorted_plan(
-        (
-            renewal_of(action, waits[action.key])
-            if isinstance(action, Update | Cancel) and action.key in waits
-            else action
-            for action in plan.actions
-        ),
-        plan.blocked,
-    )
 
 
 def _removals(plan: Plan) -> tuple[Withdrawal, ...]:

@@ -297,12 +297,12 @@ def _decide(given: _Given, standing: _Standing, found: _Found) -> tuple[_Found, 
     seen = memory.sightings.before(desired, monotonic=monotonic, now=now, within=settings.confirm_within)
     brake = brake_of(settings, desired, None if refused else settings.approved, seen, now)
     remembers = isinstance(found.registry, Unknown) or any(map(is_suspended, desired.claims.values()))
-    stood = memory.last_up(desired) if remembers else ()
+    last_up = memory.last_up(desired) if remembers else ()
 
     def pods_of(going: Collection[Withdrawal], observed: Observed) -> Pods:
         return pods_behind(world.cluster, found.view, going, observed, settings.scope)
 
-    made = decide(found.applier, desired, found.registry, brake, stood, standing.cancelled, pods_of)
+    made = decide(found.applier, desired, found.registry, brake, last_up, standing.cancelled, pods_of)
     decided = _Decided(at=now, brake=made.brake, braked=made.braked, refused=refused)
     return replace(found, desired=made.desired, registry=made.registry), decided
 

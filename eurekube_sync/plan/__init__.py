@@ -14,10 +14,11 @@ whose pod registers itself, `differences` what a register would change of it; `v
 from eurekube_sync.plan.differences import differences, overridden
 from eurekube_sync.plan.giving_way import warned
 from eurekube_sync.plan.make import make_plan, plan_blind, plan_renewals, telling_unread
-from eurekube_sync.plan.value import Blocked, Obstacle, Plan, renewal_of, sorted_plan, withdrawal_id
+from eurekube_sync.plan.value import Blocked, Choice, Obstacle, Plan, renewed_instead, sorted_plan, withdrawal_id
 
 __all__ = [
     "Blocked",
+    "Choice",
     "Obstacle",
     "Plan",
     "differences",
@@ -25,7 +26,7 @@ __all__ = [
     "overridden",
     "plan_blind",
     "plan_renewals",
-    "renewal_of",
+    "renewed_instead",
     "sorted_plan",
     "telling_unread",
     "warned",

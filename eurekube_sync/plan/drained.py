@@ -15,11 +15,12 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInst
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of, syncer_of
 from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan.value import Choice
 
 _WHY = "it was drained, and it is unknown whether it still is"
 
 
-def still_drained(desired: Desired, observed: Observed) -> Desired:
+def still_drained(desired: Desired, observed: Observed) -> Choice:
     """The claims, with DOWN what was drained by a Pod or a Node of which nothing could be read now. All else is as if
     nobody drained it: a right that is missing must not stop a rollout.
 
@@ -27,12 +28,12 @@ def still_drained(desired: Desired, observed: Observed) -> Desired:
     there, and what bears its mark stays."""
     marks = _Marks.of(observed)
     if marks is None:
-        return desired
+        return Choice(desired=desired)
     claims = dict(desired.claims)
     for ref, claim in desired.claims.items():
         if isinstance(claim, Serving) and (changed := _changed(claim, observed, marks)):
             claims[ref] = replace(claim, verdicts={**claim.verdicts, **changed})
-    return replace(desired, claims=claims)
+    return Choice(desired=replace(desired, claims=claims))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ it. Pure."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eurekube_sync.desired.claims import Desired, Serving, seniority
 from eurekube_sync.desired.rivals import Bid, Right, Rival, across_namespaces, sockets_of
@@ -12,19 +12,12 @@ from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan.value import Choice
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstCome:
-    """The claims, of which one may register at each such address."""
-
-    desired: Desired
-    doubtful: tuple[InstanceKey, ...] = ()
-    """To be read uncached before anything comes in: the list may not show yet which of them stand."""
-
-
-def first_come(desired: Desired, observed: Observed) -> FirstCome:
-    """What stands has the address; else what would be registered now, of the older syncer first."""
+def first_come(desired: Desired, observed: Observed) -> Choice:
+    """The claims, of which one may register at each such address: the one that is registered there, else the one that
+    would be now, of the older syncer first."""
     bidding = {bid: claim for claim in desired.claims.values() if isinstance(claim, Serving) for bid in _bids(claim)}
     settled: dict[SyncerRef, dict[InstanceKey, Rival]] = {bid.syncer: {} for bid in bidding}
     doubtful: list[InstanceKey] = []
@@ -44,7 +37,7 @@ def first_come(desired: Desired, observed: Observed) -> FirstCome:
         assert isinstance(claim, Serving)  # no other bids
         undecided = dict.fromkeys(bid.key for bid in bidding if bid.syncer == ref)
         claims[ref] = claim.outdone_by({**undecided, **outdone})
-    return FirstCome(desired=replace(desired, claims=claims), doubtful=tuple(doubtful))
+    return Choice(desired=replace(desired, claims=claims), doubtful=tuple(doubtful))
 
 
 def _bids(claim: Serving) -> Iterator[Bid]:

@@ -18,21 +18,13 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInst
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan.value import Choice
 
 _STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
 """What a person put out of service keeps its place: it comes back. Of those that may go it goes first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
-    """The claims within their limits."""
-
-    desired: Desired
-    doubtful: tuple[InstanceKey, ...] = ()
-    """To be read uncached before anything comes in: the list may not show yet that they stand."""
-
-
-def admit(desired: Desired, observed: Observed) -> Admission:
+def within_limits(desired: Desired, observed: Observed) -> Choice:
     """Each claim with what its limit lets in; a claim without a limit, or of a suspended syncer, as it is."""
     doubtful: list[InstanceKey] = []
     limited: dict[SyncerRef, Serving] = {}
@@ -46,13 +38,13 @@ def admit(desired: Desired, observed: Observed) -> Admission:
         limited[ref] = choice.claim
         doubtful += choice.doubtful
     if not limited:
-        return Admission(desired=desired)
+        return Choice(desired=desired)
     claims = {**desired.claims, **limited}
     # What one keeps out another may want.
     wanted_by = {
         key: ref for key, ref in desired.wanted_by.items() if ref not in limited or limited[ref].wanted_at(key)
     }
-    return Admission(desired=replace(desired, claims=claims, wanted_by=wanted_by), doubtful=tuple(doubtful))
+    return Choice(desired=replace(desired, claims=claims, wanted_by=wanted_by), doubtful=tuple(doubtful))
 
 
 def _limit(claim: Claim) -> Limit | None:
@@ -60,14 +52,14 @@ def _limit(claim: Claim) -> Limit | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Choice:
+class _Limited:
     claim: Serving
     doubtful: Iterable[InstanceKey]
 
 
 def _choose(
     claim: Serving, limit: Limit, observed: Observed, callers: _Callers, held: Collection[InstanceKey]
-) -> _Choice:
+) -> _Limited:
     """`held`: what bears the claim's mark, where it may stay without being wanted."""
     wanted = claim.wanted
     up = [key for key, one in wanted.items() if one.instance.status is InstanceStatus.UP]
@@ -96,7 +88,7 @@ def _choose(
     out = [key for key in wanted if key not in admitted and (key in ready or limit.value == 0)]
     note = _note(limit, places, ready=len(ready), others=others, admitted=len(admitted), vip=claim.vip_address)
     comes = any(key in newcomers for key in chosen)
-    return _Choice(
+    return _Limited(
         claim=replace(
             claim,
             verdicts={

@@ -1,8 +1,5 @@
-"""What a plan leaves alone: a suspended syncer changes nothing (see `suspend`), a policy other than Sync cancels
-nothing.
-
-A filter on a plan, so that whatever else a plan may hold, it is held to the same rules. The policy of an instance whose
-syncer is gone is the one that its mark names. Pure.
+"""A policy other than Sync cancels nothing. The policy of an instance whose syncer is gone is the one that its mark
+names. Pure.
 """
 
 from __future__ import annotations
@@ -16,23 +13,20 @@ from eurekube_sync.model.actions import Action, Cancel, Change, Renew, Update, g
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.ownership import KEYS, POD
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan import Plan, sorted_plan
-from eurekube_sync.plan.suspend import is_suspended, left_as_it_is, lost
+from eurekube_sync.plan.suspend import is_suspended
+from eurekube_sync.plan.value import Plan, sorted_plan
 
 _OURS = "eurekube."
 
 
-def restrain(plan: Plan, desired: Desired, observed: Observed, stood: Collection[InstanceKey]) -> Plan:
-    """The plan without what a syncer asked not to be done; `stood` is what this process last saw UP."""
-    comes_back = lost(desired, observed, stood)
+def by_policy(plan: Plan, desired: Desired, observed: Observed, _last_up: Collection[InstanceKey]) -> Plan:
+    """The plan without what a policy forbids."""
 
     def restrained(action: Action) -> Iterator[Action]:
         claim = desired.claims.get(action.syncer) if action.syncer else None
         # What is wanted is renewed, whosever it is by its mark.
-        if isinstance(action, Renew) and action.key in desired.wanted_by and not is_suspended(claim):
+        if (isinstance(action, Renew) and action.key in desired.wanted_by) or is_suspended(claim):
             return iter((action,))
-        if claim is not None and is_suspended(claim):
-            return left_as_it_is(action, observed, comes_back, stood)
         return _restrained(action, claim, observed.ours.get(action.key))
 
     actions = [kept for action in plan.actions for kept in restrained(action)]

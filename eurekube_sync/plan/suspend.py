@@ -13,8 +13,23 @@ from eurekube_sync.desired.claims import Claim, Desired, Frozen, Serving
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan.value import Plan, sorted_plan
 
 _SUSPENDED = "suspended"
+
+
+def suspended(plan: Plan, desired: Desired, observed: Observed, last_up: Collection[InstanceKey]) -> Plan:
+    """The plan that only renews the instances of suspended syncers, and registers those that come back."""
+    syncers = {ref for ref, claim in desired.claims.items() if is_suspended(claim)}
+    if not syncers:
+        return plan
+    comes_back = lost(desired, observed, last_up)
+    actions = [
+        kept
+        for action in plan.actions
+        for kept in (left_as_it_is(action, observed, comes_back, last_up) if action.syncer in syncers else (action,))
+    ]
+    return sorted_plan(actions, plan.blocked)
 
 
 def is_suspended(claim: Claim | None) -> bool:
@@ -24,13 +39,13 @@ def is_suspended(claim: Claim | None) -> bool:
     return isinstance(claim, Serving) and claim.conduct.suspend
 
 
-def lost(desired: Desired, observed: Observed, stood: Collection[InstanceKey]) -> frozenset[InstanceKey]:
-    """The instances of suspended syncers that come back: they are ready, this process saw them UP (`stood`), and
+def lost(desired: Desired, observed: Observed, last_up: Collection[InstanceKey]) -> frozenset[InstanceKey]:
+    """The instances of suspended syncers that come back: they are ready, this process saw them UP (`last_up`), and
     Eureka does not have them."""
     known = (observed.ours, observed.others, observed.unread)
     return frozenset(
         key
-        for key in stood
+        for key in last_up
         if (one := desired.wanted(key)) is not None
         and one.instance.status is InstanceStatus.UP
         and is_suspended(desired.claims.get(desired.wanted_by[key]))
@@ -39,18 +54,18 @@ def lost(desired: Desired, observed: Observed, stood: Collection[InstanceKey]) -
 
 
 def left_as_it_is(
-    action: Action, observed: Observed, comes_back: Collection[InstanceKey], stood: Collection[InstanceKey]
+    action: Action, observed: Observed, comes_back: Collection[InstanceKey], last_up: Collection[InstanceKey]
 ) -> Iterator[Action]:
-    """What is left of an action on a suspended syncer's instance. `comes_back` is what was `lost`, and `stood` what
-    this process saw UP: a renewal that finds no lease registers only that."""
+    """What is left of an action on a suspended syncer's instance. `comes_back` is what was `lost`, and `last_up` what
+    this process last saw UP: a renewal that finds no lease registers only that."""
     if isinstance(action, Register) and action.key in comes_back:
         yield action
     if isinstance(action, Renew):
-        yield action if action.key in stood else replace(action, heal=None)
+        yield action if action.key in last_up else replace(action, heal=None)
     if isinstance(action, Update | Cancel):
         stands: ObservedInstance | None = observed.ours.get(action.key)
         assert stands is not None  # a claim that serves, or is frozen, changes what stands alone
-        heals = isinstance(action, Update) and stands.status is InstanceStatus.UP and action.key in stood
+        heals = isinstance(action, Update) and stands.status is InstanceStatus.UP and action.key in last_up
         yield Renew(
             key=action.key,
             syncer=action.syncer,

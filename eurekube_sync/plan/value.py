@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
+from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, removes, withdraws
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -43,6 +44,15 @@ class Blocked:
     def conflict(self) -> bool:
         """Whether another's instance is in the way, rather than a call that failed."""
         return self.obstacle is not Obstacle.UNREAD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The claims without what is left out of them."""
+
+    desired: Desired
+    doubtful: tuple[InstanceKey, ...] = ()
+    """To be read uncached before anything new is registered: the list may not show yet that they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +97,17 @@ def withdrawal_id(actions: Iterable[Action]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
-def renewal_of(action: Update | Cancel, why: str) -> Renew:
-    """What is done instead of a withdrawal that waits: status and lease are kept."""
-    return Renew(key=action.key, syncer=action.syncer, why=why, status=action.was)
+def renewed_instead(plan: Plan, reasons: Mapping[InstanceKey, str]) -> Plan:
+    """The plan with the removals of these keys turned into renewals: status and lease are kept."""
+    if not reasons:
+        return plan
+    actions = (
+        Renew(key=action.key, syncer=action.syncer, why=reasons[action.key], status=action.was)
+        if isinstance(action, Update | Cancel) and action.key in reasons
+        else action
+        for action in plan.actions
+    )
+    return sorted_plan(actions, plan.blocked)
 
 
 _KINDS: Mapping[type[Action], int] = {Renew: 0, Register: 1, Update: 2, Cancel: 4}

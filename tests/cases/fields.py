@@ -30,9 +30,9 @@ from eurekube_sync.model.ports import Cluster, EndpointsSource
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed, observe
 from eurekube_sync.observe.kubernetes import read_cluster
-from eurekube_sync.plan import make_plan, warned
-from eurekube_sync.plan.limit import admit
-from eurekube_sync.plan.policy import restrain
+from eurekube_sync.plan import warned
+from eurekube_sync.plan.filters import plan_for
+from eurekube_sync.plan.limit import within_limits
 
 Json = dict[str, Any]
 Send = Callable[[str, str, Json | None], Any]
@@ -196,7 +196,7 @@ def instances_of(desired: Desired) -> list[Instance]:
 def differences_from(row: Row, desired: Desired, namespace: str) -> list[str]:
     """In which ways the claims are not what the row says; none when they are."""
     registry = observe(Complete(data=tuple(_standing(row, namespace))), NAMING.ownership, Scope(), asked=0)
-    desired = warned(admit(desired, registry).desired, registry)
+    desired = warned(within_limits(desired, registry).desired, registry)
     found = [_shown(instance) for instance in instances_of(desired)]
     expected = [{"status": "UP", **instance} for instance in row.instances]
     faults: list[str] = []
@@ -246,7 +246,7 @@ def _standing(row: Row, namespace: str) -> Iterator[ObservedInstance]:
 
 
 def _planned(desired: Desired, registry: Observed) -> dict[str, list[str]]:
-    plan = restrain(make_plan(desired, registry), desired, registry, ())
+    plan = plan_for(desired, registry, ())
     serving = [claim for claim in desired.claims.values() if isinstance(claim, Serving)]
     limits = {c.syncer.ref: c.max_removal_percent for c in serving if c.max_removal_percent is not None}
     braked = apply_brake(plan, registry, Brake(limits=_NO_BRAKE, syncer_limits=limits))

@@ -20,7 +20,7 @@ from eurekube_sync.controller import decide, reconcile
 from eurekube_sync.desired import claims as desired
 from eurekube_sync.desired import services as service_mode
 from eurekube_sync.desired.addresses import Pending, places
-from eurekube_sync.desired.claims import Desired, Serving
+from eurekube_sync.desired.claims import Claim, Desired, Serving
 from eurekube_sync.desired.policy import POLICY, Limit
 from eurekube_sync.desired.services import _Behind
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, Syncer
@@ -31,7 +31,7 @@ from eurekube_sync.model.kubernetes import ClusterView, SyncerObject
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.observe.last_seen import LastSeen
-from eurekube_sync.plan import Plan, duplicates, giving_way, make, ours
+from eurekube_sync.plan import Plan, duplicates, giving_way, make, ours, suspend
 from eurekube_sync.plan import limit as admission
 from eurekube_sync.plan import policy as restraint
 
@@ -139,6 +139,10 @@ def _overrides_forgotten(for_unwanted: Callable[..., Any], *, limit: bool) -> Ca
     return wrong
 
 
+def _never(_claim: Claim | None) -> bool:
+    return False
+
+
 def misreadings() -> tuple[Defect, ...]:
     """All of them, in the order of the table."""
     return (
@@ -160,12 +164,12 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="a suspended syncer is changed",
             about="suspended",
-            patches=((restraint, "is_suspended", lambda claim: False),),
+            patches=((suspend, "is_suspended", _never), (restraint, "is_suspended", _never)),
         ),
         Defect(
             name="nothing comes back to a suspended syncer",
             about="a lost suspension",
-            patches=((restraint, "lost", lambda desired, observed, stood: frozenset()),),
+            patches=((suspend, "lost", lambda desired, observed, stood: frozenset()),),
         ),
         Defect(
             name="what Eureka lost of a suspended syncer has one pass to come back",
@@ -175,7 +179,7 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="all that is ready comes back to a suspended syncer",
             about="suspended",
-            patches=((restraint, "lost", _all_that_is_ready),),
+            patches=((suspend, "lost", _all_that_is_ready),),
         ),
         Defect(name="a limit lets one more in", about="limits", patches=((Limit, "places", _one_more(Limit.places)),)),
         Defect(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from eurekube_sync.controller import decide
 from eurekube_sync.desired import drain
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan import Choice, filters
 
 from .defect import Defect, made_wrong
 from .drains import NodeDrained, PodDrained, story
@@ -33,14 +33,16 @@ def test_somebody_drains_in_each_story() -> None:
     assert story(7) == story(7)
 
 
-def _no_mark_counts(desired: Desired, _observed: Observed) -> Desired:
-    return desired
+def _no_mark_counts(desired: Desired, _observed: Observed) -> Choice:
+    return Choice(desired=desired)
 
 
 DEFECTS = {
     "what cannot be read is not drained": (
         "drained",
-        Defect(name="", patches=((decide, "still_drained", _no_mark_counts),)),
+        Defect(
+            name="", patches=((filters, "LEFT_OUT", (filters.LEFT_OUT[0], _no_mark_counts, *filters.LEFT_OUT[2:])),)
+        ),
     ),
     "nobody is drained": ("rest", Defect(name="", patches=((drain, "_state", lambda _those, _id: False),))),
 }

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from eurekube_sync.controller import decide
 from eurekube_sync.desired import catalog
 from eurekube_sync.desired import claims as desired
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.rivals import Right
 from eurekube_sync.model.kubernetes import ClusterView
 from eurekube_sync.model.sources import Complete
+from eurekube_sync.plan import filters
+from eurekube_sync.plan.first_come import first_come
 
 from .defect import Defect
 
@@ -72,7 +73,7 @@ def trespasses() -> tuple[Defect, ...]:
         Defect(
             name="whoever claims a written address comes in",
             about="neighbours",
-            patches=((decide, "first_come", _all_come(vars(decide)["first_come"])),),
+            patches=((filters, "LEFT_OUT", (_all_come(first_come), *filters.LEFT_OUT[1:])),),
         ),
         Defect(
             name="slices of any namespace prove that a pod is gone",

@@ -19,7 +19,7 @@ from eurekube_sync.model.errors import RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Cause, Unknown
-from eurekube_sync.plan.limit import admit
+from eurekube_sync.plan.limit import within_limits
 from tests.unit.worlds.build import (
     DOWN,
     NS,
@@ -374,7 +374,7 @@ def test_instances_of_another_syncer_count_as_others_and_its_own_dead_do_not() -
     theirs = changed(theirs, metadata={**theirs.metadata, "eurekube.syncer": "rating/else"})
     claims = desired([syncer(limit={"share": "50%"})], [service()], [piece(*(endpoint(n) for n in (1, 2, 3, 4)))])
     down = changed(foreign("dc-down:rating:8080"), status=DOWN), stored(instance(6, app="z", vip="rating"), status=DOWN)
-    found = admit(claims, observed(*mine, theirs, *data_centre(2), *down)).desired
+    found = within_limits(claims, observed(*mine, theirs, *data_centre(2), *down)).desired
     claim = found.claims[REF]
     assert getattr(claim, "notes", ()) == ("share 50% of rating: 3 of 6",)
     assert len(found.wanted_by) == 3

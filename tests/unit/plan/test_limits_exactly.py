@@ -17,7 +17,8 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInst
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observe.eureka import Unread
 from eurekube_sync.observe.own_writes import OwnWrites
-from eurekube_sync.plan.limit import Admission, admit
+from eurekube_sync.plan.limit import within_limits
+from eurekube_sync.plan.value import Choice
 from tests.unit.worlds.build import (
     DOWN,
     NS,
@@ -49,14 +50,14 @@ def claims(*ready: int, not_ready: tuple[int, ...] = (), terminating: tuple[int,
     return desired([syncer(**spec)], [service()], [piece(*endpoints)])
 
 
-def serving(admission: Admission) -> Serving:
+def serving(admission: Choice) -> Serving:
     """The syncer's claim within its limit."""
     claim = admission.desired.claims[REF]
     assert isinstance(claim, Serving)
     return claim
 
 
-def let_in(admission: Admission) -> set[InstanceKey]:
+def let_in(admission: Choice) -> set[InstanceKey]:
     """The ready endpoints that have a place."""
     return {one for one, wanted in serving(admission).wanted.items() if wanted.instance.status is UP}
 
@@ -91,7 +92,7 @@ def asked_for(value: Any, *, pods: int, others: int) -> int:
 def test_a_percentage_is_of_all_pods_but_those_that_terminate(not_ready_is: str, percent: str, places: int) -> None:
     """Five are ready, three are not, two terminate: that is eight, however those that are not ready are registered."""
     found = claims(1, 2, 3, 4, 5, not_ready=(6, 7, 8), terminating=(9, 10), notReady=not_ready_is, limit=percent)
-    assert len(let_in(admit(found, observed()))) == places
+    assert len(let_in(within_limits(found, observed()))) == places
 
 
 @pytest.mark.parametrize(
@@ -129,7 +130,7 @@ def test_a_percentage_is_of_all_pods_but_those_that_terminate(not_ready_is: str,
 )
 def test_a_share_is_of_what_callers_find_beside_ours(others: list[ObservedInstance], places: int) -> None:
     """Half of all: as many of ours as others are UP under a VIP of ours, each counted once."""
-    found = admit(claims(1, 2, 3, 4, vipAddress="rating,second", limit={"share": "50%"}), observed(*others))
+    found = within_limits(claims(1, 2, 3, 4, vipAddress="rating,second", limit={"share": "50%"}), observed(*others))
     assert len(let_in(found)) == places
 
 
@@ -154,7 +155,7 @@ def test_a_limit_is_reached_exactly(
     """As many as it asks for, or as are ready. What the same percentage let in before stays, unless it is DOWN."""
     found = claims(*range(1, ready + 1), not_ready=tuple(range(11, 11 + not_ready)), limit=value)
     there = [standing(number, mark, status) for number, (mark, status) in stood.items() if number <= ready]
-    admitted = admit(found, observed(*there, *(beside(number) for number in range(others))))
+    admitted = within_limits(found, observed(*there, *(beside(number) for number in range(others))))
     limit = parse_limit(value)
     assert limit is not None
     placed = [one for one in there if one.status is not DOWN]
@@ -185,8 +186,8 @@ def test_what_stands_and_nobody_can_tell_whether_it_is_wanted_has_its_place(
     found = replace(found, claims={REF: doubted})
     there = [standing(number, str(parse_limit(value)), status) for number, status in ((7, UP), (8, DOWN), (1, UP))]
     there = there if wanted_stands else there[:2]
-    assert len(let_in(admit(found, observed(*there)))) == inside
-    assert len(let_in(admit(claims(1, 2, 3, 4, limit=value), observed(*there)))) == min(4, inside + 1)
+    assert len(let_in(within_limits(found, observed(*there)))) == inside
+    assert len(let_in(within_limits(claims(1, 2, 3, 4, limit=value), observed(*there)))) == min(4, inside + 1)
 
 
 def test_what_an_older_syncer_holds_and_does_not_register_takes_no_place() -> None:
@@ -199,49 +200,49 @@ def test_what_an_older_syncer_holds_and_does_not_register_takes_no_place() -> No
         [service(), service("older")],
         [*behind_both, *behind_older],
     )
-    claim = serving(admit(found, observed()))
+    claim = serving(within_limits(found, observed()))
     assert set(claim.wanted) - set(claim.rivals) == {key(3), key(4)}
 
 
 def test_a_suspended_syncer_keeps_what_it_has_whatever_its_limit() -> None:
     """Nothing of it is over the limit, and nothing is let in by it."""
     found = claims(1, 2, 3, limit=1, suspend=True)
-    assert admit(found, observed(standing(1, ""), standing(2, "share 5%"))) == Admission(desired=found)
+    assert within_limits(found, observed(standing(1, ""), standing(2, "share 5%"))) == Choice(desired=found)
 
 
 def test_a_lowered_limit_keeps_whom_callers_reach_before_whom_it_let_in_and_a_person_put_out() -> None:
     """One place is left for two."""
     found = claims(1, 2, limit=1)
-    assert let_in(admit(found, observed(standing(1, "2", UP), standing(2, "1", OUT)))) == {key(1)}
-    assert let_in(admit(found, observed(standing(1, "1", OUT), standing(2, "2", UP)))) == {key(2)}
+    assert let_in(within_limits(found, observed(standing(1, "2", UP), standing(2, "1", OUT)))) == {key(1)}
+    assert let_in(within_limits(found, observed(standing(1, "1", OUT), standing(2, "2", UP)))) == {key(2)}
 
 
 @pytest.mark.parametrize("unread", [1, 2])
 def test_nobody_goes_for_one_that_cannot_be_read(unread: int) -> None:
     """It may be gone, and the other the last; whichever of the two comes first in the order."""
     there = observed(standing(1, "2"), standing(2, "2")).refreshed({key(unread): Unread(why="timeout")})
-    assert let_in(admit(claims(1, 2, limit=1), there)) == {key(1), key(2)}
+    assert let_in(within_limits(claims(1, 2, limit=1), there)) == {key(1), key(2)}
 
 
 def test_nobody_comes_in_for_one_that_cannot_be_read_beside_one_that_a_person_put_out() -> None:
     """Both keep their places, and there are no more."""
     there = observed(standing(1, "2", OUT), standing(2, "2")).refreshed({key(2): Unread(why="timeout")})
-    assert let_in(admit(claims(1, 2, 3, 4, limit=2), there)) == {key(1), key(2)}
+    assert let_in(within_limits(claims(1, 2, 3, 4, limit=2), there)) == {key(1), key(2)}
 
 
 def test_nothing_is_read_again_where_nobody_comes_in() -> None:
     """A steady state costs no call. Where one comes in, the others that wait are read, for they may stand."""
     found = claims(1, 2, 3, limit=1)
-    assert admit(found, observed(standing(1, "1"))).doubtful == ()
-    assert len(admit(found, observed()).doubtful) == 2
+    assert within_limits(found, observed(standing(1, "1"))).doubtful == ()
+    assert len(within_limits(found, observed()).doubtful) == 2
 
 
 def test_the_note_tells_what_is_asked_for_where_fewer_are_ready() -> None:
     """And else only how many of them are in."""
-    assert serving(admit(claims(1, 2, limit=3), observed())).notes == (
+    assert serving(within_limits(claims(1, 2, limit=3), observed())).notes == (
         "limit 3: 2 of 2 ready, 3 asked for and 2 ready",
     )
-    assert serving(admit(claims(1, 2, 3, limit=3), observed())).notes == ("limit 3: 3 of 3 ready",)
+    assert serving(within_limits(claims(1, 2, 3, limit=3), observed())).notes == ("limit 3: 3 of 3 ready",)
 
 
 def test_what_was_cancelled_and_is_still_listed_takes_no_place_when_its_pod_is_ready_again() -> None:

@@ -1,0 +1,49 @@
+"""The rules between what is wanted and what is done, in their order.
+
+    claims -> LEFT_OUT -> claims -> make_plan -> LEFT_ALONE -> plan
+
+What the brake holds comes after, for it is weighed by what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TypeAlias
+
+from eurekube_sync.desired.claims import Desired
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan.drained import still_drained
+from eurekube_sync.plan.first_come import first_come
+from eurekube_sync.plan.limit import within_limits
+from eurekube_sync.plan.make import make_plan
+from eurekube_sync.plan.policy import by_policy
+from eurekube_sync.plan.suspend import suspended
+from eurekube_sync.plan.value import Choice, Plan
+
+ClaimFilter: TypeAlias = Callable[[Desired, Observed], Choice]
+PlanFilter: TypeAlias = Callable[[Plan, Desired, Observed, Collection[InstanceKey]], Plan]
+"""The last argument is what this process last saw UP."""
+
+LEFT_OUT: tuple[ClaimFilter, ...] = (first_come, still_drained, within_limits)
+"""Which of the wanted instances are not registered, or only DOWN."""
+LEFT_ALONE: tuple[PlanFilter, ...] = (suspended, by_policy)
+"""Which changes to our instances their syncers ask not to make."""
+
+
+def choose(desired: Desired, observed: Observed) -> Choice:
+    """The claims without what is left out."""
+    doubtful: list[InstanceKey] = []
+    for rule in LEFT_OUT:
+        choice = rule(desired, observed)
+        desired = choice.desired
+        doubtful += choice.doubtful
+    return Choice(desired=desired, doubtful=tuple(doubtful))
+
+
+def plan_for(desired: Desired, observed: Observed, last_up: Collection[InstanceKey]) -> Plan:
+    """The plan without the changes that are left alone, before the brake."""
+    plan = make_plan(desired, observed)
+    for rule in LEFT_ALONE:
+        plan = rule(plan, desired, observed, last_up)
+    return plan
