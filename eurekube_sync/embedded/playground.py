@@ -44,9 +44,11 @@ class Playground:
         cache_seconds: float = 30.0,
         kubernetes_port: int = 0,
         eureka_port: int = 0,
+        kubernetes: type[EmbeddedKubernetes] = EmbeddedKubernetes,
+        eureka: type[EmbeddedEureka] = EmbeddedEureka,
     ) -> None:
-        self.kubernetes = EmbeddedKubernetes(time.time, definitions=[definition], validate=validate)
-        self.eureka = EmbeddedEureka(time.time, response_cache_seconds=cache_seconds)
+        self.kubernetes = kubernetes(time.time, definitions=[definition], validate=validate)
+        self.eureka = eureka(time.time, response_cache_seconds=cache_seconds)
         self.kubernetes.call("POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}})  # pods without one are skipped
         self._ports = (kubernetes_port, eureka_port)
         self._stack = ExitStack()

@@ -18,8 +18,7 @@ import yaml
 from eurekube_sync.cli.demo import story
 from eurekube_sync.cli.demo.manifests import SYNCER
 from eurekube_sync.embedded.http import Handler, LoopbackServer, Request, Response
-from eurekube_sync.embedded.playground import Playground
-from eurekube_sync.manifests import load_crd, refusal
+from tests.embedded.playground import TestedPlayground
 
 BINARY = Path(sys.executable).with_name("eurekube-sync")
 IDS = ("demo:rating:rating:10.0.0.1:8080", "demo:rating:rating:10.0.0.2:8080")
@@ -59,7 +58,7 @@ class Ended:
 class Program:
     """`eurekube-sync` and the world it runs in. Each `run` is a process of its own, outside the checkout."""
 
-    playground: Playground
+    playground: TestedPlayground
     folder: Path
     eureka_url: str = ""
 
@@ -194,7 +193,7 @@ def lists_answered(answer: Response) -> Callable[[Request, Handler], Response]:
 @contextmanager
 def rating(folder: Path, *, pods: int = 2) -> Iterator[Program]:
     """The demo's world: a foreign instance, and `rating` with its syncer and so many pods."""
-    with Playground(load_crd(), validate=refusal, cache_seconds=0.05) as playground:
+    with TestedPlayground(cache_seconds=0.05) as playground:
         story.prepare(playground)
         playground.create(SYNCER)
         for number in range(2, pods):

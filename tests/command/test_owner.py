@@ -23,8 +23,8 @@ import yaml
 
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import Handler, Request, Response
-from eurekube_sync.embedded.kubernetes.access import Denial
 from tests.command.program import BINARY, IDS, LONG_SECONDS, Ended, Program
+from tests.embedded.access import Denial
 from tests.waiting import wait_until
 
 PAGE = Path(__file__).parents[2] / "docs" / "owner.md"

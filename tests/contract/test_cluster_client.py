@@ -20,10 +20,10 @@ import yaml
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster, connect
 from eurekube_sync.embedded.http import LoopbackServer
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ConfigurationError
 from eurekube_sync.model.kubernetes import EventRecord, Pod, PodReadiness, SyncerObject, SyncerRef, SyncerStatus
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from tests.embedded.kubernetes import FullKubernetes
 
 SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.servers)]
 DEFINITION = Path(__file__).parents[2] / "crds" / "eurekasyncer.yaml"
@@ -81,7 +81,7 @@ def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     directory = tmp_path_factory.mktemp("kubeconfigs")
     definition = yaml.safe_load(DEFINITION.read_text())
     if request.param == "embedded":
-        server = EmbeddedKubernetes(time.time, tokens={"secret": "admin"}, definitions=[definition])
+        server = FullKubernetes(time.time, tokens={"secret": "admin"}, definitions=[definition])
         with LoopbackServer(server.handle) as loopback:
             yield Subject(url=loopback.url, token="secret", ca_file="", directory=directory)
     else:

@@ -10,12 +10,12 @@ import requests
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
-from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import LoopbackServer
 from eurekube_sync.model.errors import RegistryDenied
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.sources import Complete
 from tests.contract.eureka_subject import JSON, SetClock, instance_body
+from tests.embedded.eureka import GuardedEureka
 
 LOGIN = ("sync", "secret")
 KEY = InstanceKey("SHOP", "prod:shop:shop:10.0.0.1:8080")
@@ -25,7 +25,7 @@ KEY = InstanceKey("SHOP", "prod:shop:shop:10.0.0.1:8080")
 def protected_url(request: pytest.FixtureRequest) -> Iterator[str]:
     """A server with a login whose CSRF protection was left on."""
     if request.param == "embedded":
-        server = EmbeddedEureka(SetClock().now, credentials=LOGIN, refuse_writes=True)
+        server = GuardedEureka(SetClock().now, credentials=LOGIN, refuse_writes=True)
         with LoopbackServer(server.handle) as loopback:
             yield f"{loopback.url}/eureka"
     else:

@@ -19,7 +19,7 @@ import requests
 import yaml
 
 from eurekube_sync.embedded.http import LoopbackServer
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
+from tests.embedded.kubernetes import FullKubernetes
 
 SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.servers)]
 DEFINITION = Path(__file__).parents[2] / "crds" / "eurekasyncer.yaml"
@@ -97,7 +97,7 @@ def _install(subject: KubernetesSubject, definition: Json, path: str) -> None:
     eventually(lambda: subject.call("GET", path).status_code == 200)
 
 
-def _expiring(embedded: EmbeddedKubernetes) -> Callable[[str], str]:
+def _expiring(embedded: FullKubernetes) -> Callable[[str], str]:
     def expired(token: str) -> str:
         embedded.expire_continue_tokens()
         return token
@@ -124,7 +124,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[KubernetesSubject]:
     definition = yaml.safe_load(DEFINITION.read_text())
     with requests.Session() as session:
         if request.param == "embedded":
-            embedded = EmbeddedKubernetes(
+            embedded = FullKubernetes(
                 time.time, tokens={"secret": "admin"}, families=("IPv4", "IPv6"), derive_endpoints=True
             )
             with LoopbackServer(embedded.handle) as loopback:

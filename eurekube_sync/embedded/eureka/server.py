@@ -6,7 +6,6 @@ what a real server does on timers is caught up at the next request, in the order
 
 from __future__ import annotations
 
-import base64
 import json
 import random
 import threading
@@ -28,8 +27,8 @@ _DASHBOARD = b"<!doctype html>\n<html><head><title>Eureka</title></head><body><h
 class EmbeddedEureka:
     """A Eureka server in one object, for one thread or many. `now` is seconds since the epoch.
 
-    `credentials`, `refuse_writes` (what Spring Security's CSRF protection does to a client) and `warming_up` may be
-    changed while it runs, and so may `replicas`, the URLs that its status names: it sends them nothing.
+    `warming_up` may be changed while it runs, and so may `replicas`, the URLs that its status names: it sends them
+    nothing.
     """
 
     def __init__(
@@ -40,13 +39,9 @@ class EmbeddedEureka:
         response_cache_expiry_seconds: float = 180.0,
         eviction_seconds: float = 60.0,
         self_preservation: bool = True,
-        credentials: tuple[str, str] | None = None,
-        refuse_writes: bool = False,
         warming_up: bool = False,
         shuffle: random.Random | None = None,
     ) -> None:
-        self.credentials = credentials
-        self.refuse_writes = refuse_writes
         self.warming_up = warming_up
         self.replicas: tuple[str, ...] = ()
         self._now = now
@@ -80,9 +75,9 @@ class EmbeddedEureka:
             now = self._milliseconds()
             self._catch_up(now)
             try:
-                return self._refusal(request) or self._route(request, now)
+                return self.refusal(request) or self._route(request, now)
             except (ValueError, TypeError):  # such as `lastDirtyTimestamp=abc`
-                return self._error(request, 500)
+                return self.error(request, 500)
 
     def _milliseconds(self) -> int:
         return int(self._now() * 1000)
@@ -94,19 +89,12 @@ class EmbeddedEureka:
             self._next_eviction += self._eviction_interval
         self._cache.catch_up(now)
 
-    def _refusal(self, request: Request) -> Response | None:
-        if self.refuse_writes and request.method != "GET":
-            # `CsrfFilter` answers 403 before it looks at a login; the error page asks for one again, and that is a 401.
-            return self._error(request, 403) if self.credentials is None else _ask_for_login()
-        if self.credentials is not None:
-            expected = "Basic " + base64.b64encode(":".join(self.credentials).encode()).decode()
-            if request.headers.get("authorization") != expected:
-                return _ask_for_login()
-        return None
+    def refusal(self, request: Request) -> Response | None:
+        """The answer to a caller who is not let in; here everybody is."""
 
     def _route(self, request: Request, now: int) -> Response:
         if "//" in request.path:
-            return self._error(request, 404)
+            return self.error(request, 404)
         segments = [unquote(segment) for segment in request.path.strip("/").split("/")]
         if segments[:2] == ["eureka", "v2"]:
             segments.pop(1)
@@ -137,25 +125,25 @@ class EmbeddedEureka:
                 return self._renew(request, app.upper(), instance_id, now)
             case "DELETE", ["eureka", "apps", app, instance_id]:
                 found = self._registry.cancel(app.upper(), instance_id, now=now)
-                return Response(status=200) if found else self._error(request, 404)
+                return Response(status=200) if found else self.error(request, 404)
             case "PUT" | "DELETE", ["eureka", "apps", app, instance_id, "status"]:
                 return self._override(request, app.upper(), instance_id, now)
             case "PUT", ["eureka", "apps", app, instance_id, "metadata"]:
                 return self._merge_metadata(request, app.upper(), instance_id, now)
             case _, [""] | ["eureka", "apps" | "status"] | ["eureka", "peerreplication", "batch"]:
-                return self._error(request, 405)
+                return self.error(request, 405)
             case _, ["eureka", "apps" | "vips" | "svips" | "instances", _] | ["eureka", "apps", _, _]:
-                return self._error(request, 405)
+                return self.error(request, 405)
             case _, ["eureka", "apps", _, _, "status" | "metadata"]:
-                return self._error(request, 405)
-        return self._error(request, 404)
+                return self.error(request, 405)
+        return self.error(request, 404)
 
     def _register(self, request: Request, app: str, now: int) -> Response:
         """`ApplicationResource.addInstance`."""
         if "content-type" not in request.headers:
-            return self._error(request, 500)
+            return self.error(request, 500)
         if "json" not in request.headers["content-type"].lower():
-            return self._error(request, 415)
+            return self.error(request, 415)
         try:
             instance = codec.parse_registration(request.body, now_ms=now)
         except ValueError:
@@ -169,7 +157,7 @@ class EmbeddedEureka:
     def _status(self, request: Request) -> Response:
         """`StatusResource.getStatusInfo`: XML alone; the JSON codec does not know its class."""
         if "xml" not in request.headers.get("accept", "xml"):
-            return self._error(request, 500)
+            return self.error(request, 500)
         host = request.headers.get("host", "localhost")
         body = codec.to_xml("com.netflix.eureka.util.StatusInfo", replication.status_document(self.replicas, host))
         return Response(status=200, body=body, content_type="application/xml")
@@ -177,7 +165,7 @@ class EmbeddedEureka:
     def _batch(self, request: Request, now: int) -> Response:
         """`PeerReplicationResource.batchReplication`: each item by itself; a registration that is refused is a 200."""
         if "json" not in request.headers.get("content-type", "").lower():
-            return self._error(request, 415)
+            return self.error(request, 415)
         try:
             items = replication.parse_batch(request.body, now_ms=now)
         except (ValueError, TypeError):
@@ -200,21 +188,21 @@ class EmbeddedEureka:
     def _renew(self, request: Request, app: str, instance_id: str, now: int) -> Response:
         """`InstanceResource.renewLease`: a newer `lastDirtyTimestamp` is a 404, with the lease renewed all the same."""
         if not self._registry.renew(app, instance_id, now=now):
-            return self._error(request, 404)
+            return self.error(request, 404)
         sent = request.query.get("lastDirtyTimestamp")
         listed = self._registry.find(app, instance_id, now=now)
         if sent is not None and listed is not None and int(sent) > listed[0].last_dirty:
-            return self._error(request, 404)
+            return self.error(request, 404)
         return Response(status=200)
 
     def _override(self, request: Request, app: str, instance_id: str, now: int) -> Response:
         """`InstanceResource.statusUpdate` and `deleteStatusUpdate`: a bad value is a 500."""
         if self._registry.find(app, instance_id, now=now) is None:
-            return self._error(request, 404)
+            return self.error(request, 404)
         default = Status.UNKNOWN.value if request.method == "DELETE" else None
         value = request.query.get("value", default)
         if value not in tuple(Status):
-            return self._error(request, 500)
+            return self.error(request, 500)
         change = self._registry.override_status if request.method == "PUT" else self._registry.delete_override
         change(app, instance_id, Status(value), dirty=int(request.query.get("lastDirtyTimestamp", "0")), now=now)
         return Response(status=200)
@@ -223,7 +211,7 @@ class EmbeddedEureka:
         """`InstanceResource.updateMetadata`: adds and overwrites, then registers the instance anew."""
         listed = self._registry.find(app, instance_id, now=now)
         if listed is None:
-            return self._error(request, 404)
+            return self.error(request, 404)
         merged = {**listed[0].metadata, **request.query}
         self._registry.register(replace(listed[0], metadata=merged), now=now)
         return Response(status=200)
@@ -231,13 +219,13 @@ class EmbeddedEureka:
     def _instance(self, request: Request, app: str | None, instance_id: str, now: int) -> Response:
         """A read of one instance, past the cache."""
         if not _acceptable(request):
-            return self._error(request, 406)
+            return self.error(request, 406)
         if app is None:
             listed = self._registry.find_by_id(instance_id, now=now)
         else:
             listed = self._registry.find(app, instance_id, now=now)
         if listed is None:
-            return self._error(request, 404)
+            return self.error(request, 404)
         document = codec.instance_document(listed)
         if _wants_json(request):
             return Response(status=200, body=codec.to_json("instance", document))
@@ -246,14 +234,14 @@ class EmbeddedEureka:
     def _list(self, request: Request, entity: Entity, name: str, now: int, *, may_gzip: bool = False) -> Response:
         """A read through the cache (`ApplicationsResource`, `ApplicationResource`, `AbstractVIPResource`)."""
         if not _acceptable(request):
-            return self._error(request, 406)
+            return self.error(request, 406)
         if self.warming_up:
-            return self._error(request, 403)
+            return self.error(request, 403)
         key = Key(entity, name, _wants_json(request))
         payload = self._cache.get(key, now)
         body, content_type = payload.plain, "application/json" if key.json else "application/xml"
         if body is None:
-            return self._error(request, 404)
+            return self.error(request, 404)
         if may_gzip and "gzip" in request.headers.get("accept-encoding", ""):
             headers = {"Content-Encoding": "gzip"}
             return Response(status=200, body=payload.gzipped, content_type=content_type, headers=headers)
@@ -289,7 +277,7 @@ class EmbeddedEureka:
         names += [(Entity.SECURE_VIP, instance.secure_vip)] if instance.secure_vip is not None else []
         self._cache.invalidate(Key(entity, name, json) for entity, name in names for json in (True, False))
 
-    def _error(self, request: Request, status: int) -> Response:
+    def error(self, request: Request, status: int) -> Response:
         """Spring Boot's `BasicErrorController`."""
         error = {
             "timestamp": datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
@@ -316,10 +304,6 @@ def _complaint(instance: InstanceInfo, app: str) -> str:
         (instance.data_center, "Missing dataCenterInfo Name"),
     )
     return next((complaint for given, complaint in checks if not given), "")
-
-
-def _ask_for_login() -> Response:
-    return Response(status=401, headers={"WWW-Authenticate": 'Basic realm="Realm"'})
 
 
 def _wants_json(request: Request) -> bool:

@@ -107,11 +107,6 @@ def invalid(kind: str, group: str, name: str, causes: Iterable[tuple[str, str, s
     return ApiError(422, "Invalid", f'{qualified(kind, group)} "{name}" is invalid: {message}', details=found)
 
 
-def unauthorized() -> ApiError:
-    """401."""
-    return ApiError(401, "Unauthorized", "Unauthorized")
-
-
 def forbidden(plural: str, group: str, name: str, why: str, causes: Iterable[Mapping[str, str]] = ()) -> ApiError:
     """403, by RBAC or by an admission plugin."""
     named = f' "{name}"' if name else ""

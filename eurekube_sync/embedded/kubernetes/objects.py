@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from eurekube_sync.embedded.kubernetes import addresses, checks, defaults, endpoints, errors, resources, schema, slices
+from eurekube_sync.embedded.kubernetes import checks, defaults, errors, resources, schema, slices
 from eurekube_sync.embedded.kubernetes.checks import DeleteOptions, WriteOptions
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.store import Store, Stored
@@ -40,7 +40,6 @@ class Objects:
         now: Callable[[], float],
         seed: int,
         families: tuple[str, ...],
-        derive_endpoints: bool,
         validate: Validate | None,
         revision: int = 1,
     ) -> None:
@@ -48,7 +47,6 @@ class Objects:
         self.warnings: list[str] = []
         self._now = now
         self._addresses = defaults.Addresses(families)
-        self._derive_endpoints = derive_endpoints
         self._derived: dict[str, frozenset[str]] = {}
         self.validate = validate
         self._resources: dict[tuple[str, str, str], Resource] = {
@@ -91,7 +89,7 @@ class Objects:
         if options.dry_run:
             return obj
         stored = self.store.put(resource.key, obj)
-        self._follow(resource, None, stored)
+        self.follow(resource, None, stored)
         return stored.obj
 
     def update(
@@ -125,10 +123,10 @@ class Objects:
             return obj
         if checks.is_over(obj):
             metadata["resourceVersion"] = str(self.store.revision + 1)
-            self._remove(resource, stored)
+            self.remove(resource, stored)
             return obj
         changed = self.store.put(resource.key, obj)
-        self._follow(resource, stored, changed)
+        self.follow(resource, stored, changed)
         return changed.obj
 
     def delete(self, resource: Resource, stored: Stored, options: DeleteOptions) -> tuple[Object, bool]:
@@ -142,7 +140,7 @@ class Objects:
         if options.dry_run:
             return stored.obj, not waits
         if not waits:
-            self._remove(resource, stored)
+            self.remove(resource, stored)
             return stored.obj, True
         if "deletionTimestamp" in metadata and grace >= metadata.get("deletionGracePeriodSeconds", 0):
             return stored.obj, False
@@ -157,7 +155,7 @@ class Objects:
         if resource == resources.NAMESPACES:
             obj["status"] = {**status, "phase": "Terminating"}
         marked = self.store.put(resource.key, obj)
-        self._follow(resource, stored, marked)
+        self.follow(resource, stored, marked)
         if resource == resources.NAMESPACES:
             self._empty_namespace(stored.name)
         if resource == resources.DEFINITIONS:
@@ -165,24 +163,23 @@ class Objects:
         return marked.obj, self.store.get(resource.key, stored.namespace, stored.name) is None
 
     def sync_slices(self, service: Stored) -> None:
-        """The turn of the controllers of slices, of Endpoints and of mirrored slices, for one Service."""
+        """The turn of the controller of slices, for one Service."""
         wanted: dict[str, Object] = {}
         living = "deletionTimestamp" not in service.obj["metadata"]
         if living and service.obj["spec"].get("type") == "ExternalName":
             return  # what it had before stays as it was
         if living:
             pods = [pod.obj for pod in self.store.within(resources.PODS.key, service.namespace)]
-            if self._derive_endpoints and (derived := endpoints.endpoints_of(service.obj, pods)):
-                self._derive(resources.ENDPOINTS, service.namespace, derived)
-            written = self.store.get(resources.ENDPOINTS.key, service.namespace, service.name)
-            entries = slices.slices_of(service.obj, pods, self._node)
-            entries += endpoints.mirror_of(service.obj, written.obj) if written else ()
-            wanted = {entry["metadata"]["name"]: entry for entry in entries}
+            wanted = {entry["metadata"]["name"]: entry for entry in self.slices_of(service, pods)}
         for entry in wanted.values():
-            self._derive(resources.SLICES, service.namespace, entry)
+            self.derive(resources.SLICES, service.namespace, entry)
         self._remove_slices(service, keep=frozenset(wanted))
 
-    def _derive(self, resource: Resource, namespace: str, wanted: Object) -> None:
+    def slices_of(self, service: Stored, pods: Sequence[Object]) -> tuple[Object, ...]:
+        """The slices that a Service should have."""
+        return slices.slices_of(service.obj, pods, self.node)
+
+    def derive(self, resource: Resource, namespace: str, wanted: Object) -> None:
         """What a controller writes: a new object, or a new version of it."""
         current = self.store.get(resource.key, namespace, wanted["metadata"]["name"])
         if current is None:
@@ -190,7 +187,8 @@ class Objects:
         else:
             self.update(resource, current, wanted, WriteOptions())
 
-    def _node(self, name: str) -> Mapping[str, Any] | None:
+    def node(self, name: str) -> Mapping[str, Any] | None:
+        """A Node, or None."""
         stored = self.store.get(resources.NODES.key, "", name)
         return stored.obj if stored else None
 
@@ -199,7 +197,7 @@ class Objects:
         for name in sorted(self._derived.pop(uid, frozenset()) - keep):
             stored = self.store.get(resources.SLICES.key, service.namespace, name)
             if stored is not None:
-                self._remove(resources.SLICES, stored)
+                self.remove(resources.SLICES, stored)
         if keep:
             self._derived[uid] = keep
 
@@ -255,23 +253,23 @@ class Objects:
         match resource:
             case resources.SERVICES:
                 defaults.complete_service(obj, old, self._addresses)
-                addresses.check_external(obj)
             case resources.PODS:
                 defaults.complete_pod(obj)
             case resources.NAMESPACES:
                 defaults.complete_namespace(obj)
             case resources.SLICES:
-                addresses.check_slice(obj, old)
                 defaults.complete_slice(obj)
-            case resources.ENDPOINTS:
-                addresses.check_endpoints(obj)
             case resources.EVENTS:
                 checks.check_event(obj)
             case resources.DEFINITIONS:
                 defaults.complete_definition(obj, self.time(), new=old is None)
             case _ if resource.custom:
                 return self._complete_custom(resource, obj, old)
+        self.check(resource, obj, old)
         return obj
+
+    def check(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> None:
+        """Raise `ApiError` for a built-in object that is refused."""
 
     def _complete_custom(self, resource: Resource, obj: Object, old: Mapping[str, Any] | None) -> Object:
         full: Object = schema.with_defaults(obj, resource.schema)
@@ -281,15 +279,16 @@ class Objects:
             raise errors.invalid(resource.kind, resource.group, obj["metadata"]["name"], causes)
         return full
 
-    def _remove(self, resource: Resource, stored: Stored) -> None:
+    def remove(self, resource: Resource, stored: Stored) -> None:
+        """Forget an object, and do what waited for that."""
         self.store.remove(resource.key, stored)
-        self._follow(resource, stored, None)
+        self.follow(resource, stored, None)
         if resource.namespaced:
             self._end_namespace(stored.namespace)
         if resource.custom:
             self._end_definition(resource.definition)
 
-    def _follow(self, resource: Resource, old: Stored | None, new: Stored | None) -> None:
+    def follow(self, resource: Resource, old: Stored | None, new: Stored | None) -> None:
         """What other controllers do at once here: slices follow pods and nodes, resources follow definitions."""
         current = new or old
         assert current is not None
@@ -303,13 +302,6 @@ class Objects:
                 self.sync_slices(new)
             else:
                 self._remove_slices(current)
-                written = self.store.get(resources.ENDPOINTS.key, current.namespace, current.name)
-                if written:
-                    self._remove(resources.ENDPOINTS, written)
-        elif resource == resources.ENDPOINTS:
-            service = self.store.get(resources.SERVICES.key, current.namespace, current.name)
-            if service and not service.obj["spec"].get("selector"):
-                self.sync_slices(service)
         elif resource == resources.PODS:
             seen = [stored for stored in (old, new) if stored and slices.has_address(stored.obj)]
             self._sync_namespace(current.namespace, seen)
@@ -355,7 +347,7 @@ class Objects:
             return
         others = [entry for entry in stored.obj["metadata"].get("finalizers") or () if entry != CLEANUP]
         if not others:
-            self._remove(resources.DEFINITIONS, stored)
+            self.remove(resources.DEFINITIONS, stored)
 
 
 def _drop_empty(metadata: Object) -> None:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import gzip
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +15,6 @@ import msgspec
 
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.embedded.kubernetes import errors, lists, openapi, patches, protobuf, resources, tables
-from eurekube_sync.embedded.kubernetes.access import Access, Denial
 from eurekube_sync.embedded.kubernetes.checks import DeleteOptions, WriteOptions
 from eurekube_sync.embedded.kubernetes.objects import Objects, Validate
 from eurekube_sync.embedded.kubernetes.resources import Resource
@@ -48,6 +46,8 @@ class _Target:
 class EmbeddedKubernetes:
     """The API server. `handle` may be called from several threads; calls are answered one after the other."""
 
+    objects_class = Objects
+
     def __init__(
         self,
         now: Callable[[], float],
@@ -55,26 +55,15 @@ class EmbeddedKubernetes:
         definitions: Iterable[Mapping[str, Any]] = (),
         seed: int = 0,
         families: tuple[str, ...] = ("IPv4",),
-        derive_endpoints: bool = False,
         validate: Validate | None = None,
-        tokens: Mapping[str, str] | None = None,
         watch_seconds: float = 1.0,
         revision: int = 1,
     ) -> None:
-        """`derive_endpoints` writes Endpoints beside slices, as old clusters know them. `definitions` are installed as
-        if created; `validate` judges custom resources; `now` is in Unix seconds. `revision` is where resourceVersions
-        begin: those of two real clusters do not meet."""
-        self.access = Access(tokens=dict(tokens or {}))
+        """`definitions` are installed as if created; `validate` judges custom resources; `now` is in Unix seconds.
+        `revision` is where resourceVersions begin: those of two real clusters do not meet."""
         self._now = now
         self._watch_seconds = watch_seconds
-        self._objects = Objects(
-            now=now,
-            seed=seed,
-            families=families,
-            derive_endpoints=derive_endpoints,
-            validate=validate,
-            revision=revision,
-        )
+        self._objects = self.objects_class(now=now, seed=seed, families=families, validate=validate, revision=revision)
         self._changed = threading.Condition(threading.RLock())
         for name in ("default", "kube-node-lease", "kube-public", "kube-system"):
             self._objects.create(resources.NAMESPACES, "", {"metadata": {"name": name}}, WriteOptions())
@@ -86,36 +75,28 @@ class EmbeddedKubernetes:
         """The latest resourceVersion: it stands still when nothing was written."""
         return self._objects.store.revision
 
-    def deny(self, resource: str = "", verb: str = "", namespace: str | None = None) -> None:
-        """Take away a permission, e.g. `deny("services", "list")`; undone by `access.denials.clear()`."""
-        self.access.denials.add(Denial(resource=resource, verb=verb, namespace=namespace))
+    def authenticate(self, request: Request) -> str:
+        """The caller's name: here everybody is the administrator, who may do everything."""
+        return "admin"
 
-    @contextmanager
-    def older_definition(self) -> Iterator[None]:
-        """While it is open, no custom resource is judged, as under an older definition with fewer rules."""
-        validate, self._objects.validate = self._objects.validate, None
-        try:
-            yield
-        finally:
-            self._objects.validate = validate
-
-    def expire_continue_tokens(self) -> None:
-        """Make every open `continue` token answer 410, as compaction does after five minutes."""
-        with self._changed:
-            self._objects.store.compact()
+    def authorize(self, user: str, verb: str, group: str, resource: str, namespace: str, name: str) -> None:
+        """Raise `ApiError` for what the caller may not do."""
 
     def call(self, method: str, path: str, body: Any = None, **query: str) -> tuple[int, Any]:
         """A request without HTTP's wrapping, for those who build a world: status and decoded body."""
+        return self.call_with({}, method, path, body, **query)
+
+    def call_with(self, headers: Mapping[str, str], method: str, path: str, body: Any, **query: str) -> tuple[int, Any]:
+        """The same with more headers."""
         content = "application/json"
         if method == "PATCH":
             content = patches.JSON if isinstance(body, list) else patches.MERGE
-        token = next(iter(self.access.tokens), "")
         response = self.handle(
             Request(
                 method=method,
                 path=path,
                 query=query,
-                headers={"content-type": content, "authorization": f"Bearer {token}"},
+                headers={"content-type": content, **headers},
                 body=b"" if body is None else msgspec.json.encode(body),
             )
         )
@@ -148,7 +129,7 @@ class EmbeddedKubernetes:
             return _json(200, {"major": "1", "minor": "36", "gitVersion": VERSION, "platform": "linux/amd64"})
         if path in _HEALTH:
             return _text(200, "ok")
-        user = self.access.user(request.headers)
+        user = self.authenticate(request)
         parts = [part for part in path.split("/") if part]
         if parts[:1] == ["api"] and len(parts) > 2:
             return self._on_resource(request, user, "", parts[1], parts[2:])
@@ -184,7 +165,7 @@ class EmbeddedKubernetes:
 
     def _on_resource(self, request: Request, user: str, group: str, version: str, parts: list[str]) -> Response:
         if (group, parts) == ("authorization.k8s.io", ["selfsubjectaccessreviews"]) and request.method == "POST":
-            return _json(201, self.access.review(user, _body(request)))
+            return _json(201, self._review(user, _body(request)))
         target = self._target(group, version, parts)
         resource = target.resource
         verb = _VERBS.get(request.method, "")
@@ -193,7 +174,7 @@ class EmbeddedKubernetes:
             verb = {"get": "watch" if watched else "list", "delete": "deletecollection"}.get(verb, verb)
         named = f"{resource.plural}/{target.subresource}" if target.subresource else resource.plural
         scope = target.name if resource == resources.NAMESPACES else target.namespace
-        self.access.check(user, verb, group, named, scope, target.name)
+        self.authorize(user, verb, group, named, scope, target.name)
         match verb, target.name, target.subresource:
             case "list", "", "":
                 return self._list(request, target)
@@ -219,6 +200,19 @@ class EmbeddedKubernetes:
         if resource.custom and verb in ("update", "patch"):
             raise errors.bad_request("name must be provided")
         raise errors.method_not_allowed()
+
+    def _review(self, user: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Answer a SelfSubjectAccessReview."""
+        spec = body.get("spec") or {}
+        asked = spec.get("resourceAttributes") or {}
+        named = "/".join(filter(None, (asked.get("resource", ""), asked.get("subresource"))))
+        try:
+            self.authorize(user, asked.get("verb", ""), asked.get("group", ""), named, asked.get("namespace", ""), "")
+            allowed = True
+        except errors.ApiError:
+            allowed = False
+        head = {"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1"}
+        return {**head, "metadata": {}, "spec": spec, "status": {"allowed": allowed}}
 
     def _target(self, group: str, version: str, parts: list[str]) -> _Target:
         namespace = ""

@@ -69,7 +69,7 @@ class Store:
         self._objects: dict[Key, dict[str, dict[str, Stored]]] = {}
         self._sorted: dict[tuple[Key, str], tuple[Stored, ...]] = {}
         self._everywhere: dict[Key, tuple[Stored, ...]] = {}
-        self._snapshots: OrderedDict[tuple[Key, int], tuple[Stored, ...]] = OrderedDict()
+        self.snapshots: OrderedDict[tuple[Key, int], tuple[Stored, ...]] = OrderedDict()
 
     def new_uid(self) -> str:
         """The next uid: random to look at, the same in every run with one seed."""
@@ -126,15 +126,11 @@ class Store:
 
     def keep_snapshot(self, key: Key, revision: int, objects: Iterable[Stored]) -> None:
         """Remember what a list saw, for the pages after its first; the oldest is forgotten."""
-        self._snapshots[(key, revision)] = tuple(objects)
-        self._snapshots.move_to_end((key, revision))
-        while len(self._snapshots) > _SNAPSHOTS:
-            self._snapshots.popitem(last=False)
+        self.snapshots[(key, revision)] = tuple(objects)
+        self.snapshots.move_to_end((key, revision))
+        while len(self.snapshots) > _SNAPSHOTS:
+            self.snapshots.popitem(last=False)
 
     def snapshot(self, key: Key, revision: int) -> tuple[Stored, ...] | None:
         """What a list at `revision` saw, or None when that is compacted."""
-        return self._snapshots.get((key, revision))
-
-    def compact(self) -> None:
-        """Forget every snapshot, so that each open `continue` token is expired."""
-        self._snapshots.clear()
+        return self.snapshots.get((key, revision))

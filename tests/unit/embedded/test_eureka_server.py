@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import Request, Response
+from tests.embedded.eureka import GuardedEureka
 
 
 @dataclass(slots=True)
@@ -22,10 +22,10 @@ class World:
 
     time: float = 1_795_248_000.0
     options: Mapping[str, Any] = field(default_factory=dict)
-    eureka: EmbeddedEureka = field(init=False)
+    eureka: GuardedEureka = field(init=False)
 
     def __post_init__(self) -> None:
-        self.eureka = EmbeddedEureka(lambda: self.time, **self.options)
+        self.eureka = GuardedEureka(lambda: self.time, **self.options)
 
     def call(self, method: str, path: str, body: bytes = b"", **headers: str) -> Response:
         sent = {"accept": "application/json", "content-type": "application/json"} | headers

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from eurekube_sync.embedded.http import Request
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
+from tests.embedded.kubernetes import FullKubernetes
 
 DEFINITION: Any = yaml.safe_load((Path(__file__).parents[3] / "crds" / "eurekasyncer.yaml").read_text())
 NAMESPACE = "/api/v1/namespaces/shop"
@@ -18,8 +18,8 @@ SYNCERS = "/apis/eurekube.io/v1/namespaces/shop/eurekasyncers"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices"
 
 
-def start(**options: Any) -> EmbeddedKubernetes:
-    server = EmbeddedKubernetes(lambda: 1_767_323_045.0, definitions=[DEFINITION], **options)
+def start(**options: Any) -> FullKubernetes:
+    server = FullKubernetes(lambda: 1_767_323_045.0, definitions=[DEFINITION], **options)
     ok(server.call("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}}))
     return server
 
@@ -29,17 +29,17 @@ def ok(answer: tuple[int, Any]) -> Any:
     return answer[1]
 
 
-def make_syncer(server: EmbeddedKubernetes, name: str = "rating", **spec: Any) -> tuple[int, Any]:
+def make_syncer(server: FullKubernetes, name: str = "rating", **spec: Any) -> tuple[int, Any]:
     head = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": {"name": name}}
     return server.call("POST", SYNCERS, {**head, "spec": {"selector": {"app": name}, **spec}})
 
 
-def make_service(server: EmbeddedKubernetes, **spec: Any) -> Any:
+def make_service(server: FullKubernetes, **spec: Any) -> Any:
     full = {"selector": {"app": "rating"}, "ports": [{"name": "http", "port": 80, "targetPort": "web"}], **spec}
     return ok(server.call("POST", f"{NAMESPACE}/services", {"metadata": {"name": "rating"}, "spec": full}))
 
 
-def make_pod(server: EmbeddedKubernetes, name: str, *ips: str, web: int = 8080, node: str = "n1") -> None:
+def make_pod(server: FullKubernetes, name: str, *ips: str, web: int = 8080, node: str = "n1") -> None:
     container = {"name": "a", "image": "i", "ports": [{"name": "web", "containerPort": web}]}
     metadata = {"name": name, "labels": {"app": "rating"}}
     body = {"metadata": metadata, "spec": {"nodeName": node, "containers": [container]}}
@@ -49,7 +49,7 @@ def make_pod(server: EmbeddedKubernetes, name: str, *ips: str, web: int = 8080, 
     ok(server.call("PATCH", f"{NAMESPACE}/pods/{name}/status", {"status": status}))
 
 
-def slices(server: EmbeddedKubernetes) -> list[Any]:
+def slices(server: FullKubernetes) -> list[Any]:
     found: list[Any] = ok(server.call("GET", SLICES))["items"]
     return found
 

@@ -9,10 +9,10 @@ import pytest
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.adapters.kubernetes import KubernetesCluster
 from eurekube_sync.embedded.eureka import EmbeddedEureka
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.manifests import load_crd
 from eurekube_sync.plan import differences
 from tests.cases.fields import Row, create, differences_from, field_rows, instances_of, look
+from tests.embedded.kubernetes import FullKubernetes
 from tests.in_process.eureka import InProcessAdapter
 from tests.in_process.kubernetes import InProcessConnection
 
@@ -47,7 +47,7 @@ class Half:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.title)
 def test_a_field_does_what_its_row_says(row: Row) -> None:
     """Objects in, instances out; and Eureka gives each instance back as it was sent."""
-    server = EmbeddedKubernetes(lambda: NOW, definitions=[load_crd()], families=("IPv4", "IPv6"), derive_endpoints=True)
+    server = FullKubernetes(lambda: NOW, definitions=[load_crd()], families=("IPv4", "IPv6"), derive_endpoints=True)
 
     def send(method: str, path: str, body: Any) -> Any:
         status, answer = server.call(method, path, body)

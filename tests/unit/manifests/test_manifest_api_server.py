@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.manifests import Severity, load_crd, refusal, validate_object
 from tests.cases import Case, manifest_of, syncer_cases
 from tests.cases.specs import specs
+from tests.embedded.kubernetes import FullKubernetes
 
 SYNCERS = "/apis/eurekube.io/v1/namespaces/default/eurekasyncers"
 APP = {"app": "x"}
@@ -18,7 +18,7 @@ APP = {"app": "x"}
 
 def test_a_refusal_names_the_field_and_says_in_the_words_of_validate_what_to_write() -> None:
     """`kubectl apply` prints both."""
-    server = EmbeddedKubernetes(lambda: 1_767_323_045.0, definitions=[load_crd()], validate=refusal)
+    server = FullKubernetes(lambda: 1_767_323_045.0, definitions=[load_crd()], validate=refusal)
     status, body = server.call("POST", SYNCERS, manifest_of({"selector": APP, "mode": "pods", "port": 99999}))
     why = '[spec.mode: must be pod or service, not "pods"; did you mean "pod"?, spec.port: 99999 is more than 65535]'
     assert (status, body["message"]) == (422, f'EurekaSyncer.eurekube.io "case" is invalid: {why}')
@@ -30,7 +30,7 @@ def test_a_refusal_names_the_field_and_says_in_the_words_of_validate_what_to_wri
 @pytest.mark.parametrize("case", syncer_cases(), ids=lambda case: case.name)
 def test_the_embedded_server_takes_what_validate_takes(case: Case) -> None:
     """Under strict field validation it gives each case of the table the table's verdict."""
-    server = EmbeddedKubernetes(lambda: 1_767_323_045.0, definitions=[load_crd()], validate=refusal)
+    server = FullKubernetes(lambda: 1_767_323_045.0, definitions=[load_crd()], validate=refusal)
     status, body = server.call("POST", SYNCERS, case.manifest, fieldValidation="Strict")
     assert (status == 201) is case.accepted, body
 
@@ -46,7 +46,7 @@ def test_a_random_spec_is_refused_where_validate_finds_an_error(spec: Any) -> No
 
 def test_an_update_is_judged_by_what_it_changes() -> None:
     """An object that an older CRD let through takes a finalizer, a label and a status, but no new fault."""
-    server = EmbeddedKubernetes(lambda: 1_767_323_045.0, definitions=[load_crd()], validate=refusal)
+    server = FullKubernetes(lambda: 1_767_323_045.0, definitions=[load_crd()], validate=refusal)
     path = f"{SYNCERS}/case"
     manifest = manifest_of({"selector": APP, "mode": "pods", "port": 0})
     assert server.call("POST", SYNCERS, manifest)[0] == 422
@@ -64,7 +64,7 @@ def test_an_update_is_judged_by_what_it_changes() -> None:
 
 def test_unknown_fields_are_a_warning_or_under_strict_validation_a_refusal() -> None:
     """Of the spec, of the metadata and beside them, as on the real server."""
-    server = EmbeddedKubernetes(lambda: 1_767_323_045.0, definitions=[load_crd()], validate=refusal)
+    server = FullKubernetes(lambda: 1_767_323_045.0, definitions=[load_crd()], validate=refusal)
     manifest = {**manifest_of({"selector": APP, "prot": 1}), "sepc": {}}
     manifest["metadata"]["lables"] = {}
     status, body = server.call("POST", SYNCERS, manifest, fieldValidation="Strict", dryRun="All")

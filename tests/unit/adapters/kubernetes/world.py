@@ -12,8 +12,8 @@ import yaml
 
 from eurekube_sync.adapters.kubernetes import KubernetesCluster
 from eurekube_sync.embedded.http import Request, Response
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
 from eurekube_sync.model.kubernetes import SyncerObject
+from tests.embedded.kubernetes import FullKubernetes
 from tests.in_process.kubernetes import InProcessConnection
 
 DEFINITION: Any = yaml.safe_load((Path(__file__).parents[4] / "crds" / "eurekasyncer.yaml").read_text())
@@ -57,7 +57,7 @@ class World:
 
     def __init__(self, **options: Any) -> None:
         self.clock = CountingClock()
-        self.server = EmbeddedKubernetes(self.clock.now, definitions=[DEFINITION], **options)
+        self.server = FullKubernetes(self.clock.now, definitions=[DEFINITION], **options)
         self.requests: list[Request] = []
         self.fault: Fault = lambda request, number: None
         token = next(iter(options.get("tokens") or {}), "")

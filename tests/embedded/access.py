@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from eurekube_sync.embedded.kubernetes import errors
 
@@ -42,7 +41,7 @@ class Access:
             return ANONYMOUS
         name = self.tokens.get(token.strip()) if scheme.lower() == "bearer" else None
         if name is None:
-            raise errors.unauthorized()
+            raise errors.ApiError(401, "Unauthorized", "Unauthorized")
         return name
 
     def allows(self, user: str, verb: str, resource: str, namespace: str) -> bool:
@@ -63,14 +62,3 @@ class Access:
         where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
         why = f'User "{user}" cannot {verb} resource "{resource}" in API group "{group}" {where}'
         raise errors.forbidden(resource.partition("/")[0], group, name, why)
-
-    def review(self, user: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer a SelfSubjectAccessReview."""
-        spec = body.get("spec") or {}
-        asked = spec.get("resourceAttributes") or {}
-        resource = asked.get("resource", "")
-        if asked.get("subresource"):
-            resource = f"{resource}/{asked['subresource']}"
-        allowed = self.allows(user, asked.get("verb", ""), resource, asked.get("namespace", ""))
-        head = {"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1"}
-        return {**head, "metadata": {}, "spec": spec, "status": {"allowed": allowed}}
