@@ -701,13 +701,6 @@ class TestFinalizers:
         answer = server.call("DELETE", syncers(namespace, "rating"), {"preconditions": {"uid": "other"}})
         assert (answer.status_code, answer.json()["reason"]) == (409, "Conflict")
 
-    def test_a_collection_can_be_deleted(self, server: KubernetesSubject, namespace: str) -> None:
-        """DELETE of the collection deletes what the selector chooses."""
-        for name, labels in (("one", {"a": "b"}), ("two", {})):
-            server.post(syncers(namespace), syncer(name, labels=labels))
-        assert server.call("DELETE", syncers(namespace), labelSelector="a=b").status_code == 200
-        eventually(lambda: names(server.get(syncers(namespace))) == ["two"])
-
 
 class TestServices:
     def test_a_service_gets_an_address_and_a_family(self, server: KubernetesSubject, namespace: str) -> None:

@@ -173,13 +173,55 @@ OTHER_NAMES = {
     "_": "__",
 }
 """What XML makes of a key that JSON shows as it is: two readers of one registry find two keys."""
+OTHER_NAMES |= {"xml:lang": "{http://www.w3.org/XML/1998/namespace}lang", "@class": "other"}
 BREAKING = ("k:v", "xmlns:a", "")
 """What no namespace-aware parser reads, and with it all of `/apps`."""
 
 
-@pytest.mark.parametrize("key", [*AS_IT_IS, *MEANT_OTHERWISE, *OTHER_NAMES, *BREAKING, "xml:lang", "@class"])
-def test_what_becomes_of_a_metadata_key(eureka: EurekaSubject, key: str) -> None:
-    """As it is read in JSON and in XML; what is not the same in both, or is not read at all, no syncer may ask for."""
+@pytest.mark.parametrize("key", [*AS_IT_IS, *MEANT_OTHERWISE])
+def test_a_metadata_key_that_is_the_same_in_xml(eureka: EurekaSubject, key: str) -> None:
+    """It is read in JSON and in XML as it was registered."""
+    in_json, body = registered_with(eureka, key)
+    assert in_json == {key: "v", "other": "w"}
+    assert names_in(body) == {key, "other"}
+    assert may_ask_for(key) == (key in AS_IT_IS and key.isascii())
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("key", OTHER_NAMES)
+def test_a_metadata_key_that_is_another_in_xml(eureka_fast: Any, key: str) -> None:
+    """The real server escapes it, so no syncer may ask for it."""
+    in_json, body = registered_with(real(eureka_fast.url, stock=False), key)
+    assert in_json == ({"other": "w"} if key == "@class" else {key: "v", "other": "w"})
+    assert names_in(body) == {OTHER_NAMES[key], "other"}
+    assert not may_ask_for(key)
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("key", BREAKING)
+def test_a_metadata_key_that_breaks_the_xml(eureka_fast: Any, key: str) -> None:
+    """No syncer may ask for it."""
+    in_json, body = registered_with(real(eureka_fast.url, stock=False), key)
+    assert in_json == {key: "v", "other": "w"}
+    with pytest.raises(ElementTree.ParseError):
+        ElementTree.fromstring(body)
+    assert not may_ask_for(key)
+
+
+def may_ask_for(key: str) -> bool:
+    """Whether a syncer with this key is served."""
+    return accepted({"metadata": {key: "v"}}) is not None
+
+
+def names_in(body: bytes) -> set[str]:
+    """The metadata's names in XML."""
+    metadata = ElementTree.fromstring(body).find("metadata")
+    assert metadata is not None
+    return {child.tag for child in metadata}
+
+
+def registered_with(eureka: EurekaSubject, key: str) -> tuple[Any, bytes]:
+    """The metadata in JSON, and the instance in XML, of one that has this key beside another."""
     instance = {
         "instanceId": "keys-0",
         "app": "KEYS",
@@ -195,17 +237,7 @@ def test_what_becomes_of_a_metadata_key(eureka: EurekaSubject, key: str) -> None
         body = eureka.get("/apps/KEYS/keys-0", Accept="application/xml").content
     finally:
         eureka.delete("/apps/KEYS/keys-0")
-    assert in_json == ({"other": "w"} if key == "@class" else {key: "v", "other": "w"})
-    if key in BREAKING:
-        with pytest.raises(ElementTree.ParseError):
-            ElementTree.fromstring(body)
-    else:
-        metadata = ElementTree.fromstring(body).find("metadata")
-        assert metadata is not None
-        names = {"xml:lang": "{http://www.w3.org/XML/1998/namespace}lang", "@class": "other", **OTHER_NAMES}
-        assert {child.tag for child in metadata} == {"other", names.get(key, key)}
-    plain = key in AS_IT_IS and key.isascii()
-    assert (accepted({"metadata": {key: "v"}}) is not None) == plain
+    return in_json, body
 
 
 @pytest.mark.parametrize(
@@ -234,7 +266,7 @@ def test_what_becomes_of_a_metadata_key(eureka: EurekaSubject, key: str) -> None
     ids=repr,
 )
 def test_what_would_break_or_change_is_refused_with_its_reason(spec: dict[str, Any]) -> None:
-    """Such a syncer is frozen, and its sentence names the field; nothing of it is sent."""
+    """Such a syncer is not served, and its sentence names the field; nothing of it is sent."""
     claims = build.desired([build.syncer(**spec)], [build.service()], [build.piece(build.endpoint())]).claims
     (claim,) = claims.values()
     assert not isinstance(claim, Serving)

@@ -14,13 +14,11 @@ from typing import NamedTuple
 
 
 class Entity(Enum):
-    """`Key.EntityType`, with the two reserved application names apart."""
+    """`Key.EntityType`, with the reserved application name of the whole list apart."""
 
     ALL = "all"
-    DELTA = "delta"
     APPLICATION = "application"
     VIP = "vip"
-    SECURE_VIP = "svip"
 
 
 class Key(NamedTuple):

@@ -6,7 +6,6 @@ Follows `EurekaJacksonCodec` and Spring's `CloudJacksonJson`, oddities included,
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -25,14 +24,6 @@ _DATA_CENTER_CLASSES = (_DATA_CENTER_CLASS, _AMAZON_CLASS, "com.netflix.appinfo.
 _DATA_CENTER_NAMES = ("Netflix", "Amazon", "MyOwn")
 _EMPTY_METADATA = {"@class": "java.util.Collections$EmptyMap"}
 
-_METADATA = "metadata"
-_NAME_STARTS = (
-    ":A-Z_a-z\xc0-\xd6\xd8-\xf6\xf8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f"
-    "\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd"
-)
-_NAME_CHARACTERS = re.compile(f"[-.0-9\xb7\u0300-\u036f\u203f\u2040{_NAME_STARTS}]")
-_NAME_START = re.compile(f"[{_NAME_STARTS}]")
-"""Of XML 1.0, productions 4 and 4a."""
 _XML_NAMES = {"overriddenStatus": "overriddenstatus"}
 
 _TEXTS_AFTER_METADATA = (
@@ -45,7 +36,6 @@ _TEXTS_AFTER_METADATA = (
     "secureVipAddress",
 )
 _TEXTS = (*_TEXTS_AFTER_METADATA, "asgName")
-_KNOWN_OBJECTS = ("port", "securePort", "dataCenterInfo", "leaseInfo", "metadata")
 
 Document = dict[str, Any]
 
@@ -53,8 +43,7 @@ Document = dict[str, Any]
 def parse_registration(body: bytes, *, now_ms: int) -> InstanceInfo:
     """Read the body of a register call; a `ValueError` where Jackson throws, which makes a 400.
 
-    The real parser loses count in some malformed structures and then passes them, or never returns
-    (`{"instance":[]}`); here they are all refused.
+    Fields that are not known are skipped. The real parser refuses most structures among them.
     """
     root = json.loads(body)
     if root is None:
@@ -67,9 +56,6 @@ def parse_registration(body: bytes, *, now_ms: int) -> InstanceInfo:
 def parse_instance(given: Document, *, now_ms: int) -> InstanceInfo:
     """Read an instance without its root name, as it stands in a batch; a `ValueError` where Jackson throws."""
     fields: Document = {name: value for name, value in given.items() if value is not None}
-    for number, (name, value) in enumerate(fields.items(), start=1):
-        if name not in _KNOWN_OBJECTS and not _skippable(value, last=number == len(fields)):
-            raise ValueError(f"unknown structure {name}")
     if "app" not in fields:
         raise ValueError("name is required!")  # InstanceInfo.Builder.build
     port, port_enabled = _port(fields.get("port"), 7001, enabled=True)
@@ -140,16 +126,16 @@ def application_document(name: str, instances: tuple[Listed, ...]) -> Document:
     return {"name": name, "instance": [instance_document(listed) for listed in instances]}
 
 
-def applications_document(applications: Applications, *, version: int, hash_code: str) -> Document:
+def applications_document(applications: Applications, *, version: int) -> Document:
     """`ApplicationsSerializer`, with the escaped names `versions__delta` and `apps__hashcode`."""
     return {
         "versions__delta": str(version),
-        "apps__hashcode": hash_code,
+        "apps__hashcode": _hash_code(applications),
         "application": [application_document(name, instances) for name, instances in applications],
     }
 
 
-def hash_code(applications: Applications) -> str:
+def _hash_code(applications: Applications) -> str:
     """`Applications.getReconcileHashCode`: statuses in order of name with their counts, as in `DOWN_1_UP_2_`."""
     counts: dict[str, int] = {}
     for _, instances in applications:
@@ -164,7 +150,7 @@ def to_json(root: str, document: Document) -> bytes:
 
 
 def to_xml(root: str, document: Document) -> bytes:
-    """The document as XStream writes it, near enough for a reader: attributes for `@` keys, repeated elements."""
+    """The document almost as XStream writes it: attributes for `@` keys, repeated elements. Names are not escaped."""
     return "\n".join(_xml(root, document, "")).encode()
 
 
@@ -174,33 +160,14 @@ def _xml(name: str, value: object, indent: str) -> list[str]:
     if not isinstance(value, dict):
         return [f"{indent}<{name}>{escape(str(value))}</{name}>"]
     kept = {_XML_NAMES.get(str(key), str(key)): item for key, item in value.items()}
-    # Of metadata only `@class` is none: every other key is one, whatever it begins with.
-    attributed = [key for key in kept if key == "@class" or (key.startswith("@") and name != _METADATA)]
+    attributed = [key for key in kept if key.startswith("@")]
     attributes = "".join(f' {key[1:]}="{escape(str(kept[key]))}"' for key in attributed)
-    if "$" in kept and name != _METADATA:
+    if "$" in kept:
         return [f"{indent}<{name}{attributes}>{escape(str(kept['$']))}</{name}>"]
-    named = {_element_name(k) if name == _METADATA else k: item for k, item in kept.items() if k not in attributed}
-    inner = [line for key, item in named.items() for line in _xml(key, item, indent + "  ")]
+    inner = [line for key, item in kept.items() if key not in attributed for line in _xml(key, item, indent + "  ")]
     if not inner:
         return [f"{indent}<{name}{attributes}/>"]
     return [f"{indent}<{name}{attributes}>", *inner, f"{indent}</{name}>"]
-
-
-def _element_name(key: str) -> str:
-    """XStream's `XmlFriendlyNameCoder`: what cannot stand in a name is escaped, but for `:` and an empty one."""
-    escaped = {"_": "__", "$": "_-"}
-    shown = []
-    for number, char in enumerate(key):
-        allowed = _NAME_CHARACTERS if number else _NAME_START
-        shown.append(escaped.get(char) or (char if allowed.match(char) else f"_.{ord(char):04x}"))
-    return "".join(shown)
-
-
-def _skippable(value: object, *, last: bool) -> bool:
-    """Whether Jackson gets past an unknown field: it loses count in most structures, but not in all."""
-    if isinstance(value, dict):
-        return last
-    return not isinstance(value, list) or len(value) == 1
 
 
 def _boolean(value: bool) -> str:

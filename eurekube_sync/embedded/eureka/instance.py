@@ -70,11 +70,6 @@ class InstanceInfo:
         """The VIP address, possibly a comma list."""
         return self.texts.get("vipAddress")
 
-    @property
-    def secure_vip(self) -> str | None:
-        """The secure VIP address, possibly a comma list."""
-        return self.texts.get("secureVipAddress")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseTimes:

@@ -22,12 +22,11 @@ from eurekube_sync.embedded.eureka.instance import (
 
 RENEWAL_PERCENT_THRESHOLD = 0.85
 _RATE_WINDOW_MS = 60_000
-_DELTA_RETENTION_MS = 180_000
 
 
 @dataclass(slots=True, kw_only=True)
 class Lease:
-    """`Lease`: runs out `duration` after `last_update`, which a renewal sets to now **plus** the duration."""
+    """`Lease`: expires `duration` after `last_update`, which a renewal sets to now **plus** the duration."""
 
     instance: InstanceInfo
     duration: int
@@ -92,7 +91,6 @@ class LeaseRegistry:
         self._overrides: dict[str, Status] = {}
         self._renewals = MeasuredRate(start)
         self._expected_clients = 1  # Spring: defaultOpenForTrafficCount
-        self._changes: list[tuple[int, Lease]] = []
 
     def register(self, instance: InstanceInfo, *, now: int) -> None:
         """`AbstractInstanceRegistry.register`: an older `lastDirtyTimestamp` keeps the instance that is there."""
@@ -119,7 +117,7 @@ class LeaseRegistry:
         if instance.status is Status.UP and lease.service_up == 0:
             lease.service_up = now
         self._leases.setdefault(app, {})[instance_id] = lease
-        self._changed(lease, now)
+        self._on_change(lease.instance)
 
     def renew(self, app: str, instance_id: str, *, now: int) -> bool:
         """`renew`: false when there is no lease, or the effective status is UNKNOWN. Makes no cache entry stale."""
@@ -143,7 +141,7 @@ class LeaseRegistry:
             return False
         lease.evicted = lease.evicted or now
         lease.instance = replace(lease.instance, action=ActionType.DELETED, last_updated=now)
-        self._changed(lease, now)
+        self._on_change(lease.instance)
         self._expected_clients -= 1 if self._expected_clients > 0 else 0
         return True
 
@@ -192,14 +190,6 @@ class LeaseRegistry:
         """`getApplications`: those that have an instance."""
         return tuple((app, self.application(app)) for app, leases in self._leases.items() if leases)
 
-    def recent_changes(self, now: int) -> Applications:
-        """`getApplicationDeltas`: every change of the last 180 s, deleted instances included."""
-        changed: dict[str, list[Listed]] = {}
-        for when, lease in self._changes:
-            if when >= now - _DELTA_RETENTION_MS:
-                changed.setdefault(lease.instance.app, []).append(lease.listed())
-        return tuple((app, tuple(instances)) for app, instances in changed.items())
-
     def expires_leases(self, now: int) -> bool:
         """`isLeaseExpirationEnabled`: the gate of self-preservation."""
         threshold = int(self._expected_clients * 2.0 * RENEWAL_PERCENT_THRESHOLD)
@@ -238,11 +228,6 @@ class LeaseRegistry:
         lease.instance = replace(
             instance, action=ActionType.MODIFIED, last_updated=now, last_dirty=max(dirty, instance.last_dirty)
         )
-        self._changed(lease, now)
-
-    def _changed(self, lease: Lease, now: int) -> None:
-        self._changes = [change for change in self._changes[-5000:] if change[0] >= now - _DELTA_RETENTION_MS]
-        self._changes.append((now, lease))
         self._on_change(lease.instance)
 
 

@@ -49,7 +49,6 @@ class EmbeddedEureka:
         start = self._milliseconds()
         self._eviction_interval = int(eviction_seconds * 1000)
         self._next_eviction = start + self._eviction_interval
-        self._delta_version = 0
         self._cache = ResponseCache(
             self._load,
             interval=int(response_cache_seconds * 1000),
@@ -102,22 +101,18 @@ class EmbeddedEureka:
             case "GET", [""]:
                 return Response(status=200, body=_DASHBOARD, content_type="text/html;charset=UTF-8")
             case "GET", ["eureka", "apps"]:
-                return self._list(request, Entity.ALL, "", now, may_gzip=True)
-            case "GET", ["eureka", "apps", "delta"]:
-                return self._list(request, Entity.DELTA, "", now, may_gzip=True)
+                return self._list(request, Entity.ALL, "", now)
             case "GET", ["eureka", "apps", app]:
                 return self._list(request, Entity.APPLICATION, app.upper(), now)
             case "GET", ["eureka", "vips", vip]:
                 return self._list(request, Entity.VIP, vip, now)
-            case "GET", ["eureka", "svips", vip]:
-                return self._list(request, Entity.SECURE_VIP, vip, now)
             case "GET", ["eureka", "instances", instance_id]:
                 return self._instance(request, None, instance_id, now)
             case "GET", ["eureka", "status"]:
                 return self._status(request)
             case "POST", ["eureka", "peerreplication", "batch"]:
                 return self._batch(request, now)
-            case "POST", ["eureka", "apps", app] if app != "delta":
+            case "POST", ["eureka", "apps", app]:
                 return self._register(request, app.upper(), now)
             case "GET", ["eureka", "apps", app, instance_id]:
                 return self._instance(request, app.upper(), instance_id, now)
@@ -132,7 +127,7 @@ class EmbeddedEureka:
                 return self._merge_metadata(request, app.upper(), instance_id, now)
             case _, [""] | ["eureka", "apps" | "status"] | ["eureka", "peerreplication", "batch"]:
                 return self.error(request, 405)
-            case _, ["eureka", "apps" | "vips" | "svips" | "instances", _] | ["eureka", "apps", _, _]:
+            case _, ["eureka", "apps" | "vips" | "instances", _] | ["eureka", "apps", _, _]:
                 return self.error(request, 405)
             case _, ["eureka", "apps", _, _, "status" | "metadata"]:
                 return self.error(request, 405)
@@ -231,7 +226,7 @@ class EmbeddedEureka:
             return Response(status=200, body=codec.to_json("instance", document))
         return Response(status=200, body=codec.to_xml("instance", document), content_type="application/xml")
 
-    def _list(self, request: Request, entity: Entity, name: str, now: int, *, may_gzip: bool = False) -> Response:
+    def _list(self, request: Request, entity: Entity, name: str, now: int) -> Response:
         """A read through the cache (`ApplicationsResource`, `ApplicationResource`, `AbstractVIPResource`)."""
         if not _acceptable(request):
             return self.error(request, 406)
@@ -242,7 +237,7 @@ class EmbeddedEureka:
         body, content_type = payload.plain, "application/json" if key.json else "application/xml"
         if body is None:
             return self.error(request, 404)
-        if may_gzip and "gzip" in request.headers.get("accept-encoding", ""):
+        if entity is Entity.ALL and "gzip" in request.headers.get("accept-encoding", ""):
             headers = {"Content-Encoding": "gzip"}
             return Response(status=200, body=payload.gzipped, content_type=content_type, headers=headers)
         return Response(status=200, body=body, content_type=content_type)
@@ -255,26 +250,19 @@ class EmbeddedEureka:
             if not instances:
                 return Payload(None)
             return Payload(lambda: write("application", codec.application_document(key.name, instances)))
-        everything = self._registry.applications()
-        applications, counted, version = everything, everything, 1
-        if key.entity is Entity.DELTA:
-            self._delta_version += 1
-            applications, version = self._registry.recent_changes(now), self._delta_version
-        elif key.entity is not Entity.ALL:
-            applications = counted = _with_vip(everything, key)
-            version = -1
+        applications, version = self._registry.applications(), 1
+        if key.entity is Entity.VIP:
+            applications, version = _with_vip(applications, key.name), -1
 
         def written() -> bytes:
-            document = codec.applications_document(applications, version=version, hash_code=codec.hash_code(counted))
-            return write("applications", document)
+            return write("applications", codec.applications_document(applications, version=version))
 
         return Payload(written)
 
     def _invalidate(self, instance: InstanceInfo) -> None:
         """`ResponseCacheImpl.invalidate`: a comma list of VIPs is taken as one name, so its parts stay stale."""
-        names = [(Entity.APPLICATION, instance.app), (Entity.ALL, ""), (Entity.DELTA, "")]
+        names = [(Entity.APPLICATION, instance.app), (Entity.ALL, "")]
         names += [(Entity.VIP, instance.vip)] if instance.vip is not None else []
-        names += [(Entity.SECURE_VIP, instance.secure_vip)] if instance.secure_vip is not None else []
         self._cache.invalidate(Key(entity, name, json) for entity, name in names for json in (True, False))
 
     def error(self, request: Request, status: int) -> Response:
@@ -316,11 +304,10 @@ def _acceptable(request: Request) -> bool:
     return any(form in accept for form in ("json", "xml", "*/*", "application/*"))
 
 
-def _with_vip(applications: Applications, key: Key) -> Applications:
+def _with_vip(applications: Applications, name: str) -> Applications:
     """`ResponseCacheImpl.getApplicationsForVip`: the exact name among the comma-separated ones."""
-    field = "vipAddress" if key.entity is Entity.VIP else "secureVipAddress"
     kept = (
-        (app, tuple(listed for listed in instances if key.name in listed[0].texts.get(field, "").split(",")))
+        (app, tuple(listed for listed in instances if name in (listed[0].vip or "").split(",")))
         for app, instances in applications
     )
     return tuple((app, instances) for app, instances in kept if instances)

@@ -6,7 +6,7 @@ Pure functions on JSON values. They never change their input; the result may sha
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 Json = Any
@@ -83,7 +83,8 @@ def _apply(document: Json, verb: str, path: str, value: Json) -> None:
 
 
 def strategic_merge_patch(target: Json, patch: Json) -> Json:
-    """Apply a strategic merge patch, for the built-in types: lists of `_MERGE_KEYS` merge, other lists are replaced."""
+    """Apply a strategic merge patch, for the built-in types: lists of `_MERGE_KEYS` merge, other lists are replaced,
+    and `$setElementOrder` is ignored."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
@@ -97,17 +98,15 @@ def strategic_merge_patch(target: Json, patch: Json) -> Json:
         if value is None:
             result.pop(name, None)
         elif isinstance(value, list):
-            order = patch.get(f"$setElementOrder/{name}")
-            result[name] = _merged_list(name, result.get(name) or [], value, order)
+            result[name] = _merged_list(name, result.get(name) or [], value)
         else:
             result[name] = strategic_merge_patch(result.get(name), value)
     return result
 
 
-def _merged_list(name: str, old: Sequence[Json], new: Sequence[Json], order: Sequence[Json] | None) -> list[Json]:
+def _merged_list(name: str, old: Sequence[Json], new: Sequence[Json]) -> list[Json]:
     if name == "finalizers":
-        merged = [*old, *(item for item in new if item not in old)]
-        return _ordered(merged, order, lambda item: item)
+        return [*old, *(item for item in new if item not in old)]
     key = _merge_key(name, [*old, *new])
     if key is None or any(not isinstance(item, dict) for item in [*old, *new]):
         return list(new)
@@ -117,7 +116,7 @@ def _merged_list(name: str, old: Sequence[Json], new: Sequence[Json], order: Seq
         before = merged[position] if position < len(merged) else {}
         deleted = item.get("$patch") == "delete"
         merged[position : position + 1] = [] if deleted else [strategic_merge_patch(before, item)]
-    return _ordered(merged, order, lambda item: item.get(key))
+    return merged
 
 
 def _merge_key(name: str, items: Sequence[Json]) -> str | None:
@@ -125,10 +124,3 @@ def _merge_key(name: str, items: Sequence[Json]) -> str | None:
         return _MERGE_KEYS.get(name)
     in_container = any(isinstance(item, dict) and "containerPort" in item for item in items)
     return "containerPort" if in_container else "port"
-
-
-def _ordered(items: list[Json], order: Sequence[Json] | None, identity: Callable[[Json], Json]) -> list[Json]:
-    if not order:
-        return items
-    wanted = [identity(item) for item in order]
-    return sorted(items, key=lambda item: wanted.index(identity(item)) if identity(item) in wanted else len(wanted))

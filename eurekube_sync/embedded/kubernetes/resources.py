@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+VERBS = ("create", "delete", "get", "list", "patch", "update", "watch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

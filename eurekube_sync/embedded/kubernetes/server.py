@@ -171,7 +171,7 @@ class EmbeddedKubernetes:
         verb = _VERBS.get(request.method, "")
         if not target.name:
             watched = request.query.get("watch", "") in ("true", "1")
-            verb = {"get": "watch" if watched else "list", "delete": "deletecollection"}.get(verb, verb)
+            verb = {"get": "watch" if watched else "list"}.get(verb, verb)
         named = f"{resource.plural}/{target.subresource}" if target.subresource else resource.plural
         scope = target.name if resource == resources.NAMESPACES else target.namespace
         self.authorize(user, verb, group, named, scope, target.name)
@@ -184,8 +184,6 @@ class EmbeddedKubernetes:
                 body = _body(request)
                 obj = self._objects.create(resource, target.namespace, body, _options(request))
                 return self._object(201, obj)
-            case "deletecollection", "", "":
-                return self._delete_all(request, target)
             case "get", name, _ if name:
                 stored = self._objects.get(resource, target.namespace, name)
                 if _wants(request, "Table"):
@@ -292,13 +290,6 @@ class EmbeddedKubernetes:
         found["uid"] = obj["metadata"]["uid"]
         head = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
         return _json(200, {**head, "details": found})
-
-    def _delete_all(self, request: Request, target: _Target) -> Response:
-        found = lists.page(self._objects.store, target.resource, target.namespace, request.query)
-        for stored in found.items:
-            self._objects.delete(target.resource, stored, _delete_options(request))
-        head = {"kind": f"{target.resource.kind}List", "apiVersion": target.resource.api_version}
-        return _json(200, {**head, "metadata": found.metadata, "items": [stored.obj for stored in found.items]})
 
     def _object(self, status: int, obj: Mapping[str, Any]) -> Response:
         return _json(status, obj, headers=self._warnings())

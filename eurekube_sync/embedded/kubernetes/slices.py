@@ -96,8 +96,6 @@ def _endpoint(
         "addresses": [address],
         "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
     }
-    if pod_spec.get("hostname") and pod_spec.get("subdomain") == service["metadata"]["name"]:
-        endpoint["hostname"] = pod_spec["hostname"]
     endpoint["targetRef"] = target_of(pod)
     if pod_spec.get("nodeName"):
         endpoint["nodeName"] = pod_spec["nodeName"]

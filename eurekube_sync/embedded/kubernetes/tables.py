@@ -33,10 +33,6 @@ _BUILT_IN: Mapping[str, tuple[Column, ...]] = {
         _column("Status", ".status.phase"),
         _column("IP", ".status.podIP"),
     ),
-    "endpointslices": (
-        _column("Ports", ".ports[0].port"),
-        _column("Endpoints", ".endpoints[0].addresses[0]"),
-    ),
     "events": (
         _column("Type", ".type"),
         _column("Reason", ".reason"),

@@ -97,17 +97,17 @@ def test_json_patches_that_do_not_fit(operation: Any) -> None:
 
 
 def test_strategic_merge_follows_the_merge_keys() -> None:
-    """Ports by port, conditions by type, `$patch: delete` and `$setElementOrder` as kubectl sends them."""
+    """Ports by port, conditions by type, and `$patch: delete` as kubectl sends them."""
     service = {"spec": {"ports": [{"port": 80, "name": "a"}, {"port": 81, "name": "b"}], "externalIPs": ["1"]}}
     patch = {
         "spec": {
-            "$setElementOrder/ports": [{"port": 82}, {"port": 80}],
+            "$setElementOrder/ports": [{"port": 80}, {"port": 82}],
             "ports": [{"port": 82, "name": "c"}, {"port": 80, "nodePort": 1}, {"port": 81, "$patch": "delete"}],
             "externalIPs": ["2"],
         }
     }
     assert strategic_merge_patch(service, patch)["spec"] == {
-        "ports": [{"port": 82, "name": "c"}, {"port": 80, "name": "a", "nodePort": 1}],
+        "ports": [{"port": 80, "name": "a", "nodePort": 1}, {"port": 82, "name": "c"}],
         "externalIPs": ["2"],
     }
     pod = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
