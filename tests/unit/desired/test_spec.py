@@ -346,6 +346,7 @@ def test_a_selector_reads_as_people_write_it() -> None:
     ("spec", "reason", "message"),
     [
         ({"securePort": 0}, "InvalidSpec", "spec.securePort"),
+        ({"limit": None, "securePort": []}, "InvalidSpec", "spec.securePort"),
         (
             {"port": 8080, "securePort": 8080},
             "InvalidSpec",
