@@ -16,8 +16,9 @@ from typing import TypeVar
 
 from eurekube_sync.brake import Brake, apply_brake
 from eurekube_sync.cli.garbage import look_rarely_for_cycles
-from eurekube_sync.desired.claims import Desired, claim_all
+from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.instance import Naming
+from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.eureka import LeaseTimes, ObservedInstance
 from eurekube_sync.model.kubernetes import (

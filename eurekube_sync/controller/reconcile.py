@@ -35,8 +35,9 @@ from eurekube_sync.controller.one_pass import (
     World,
 )
 from eurekube_sync.controller.renew_only import renew_only, renew_unidentified
-from eurekube_sync.desired.claims import Deleting, Desired, claim_all
+from eurekube_sync.desired.claims import Deleting, Desired
 from eurekube_sync.desired.instance import Naming
+from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Renew, Withdrawal, removes
 from eurekube_sync.model.deadline import Deadline

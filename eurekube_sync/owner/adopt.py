@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from math import inf
 
 from eurekube_sync.apply.kubernetes import put_finalizers_on
-from eurekube_sync.desired.claims import Desired, Frozen, claim_all
+from eurekube_sync.desired.claims import Desired, Frozen
 from eurekube_sync.desired.instance import Naming
+from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.verdicts import Wanted
 from eurekube_sync.model.actions import Register

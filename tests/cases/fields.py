@@ -16,10 +16,11 @@ from typing import Any, cast
 import yaml
 
 from eurekube_sync.brake import Brake, BrakeLimits, apply_brake
-from eurekube_sync.desired.claims import Claim, Desired, Frozen, Serving, claim_all
+from eurekube_sync.desired.claims import Claim, Desired, Frozen, Serving
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.policy import POLICY
+from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.desired.verdicts import Leaving, Taken

@@ -17,7 +17,7 @@ from eurekube_sync.apply import kubernetes as settle
 from eurekube_sync.apply.gates import Opening
 from eurekube_sync.brake import approval, braking, removals
 from eurekube_sync.controller import decide, reconcile
-from eurekube_sync.desired import claims as desired
+from eurekube_sync.desired import resolve as desired
 from eurekube_sync.desired import services as service_mode
 from eurekube_sync.desired.addresses import Pending, places
 from eurekube_sync.desired.claims import Claim, Desired, Serving

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.desired import catalog
-from eurekube_sync.desired import claims as desired
+from eurekube_sync.desired import resolve as desired
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.rivals import Right
 from eurekube_sync.model.kubernetes import ClusterView

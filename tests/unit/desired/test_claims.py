@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.desired.claims import Claim, Deleting, Frozen, Serving, claim_all
+from eurekube_sync.desired.claims import Claim, Deleting, Frozen, Serving
+from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.rivals import Right, Rival
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.verdicts import Kept, Leaving, Taken

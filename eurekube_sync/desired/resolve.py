@@ -1,0 +1,245 @@
+"""Makes the claims of a pass: every syncer, with its Services and slices, becomes one.
+
+Only a complete catalog makes a claim that could remove anything: `_serve` and `_delete` take `Complete`, and the type
+checker holds callers to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
+
+from eurekube_sync.desired.catalog import Catalog, Catalogs, Sockets, SourceUnknown
+from eurekube_sync.desired.claims import Claim, Deleting, Desired, Frozen, Serving, every, seniority
+from eurekube_sync.desired.instance import Builder, Naming
+from eurekube_sync.desired.pods import serve_pods
+from eurekube_sync.desired.policy import Conduct, policy_asked
+from eurekube_sync.desired.presentation import Presentation
+from eurekube_sync.desired.rivals import Bid, Right, Rival, Socket, outdone, sockets_of
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.services import serve_services
+from eurekube_sync.desired.spec import Mode, Syncer, parse, selected_namespace
+from eurekube_sync.desired.verdicts import (
+    Found,
+    Incomplete,
+    Kept,
+    Taken,
+    Unplaced,
+    Wanted,
+    better,
+)
+from eurekube_sync.model.errors import InvalidSyncer
+from eurekube_sync.model.eureka import InstanceKey
+from eurekube_sync.model.kubernetes import ClusterView, SyncerObject, SyncerRef
+from eurekube_sync.model.ownership import pod_uid_of
+from eurekube_sync.model.sources import Complete, Listed, Source, Unknown
+
+
+def claim_all(view: ClusterView, naming: Naming, scope: Scope) -> Desired:
+    """One claim per syncer that was listed and is in scope. One that is broken freezes alone; what several claim one
+    of them holds."""
+    catalogs = Catalogs(view)
+    made = {
+        syncer.ref: _claim(syncer, view, catalogs, naming, scope)
+        for syncer in every(view.syncers)
+        if scope.takes(syncer)
+    }
+    claims, wanted_by = _shared_out(made)
+    return Desired(
+        claims=claims,
+        wanted_by=wanted_by,
+        syncers=_proven(view),
+        sockets=Sockets(view),
+        crd_installed=view.crd_installed,
+    )
+
+
+def _shared_out(
+    made: Mapping[SyncerRef, Claim],
+) -> tuple[Mapping[SyncerRef, Claim], Mapping[InstanceKey, SyncerRef]]:
+    """The claims, and who wants what.
+
+    Of two that select in one namespace, and claim one address and port for one app, one holds it: a syncer of that
+    namespace before one of another, then the older, then by name. The other registers nothing there, and keeps what
+    stands of it while the first does not register it. A detached one holds nothing that another wants: what stands of
+    it changes hands, and is UP all the while. Between namespaces nothing changes hands (see `rivals`)."""
+    claims = dict(made)
+    wanted_by: dict[InstanceKey, SyncerRef] = {}
+    holders: dict[_Place, _Holder] = {}
+    bids: list[Bid] = []
+    for claim in sorted((c for c in made.values() if isinstance(c, Serving)), key=_precedence):
+        ref, namespace, wanted = claim.syncer.ref, selected_namespace(claim.syncer), claim.wanted
+        sockets = {key: sockets_of(one.instance) for key, one in wanted.items()}
+        places = {key: _places(key, namespace, taken) for key, taken in sockets.items()}
+        held = {key: holders[place] for key, taken in places.items() for place in reversed(taken) if place in holders}
+        idle = {key: one.against(claim) for key, one in held.items() if one.idle and key not in wanted_by}
+        if held and not claim.conduct.detached:  # its limit takes all of that out, and that is no conflict
+            taken_away = {
+                key: replace(wanted[key], rival=idle[key])
+                if key in idle
+                else Taken(wanted=wanted[key], rival=one.against(claim))
+                for key, one in held.items()
+            }
+            claims[ref] = replace(claim, verdicts={**claim.verdicts, **taken_away})
+        for key, taken in places.items():
+            if key not in held or key in idle:
+                wanted_by[key] = ref
+            if key not in held:
+                holders.update(dict.fromkeys(taken, _Holder(claim.syncer, idle=claim.conduct.suspend)))
+                if not claim.conduct.detached:
+                    bids.append(Bid(key, ref, namespace, sockets[key], allotted=wanted[key].allotted))
+        for key, one in claim.verdicts.items():
+            if isinstance(one, Kept):
+                for place in _places(key, namespace, ((key.app, one.host, one.port),)):
+                    holders.setdefault(place, _Holder(claim.syncer, idle=True))
+    rivals: dict[SyncerRef, dict[InstanceKey, Rival]] = {}
+    for bid, rival in outdone(bids):
+        rivals.setdefault(bid.syncer, {})[bid.key] = rival
+    for ref, theirs in rivals.items():
+        outbid = claims[ref]
+        assert isinstance(outbid, Serving)  # no other bids
+        claims[ref] = outbid.outdone_by(theirs)
+    return claims, wanted_by
+
+
+def _proven(view: ClusterView) -> Listed[SyncerObject]:
+    # While the CRD goes, or may go, a syncer that is not there was perhaps deleted by nobody.
+    if isinstance(view.crd_live, Unknown):
+        return Listed(by_namespace={}, elsewhere=view.crd_live)
+    return view.syncers
+
+
+_Place: TypeAlias = tuple[str, Socket] | InstanceKey
+"""What one syncer holds: a socket among those that select in a namespace, and a key."""
+
+
+def _places(key: InstanceKey, namespace: str, sockets: Iterable[Socket]) -> tuple[_Place, ...]:
+    return (*((namespace, socket) for socket in sockets), key)
+
+
+class _Holder(NamedTuple):
+    """Who holds a place."""
+
+    syncer: SyncerObject
+    idle: bool
+    """It does not register there, so that nothing that stands goes for it."""
+
+    def against(self, claim: Serving) -> Rival:
+        """What the claim that comes later is told."""
+        at_home = _away(claim.syncer) and not _away(self.syncer)
+        return Rival(self.syncer.ref, Right.HOME if at_home else Right.AGE)
+
+
+def _away(syncer: SyncerObject) -> bool:
+    """Whether it selects in another namespace than its own."""
+    return selected_namespace(syncer) != syncer.namespace
+
+
+def _precedence(claim: Serving) -> tuple[bool, bool, tuple[float, SyncerRef]]:
+    return (claim.conduct.detached, _away(claim.syncer), seniority(claim))
+
+
+def _claim(syncer: SyncerObject, view: ClusterView, catalogs: Catalogs, naming: Naming, scope: Scope) -> Claim:
+    catalog = catalogs.of(selected_namespace(syncer)) if scope.may_select(syncer) else None
+    if syncer.deleted is not None:
+        return _delete(syncer, catalog, view.crd_live, naming)
+    if catalog is None:
+        return _forbidden(syncer)
+    if isinstance(catalog, Unknown):
+        return _unknown(syncer, "SourceUnknown", catalog)
+    try:
+        return _serve(syncer, parse(syncer), catalog, naming)
+    except InvalidSyncer as error:
+        return Frozen(syncer=syncer, reason=error.reason, message=str(error))
+    except SourceUnknown as error:
+        return _unknown(syncer, "SourceUnknown", error.unknown)
+
+
+def _unknown(syncer: SyncerObject, reason: str, source: Unknown) -> Frozen:
+    return Frozen(syncer=syncer, reason=reason, message=source.message, unknown=True)
+
+
+def _forbidden(syncer: SyncerObject) -> Frozen:
+    """Its Services must not be looked at."""
+    pair = f"{syncer.namespace}:{selected_namespace(syncer)}"
+    return Frozen(
+        syncer=syncer,
+        reason="NamespaceNotAllowed",
+        message=f"spec.selector.namespace: syncers of this namespace may not select Services of namespace "
+        f"{selected_namespace(syncer)}; the operator may allow it with --allow-namespace {pair}",
+    )
+
+
+def _delete(
+    syncer: SyncerObject, catalog: Complete[Catalog] | Unknown | None, crd_live: Source[bool], naming: Naming
+) -> Deleting | Frozen:
+    """`catalog` None: its Services must not be looked at any more, and what stands tells all that is known."""
+    if isinstance(crd_live, Unknown):
+        return _unknown(syncer, crd_live.cause.value, crd_live)
+    if isinstance(catalog, Unknown):
+        return _unknown(syncer, "SourceUnknown", catalog)
+    try:
+        # Only the keys count, and what an instance looks like has no part in them.
+        asked = parse(syncer)
+        bare = replace(asked.conduct, readiness_gate=False)
+        spec = replace(asked, presentation=Presentation(), conduct=bare) if catalog else None
+        served = _serve(syncer, spec, catalog, naming) if catalog and spec else None
+    except InvalidSyncer:
+        served = None
+    except SourceUnknown as error:
+        return _unknown(syncer, "SourceUnknown", error.unknown)
+    keys = frozenset(served.verdicts) if served else frozenset()
+    gated = _pods(served.wanted) if served and asked.conduct.readiness_gate else frozenset()
+    return Deleting(syncer=syncer, proof=crd_live.proof, keys=keys, policy=policy_asked(syncer.spec), gated=gated)
+
+
+def _pods(wanted: Mapping[InstanceKey, Wanted]) -> frozenset[str]:
+    return frozenset(uid for one in wanted.values() if (uid := pod_uid_of(one.instance)))
+
+
+def _serve(syncer: SyncerObject, spec: Syncer, catalog: Complete[Catalog], naming: Naming) -> Serving:
+    services = catalog.data.matching(spec.selector)
+    if not services:
+        raise InvalidSyncer(
+            "NoMatchingService",
+            f"no Service in namespace {spec.namespace} matches {spec.selector}: create it, or correct spec.selector",
+        )
+    builder = Builder(spec, naming)
+    serve = serve_pods if spec.mode is Mode.POD else serve_services
+    verdicts: dict[InstanceKey, Found] = {}
+    incomplete: list[Incomplete] = []
+    unplaced: dict[str, str] = {}
+    for one in serve(spec, services, catalog.data, builder):
+        match one:
+            case Incomplete():
+                incomplete.append(one)
+            case Unplaced():
+                unplaced[one.identity] = one.why
+            case _:
+                key, found = one
+                verdicts[key] = better(verdicts[key], found) if key in verdicts else found
+    return Serving(
+        syncer=syncer,
+        proof=catalog.proof,
+        verdicts=_marked(verdicts, spec.conduct),
+        unplaced=unplaced,
+        incomplete=tuple(incomplete),
+        services=tuple(sorted(service.name for service in services)),
+        apps=builder.apps,
+        vip_address=builder.vip_address,
+        max_removal_percent=spec.max_removal_percent,
+        warnings=builder.warnings(),
+        conduct=spec.conduct,
+    )
+
+
+def _marked(verdicts: Mapping[InstanceKey, Found], conduct: Conduct) -> Mapping[InstanceKey, Found]:
+    if not conduct.marks:
+        return verdicts
+    return {
+        key: replace(one, instance=replace(one.instance, metadata={**one.instance.metadata, **conduct.marks}))
+        if isinstance(one, Wanted)
+        else one
+        for key, one in verdicts.items()
+    }
