@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from eurekube_sync.apply.conditions import REGISTRY_UNKNOWN
 from eurekube_sync.apply.eureka import Applier
-from eurekube_sync.apply.status import REGISTRY_UNKNOWN
 from eurekube_sync.desired.claims import Deleting, Desired, Serving
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.desired.verdicts import OverLimit, Verdict, Wanted, rival_of, wanted_in

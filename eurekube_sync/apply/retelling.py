@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eurekube_sync.apply.status import PARTLY_FAILED
+from eurekube_sync.apply.conditions import PARTLY_FAILED
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerStatus
 
 RETOLD_SECONDS = 300.0

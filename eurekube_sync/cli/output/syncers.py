@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from eurekube_sync.apply.status import nothing_wanted
+from eurekube_sync.apply.conditions import nothing_wanted
 from eurekube_sync.cli.output.sentence import Sentence, of_syncer
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Frozen, Serving, every

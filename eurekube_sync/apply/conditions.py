@@ -1,0 +1,193 @@
+"""The conditions of a syncer: what is true of it after a pass, with a reason and a sentence each. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from eurekube_sync.apply.tally import Tally
+from eurekube_sync.brake import condition_message
+from eurekube_sync.brake.approval import APPROVE_ANNOTATION, annotated
+from eurekube_sync.desired.claims import Claim, Deleting, Frozen, Serving
+from eurekube_sync.desired.policy import Policy
+from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
+from eurekube_sync.desired.verdicts import Leaving, OverLimit
+from eurekube_sync.model.actions import Cancel, Withdrawal
+from eurekube_sync.model.eureka import InstanceStatus
+from eurekube_sync.model.kubernetes import SyncerObject
+from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.observe.eureka import Observed
+
+REGISTRY_UNKNOWN = "RegistryUnknown"
+"""The reason of Synced while Eureka cannot be read."""
+PARTLY_FAILED = "PartlyFailed"
+"""The reason of Synced while calls for the syncer fail."""
+_SUSPENDED = "Suspended"
+_UNCLEAR = "EndpointUnclear"
+"""Too little is known of an endpoint to say what should stand."""
+_DIFFERS = "Differs"
+"""Eureka and the cluster are not equal, and nobody has to do anything: a policy, or a person's override."""
+_BESIDE_READY = frozenset({_SUSPENDED, _UNCLEAR, _DIFFERS})
+"""Reasons of Synced that do not keep a syncer from being Ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aspect:
+    """A condition without its times; `value` None is Unknown."""
+
+    type: str
+    value: bool | None
+    reason: str
+    message: str
+
+
+def conditions(
+    claim: Claim,
+    tally: Tally,
+    registry: Complete[Observed] | Unknown,
+    release: str,
+    waiting: str,
+    desired: int,
+    up: int,
+    now: float,
+) -> Sequence[Aspect]:
+    """All four. `release` is the command that releases what is held, `waiting` says why a deletion has to wait."""
+    removal_held = _removal_held(claim, tally, release, now)
+    synced = _telling(_synced(claim, tally, registry, waiting), claim.syncer)
+    if tally.conflicts:
+        conflict = Aspect("Conflict", True, "Conflict", _sample(tally.conflicts))
+    elif tally.duplicates:
+        conflict = Aspect("Conflict", True, "DuplicateRegistration", _sample(tally.duplicates))
+    else:
+        conflict = Aspect("Conflict", False, "NoConflict", "")
+    ready = _ready(claim, tally, (synced, conflict, removal_held), desired=desired, up=up)
+    return (_telling(ready, claim.syncer), synced, conflict, removal_held)
+
+
+def _telling(verdict: Aspect, syncer: SyncerObject) -> Aspect:
+    """The same, with what is wrong with an annotation of the syncer's own."""
+    ignored = ignored_value(syncer.annotations, ABANDON_ANNOTATION)
+    if not ignored or ignored in verdict.message:
+        return verdict
+    return replace(verdict, message=f"{verdict.message}; {ignored}")
+
+
+def _removal_held(claim: Claim, tally: Tally, release: str, now: float) -> Aspect:
+    """`release` is the command that releases all that is held."""
+    freed = annotated(claim.syncer, now)
+    refused = f"annotation {APPROVE_ANNOTATION}: {freed.why}" if freed and not freed.released else ""
+    if tally.hold is None:
+        return Aspect("RemovalHeld", False, "NothingHeld", refused)
+    message = condition_message(tally.hold, len(tally.held), release)
+    message = f"{message}; {refused}" if refused else message
+    return Aspect("RemovalHeld", True, tally.hold.reason.value, message)
+
+
+def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, waiting: str) -> Aspect:
+    match claim:
+        case Deleting():
+            return Aspect("Synced", False, "Deleting", waiting or _left_over(tally, registry))
+        case Frozen():
+            return Aspect("Synced", None if claim.unknown else False, claim.reason, claim.message)
+        case Serving() if isinstance(registry, Unknown):
+            return Aspect("Synced", None, REGISTRY_UNKNOWN, registry.message)
+        case Serving() if tally.failures:
+            return Aspect("Synced", False, PARTLY_FAILED, _sample(tally.failures))
+        case Serving() if tally.held:
+            return Aspect("Synced", False, "RemovalsHeld", _still_held(tally.held))
+        case Serving() if claim.conduct.suspend:
+            return Aspect("Synced", False, _SUSPENDED, "its instances are renewed, and nothing else is changed")
+        case Serving() if claim.incomplete:
+            first = claim.incomplete[0]
+            message = f"{_sample([one.message for one in claim.incomplete])}; registered instances are renewed"
+            return Aspect("Synced", None if first.unknown else False, first.reason, message)
+        case Serving() if tally.conflicts:
+            return Aspect("Synced", False, "Conflict", _sample(tally.conflicts))
+        case Serving() if tally.duplicates:
+            return Aspect("Synced", False, "DuplicateRegistration", _sample(tally.duplicates))
+        case Serving() if unclear := claim.unclear:
+            return Aspect("Synced", False, _UNCLEAR, f"{_sample(unclear)}; registered instances are renewed")
+        case Serving() if differences := _differences(claim, tally):
+            return Aspect("Synced", False, _DIFFERS, "; ".join(differences))
+        case Serving():
+            return Aspect("Synced", True, "InSync", "Eureka holds what the cluster says")
+        case _:  # pragma: no cover
+            assert_never(claim)
+
+
+def _left_over(tally: Tally, registry: Complete[Observed] | Unknown) -> str:
+    """What a deletion that waits for nothing of ours leaves behind."""
+    if isinstance(registry, Unknown):
+        return f"it is not known whether its instances are gone: {registry.message}"
+    standing = len(tally.standing)
+    return f"Eureka still holds {counted(standing, 'instance')} of it" if standing else "its instances are gone"
+
+
+def _still_held(withdrawals: Collection[Withdrawal]) -> str:
+    gone = sum(isinstance(one, Cancel) for one in withdrawals)
+    down = len(withdrawals) - gone
+    parts = [f"holds {counted(gone, 'instance')} that the cluster no longer has"] if gone else []
+    parts += [f"shows {counted(down, 'instance')} UP that should be DOWN"] if down else []
+    return f"Eureka still {' and '.join(parts)}"
+
+
+def _differences(claim: Serving, tally: Tally) -> list[str]:
+    """What sets Eureka apart from the cluster, a phrase each; empty where they are equal. An instance that was never
+    ready is not registered, and nobody misses it."""
+    standing, wanted = tally.standing, {key: one.instance.status for key, one in claim.wanted.items()}
+    put_out = sum(standing.get(key) is InstanceStatus.OUT_OF_SERVICE for key in wanted)
+    lacking = sum(status is InstanceStatus.UP and key not in standing for key, status in wanted.items())
+    others = (InstanceStatus.OUT_OF_SERVICE, None)
+    wrong = sum(standing.get(key) not in (status, *others) for key, status in wanted.items())
+    beyond = sum(key not in wanted for key in standing)
+    policy = "" if claim.conduct.policy is Policy.SYNC else f" (policy {claim.conduct.policy})"
+    found = [
+        (lacking, "not registered"),
+        (wrong, "with another status than the cluster says"),
+        (put_out, "set OUT_OF_SERVICE by hand"),
+        (beyond, f"that the cluster no longer has{policy}"),
+    ]
+    return [f"{counted(number, 'instance')} {what}" for number, what in found if number]
+
+
+def _ready(claim: Claim, tally: Tally, others: tuple[Aspect, Aspect, Aspect], *, desired: int, up: int) -> Aspect:
+    synced, conflict, removal_held = others
+    if not isinstance(claim, Serving):
+        return Aspect("Ready", synced.value, synced.reason, synced.message)
+    for trouble in (conflict, removal_held):
+        if trouble.value:
+            return Aspect("Ready", False, trouble.reason, trouble.message)
+    if synced.value is not True and synced.reason not in _BESIDE_READY:
+        return Aspect("Ready", synced.value, synced.reason, synced.message)
+    if not desired and claim.of(OverLimit):
+        return Aspect("Ready", False, "Detached", "; ".join(claim.notes))
+    if not desired:
+        return Aspect("Ready", False, *nothing_wanted(claim))
+    names = ", ".join(claim.apps[:3])
+    out = tally.count(InstanceStatus.OUT_OF_SERVICE)
+    drained = sum(wanted.drained for wanted in claim.wanted.values())
+    notes = [f"{len(claim.unready)} not ready: {_sample(sorted(claim.unready.values()))}"] if claim.unready else []
+    notes += [f"{drained} drained"] if drained else []
+    notes += [f"{out} set OUT_OF_SERVICE by hand"] if out else []
+    message = "; ".join([f"{up} of {desired} UP as {names}", *claim.notes, *notes, *claim.warnings])
+    reason = synced.reason if up or synced.reason == _SUSPENDED else "NoneUp"
+    return Aspect("Ready", bool(up), reason, message)
+
+
+def nothing_wanted(claim: Serving) -> tuple[str, str]:
+    """Why there is nothing to register, as a machine word and in words."""
+    names = f"{one_or_more(len(claim.services), 'Service', 'Services')} {', '.join(claim.services[:3])}"
+    names += f" and {len(claim.services) - 3} more" if len(claim.services) > 3 else ""
+    if claim.unready:
+        why = _sample(sorted(claim.unready.values()))
+        return "NotReady", f"{len(claim.unready)} of {counted(claim.endpoints, 'endpoint')} not ready: {why}"
+    if claim.of(Leaving):
+        return "NoEndpoints", f"all endpoints of {names} terminate"
+    return "NoEndpoints", f"{names} {one_or_more(len(claim.services), 'has', 'have')} no endpoints"
+
+
+def _sample(troubles: Sequence[str]) -> str:
+    more = f" (and {len(troubles) - 1} more)" if len(troubles) > 1 else ""
+    return f"{troubles[0]}{more}"

@@ -1,0 +1,86 @@
+"""What a pass gathered about each syncer, before it becomes a status. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from eurekube_sync.brake import Held, Hold
+from eurekube_sync.desired.claims import Desired, Serving
+from eurekube_sync.model.actions import Withdrawal
+from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.outcomes import Outcomes, Result
+from eurekube_sync.model.ownership import syncer_of
+from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.wording import one_or_more
+from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan import Obstacle, Plan
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a pass gathered about one syncer."""
+
+    standing: dict[InstanceKey, InstanceStatus] = field(default_factory=dict)
+    conflicts: list[str] = field(default_factory=list)
+    duplicates: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    unreached: Counter[Cause] = field(default_factory=Counter)
+    """Calls that failed with the whole server: counted, for their texts and their number differ from pass to pass."""
+    unread: int = 0
+    held: list[Withdrawal] = field(default_factory=list)
+    hold: Hold | None = None
+    """The first that has some of its removals."""
+    awaited: Hold | None = None
+    """The first of those that await their confirmation."""
+
+    def count(self, status: InstanceStatus) -> int:
+        return sum(one is status for one in self.standing.values())
+
+
+def tallies(
+    desired: Desired, registry: Complete[Observed] | Unknown, plan: Plan, held: Held | None, outcomes: Outcomes
+) -> dict[SyncerRef, Tally]:
+    tallies: dict[SyncerRef, Tally] = {ref: Tally() for ref in desired.claims}
+
+    def of(syncer: SyncerRef | None) -> Tally:
+        return tallies.setdefault(syncer, Tally()) if syncer else Tally()
+
+    standing = registry.data.ours if isinstance(registry, Complete) else {}
+    for key, instance in standing.items():
+        if key not in outcomes.by_key:
+            of(desired.wanted_by.get(key) or syncer_of(instance)).standing[key] = instance.status
+    for key, outcome in sorted(outcomes.by_key.items()):
+        tally = of(outcome.action.syncer)
+        if outcome.status is not None:
+            tally.standing[key] = outcome.status
+        if outcome.result is Result.CONFLICT:
+            tally.conflicts.append(f"{key}: {outcome.detail}")
+        elif outcome.cause or outcome.result is Result.NOT_TRIED:
+            tally.unreached[outcome.cause or Cause.UNAVAILABLE] += 1
+        elif outcome.failed:
+            tally.failures.append(f"{key}: {outcome.detail}")
+    for blocked in plan.blocked:
+        if blocked.obstacle is Obstacle.DUPLICATE:
+            of(blocked.syncer).duplicates.append(f"{blocked.key}: {blocked.why}")
+        elif blocked.obstacle is Obstacle.TAKEN:
+            of(blocked.syncer).conflicts.append(f"{blocked.key}: {blocked.why}")
+        else:
+            of(blocked.syncer).unread += 1
+    for hold in held.holds if held else ():
+        for withdrawal in hold.withdrawals:
+            tally = of(withdrawal.syncer)
+            tally.held.append(withdrawal)
+            tally.hold = tally.hold or hold
+            tally.awaited = tally.awaited or (hold if hold.mark else None)
+    for claim in desired.claims.values():
+        if isinstance(claim, Serving):
+            of(claim.syncer.ref).conflicts.extend(f"{key}: {rival}" for key, rival in claim.rivals.items())
+    for tally in tallies.values():
+        for cause, count in sorted(tally.unreached.items()):
+            were = one_or_more(count, "was", "were")
+            tally.failures.append(f"{count} of its calls to Eureka failed or {were} not tried: {cause}")
+        if tally.unread:
+            tally.failures.append(f"{tally.unread} of its instances could not be read again")
+    return tallies
