@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from eurekube_sync.brake import BrakeLimits, Held
+from eurekube_sync.apply.eureka import Applier
+from eurekube_sync.brake import Brake, Braked, BrakeLimits, Held
 from eurekube_sync.brake.approval import Approval
 from eurekube_sync.controller.memory import Memory
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel
-from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.deadline import Deadline, TimeLimit
 from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import Batching, InstanceKey, LeaseTimes
 from eurekube_sync.model.kubernetes import ClusterView, SyncerRef, SyncerStatus
-from eurekube_sync.model.outcomes import Outcomes, Result
+from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
+from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.observe.kubernetes import SameCluster
 from eurekube_sync.observe.other_owner import OtherOwner
 from eurekube_sync.observe.unserved import Unserved
 from eurekube_sync.plan import Plan
@@ -123,6 +126,71 @@ class PassReport:
         """Whether all that was released is done: the same set another day is another removal."""
         ended = [self.outcomes.by_key.get(key) for key in self.released]
         return bool(ended) and all(outcome is not None and outcome.result is Result.DONE for outcome in ended)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What every step of one pass is given."""
+
+    world: World
+    settings: PassSettings
+    deadline: Deadline
+    identity: Complete[str]
+    ownership: Ownership
+    same: SameCluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewed:
+    """What Eureka lists, and what was renewed before anything else was asked."""
+
+    applier: Applier
+    registry: Complete[Observed] | Unknown
+    outcomes: list[Outcome]
+    """Of these renewals."""
+    cancelled: frozenset[InstanceKey]
+    """What this process cancelled a moment ago, and a list may still show: not renewed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What is registered and what is claimed, as far as it is known now."""
+
+    applier: Applier
+    registry: Complete[Observed] | Unknown
+    view: ClusterView
+    desired: Desired
+    unseen: tuple[str, ...] | None = None
+    """The other Eureka servers that did not show what they hold; None when none was asked."""
+    absent: tuple[str, ...] = ()
+    """Namespaces of the scope that do not exist."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What is to be done, and by which brake."""
+
+    at: float
+    """In Unix seconds."""
+    brake: Brake
+    braked: Braked
+    refused: str | None
+    """Why an approval cannot be meant for this pass."""
+
+
+def report_of(given: Given, plan: Plan, registry: Complete[Observed] | Unknown, view: ClusterView) -> PassReport:
+    """What every pass reports."""
+    return PassReport(
+        owner=given.settings.owner,
+        cluster=given.ownership.cluster,
+        scope=given.settings.scope,
+        dry_run=given.settings.dry_run,
+        at=given.world.clock.now(),
+        plan=plan,
+        registry=registry,
+        view=view,
+        batching=given.world.registry.batching(),
+    )
 
 
 IDENTIFYING, LISTING, CHOOSING, RENEWING, READING, APPLYING, SETTLING = 0.1, 0.3, 0.4, 0.7, 0.8, 0.92, 1.0

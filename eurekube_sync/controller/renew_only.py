@@ -1,5 +1,5 @@
-"""Passes that renew what is ours and change nothing more: the cluster does not say who it is, what was listed may be
-another cluster's, another cluster uses our owner's name, or another owner serves our syncers."""
+"""Passes that renew our instances and change nothing else: the cluster does not say who it is, the lists may be another
+cluster's, another cluster uses our owner's name, or another owner serves our syncers."""
 
 from __future__ import annotations
 
@@ -8,16 +8,71 @@ from dataclasses import replace
 
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.controller.carry_out import applier_of, renew_ours, renew_the_rest
-from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
-from eurekube_sync.model.actions import Renew
+from eurekube_sync.controller.one_pass import (
+    SETTLING,
+    Decided,
+    Found,
+    Given,
+    PassReport,
+    PassSettings,
+    Renewed,
+    World,
+    report_of,
+)
+from eurekube_sync.model.actions import Renew, removes
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.outcomes import Outcome, Outcomes
 from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.observe.eureka import held_by_owner, observe
+from eurekube_sync.observe.eureka import Observed, held_by_owner, observe
 from eurekube_sync.observe.kubernetes import unread_cluster
-from eurekube_sync.plan import Plan, plan_renewals
+from eurekube_sync.observe.other_owner import OtherOwner
+from eurekube_sync.plan import Plan, plan_renewals, sorted_plan
+
+
+def refuse(given: Given, early: Renewed, registry: Complete[Observed]) -> PassReport:
+    """Another cluster uses our owner's name: our instances are renewed, and nothing more is read."""
+    given.deadline.stage(SETTLING)
+    given.world.memory.sightings.nothing_seen()
+    ours = [one for key, one in registry.data.ours.items() if key not in early.cancelled]
+    plan = plan_renewals(ours, "another cluster uses our owner name")
+    report = replace(report_of(given, plan, registry, unread_cluster(given.identity)), clashes=registry.data.clashes)
+    return renew_only(report, early.applier, given.deadline, renewed=early.outcomes, listed=ours)
+
+
+def renew_beside(
+    given: Given,
+    early: Renewed,
+    found: Found,
+    registry: Complete[Observed],
+    decided: Decided,
+    others: tuple[OtherOwner, ...],
+) -> PassReport:
+    """Another owner serves our syncers: wanted instances are renewed, and those that the brake holds. The others are
+    left to expire, because the other owner would not remove them."""
+    world, held = given.world, decided.braked.held
+    given.deadline.stage(SETTLING)
+    world.memory.sightings.note(held, decided.brake.seen, monotonic=world.clock.monotonic())
+    removed = {action.key for action in decided.braked.plan.actions if removes(action)}
+    kept = [one for key, one in registry.data.ours.items() if key not in removed]
+    plan = plan_renewals(kept, "another owner serves its syncer")
+    report = replace(report_of(given, plan, registry, found.view), other_owners=others)
+    return renew_only(report, found.applier, given.deadline, renewed=early.outcomes)
+
+
+def renew_doubted(given: Given, early: Renewed, found: Found, decided: Decided, doubt: Unknown) -> PassReport:
+    """The lists may be another cluster's: our instances in this scope are renewed; while Eureka cannot be read, those
+    that the plan renews. Nothing is registered again on a 404."""
+    given.deadline.stage(SETTLING)
+    given.world.memory.sightings.nothing_seen()
+    if isinstance(found.registry, Unknown):
+        plan = sorted_plan(replace(action, heal=None) for action in decided.braked.plan.of(Renew))
+    else:
+        ours = [one for key, one in found.registry.data.ours.items() if key not in early.cancelled]
+        plan = plan_renewals(ours, f"the cluster could not be read: {doubt.cause}")
+    report = report_of(given, plan, found.registry, unread_cluster(doubt))
+    return renew_only(report, found.applier, given.deadline, renewed=early.outcomes)
 
 
 def renew_only(
@@ -28,8 +83,7 @@ def renew_only(
     renewed: Iterable[Outcome] = (),
     listed: Iterable[ObservedInstance] = (),
 ) -> PassReport:
-    """Renews what the report plans, but for what was `renewed` in this pass; changes nothing else. `listed`: as Eureka
-    listed these."""
+    """Renews what the report plans and this pass has not `renewed` yet. `listed`: these, as Eureka listed them."""
     early = {outcome.action.key: outcome for outcome in renewed}
     rest = [] if report.dry_run else [one for one in report.plan.of(Renew) if one.key not in early]
     outcomes = renew_the_rest(applier, Outcomes.of([*early.values(), *applier.renew(rest, listed)]))
@@ -43,7 +97,7 @@ def renew_unidentified(
     listed: Complete[tuple[ObservedInstance, ...]] | Unknown,
     identity: Unknown,
 ) -> PassReport:
-    """The cluster does not tell who it is: renew whatever carries our owner's name, ask and change nothing more."""
+    """The cluster does not say who it is: renews the instances that have our owner's name, and reads nothing more."""
     world.memory.sightings.nothing_seen()
     applier, now = applier_of(world, None, settings.scope, deadline), world.clock.now()
     report = PassReport(
@@ -59,8 +113,8 @@ def renew_unidentified(
         view=unread_cluster(identity),
     )
     if isinstance(listed, Unknown):
-        blindly = () if settings.dry_run else renew_ours(world, applier, listed, frozenset())
-        return renew_only(report, applier, deadline, renewed=blindly)
+        renewed = () if settings.dry_run else renew_ours(world, applier, listed, frozenset())
+        return renew_only(report, applier, deadline, renewed=renewed)
     ours = held_by_owner(listed, settings.owner, settings.scope)
     plan = plan_renewals(ours, f"the cluster could not be read: {identity.cause}")
     report = replace(report, plan=plan, batching=world.registry.batching())

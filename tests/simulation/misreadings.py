@@ -16,7 +16,7 @@ from eurekube_sync.apply import gates
 from eurekube_sync.apply import kubernetes as settle
 from eurekube_sync.apply.gates import Opening
 from eurekube_sync.brake import approval, braking, removals
-from eurekube_sync.controller import decide, reconcile
+from eurekube_sync.controller import decide, statuses
 from eurekube_sync.desired import resolve as desired
 from eurekube_sync.desired import services as service_mode
 from eurekube_sync.desired.addresses import Pending, places
@@ -266,7 +266,7 @@ def misreadings() -> tuple[Defect, ...]:
             name="a gate is shut when its pod is not ready",
             about="gates",
             patches=(
-                (reconcile, "openings", _shutting(gates.openings)),
+                (statuses, "openings", _shutting(gates.openings)),
                 (KubernetesCluster, "open_gate", _also_shuts(KubernetesCluster.open_gate)),
             ),
         ),
