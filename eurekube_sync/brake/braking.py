@@ -69,7 +69,8 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     holds = [_telling(hold, observed, brake) for hold in parted(holds, gone, brake)]
     holds += unconfirmed(scales, _left(weighed, holds), brake)
 
-    meant = released_by(brake.approval, planned, [one for hold in holds for one in hold.withdrawals])
+    found = held_of(holds)  # what two tests hold counts once, as in the plan id that a person is told
+    meant = released_by(brake.approval, planned, found.withdrawals if found else ())
     approved = meant | (brake.approved & {one.key for one in planned})
     held = held_of(
         replace(hold, withdrawals=tuple(one for one in hold.withdrawals if one.key not in approved)) for hold in holds

@@ -568,3 +568,18 @@ def test_a_plan_id_that_released_nothing_for_an_hour_releases_nothing_any_more(o
     assert sentences(report)[0] == (
         f"--approve {approval}: was given 60 minutes ago, more than 60: look again. Nothing was released"
     )
+
+
+def test_a_plan_id_releases_what_two_tests_hold_beside_what_is_not_held() -> None:
+    """Two apps turn unready, and a person deletes the third: that is too many apps, and all that we own."""
+    world = FakeWorld()
+    for number, name in enumerate("abc", 1):
+        add_app(world, name, number)
+    world.run()
+    world.cluster.apply(piece(endpoint(1, ready=False), service="a"), piece(endpoint(2, ready=False), service="b"))
+    world.cluster.delete(SyncerRef(NS, "c"))
+    plan_held = world.run(dry_run=True).held
+    assert plan_held is not None
+    assert len(plan_held.withdrawals) == 2
+    assert world.run(approved=plan_held.plan_id).held is None
+    assert world.statuses() == {"A 10.0.0.1:8080": "DOWN", "B 10.0.0.2:8080": "DOWN"}
