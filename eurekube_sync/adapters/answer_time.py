@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator
 from concurrent import futures
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from math import inf
 from typing import Any, TypeVar
@@ -74,14 +74,20 @@ class AnswerTime:
         finally:
             _CURRENT.reset(before)
 
-    def wait_for(self, call: Future[T], seconds: float) -> None:
-        """Until the call has ended, however; TimeoutError after so many seconds, or when the time is over. One
-        that its call raised is the call's answer, and not the end of this wait."""
-        while not futures.wait([call], wait := min(seconds, self.next_wait())).done:
+    def waits(self, seconds: float) -> Iterator[float]:
+        """Short waits, one after the other; TimeoutError after so many seconds, or when the time is over."""
+        while seconds > 0:
+            wait = max(_SHORTEST_WAIT, min(seconds, self.next_wait()))
+            yield wait
             seconds -= wait
-            if seconds <= 0:
-                self.next_wait()  # a wait that was cut to what is left is not the server's
-                raise TimeoutError("it took too long")
+        self.next_wait()  # a wait that was cut to what is left is not the server's
+        raise TimeoutError("it took too long")
+
+    def wait_for(self, call: Future[T], seconds: float) -> None:
+        """Until the call has ended, however; else as `waits`. A TimeoutError of the call itself does not end it."""
+        waits = self.waits(seconds)
+        while not futures.wait([call], next(waits)).done:
+            pass
 
     def _left(self) -> float:
         return min(self._end - self._clock.monotonic(), self._limit.left())
@@ -97,31 +103,21 @@ class _Received(io.RawIOBase):
         self._socket = connected
         self._within = within
         self._original = original
-        self._silence = connected.gettimeout()
+        self._silence = connected.gettimeout() or inf
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         """As that of a socket's file; TimeoutError after too much silence, or when the whole answer takes too long."""
-        silence = self._silence
+        waits = self._within.waits(self._silence)
         while True:
-            wait = self._within.next_wait()
-            if silence is not None:
-                wait = max(_SHORTEST_WAIT, min(wait, silence))
-            self._socket.settimeout(wait)
-            try:
+            self._socket.settimeout(next(waits))
+            with suppress(TimeoutError):
                 return self._socket.recv_into(buffer)
-            except TimeoutError:
-                if silence is None:
-                    continue
-                silence -= wait
-                if silence <= 0:
-                    self._within.next_wait()  # a timeout that was cut to what is left is not the server's
-                    raise
 
     def close(self) -> None:
-        """Let go of the socket, too: it stays open as long as a file of it is."""
+        """Close the socket's file, too: the socket stays open as long as a file of it is."""
         if not self.closed:
             self._original.close()
         super().close()

@@ -32,13 +32,13 @@ _LONGEST_RETRY_AFTER = 10.0
 """Seconds. A server that asks for more is left to the next pass."""
 
 
-def read_whole(chunks: Iterable[bytes], too_large: Callable[[str], EurekubeError], most: int = LARGEST) -> bytes:
+def read_whole(chunks: Iterable[bytes], too_large: Callable[[str], EurekubeError]) -> bytes:
     """The bytes of one answer; raises what `too_large` makes of a clause."""
     received = BytesIO()  # gives its bytes away without a copy
     for chunk in chunks:
         received.write(chunk)
-        if received.tell() > most:
-            raise too_large(f"was answered with more than {most // 2**20} MB, the limit for one answer")
+        if received.tell() > LARGEST:
+            raise too_large(f"was answered with more than {LARGEST // 2**20} MB, the limit for one answer")
     return received.getvalue()
 
 

@@ -22,10 +22,3 @@ class ThreadWorkers(AbstractContextManager["ThreadWorkers"]):
 
     def __exit__(self, *_: object) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-class InTurn:
-    """One call after the other, on the caller's thread: the same order each time."""
-
-    def each(self, call: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-        return [call(item) for item in items]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from math import inf
 
 from eurekube_sync.apply.kubernetes import put_finalizers_on
@@ -43,21 +42,18 @@ def adopt_instances(
     standing = listed(world)
     refuse_clash(standing, ownership)
 
-    def plan(registry: Sequence[ObservedInstance]) -> tuple[Adoption, Desired]:
-        desired = _desired(world, ownership, scope)
-        return adoption_of(registry, desired, ownership, app=app, addresses=addresses, syncer=syncer), desired
-
-    adoption, _ = plan(standing)
-    ours = adoption.already
+    desired = _desired(world, ownership, scope)
+    moves, ours = moves_of(standing, desired, ownership, app=app, addresses=addresses, syncer=syncer)
     are = "1 instance is" if len(ours) == 1 else f"{len(ours)} instances are"
     already = (f"{are} ours already: {names(ours)}",) if ours else ()
-    if dry_run or not adoption.moves:
+    if dry_run or not moves:
         nothing = "nothing to adopt"
-        return planned("owner adopt", adoption.moves, observe, nothing=nothing, dry_run=dry_run, before=already)
-    watch(world, adoption.moves, observe, "turn its Eureka client off, or stop what registers it")
-    watched = {move.source.key for move in adoption.moves}
-    adoption, desired = plan(listed(world))  # the cluster may want something else by now
-    moves = [move for move in adoption.moves if move.source.key in watched]
+        return planned("owner adopt", moves, observe, nothing=nothing, dry_run=dry_run, before=already)
+    watch(world, moves, observe, "turn its Eureka client off, or stop what registers it")
+    watched = {move.source.key for move in moves}
+    standing, desired = listed(world), _desired(world, ownership, scope)  # the cluster may want something else now
+    moves, _ = moves_of(standing, desired, ownership, app=app, addresses=addresses, syncer=syncer)
+    moves = [move for move in moves if move.source.key in watched]
     barred, errors = _put_finalizers_on(world, desired, moves)
     affected = world.transfer.move(moves, barred)
     return moved("owner adopt", "adopted", affected, before=already, errors=errors)
@@ -90,16 +86,7 @@ def adopt_old_cluster(
 # --- Which instances -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Adoption:
-    """What `owner adopt` is to do, and what it need not."""
-
-    moves: tuple[Move, ...]
-    already: tuple[ObservedInstance, ...] = field(default=())
-    """Ours before."""
-
-
-def adoption_of(
+def moves_of(
     registry: Iterable[ObservedInstance],
     desired: Desired,
     ownership: Ownership,
@@ -107,12 +94,11 @@ def adoption_of(
     app: str,
     addresses: Sequence[Address] = (),
     syncer: SyncerRef | None = None,
-) -> Adoption:
+) -> tuple[list[Move], list[ObservedInstance]]:
     """The app's instances at these addresses, or without addresses all that nobody owns and a syncer wants, become ours
-    under the id that `run` would give them.
+    under the id that `run` would give them. Then those that are ours already.
 
-    Only what a syncer wants: `run` would take anything else out at its next pass. Raises Refused, a
-    sentence each.
+    Only what a syncer wants: `run` would cancel anything else in its next pass. Raises Refused, a sentence each.
     """
     standing = [one for one in in_order(registry) if one.key.app == app.upper()]
     if not standing:
@@ -135,7 +121,7 @@ def adoption_of(
     if not moves and not already:
         whose = f"syncer {syncer} wants" if syncer else "a syncer wants"
         raise Refused(f"{app.upper()} has no instance without an owner at an address that {whose}.")
-    return Adoption(moves=tuple(moves), already=tuple(already))
+    return moves, already
 
 
 def cluster_moves(registry: Iterable[ObservedInstance], *, owner: str, old: str, new: str) -> tuple[Move, ...]:

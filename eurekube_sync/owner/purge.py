@@ -1,4 +1,4 @@
-"""`owner purge`: all that is ours goes, and with it what kept deleted syncers waiting."""
+"""`owner purge`: cancels all of our instances, and removes the finalizers that waited for them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Purge:
     def cautions(self) -> tuple[str, ...]:
         """What a person should know before: how much of it `run` would never cancel, and what may undo it.
 
-        A purge is a person's order to take out all that is ours; a policy tells `run` what to do by itself.
+        A purge is a person's order to cancel all of our instances; a policy tells `run` what to do by itself.
         """
         found = []
         counts = Counter(policy_of(one.metadata) for one in self.standing)
@@ -80,14 +80,14 @@ def look_again(world: OwnerWorld, found: Purge) -> Purge:
 
 
 def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
-    """Cancels all of it, on every peer; then lets go the finalizers of syncers that are being deleted."""
+    """Cancels all of it, on every peer; then removes the finalizers of syncers that are being deleted."""
     if dry_run:
         return _dry_run(world, found)
     affected = world.transfer.cancel(found.standing, found.ownership, _why)
     finalizers: tuple[str, ...] = ()
     errors: tuple[ClusterError, ...] = ()
     if world.cluster is not None and not any(one.failed for one in affected):
-        finalizers, errors = _let_go(world, world.cluster, found)
+        finalizers, errors = _finish_deletions(world, world.cluster, found)
     after = (*found.cautions, *_came(found), *finalizers)
     report = moved("owner purge", "cancelled", affected, after=after, errors=errors)
     return report if affected else replace(report, summary=_nothing(world, found))
@@ -96,9 +96,9 @@ def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
 def _dry_run(world: OwnerWorld, found: Purge) -> OwnerReport:
     finalizers: tuple[str, ...] = ()
     if world.cluster is not None:
-        deletions = _deletions(world.cluster, found, world.clock.now())
-        would = f"it would remove our finalizer from {counted(len(deletions.ready), 'syncer')} being deleted"
-        finalizers = (*deletions.sentences, *([would] if deletions.ready else []))
+        ready, sentences = _deletions(world.cluster, found, world.clock.now())
+        would = f"it would remove our finalizer from {counted(len(ready), 'syncer')} being deleted"
+        finalizers = (*sentences, *([would] if ready else []))
     number = len(found.standing)
     return OwnerReport(
         command="owner purge",
@@ -142,22 +142,14 @@ def _renewed_ago(world: OwnerWorld, standing: Sequence[ObservedInstance]) -> flo
 # --- Syncers that wait for their instances to go ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Deletions:
-    """Syncers that are being deleted, and wait for nothing but our finalizer."""
-
-    ready: tuple[SyncerObject, ...] = ()
-    sentences: tuple[str, ...] = ()
-    """Of those that are not ready, and why."""
-
-
-def _deletions(cluster: Cluster, found: Purge, now: float) -> _Deletions:
-    """Those of which nothing stands when all of `found` is gone, whoever registered it."""
+def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[tuple[SyncerObject, ...], list[str]]:
+    """Syncers that are being deleted and wait for nothing but our finalizer: when all of `found` is gone, Eureka holds
+    nothing of them, whoever registered it. Then why others are not ready, a sentence each."""
     syncers = read_syncers(cluster, found.scope)
     sources = [syncers.elsewhere, *syncers.by_namespace.values()]
     unread = next((one for one in sources if isinstance(one, Unknown) and one.cause is not Cause.NOT_READ), None)
     if unread is not None:
-        return _Deletions(sentences=(f"finalizers are left: {unread.message}",))
+        return (), [f"finalizers are left: {unread.message}"]
     carrying = [
         syncer
         for source in sources
@@ -184,21 +176,23 @@ def _deletions(cluster: Cluster, found: Purge, now: float) -> _Deletions:
             "an instance; purge again in a minute"
         )
         deleting = ()
-    return _Deletions(ready=deleting, sentences=tuple(sentences))
+    return deleting, sentences
 
 
-def _let_go(world: OwnerWorld, cluster: Cluster, found: Purge) -> tuple[tuple[str, ...], tuple[ClusterError, ...]]:
-    """Takes our finalizer off; what to say of it, and the writes that failed."""
-    deletions = _deletions(cluster, found, world.clock.now())
+def _finish_deletions(
+    world: OwnerWorld, cluster: Cluster, found: Purge
+) -> tuple[tuple[str, ...], tuple[ClusterError, ...]]:
+    """Removes our finalizer; what to say of it, and the writes that failed."""
+    ready, sentences = _deletions(cluster, found, world.clock.now())
 
-    def let_go(syncer: SyncerObject) -> ClusterError | None:
+    def remove(syncer: SyncerObject) -> ClusterError | None:
         try:
             cluster.remove_finalizer(syncer)
         except ClusterError as error:
             return error
         return None
 
-    errors = tuple(error for error in world.workers.each(let_go, deletions.ready) if error)
-    off = len(deletions.ready) - len(errors)
+    errors = tuple(error for error in world.workers.each(remove, ready) if error)
+    off = len(ready) - len(errors)
     done = f"our finalizer was removed from {counted(off, 'syncer')} being deleted"
-    return (*deletions.sentences, *([done] if off else [])), errors
+    return (*sentences, *([done] if off else [])), errors

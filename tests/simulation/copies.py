@@ -13,7 +13,6 @@ from eurekube_sync.adapters.eureka.doubts import Doubts
 from eurekube_sync.adapters.eureka.peers import EurekaPeers
 from eurekube_sync.adapters.eureka.rests import Rests
 from eurekube_sync.adapters.kubernetes import KubernetesCluster
-from eurekube_sync.adapters.workers import InTurn
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.controller.between_passes import BetweenPasses
@@ -31,6 +30,7 @@ from eurekube_sync.model.ports import Registry
 from eurekube_sync.observe.own_writes import OwnWrites
 from tests.in_process.eureka import InProcessSession
 from tests.in_process.kubernetes import InProcessConnection
+from tests.in_process.workers import InTurn
 
 from .clock import MachineClock
 from .story import Installation, Mode

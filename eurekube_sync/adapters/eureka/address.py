@@ -8,7 +8,6 @@ from typing import Self
 from urllib.parse import unquote, urlsplit
 
 from eurekube_sync.adapters.eureka.login import Credentials, Login, check
-from eurekube_sync.adapters.tries import LARGEST
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.foreign_text import printable
 
@@ -66,7 +65,6 @@ class ConnectionOptions:
     read_timeout: float = 30.0
     """Silence on the connection; `answer_timeout` bounds the whole answer."""
     answer_timeout: float = 120.0
-    max_answer_bytes: int = LARGEST
     concurrency: int = 8
     """How many threads may call at once: the size of the connection pool."""
     retries: int = 2

@@ -31,6 +31,7 @@ from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.foreign_text import login_secrets
 from eurekube_sync.model.ports import Clock, Elsewhere, Random
 from eurekube_sync.model.sources import Complete, Source
+from eurekube_sync.model.wording import counted
 
 _PROBE = "/instances/eurekube-sync-probe"
 """A read that every login may make that may read at all; nothing has this id."""
@@ -45,15 +46,10 @@ _HEADERS = {
 _log = logging.getLogger(__name__)
 
 
-def _log_malformed(labels: tuple[str, ...]) -> None:
-    _log.warning("%d instances of others in Eureka are malformed, such as %s", len(labels), ", ".join(labels[:3]))
-
-
 class EurekaClient:
     """One Eureka server. Safe in `options.concurrency` threads: they share connections and nothing else.
 
-    `adapter` stands in for the network; `on_malformed` is told what a list held of others that could not be read whole.
-    `limit` bounds every call and every new try by what is left of it.
+    `adapter` or `session` stands in for the network. `limit` bounds every call and every new try by what is left of it.
     """
 
     def __init__(
@@ -64,12 +60,10 @@ class EurekaClient:
         random: Random,
         adapter: BaseAdapter | None = None,
         session: requests.Session | None = None,
-        on_malformed: Callable[[tuple[str, ...]], None] = _log_malformed,
         limit: TimeLimit | None = None,
     ) -> None:
         self._options = options
         self._clock = clock
-        self._on_malformed = on_malformed
         self._tries = Tries(
             clock=clock,
             random=random,
@@ -98,7 +92,9 @@ class EurekaClient:
         except RegistryError as error:
             return unknown_from(error)
         if decoded.malformed:
-            self._on_malformed(decoded.malformed)
+            shown = ", ".join(decoded.malformed[:3])
+            number = counted(len(decoded.malformed), "instance")
+            _log.warning("%s of others in Eureka cannot be read whole: %s", number, shown)
         return Complete(data=decoded.instances)
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
@@ -236,7 +232,6 @@ class EurekaClient:
             body = read_whole(
                 response.iter_content(CHUNK),
                 lambda why: RegistryUnusable(f"{method} {url} {why}: is this the URL of Eureka?"),
-                options.max_answer_bytes,
             )
             return Answer(
                 method=method,

@@ -39,10 +39,8 @@ class _Trouble:
 class Rests:
     """The rests of all peers, by printable address; safe in several threads."""
 
-    def __init__(self, clock: Clock, *, first: float = FIRST_REST_SECONDS, longest: float = REST_SECONDS) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._first = first
-        self._longest = longest
         self._lock = threading.Lock()
         self._troubles: dict[str, _Trouble] = {}
         self._back: set[str] = set()
@@ -57,9 +55,9 @@ class Rests:
             before = self._troubles.get(name)
             same = next((n for n, one in self._resting() if n != name and alike(n, one.why, name, why)), None)
             if before is None:
-                length = self._first
+                length = FIRST_REST_SECONDS
             else:
-                length = before.length if before.resting else min(2 * before.length, self._longest)
+                length = before.length if before.resting else min(2 * before.length, REST_SECONDS)
             self._troubles[name] = _Trouble(
                 since=before.since if before else now,
                 failed=now,

@@ -24,7 +24,7 @@ from eurekube_sync import __version__
 from eurekube_sync.adapters.answer_time import AnswerTime, bound_answers
 from eurekube_sync.adapters.no_answer import no_answer
 from eurekube_sync.adapters.side_thread import in_side_thread
-from eurekube_sync.adapters.tries import CHUNK, LARGEST, read_whole
+from eurekube_sync.adapters.tries import CHUNK, read_whole
 from eurekube_sync.model.errors import ClusterCredentialsLate, ClusterRejected, ClusterUnavailable, ConfigurationError
 from eurekube_sync.model.foreign_text import excerpt, header_secrets
 
@@ -81,7 +81,6 @@ class ConnectionSettings:
     read_seconds: float = 30.0
     """The longest silence within an answer. Without it the client waits for ever; `answer_seconds` of the
     `KubernetesCluster` bounds the whole answer."""
-    largest_answer: int = LARGEST
     threads: int = 8
     start_seconds: float = 180.0
     """How long the program that a kubeconfig names for the credentials may take at the start: it may ask a person."""
@@ -169,9 +168,7 @@ class _ClientConnection:
                 with closing(answer):
                     where = f"{call} to the Kubernetes API at {configuration.host}"
                     chunks = answer.stream(CHUNK, decode_content=True)
-                    body = read_whole(
-                        chunks, lambda why: ClusterRejected(f"{where} {why}"), self._settings.largest_answer
-                    )
+                    body = read_whole(chunks, lambda why: ClusterRejected(f"{where} {why}"))
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise ClusterUnavailable(
                 f"no answer from the Kubernetes API at {configuration.host} to {call}: {no_answer(error).why}"

@@ -83,19 +83,17 @@ def _login(access: EurekaAccess, addresses: Sequence[EurekaAddress], clock: Cloc
 
     password = os.environ.get(PASSWORD_VARIABLE)
     name, name_file, password_file = access.eureka_username, access.eureka_username_file, access.eureka_password_file
-    _one_of({"--eureka-username": name, "--eureka-username-file": name_file}, "The user name of Eureka")
-    _one_of({PASSWORD_VARIABLE: password, "--eureka-password-file": password_file}, "The password of Eureka")
-    user_given, password_given = bool(name or name_file), bool(password or password_file)
-    if user_given and any(address.user for address in addresses):
-        named = "--eureka-username" if name else "--eureka-username-file"
-        raise ConfigurationError(f"The login of Eureka is given twice, in --eureka-url and as {named}.")
-    if password_given and not user_given:
-        given = "--eureka-password-file" if password_file else PASSWORD_VARIABLE
-        raise ConfigurationError(f"{given} needs --eureka-username or --eureka-username-file beside it.")
-    if user_given and not password_given:
-        given = "--eureka-username" if name else "--eureka-username-file"
-        raise ConfigurationError(f"{given} needs --eureka-password-file, or the password in {PASSWORD_VARIABLE}.")
-    if not user_given:
+    user_by = _one_of({"--eureka-username": name, "--eureka-username-file": name_file}, "The user name of Eureka")
+    password_by = _one_of(
+        {PASSWORD_VARIABLE: password, "--eureka-password-file": password_file}, "The password of Eureka"
+    )
+    if user_by and any(address.user for address in addresses):
+        raise ConfigurationError(f"The login of Eureka is given twice, in --eureka-url and as {user_by}.")
+    if password_by and not user_by:
+        raise ConfigurationError(f"{password_by} needs --eureka-username or --eureka-username-file beside it.")
+    if user_by and not password_by:
+        raise ConfigurationError(f"{user_by} needs --eureka-password-file, or the password in {PASSWORD_VARIABLE}.")
+    if not user_by:
         return None
     return make_login(
         user=secret("--eureka-username-file", name_file) if name_file else name or "",
@@ -166,10 +164,12 @@ def _check_readable(name: str, path: str) -> None:
         raise ConfigurationError(f"{name}: {path} cannot be read: {error.strerror}.") from None
 
 
-def _one_of(given: dict[str, str | None], what: str) -> None:
+def _one_of(given: dict[str, str | None], what: str) -> str | None:
+    """The option that gives it; None where none does."""
     named = [name for name, value in given.items() if value]
     if len(named) > 1:
         raise ConfigurationError(f"{what} is given twice, as {' and as '.join(named)}.")
+    return named[0] if named else None
 
 
 def _file(name: str, *, help: str) -> Callable[[Any], Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from eurekube_sync.adapters.workers import InTurn, ThreadWorkers
+from eurekube_sync.adapters.workers import ThreadWorkers
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake.removals import failed_adds
@@ -20,6 +20,7 @@ from eurekube_sync.model.outcomes import Outcome, Result
 from eurekube_sync.model.ownership import SYNCER
 from eurekube_sync.model.sources import Cause
 from eurekube_sync.observe.eureka import Unread
+from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import DENIED, DOWN, OUT, OWNERSHIP, PROOF, REF, UP, changed, instance, key, stored
 from tests.unit.worlds.fakes import START, Clock, Registry, Wire
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from eurekube_sync.adapters.workers import InTurn
 from eurekube_sync.apply.kubernetes import put_finalizers_on, settle, unsettled
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
@@ -17,6 +16,7 @@ from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.outcomes import Outcomes
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.plan import Plan
+from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import DENIED, REF, desired, endpoint, instance, observed, piece, service, stored, syncer
 from tests.unit.worlds.fakes import START, Clock, Cluster, FakeWorld, Wire
 

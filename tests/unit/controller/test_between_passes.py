@@ -9,7 +9,6 @@ from itertools import pairwise
 
 import pytest
 
-from eurekube_sync.adapters.workers import InTurn
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.cli.output.summary import summary
 from eurekube_sync.controller.between_passes import BetweenPasses
@@ -21,6 +20,7 @@ from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryRejected, RegistryUnavailable
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.outcomes import Result
+from tests.in_process.workers import InTurn
 from tests.unit.controller.test_reconcile import article, pods
 from tests.unit.worlds.build import OWNER, endpoint
 from tests.unit.worlds.fakes import FakeWorld

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from eurekube_sync.adapters.workers import InTurn
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.cli.output.machine import as_data
 from eurekube_sync.cli.output.summary import summary
@@ -18,6 +17,7 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER as CLUSTER_MARK
 from eurekube_sync.model.ownership import OWNER as OWNER_MARK
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import DOWN, OUT, OWNER, changed, foreign, instance, key, stored
 from tests.unit.worlds.fakes import FakeWorld
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.adapters.workers import InTurn
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.exit_codes import ExitCode, of_error
 from eurekube_sync.controller.memory import Memory
@@ -21,6 +20,7 @@ from eurekube_sync.model.ownership import OWNER as OF_OWNER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observe.own_writes import OwnWrites
 from eurekube_sync.owner.orphans import Fate, Kind, Orphans, _OneCluster, look_for_orphans
+from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import CLUSTER as OF_OURS
 from tests.unit.worlds.build import (
     NS,

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.adapters.workers import InTurn
 from eurekube_sync.controller.exit_codes import ExitCode, of_error
 from eurekube_sync.desired.policy import POLICY, Policy
 from eurekube_sync.desired.scope import Scope
@@ -38,6 +37,7 @@ from eurekube_sync.owner.purge import look_again, look_before_purge, purge
 from eurekube_sync.owner.rename import rename_owner
 from eurekube_sync.owner.report import OwnerReport, told_whole
 from eurekube_sync.owner.world import OwnerWorld
+from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import (
     CLUSTER,
     DOWN,

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NoReturn, TypeVar
 
-from eurekube_sync.adapters.workers import InTurn
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.apply.retelling import Retelling
 from eurekube_sync.brake import BrakeLimits
@@ -43,6 +42,7 @@ from eurekube_sync.model.ports import Batched, Dated, Elsewhere
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.observe.last_seen import LastSeen
 from eurekube_sync.observe.own_writes import OwnWrites
+from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import CLUSTER, NS, OWNER, changed
 
 T = TypeVar("T")

@@ -23,7 +23,6 @@ from eurekube_sync.adapters.eureka.address import EurekaAddress
 from eurekube_sync.adapters.eureka.batches import BatchingRegistry, BatchMode
 from eurekube_sync.adapters.eureka.doubts import Doubts
 from eurekube_sync.adapters.kubernetes import KubernetesCluster
-from eurekube_sync.adapters.workers import InTurn
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake import HoldReason
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
@@ -38,6 +37,7 @@ from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.observe.own_writes import OwnWrites
 from tests.in_process.eureka import InProcessSession
 from tests.in_process.kubernetes import InProcessConnection
+from tests.in_process.workers import InTurn
 
 OWNER = "town"
 TEAM, REST = "team", "rest"

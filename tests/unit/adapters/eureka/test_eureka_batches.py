@@ -16,7 +16,6 @@ from eurekube_sync.adapters.eureka.doubts import Doubts
 from eurekube_sync.adapters.eureka.peers import EurekaPeers
 from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS, decode_answers, decode_status
 from eurekube_sync.adapters.eureka.rests import Rests
-from eurekube_sync.adapters.workers import InTurn
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
@@ -29,6 +28,7 @@ from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ports import Batched, Dated, Registry
 from tests.in_process.eureka import InProcessAdapter
+from tests.in_process.workers import InTurn
 from tests.unit.worlds import fakes
 from tests.unit.worlds.build import NS, OWNERSHIP, REF, endpoint, instance, key, piece, service, syncer
 

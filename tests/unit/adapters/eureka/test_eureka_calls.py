@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from eurekube_sync.adapters import tries
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.adapters.eureka.login import Credentials
 from eurekube_sync.embedded.http import Request, Response
@@ -258,31 +259,31 @@ class TestLists:
         assert isinstance(source, Unknown)
         assert "s3cret" not in source.message
 
-    def test_an_answer_has_a_largest_size(self) -> None:
+    def test_an_answer_has_a_largest_size(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """More than the allowed number of bytes, unzipped, is Unknown."""
+        monkeypatch.setattr(tries, "LARGEST", 2**20)
         big = gzip.compress(EMPTY + b" " * 5_000_000)
         zipped = Response(status=200, body=big, headers={"Content-Encoding": "gzip"})
-        source = connect(zipped, max_answer_bytes=2**20)[0].list_instances()
+        source = connect(zipped)[0].list_instances()
         assert isinstance(source, Unknown)
         assert "more than 1 MB" in source.message
 
     @pytest.mark.parametrize(
-        ("body", "cause", "tries"),
+        ("body", "cause", "calls"),
         [
             pytest.param(gzip.compress(EMPTY)[:40], Cause.UNUSABLE, 1, id="cut"),
             pytest.param(EMPTY, Cause.UNAVAILABLE, 3, id="not zipped at all"),
         ],
     )
-    def test_damaged_compression_is_unknown(self, body: bytes, cause: Cause, tries: int) -> None:
+    def test_damaged_compression_is_unknown(self, body: bytes, cause: Cause, calls: int) -> None:
         """An answer that says gzip and is cut, or is none, is no list."""
         client, server = connect(Response(status=200, body=body, headers={"Content-Encoding": "gzip"}))
         source = client.list_instances()
         assert isinstance(source, Unknown)
-        assert (source.cause, len(server.requests)) == (cause, tries)
+        assert (source.cause, len(server.requests)) == (cause, calls)
 
-    def test_malformed_instances_of_others_are_told(self) -> None:
-        """What could not be read whole of others goes to `on_malformed`, and the list is complete."""
-        told: list[tuple[str, ...]] = []
+    def test_malformed_instances_of_others_are_logged(self, caplog: pytest.LogCaptureFixture) -> None:
+        """Another's instance that cannot be read whole is a warning, and the list is complete."""
         instance = {"instanceId": "dc:a:1", "app": "A", "port": 8080}
         body = json.dumps({"applications": {"application": [{"name": "A", "instance": [instance]}]}}).encode()
         client = EurekaClient(
@@ -290,12 +291,11 @@ class TestLists:
             clock=FakeClock(),
             random=Highest(),
             adapter=InProcessAdapter(Server([Response(status=200, body=body)]).handle),
-            on_malformed=told.append,
         )
         source = client.list_instances()
         assert isinstance(source, Complete)
         assert [one.key for one in source.data] == [InstanceKey("A", "dc:a:1")]
-        assert told == [("A/dc:a:1",)]
+        assert caplog.messages == ["1 instance of others in Eureka cannot be read whole: A/dc:a:1"]
 
 
 class TestWrites:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from eurekube_sync.adapters import tries
 from eurekube_sync.adapters.answer_time import AnswerTime
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster, connect
@@ -139,8 +140,9 @@ def test_silence_ends_with_the_limit_of_the_stage(left: float, tmp_path: Path) -
 
 
 @pytest.mark.loopback
-def test_an_answer_that_is_too_large_is_unknown_after_one_try(tmp_path: Path) -> None:
+def test_an_answer_that_is_too_large_is_unknown_after_one_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever sends it: the program must not run out of memory, and the next call works."""
+    monkeypatch.setattr(tries, "LARGEST", 2**20)
     sizes = [2**20 + 1, 2**20]
 
     def handle(request: Request) -> Response:
@@ -148,9 +150,7 @@ def test_an_answer_that_is_too_large_is_unknown_after_one_try(tmp_path: Path) ->
 
     clock = SystemClock()
     with LoopbackServer(handle) as server:
-        client(server.url, tmp_path, clock, TimeLimit(clock))  # writes the kubeconfig
-        settings = ConnectionSettings(kubeconfig=str(tmp_path / "config"), largest_answer=2**20)
-        cluster = KubernetesCluster(connect(settings, {}), clock=clock, random=random.Random(0))
+        cluster = client(server.url, tmp_path, clock, TimeLimit(clock))
         found = cluster.list_services(None).elsewhere
         assert isinstance(found, Unknown)
         assert found.cause is Cause.UNUSABLE
