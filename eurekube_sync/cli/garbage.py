@@ -24,8 +24,8 @@ def look_rarely_for_cycles() -> None:
 def looking_for_cycles(between: Between | None) -> Between:
     """Looks after each pass, when hardly anything is left of it, and then does what is to be done between passes."""
 
-    def look(standing: tuple[InstanceKey, ...], until: float) -> int:
+    def look(registered: tuple[InstanceKey, ...], until: float) -> int:
         gc.collect()
-        return between(standing, until) if between is not None else 0
+        return between(registered, until) if between is not None else 0
 
     return look

@@ -29,7 +29,7 @@ _PLURALS = {
 }
 
 _LEASE_SECONDS = 86_400
-"""Of what stands for a service of the data centre: nobody renews it here."""
+"""Of a service of the data centre: nobody renews it here."""
 
 
 class Playground:

@@ -43,7 +43,7 @@ def _nothing(paths: Sequence[str], report: Report) -> Finding:
 
 
 def _reports(path: str, stdin: IO[bytes]) -> Iterator[Report]:
-    """One for each file that the path stands for, in a fixed order."""
+    """One for each file of the path, in a fixed order."""
     if path == STDIN:
         yield _of_content(STDIN_NAME, stdin.read(MAX_BYTES + 1), named=True)
     elif os.path.isdir(path):

@@ -41,7 +41,7 @@ SCHEMA: Mapping[str, Any] = {
         "managedFields": {"type": ["array", "null"]},
     },
 }
-"""JSON Schema of ObjectMeta. Null stands for absent, as Go reads it."""
+"""JSON Schema of ObjectMeta. Null means absent, as Go reads it."""
 
 
 def metadata_faults(metadata: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:

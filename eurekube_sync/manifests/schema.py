@@ -21,7 +21,7 @@ from eurekube_sync.model.wording import counted, one_or_more
 Schema: TypeAlias = Mapping[str, Any]
 
 _FIRST = ("type", "enum", "not", "minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum")
-"""Of several faults of one value the first of these is told."""
+"""Of several faults of one value the first of these is reported."""
 _EXAMPLE = re.compile(r"Example: (?:`(.+)`|(\S+))\.\s*\Z", re.DOTALL)
 
 
@@ -66,7 +66,7 @@ def prepared(value: Any, schema: Schema) -> Any:
 
 def schema_faults(value: Any, json_schema: Schema, described: Schema, *, dropped: str = "") -> list[Fault]:
     """One fault for each unknown field and each missing one, and at most one for each value. `described` is the
-    structural schema, whose descriptions have examples. Of the field `dropped` only unknown fields are told."""
+    structural schema, whose descriptions have examples. Of the field `dropped` only unknown fields are reported."""
     found: list[Fault] = []
     values: dict[Path, Any] = {}
     for error in _STRUCTURAL(json_schema).iter_errors(value):
@@ -143,7 +143,7 @@ def _example(schema: Schema) -> str:
 
 @cache
 def go_pattern(pattern: str) -> re.Pattern[str]:
-    """A Go pattern for Python: there `$` is the very end, here it also stands before a last newline."""
+    """A Go pattern for Python: there `$` is the very end, here it also matches before a last newline."""
     return re.compile(re.sub(r"\$$", r"\\Z", pattern), re.ASCII)
 
 

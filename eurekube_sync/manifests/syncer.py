@@ -37,7 +37,7 @@ def faults(obj: Mapping[str, Any]) -> list[Fault]:
 
 
 def refusal(new: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> tuple[Cause, ...]:
-    """Why a server refuses an object, for one that stands in the API server's place; nothing if it is taken. An update
+    """Why a server refuses an object, in the words of the API server; empty if it takes it. An update
     may leave what was wrong in `old` as it was."""
     before = [] if old is None else _faults(old)
     found = [fault for fault in _faults(new) if fault not in before and fault[0] not in _JUDGED_BY_THE_SERVER]

@@ -116,7 +116,7 @@ class YamlDocument:
                 return _scalar(node)
 
     def _entries_of(self, node: Node, path: Path) -> dict[str, tuple[int, Node]]:
-        """Each key with its line and value. What stands later wins, be it a key or `<<`: kubectl's library does so."""
+        """Each key with its line and value. The later one wins, be it a key or `<<`, as in kubectl's library."""
         if node in self._entries:
             return self._entries[node]
         found = self._entries[node] = {}

@@ -39,11 +39,11 @@ def adopt_instances(
 ) -> OwnerReport:
     """Takes over instances that a person or another tool registered, and a syncer wants."""
     ownership = Ownership(owner=owner, cluster=identity(world))
-    standing = listed(world)
-    refuse_clash(standing, ownership)
+    registered = listed(world)
+    refuse_clash(registered, ownership)
 
     desired = _desired(world, ownership, scope)
-    moves, ours = moves_of(standing, desired, ownership, app=app, addresses=addresses, syncer=syncer)
+    moves, ours = moves_of(registered, desired, ownership, app=app, addresses=addresses, syncer=syncer)
     are = "1 instance is" if len(ours) == 1 else f"{len(ours)} instances are"
     already = (f"{are} ours already: {names(ours)}",) if ours else ()
     if dry_run or not moves:
@@ -51,8 +51,8 @@ def adopt_instances(
         return planned("owner adopt", moves, observe, nothing=nothing, dry_run=dry_run, before=already)
     watch(world, moves, observe, "turn its Eureka client off, or stop what registers it")
     watched = {move.source.key for move in moves}
-    standing, desired = listed(world), _desired(world, ownership, scope)  # the cluster may want something else now
-    moves, _ = moves_of(standing, desired, ownership, app=app, addresses=addresses, syncer=syncer)
+    registered, desired = listed(world), _desired(world, ownership, scope)  # the cluster may want something else now
+    moves, _ = moves_of(registered, desired, ownership, app=app, addresses=addresses, syncer=syncer)
     moves = [move for move in moves if move.source.key in watched]
     barred, errors = _put_finalizers_on(world, desired, moves)
     affected = world.transfer.move(moves, barred)
@@ -62,20 +62,20 @@ def adopt_instances(
 def adopt_old_cluster(
     world: OwnerWorld, *, owner: str, old: str, scope: Scope, observe: float | None, dry_run: bool
 ) -> OwnerReport:
-    """Takes over all that the owner has, in a scope that goes by names, in a cluster whose place this one takes."""
+    """Takes over all that the owner has, in a scope of names alone, in a cluster that this one replaces."""
     new = identity(world)
     if old == new:
         raise ConfigurationError(f"--cluster {old} is this cluster: give the id of the cluster that it replaces.")
-    standing = listed(world)
+    registered = listed(world)
 
     def find(registry: Sequence[ObservedInstance]) -> tuple[Move, ...]:
         return cluster_moves(of_scope(registry, scope), owner=owner, old=old, new=new)
 
-    moves = find(standing)
+    moves = find(registered)
     if dry_run or not moves:
         before, after = Ownership(owner=owner, cluster=old), Ownership(owner=owner, cluster=new)
-        done_before = any(map(after.holds, standing)) and not any(map(after.clashes, standing))
-        if not done_before and (none := nothing_of(before, standing, where=f"cluster {old}", doubtful="--cluster")):
+        done_before = any(map(after.holds, registered)) and not any(map(after.clashes, registered))
+        if not done_before and (none := nothing_of(before, registered, where=f"cluster {old}", doubtful="--cluster")):
             raise Refused(none)
         nothing = f"nothing to adopt: no instance belongs to {whose(before, scope)}"
         return planned("owner adopt", moves, observe, nothing=nothing, dry_run=dry_run)
@@ -100,17 +100,17 @@ def moves_of(
 
     Only what a syncer wants: `run` would cancel anything else in its next pass. Raises Refused, a sentence each.
     """
-    standing = [one for one in in_order(registry) if one.key.app == app.upper()]
-    if not standing:
+    registered = [one for one in in_order(registry) if one.key.app == app.upper()]
+    if not registered:
         raise Refused(f"Eureka lists no app {app.upper()}.")
     if syncer is not None and syncer not in desired.claims:
         raise Refused(f"there is no syncer {syncer}: an instance of a syncer that is not there would be cancelled.")
     wanted = _by_socket(desired, syncer)
     if addresses:
-        chosen = {one.key: one for address in addresses for one in _at(address, standing)}
+        chosen = {one.key: one for address in addresses for one in _at(address, registered)}
     else:
-        free = [one for one in standing if OWNER not in one.metadata and _socket(one.instance) in wanted]
-        chosen = {one.key: one for one in (*free, *filter(ownership.holds, standing))}
+        free = [one for one in registered if OWNER not in one.metadata and _socket(one.instance) in wanted]
+        chosen = {one.key: one for one in (*free, *filter(ownership.holds, registered))}
     moves, already = [], []
     for instance in chosen.values():
         if ownership.holds(instance):
@@ -133,17 +133,17 @@ def cluster_moves(registry: Iterable[ObservedInstance], *, owner: str, old: str,
             target=one.key,
             expects={OWNER: owner, CLUSTER: old},
             put={CLUSTER: new},
-            why=f"cluster {new} takes the place of {old}",
+            why=f"cluster {new} replaces {old}",
         )
         for one in in_order(registry)
         if before.holds(one)
     )
 
 
-def _at(address: Address, standing: Sequence[ObservedInstance]) -> list[ObservedInstance]:
-    found = [one for one in standing if address.fits(one.instance)]
+def _at(address: Address, registered: Sequence[ObservedInstance]) -> list[ObservedInstance]:
+    found = [one for one in registered if address.fits(one.instance)]
     if not found:
-        raise Refused(f"{standing[0].key.app} has no instance at {address}; it has {names(standing)}.")
+        raise Refused(f"{registered[0].key.app} has no instance at {address}; it has {names(registered)}.")
     return found
 
 
@@ -189,8 +189,8 @@ def _unwanted(instance: ObservedInstance, desired: Desired, syncer: SyncerRef | 
     claim = desired.claims.get(syncer) if syncer else None
     if isinstance(claim, Frozen):
         return f"syncer {syncer} cannot be served ({claim.reason}: {claim.message})"
-    frozen = sorted(ref for ref, one in desired.claims.items() if isinstance(one, Frozen))
-    hint = f" (syncers that cannot be served now: {', '.join(map(str, frozen[:SHOWN]))})" if frozen else ""
+    not_served = sorted(ref for ref, one in desired.claims.items() if isinstance(one, Frozen))
+    hint = f" (syncers that cannot be served now: {', '.join(map(str, not_served[:SHOWN]))})" if not_served else ""
     whose = f"syncer {syncer} wants" if syncer else "no syncer wants"
     nothing = "nothing" if syncer else "an instance"
     return f"{whose} {nothing} of {instance.key.app} at {where}, and `run` would cancel it{hint}"

@@ -1,4 +1,4 @@
-"""What an `owner` command would move, as values: which instance, under which key and marks it is to stand, and why.
+"""What an `owner` command would move, as values: which instance, its new key and marks, and why.
 
 A move changes the marks, and the id where it has to; status, override, lease, URLs and everybody's metadata go along.
 """
@@ -39,12 +39,12 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """One instance that is to stand under other marks, and perhaps another id."""
+    """One instance that gets other marks, and perhaps another id."""
 
     source: ObservedInstance
     target: InstanceKey
     expects: Mapping[str, str | None]
-    """Marks that the source must still bear when it is its turn; None: must not."""
+    """Marks that the source must still have when it is its turn; None: must not have."""
     put: Mapping[str, str]
     why: str
 
@@ -58,23 +58,23 @@ class Move:
         """Whose it will be."""
         return syncer_of(self.made_of(self.source))
 
-    def may_take(self, stands: ObservedInstance) -> bool:
+    def may_take(self, current: ObservedInstance) -> bool:
         """Whether the source is still what it was when the move was thought of."""
-        return all(stands.metadata.get(mark) == value for mark, value in self.expects.items())
+        return all(current.metadata.get(mark) == value for mark, value in self.expects.items())
 
-    def made(self, stands: ObservedInstance) -> bool:
-        """Whether an instance under the target bears the marks of this move."""
-        return all(stands.metadata.get(mark) == value for mark, value in self.put.items())
+    def made(self, current: ObservedInstance) -> bool:
+        """Whether an instance under the target has the marks of this move."""
+        return all(current.metadata.get(mark) == value for mark, value in self.put.items())
 
-    def made_of(self, stands: ObservedInstance) -> Instance:
-        """The instance to register, from what stands now."""
+    def made_of(self, current: ObservedInstance) -> Instance:
+        """The instance to register, from what is registered now."""
         return replace(
-            stands.unchanged(),
+            current.unchanged(),
             key=self.target,
-            status=stands.status,
-            metadata={**stands.metadata, **self.put},
-            # Under its own id the server still knows the override, and an echo could bring back one just taken off.
-            override=InstanceStatus.UNKNOWN if self.in_place else stands.instance.override,
+            status=current.status,
+            metadata={**current.metadata, **self.put},
+            # Under its own id the server still knows the override, and an echo could bring back one just removed.
+            override=InstanceStatus.UNKNOWN if self.in_place else current.instance.override,
         )
 
 
@@ -82,7 +82,7 @@ class Move:
 class Affected:
     instance: ObservedInstance
     target: InstanceKey | None
-    """Where it stands then; None: nowhere."""
+    """Its key then; None: it is cancelled."""
     syncer: SyncerRef | None
     why: str
     result: Result | None = None

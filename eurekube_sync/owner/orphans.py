@@ -36,7 +36,7 @@ class Kind(StrEnum):
     NO_MARK = "NoMark"
     """Ours, but its mark names no syncer."""
     OTHER_CLUSTER = "OtherCluster"
-    """It bears our owner and another cluster."""
+    """It has our owner and another cluster."""
     UNKNOWN = "Unknown"
     """Its syncers could not be listed."""
 
@@ -130,7 +130,7 @@ def look_for_orphans(world: World, settings: PassSettings) -> Orphans:
         raise Stopped("stopped by a signal: it is not known what `run` would do")
     for other in report.other_owners:
         if other.stops_us:
-            raise OwnerClash(f"{other.question} `run` is refused, so it takes no orphan out")
+            raise OwnerClash(f"{other.question} `run` is refused, so it removes no orphan")
     return find_orphans(report, registry.others, namespaces, world.registry.unreached())
 
 

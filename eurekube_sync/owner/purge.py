@@ -33,7 +33,7 @@ class Purge:
 
     ownership: Ownership
     scope: Scope
-    standing: tuple[ObservedInstance, ...]
+    instances: tuple[ObservedInstance, ...]
     listed: tuple[ObservedInstance, ...]
     renewed_ago: float | None
     """Seconds since somebody renewed one of them; None: there is none."""
@@ -49,7 +49,7 @@ class Purge:
         A purge is a person's order to cancel all of our instances; a policy tells `run` what to do by itself.
         """
         found = []
-        counts = Counter(policy_of(one.metadata) for one in self.standing)
+        counts = Counter(policy_of(one.metadata) for one in self.instances)
         kept = [(counts[policy], policy) for policy in (Policy.UPSERT_ONLY, Policy.CREATE_ONLY) if counts[policy]]
         if kept:
             shown = " and ".join(f"{number} with policy {policy}" for number, policy in kept)
@@ -64,26 +64,26 @@ class Purge:
 
 
 def look_before_purge(world: OwnerWorld, *, owner: str, cluster: str | None, scope: Scope) -> Purge:
-    """All that is ours, in a scope that goes by names, from Eureka alone."""
+    """All that is ours, in a scope of names alone, from Eureka alone."""
     ownership = Ownership(owner=owner, cluster=cluster or identity(world))
     everything = tuple(listed(world))
     ours = (one for one in of_scope(everything, scope) if ownership.holds(one))
-    standing = tuple(sorted(ours, key=lambda one: one.key))
-    ago = _renewed_ago(world, standing)
-    return Purge(ownership=ownership, scope=scope, standing=standing, listed=everything, renewed_ago=ago)
+    instances = tuple(sorted(ours, key=lambda one: one.key))
+    ago = _renewed_ago(world, instances)
+    return Purge(ownership=ownership, scope=scope, instances=instances, listed=everything, renewed_ago=ago)
 
 
 def look_again(world: OwnerWorld, found: Purge) -> Purge:
     """The same instances beside what is listed and renewed now: a person may take an hour to answer."""
     owner, cluster = found.ownership.owner, found.ownership.cluster
-    return replace(look_before_purge(world, owner=owner, cluster=cluster, scope=found.scope), standing=found.standing)
+    return replace(look_before_purge(world, owner=owner, cluster=cluster, scope=found.scope), instances=found.instances)
 
 
 def purge(world: OwnerWorld, found: Purge, *, dry_run: bool) -> OwnerReport:
     """Cancels all of it, on every peer; then removes the finalizers of syncers that are being deleted."""
     if dry_run:
         return _dry_run(world, found)
-    affected = world.transfer.cancel(found.standing, found.ownership, _why)
+    affected = world.transfer.cancel(found.instances, found.ownership, _why)
     finalizers: tuple[str, ...] = ()
     errors: tuple[ClusterError, ...] = ()
     if world.cluster is not None and not any(one.failed for one in affected):
@@ -99,13 +99,13 @@ def _dry_run(world: OwnerWorld, found: Purge) -> OwnerReport:
         ready, sentences = _deletions(world.cluster, found, world.clock.now())
         would = f"it would remove our finalizer from {counted(len(ready), 'syncer')} being deleted"
         finalizers = (*sentences, *([would] if ready else []))
-    number = len(found.standing)
+    number = len(found.instances)
     return OwnerReport(
         command="owner purge",
         dry_run=True,
         summary=f"dry run: {number} to cancel of {found.whose}" if number else _nothing(world, found),
         affected=tuple(
-            Affected(instance=one, target=None, syncer=syncer_of(one), why=_why(one)) for one in found.standing
+            Affected(instance=one, target=None, syncer=syncer_of(one), why=_why(one)) for one in found.instances
         ),
         sentences=(*found.cautions, *finalizers),
     )
@@ -124,16 +124,16 @@ def _nothing(world: OwnerWorld, found: Purge) -> str:
 
 def _came(found: Purge) -> Iterator[str]:
     """What was not among those that a person was asked about."""
-    known = {one.key for one in found.standing}
+    known = {one.key for one in found.instances}
     came = [one for one in of_scope(found.listed, found.scope) if found.ownership.holds(one) and one.key not in known]
     if came:
         were = one_or_more(len(came), "was", "were")
         yield f"{len(came)} more came meanwhile and {were} left: stop what registers them, and purge again"
 
 
-def _renewed_ago(world: OwnerWorld, standing: Sequence[ObservedInstance]) -> float | None:
+def _renewed_ago(world: OwnerWorld, instances: Sequence[ObservedInstance]) -> float | None:
     """By the server's stamps: of ours each register is followed by a renewal, which is stamped in the future."""
-    sample = [one.key for one in standing[:: max(1, len(standing) // 20)]][:20]
+    sample = [one.key for one in instances[:: max(1, len(instances) // 20)]][:20]
     found = [one for one in world.transfer.read(sample).values() if one is not None]
     newest = max((one.renewed for one in found), default=None)
     return None if newest is None else max(0.0, world.clock.now() - newest)
@@ -157,20 +157,20 @@ def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[tuple[Syncer
         for syncer in source.data
         if CLEANUP_FINALIZER in syncer.finalizers and found.scope.covers(syncer.ref)
     ]
-    gone = {one.key for one in found.standing}
+    gone = {one.key for one in found.instances}
     kept = {syncer_of(one) for one in found.listed if one.key not in gone and OWNER in one.metadata}
     deleting = tuple(syncer for syncer in carrying if syncer.deleted is not None and syncer.ref not in kept)
     owners = {one.metadata.get(OWNER) for one in found.listed if one.metadata.get(CLUSTER) == found.ownership.cluster}
     has_some = found.ownership.owner in owners
     living = sum(syncer.deleted is None for syncer in carrying) if has_some else 0  # else perhaps another owner's
-    lately = found.renewed_ago is not None and found.renewed_ago < _CACHE
+    too_early = found.renewed_ago is not None and found.renewed_ago < _CACHE
     if owners and not has_some:  # nor is it known when the other owners' were cancelled
-        lately = any(syncer.deleted is not None and now - syncer.deleted < _CACHE for syncer in deleting)
+        too_early = any(syncer.deleted is not None and now - syncer.deleted < _CACHE for syncer in deleting)
     sentences = []
     if living:
-        what, it = ("carries", "it") if living == 1 else ("carry", "them")
+        what, it = ("has", "it") if living == 1 else ("have", "them")
         sentences.append(f"{counted(living, 'syncer')} still {what} our finalizer: delete {it}, and purge again")
-    if deleting and lately:
+    if deleting and too_early:
         sentences.append(
             f"our finalizer is left on {counted(len(deleting), 'syncer')} being deleted: Eureka's list may still hide "
             "an instance; purge again in a minute"

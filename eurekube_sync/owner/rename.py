@@ -1,4 +1,4 @@
-"""`owner rename`: all that one owner name has becomes another's."""
+"""`owner rename`: all instances of one owner get another owner's name."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from eurekube_sync.owner.world import OwnerWorld, identity, listed, nothing_ther
 def rename_owner(
     world: OwnerWorld, *, old: str, new: str, cluster: str | None, scope: Scope, observe: float | None, dry_run: bool
 ) -> OwnerReport:
-    """Moves all of the old owner's instances, in a scope that goes by names, to the new one, add-first."""
+    """Moves all of the old owner's instances, in a scope of names alone, to the new one. Registers come first."""
     if old == new:
         raise ConfigurationError(f"the old owner and the new one are both {old}.")
     uid = cluster or identity(world)
     before, after = Ownership(owner=old, cluster=uid), Ownership(owner=new, cluster=uid)
-    standing = listed(world)
-    refuse_clash(standing, after)
+    registered = listed(world)
+    refuse_clash(registered, after)
 
     def find(registry: Sequence[ObservedInstance]) -> tuple[Move, ...]:
         return rename_moves(of_scope(registry, scope), before, after)
 
-    moves = find(standing)
+    moves = find(registered)
     if dry_run or not moves:
-        there = sum(after.holds(one) for one in standing)
-        if not there and (none := nothing_there(world, before, standing, doubtful=old)):
+        there = sum(after.holds(one) for one in registered)
+        if not there and (none := nothing_there(world, before, registered, doubtful=old)):
             raise Refused(none)
         nothing = f"nothing to rename: no instance belongs to {whose(before, scope)}"
         nothing += f"; owner {new} has {there}" if there else ""
@@ -51,7 +51,7 @@ def _next(affected: Sequence[Affected], new: str) -> str:
 
 
 def rename_moves(registry: Iterable[ObservedInstance], old: Ownership, new: Ownership) -> tuple[Move, ...]:
-    """All of the old owner's stand under the new one's name and ids."""
+    """All instances of the old owner get the new one's name and ids."""
     return tuple(
         Move(
             source=one,

@@ -26,7 +26,7 @@ class OwnerReport:
     errors: tuple[ClusterError, ...] = ()
     """Writes to Kubernetes that failed."""
     unreached: tuple[str, ...] = ()
-    """Eureka servers on which something may stand that was not seen, or not cancelled."""
+    """Eureka servers that may hold something that was not seen, or not cancelled."""
 
     @property
     def code(self) -> ExitCode:
@@ -118,7 +118,7 @@ def troubles(affected: Sequence[Affected]) -> list[str]:
 
 
 def lives(instances: Sequence[ObservedInstance]) -> str:
-    """How long they stand when nobody renews them: twice the duration after a renewal, until the next eviction."""
+    """When they expire if nobody renews them: twice the duration after a renewal, until the next eviction."""
     seconds = 2 * max((duration_of(one) for one in instances), default=0)
     shown = f"{seconds // 60} minutes" if seconds >= 120 and seconds % 60 == 0 else f"{seconds} s"
     return f"they expire in {shown} unless something renews them"

@@ -1,6 +1,6 @@
 """Carries the moves of an `owner` command out: watched first, added first, each cancel read again before it is sent.
 
-Safe to repeat and safe to cut: between any two calls every instance stands under its old key, its new one, or both.
+Safe to repeat and safe to cut: at any time every instance is registered under its old key, its new one, or both.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Transfer:
         return ()
 
     def move(self, moves: Sequence[Move], barred: Mapping[InstanceKey, str] | None = None) -> list[Affected]:
-        """Adds under the target, confirms it uncached, and then takes the source out. `barred` are sources that must
+        """Adds under the target, confirms it uncached, and then cancels the source. `barred` are sources that must
         stay, with the reason. Of several with one target the one that callers reach makes it, and the others follow."""
         done: dict[InstanceKey, Affected] = {}
         for turn, those in enumerate(_turns(moves)):
@@ -93,22 +93,22 @@ class Transfer:
     def cancel(
         self, instances: Sequence[ObservedInstance], ownership: Ownership, why: Callable[[ObservedInstance], str]
     ) -> list[Affected]:
-        """Takes ours out, on every peer; `why` of each."""
+        """Cancels our instances on every peer; `why` gives the reason of each."""
 
         def cancel(instance: ObservedInstance) -> Affected:
             move = Move(source=instance, target=instance.key, expects={}, put={}, why=why(instance))
             if self.clock.stopping():
                 return _affected(move, Result.NOT_TRIED, _STOPPED, target=None)
             try:
-                stands = self.registry.read_instance(instance.key)
-                if stands is not None and not ownership.holds(stands):
+                current = self.registry.read_instance(instance.key)
+                if current is not None and not ownership.holds(current):
                     return _affected(
                         move, Result.CONFLICT, "it belongs to another owner now, and stays as it is", target=None
                     )
                 self.registry.cancel(instance.key, ours=ownership.holds)
             except RegistryError as error:
                 return _affected(move, Result.FAILED, str(error), error, target=None)
-            return _affected(move, Result.DONE if stands else Result.GONE, target=None)
+            return _affected(move, Result.DONE if current else Result.GONE, target=None)
 
         done: list[Affected] = []
         for first in range(0, len(instances), _AT_ONCE):
@@ -127,61 +127,61 @@ class Transfer:
             return _Added(move, _affected(move, Result.FAILED, str(error), error))
 
     def _follow(self, move: Move) -> _Added:
-        """Adds one whose target another move has made: callers must not lose what they reach, nor is a person's word
-        forgotten."""
-        stands, there = (self.registry.read_instance(key) for key in (move.source.key, move.target))
+        """Adds one whose target another move has made: callers must not lose what they reach, and what a person
+        set must not be forgotten."""
+        current, there = (self.registry.read_instance(key) for key in (move.source.key, move.target))
         harmless = (InstanceStatus.DOWN, InstanceStatus.STARTING)
-        if stands and there and not (stands.status is there.status or stands.status in harmless):
-            why = f"it is {stands.status}, and the instance {move.target.id} is {there.status}: both stay"
+        if current and there and not (current.status is there.status or current.status in harmless):
+            why = f"it is {current.status}, and the instance {move.target.id} is {there.status}: both stay"
             return _Added(move, _affected(move, Result.FAILED, why))
         return self._add(move)
 
     def _add(self, move: Move) -> _Added:
-        stands = self.registry.read_instance(move.source.key)
-        if stands is None:
+        current = self.registry.read_instance(move.source.key)
+        if current is None:
             return _Added(move, _affected(move, Result.GONE, "it is gone"))
-        if move.in_place and move.made(stands):
+        if move.in_place and move.made(current):
             self.registry.renew(move.target)
             return _Added(move, _affected(move, Result.DONE))
-        if not move.may_take(stands):
+        if not move.may_take(current):
             return _Added(move, _affected(move, Result.CONFLICT, "it belongs to another owner now, and stays as it is"))
-        if stands.status is InstanceStatus.UNKNOWN:
+        if current.status is InstanceStatus.UNKNOWN:
             return _Added(
                 move, _affected(move, Result.FAILED, "its status is UNKNOWN, and Eureka renews no such lease")
             )
-        there = stands if move.in_place else self.registry.read_instance(move.target)
+        there = current if move.in_place else self.registry.read_instance(move.target)
         if there is not None and not move.in_place and not move.made(there):
             return _Added(
                 move, _affected(move, Result.CONFLICT, f"another owner's instance is registered as {move.target.id}")
             )
-        made = move.made_of(stands)
+        made = move.made_of(current)
         if there is None or move.in_place:
-            newer = max(int(self.clock.now() * 1000), stands.last_dirty_timestamp + 1)
+            newer = max(int(self.clock.now() * 1000), current.last_dirty_timestamp + 1)
             self.registry.register(made, dirty_timestamp=newer)
         if not self.registry.renew(move.target):
             return _Added(move, _affected(move, Result.FAILED, "Eureka did not show it a moment later"))
         now = self.registry.read_instance(move.target)
         if now is None or not move.made(now):
             return _Added(move, _affected(move, Result.FAILED, "Eureka did not show it as ours a moment later"))
-        if there is None and now.status is not stands.status:
-            why = f"Eureka shows it {now.status}, and it was {stands.status}: both stay"
+        if there is None and now.status is not current.status:
+            why = f"Eureka shows it {now.status}, and it was {current.status}: both stay"
             return _Added(move, _affected(move, Result.FAILED, why))
-        return _Added(move, _affected(move, Result.DONE), None if move.in_place else stands)
+        return _Added(move, _affected(move, Result.DONE), None if move.in_place else current)
 
     def _finish(self, added: _Added) -> Affected:
-        """Takes the source out, if it is what it was when its twin was added."""
-        if added.stood is None:
+        """Cancels the source, if it is unchanged since the target was added."""
+        if added.source is None:
             return added.affected
-        move, stood = added.move, added.stood
+        move, before = added.move, added.source
 
-        def unchanged(stands: ObservedInstance) -> bool:
-            return move.may_take(stands)
+        def unchanged(current: ObservedInstance) -> bool:
+            return move.may_take(current)
 
         try:
-            stands = self.registry.read_instance(move.source.key)
-            if stands is None:
+            current = self.registry.read_instance(move.source.key)
+            if current is None:
                 return added.affected
-            if not unchanged(stands) or stands.last_renewal != stood.last_renewal:
+            if not unchanged(current) or current.last_renewal != before.last_renewal:
                 return _affected(move, Result.CONFLICT, f"{_AGAIN}, and is registered twice")
             self.registry.cancel(move.source.key, ours=unchanged)
         except RegistryError as error:
@@ -195,8 +195,8 @@ class _Added:
 
     move: Move
     affected: Affected
-    stood: ObservedInstance | None = None
-    """What is to be cancelled now."""
+    source: ObservedInstance | None = None
+    """To be cancelled now."""
 
 
 _STOPPED = "stopped by a signal"

@@ -1,4 +1,4 @@
-"""What an `owner` command touches, and what it asks first: which cluster is meant, what stands there, whose it is."""
+"""What an `owner` command works on, and what it asks first: which cluster is meant, and what is registered."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def whose(ownership: Ownership, scope: Scope) -> str:
 
 
 def nothing_there(
-    world: OwnerWorld, ownership: Ownership, standing: Iterable[ObservedInstance], doubtful: str = "--owner"
+    world: OwnerWorld, ownership: Ownership, registered: Iterable[ObservedInstance], doubtful: str = "--owner"
 ) -> str | None:
     """See `nothing_of`."""
     where = "this cluster" if world.cluster is not None else f"cluster {ownership.cluster}"
-    return nothing_of(ownership, standing, where=where, doubtful=doubtful)
+    return nothing_of(ownership, registered, where=where, doubtful=doubtful)

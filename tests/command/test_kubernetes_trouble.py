@@ -86,7 +86,7 @@ def test_an_api_that_hangs_takes_no_lease_its_renewal(settled: Program, where: s
 
     begun = time.monotonic()
     with settled.kubernetes_behind(proxy) as kubeconfig:
-        limits = ("--pass-timeout", "10s", "--call-timeout", "100s")
+        limits = ("--pass-timeout", "5s", "--call-timeout", "100s")
         ended = settled.run("--kubeconfig", kubeconfig, "--drain-annotations", "all", *limits)
         assert time.monotonic() - begun < 100, "it waited for as long as a call may take"
         over.set()

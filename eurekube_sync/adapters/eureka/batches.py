@@ -26,10 +26,10 @@ from eurekube_sync.model.sources import Complete, Source
 ASK_SECONDS = 480.0
 """The question whether batches are safe is asked again once in each such stretch of the wall clock."""
 TROUBLED_SECONDS = 60.0
-"""A server whose answer spoke against batches is asked so often: it may have been about to start, or be mended."""
+"""A server whose answer spoke against batches is asked this often: it may have just started, or be fixed."""
 AWAY_PART = 0.4
-"""After a server has been away for so much of a lease's duration, 2 minutes by default, each write goes singly to one
-that tells the others: it may be away from us alone, and what it holds of ours would lapse there. A renewed lease lasts
+"""After a server has been away for this part of a lease's duration, 2 minutes by default, each write goes singly to one
+that replicates it: the server may be away from us alone, and our instances would expire there. A renewed lease lasts
 twice its duration."""
 _log = logging.getLogger(__name__)
 

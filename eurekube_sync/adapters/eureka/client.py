@@ -98,7 +98,7 @@ class EurekaClient:
         return Complete(data=decoded.instances)
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
-        """`InstanceResource.getInstanceInfo`, which no cache stands before."""
+        """`InstanceResource.getInstanceInfo`, which no cache answers."""
         answer = self._call("GET", _instance_path(key))
         if answer.is_eurekas_404:
             return None
@@ -140,7 +140,7 @@ class EurekaClient:
     def replicate(self, body: bytes, *, items: int) -> tuple[int, ...]:
         """`PeerReplicationResource.batchReplication` with a body of `replication`: one status code for each item.
 
-        This server alone has it: what comes this way is not handed on. Safe to repeat like the calls it stands for.
+        This server alone has it: what comes this way is not replicated. Safe to repeat like the single calls.
         """
         answer = self._call("POST", "/peerreplication/batch/", body)
         self._expect(answer, 200)

@@ -41,8 +41,8 @@ class EverywhereBatches:
     """The `Batches` of several servers, or of one: each goes to all that can be reached, side by side.
 
     A server that fails is left out until the next list; but one that still answers a single item is too slow for so
-    many, and gets half as many at a time: left out of batch after batch, it would let our leases lapse. When an answer
-    has not the known form, `trouble` says so and nothing more is sent in batches.
+    many, and gets half as many at a time: left out of batch after batch, it would let our leases expire. When an answer
+    does not have the known form, `trouble` says so and nothing more is sent in batches.
     """
 
     size = SIZE
@@ -148,13 +148,13 @@ class EverywhereBatches:
             missing = [i for i, item in enumerate(items) if name in self._lacking.get(item.instance.key, ())]
             to_send: list[tuple[int, Dated]] = []
             for index in missing:
-                stands = self._read(name, items[index].instance.key)
-                if stands is _UNREAD:
+                registered = self._read(name, items[index].instance.key)
+                if registered is _UNREAD:
                     found[index] = Batched.UNSETTLED
-                elif isinstance(stands, ObservedInstance) and not ours(stands):
+                elif isinstance(registered, ObservedInstance) and not ours(registered):
                     found[index] = Batched.CONFLICT
                 else:
-                    stored = stands.last_dirty_timestamp if isinstance(stands, ObservedInstance) else 0
+                    stored = registered.last_dirty_timestamp if isinstance(registered, ObservedInstance) else 0
                     newer = max(items[index].dirty_timestamp, stored + 1)
                     to_send.append((index, items[index]._replace(dirty_timestamp=newer)))
             taken = self._registered([item for _, item in to_send], [name])
@@ -166,8 +166,8 @@ class EverywhereBatches:
     def cancel(self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
         """A cancel of each wherever it is ours. A single server has been read by the caller; of several each one is.
 
-        None right after one server alone was told of a registration: it hands that on a moment later, and what it is to
-        replace must not go from the others before it comes. A single call lets the first server tell of both."""
+        None right after a registration on one server alone: the server hands it on a moment later, and what it replaces
+        must not be cancelled on the others before. With single calls the first server hands on both, in order."""
         if self._clock.monotonic() - self._doubts.last_posted < replication.REPLICATION_SECONDS:
             return [Batched.UNSETTLED] * len(keys)
         for key in keys:
@@ -180,13 +180,13 @@ class EverywhereBatches:
     def _cancelled(
         self, name: str, keys: Sequence[InstanceKey], ours: Callable[[ObservedInstance], bool]
     ) -> list[bool | None]:
-        """Whether each is settled on this server: cancelled, or another's. None where the server is away."""
+        """Whether each is settled on this server: cancelled, or another owner's. None where the server is away."""
         there = list(range(len(keys)))
         settled: list[bool] = [True] * len(keys)
         if len(self._servers) > 1:
-            stands = [self._read(name, key) for key in keys]
-            settled = [one is not _UNREAD for one in stands]
-            there = [i for i in there if isinstance(one := stands[i], ObservedInstance) and ours(one)]
+            registered = [self._read(name, key) for key in keys]
+            settled = [one is not _UNREAD for one in registered]
+            there = [i for i in there if isinstance(one := registered[i], ObservedInstance) and ours(one)]
         answered = self._sent(name, [replication.cancel(keys[index]) for index in there])
         for place, index in enumerate(there):
             settled[index] = answered is not None and answered[place] in (200, 404)
@@ -279,7 +279,7 @@ class EverywhereBatches:
 
     def _fail(self, name: str, error: RegistryError) -> None:
         if self._limit.left() <= 0:
-            return  # the pass had no time left for it: nobody is to blame
+            return  # the pass had no time left for it: no server is at fault
         self._left_out.add(name)
         self.silent.setdefault(name, (self._clock.monotonic(), str(error).removesuffix(".")))
         if self._rests is not None:

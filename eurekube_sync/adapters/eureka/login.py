@@ -110,7 +110,7 @@ class SecretFile:
 
 
 def make_login(*, user: str | SecretFile, password: str | SecretFile) -> Login:
-    """The login of these two, each fixed or a file. ConfigurationError for what basic authentication cannot carry."""
+    """The login of these two, each fixed or a file. ConfigurationError for what basic authentication cannot hold."""
 
     def current() -> Credentials:
         return Credentials(user=_text(user), password=_text(password))
@@ -122,7 +122,7 @@ def make_login(*, user: str | SecretFile, password: str | SecretFile) -> Login:
 def check(credentials: Credentials) -> None:
     """ConfigurationError for a user with a colon, or control characters (RFC 7617, 2)."""
     if ":" in credentials.user:
-        raise ConfigurationError("The user name for Eureka holds a colon, which basic authentication cannot carry.")
+        raise ConfigurationError("The user name for Eureka holds a colon, which basic authentication does not allow.")
     if _CONTROL_CHARACTER.search(credentials.user + credentials.password):
         raise ConfigurationError("The user name or password for Eureka holds control characters, such as a line's end.")
 

@@ -39,7 +39,7 @@ minute. Two sweeps are thus never more than 10 minutes apart."""
 SWEEP_SLACK_SECONDS = 30.0
 """What a pass may take until it renews what a sweep has found, with some to spare."""
 _STRAY_RENEWAL_SECONDS = 25.0
-"""What stands on one peer alone is renewed there in the first pass after this: about as often as all else."""
+"""An instance that one peer alone holds is renewed there in the first pass after this: about as often as all others."""
 
 _log = logging.getLogger(__name__)
 
@@ -47,8 +47,8 @@ A = TypeVar("A")
 
 
 def sweep_seconds(lease_duration: float) -> float:
-    """How often to list all peers where leases are so short: what stands on another peer than the first alone is
-    renewed by who knows of it, and lives twice the duration after that. 480 s for 300 s; below 60 s with every list."""
+    """How often to list all peers, by the duration of a lease: an instance that only another peer holds is renewed once
+    a list has shown it, and expires twice the duration later. 480 s for 300 s; below 60 s with every list."""
     return max(1.0, min(SWEEP_SECONDS, 2 * lease_duration - SWEEP_MARGIN_SECONDS - SWEEP_SLACK_SECONDS))
 
 
@@ -81,9 +81,9 @@ class EurekaPeers:
     change its peer back half-way. While all rest, all are tried.
 
     A peer that refuses our login, or where a web page answers, is a mistake that a person has to see to, and that the
-    next peer would hide until it is needed. So its **list is Unknown**: nothing is withdrawn, and exit code and status
+    next peer would hide until it is needed. So its **list is Unknown**: nothing is removed, and exit code and status
     say why, pass after pass. But renewals and registrations go on to the next peer, with a warning: the peers are one
-    registry, and a password that was changed on one of them first must not let every lease lapse. A cancel that a peer
+    registry, and a password that was changed on one of them first must not let every lease expire. A cancel that a peer
     refuses has failed, for callers may still find the instance there.
 
     A refusal of one instance (RegistryRejected) is the instance's fault, and no other peer is asked; but where it is a
@@ -115,21 +115,22 @@ class EurekaPeers:
         """When something was registered last, in monotonic seconds."""
         self._owed: set[str] = set()
         """Peers to list with the next list, whenever the next sweep may be."""
-        self._unseen: dict[str, str] = {}
+        self._unlisted: dict[str, str] = {}
         """Why a peer could not be listed in a sweep, so that it is said once."""
         self._strays = Strays()
-        """What stands on other peers than the first alone, as their last lists showed it."""
+        """Instances that only other peers than the first hold, as their last lists showed them."""
         self._shown: set[str] = set()
         """Peers that were listed with the last list, or since."""
-        self._lapsing: dict[InstanceKey, tuple[str, ...]] = {}
-        self._lapsing_renewed: float | None = None
+        self._to_renew: dict[InstanceKey, tuple[str, ...]] = {}
+        self._strays_renewed: float | None = None
         self._passed_over: set[str] = set()
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
-        """The list of the first peer that gives one; when a sweep is due, also what stands on another peer alone.
+        """The list of the first peer that gives one; when a sweep is due, also the strays: instances that only
+        another peer holds, with an owner's mark.
 
-        Such strays bear an owner's mark and are not in that list. A desired one is healed like any other that the first
-        peer lacks; one that is not desired is a ghost, which is read uncached, counted by the brake and cancelled.
+        A desired one is registered again like any other that the first peer lacks. One that is not desired is a ghost,
+        which is read uncached, counted by the brake and cancelled.
         """
         self._owed.update(self._rests.end())
         self._shown.clear()
@@ -140,10 +141,10 @@ class EurekaPeers:
             listed = self._peers[name].list_instances()
             if isinstance(listed, Complete):
                 self._worked(name, listed=True)
-                self._renew_lapsing()
+                self._renew_strays()
                 self._sweep(name, listed, without=failed)
-                self._passed_over = {*self._down(), *self._unseen} - {name}
-                return self._strays.beside(listed)  # also between two sweeps: what is held is renewed where it stands
+                self._passed_over = {*self._down(), *self._unlisted} - {name}
+                return self._strays.beside(listed)  # also between two sweeps: a held one is renewed on its peer
             failed[name] = listed
             refusing = listed.cause is not Cause.UNAVAILABLE
             self._rests.begin(name, listed.message, refusing=refusing)
@@ -156,18 +157,18 @@ class EurekaPeers:
 
     def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
         """The strays of now: peers that were not swept with the list are listed, also one that rests: a deletion waits
-        for it. One that fails, or has failed a moment ago, is unseen."""
+        for it. One that fails, or has failed a moment ago, is not listed."""
         of_first = [one for one in listed.data if one.key not in self._strays]
         asked = self._peers.keys() - self._shown - self._rests.just_failed()
         self._look_at([name for name in self._peers if name in asked], of_first)
-        unseen = tuple(name for name in self._peers if name not in self._shown)
-        self._passed_over.update(unseen)
-        return Elsewhere(self._strays.all(), unseen)
+        unlisted = tuple(name for name in self._peers if name not in self._shown)
+        self._passed_over.update(unlisted)
+        return Elsewhere(self._strays.all(), unlisted)
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
         """The first peer's answer; what is absent there is read on the peers that the last list found it on.
 
-        A peer that does not answer by now holds nothing that could be changed: the next sweep looks again.
+        A peer that does not answer now holds nothing that could be changed: the next sweep looks again.
         """
         name, found = self._first(lambda peer: peer.read_instance(key))
         if found is not None or key not in self._strays:
@@ -187,26 +188,26 @@ class EurekaPeers:
         """On the first peer, which tells the others."""
         self._first(lambda peer: peer.register(instance, dirty_timestamp=dirty_timestamp))
         self._registered = self._clock.monotonic()
-        self._lapsing.pop(instance.key, None)
+        self._to_renew.pop(instance.key, None)
         self._strays.settle(instance.key)
 
     def renew(self, key: InstanceKey) -> bool:
-        """Whether the first peer holds the lease. One that stands on another alone is renewed there with the next list,
-        unless it was registered or cancelled by then: what is held or frozen must not lapse. Not at once, for a peer
-        hands on a renewal, and a ghost would then come to stand on all (PeerEurekaNode.heartbeat)."""
+        """Whether the first peer holds the lease. A stray is renewed on its own peer with the next list, unless it was
+        registered or cancelled before: what is held or not served must not expire. Not at once, for a peer hands on a
+        renewal, and all peers would then hold the ghost (PeerEurekaNode.heartbeat)."""
         _, renewed = self._first(lambda peer: peer.renew(key))
         if not renewed and key in self._strays:
-            self._lapsing[key] = self._strays.holders(key)
+            self._to_renew[key] = self._strays.holders(key)
         return renewed
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
         """On the first peer, then on each other that can be reached and holds it: a 404 is not replicated, and a late
         heartbeat can bring a cancelled instance back (PeerAwareInstanceRegistryImpl.cancel). There it is read first.
 
-        Not right after a registration: the other peers may still be about to hear of it, and what it is to replace must
-        not go there before it comes. The first peer tells them of both, in that order. A 404 of it may be the second
-        answer to a cancel whose first one was lost; but what is known to stand on others alone it tells nobody of."""
-        self._lapsing.pop(key, None)
+        Not right after a registration: the other peers may still be about to hear of it, and what it replaces must
+        not be removed there before it comes. The first peer hands on both, in that order. A 404 of it may be the second
+        answer to a cancel whose first one was lost; but a stray's cancel it does not hand on."""
+        self._to_renew.pop(key, None)
         stray = key in self._strays
         self._strays.settle(key)
         replicating = self._clock.monotonic() - self._registered < REPLICATION_SECONDS
@@ -218,8 +219,8 @@ class EurekaPeers:
         for other in self._reachable(without=name):
             peer = self._peers[other]
             try:
-                stands = peer.read_instance(key)
-                if stands is not None and ours(stands):
+                registered = peer.read_instance(key)
+                if registered is not None and ours(registered):
                     done = peer.cancel(key, ours=ours) or done
             except RegistryUnavailable as error:
                 self._rests.failed(other, error)
@@ -238,7 +239,7 @@ class EurekaPeers:
 
     def renew_left(self) -> None:
         """What is left for the next list, when none comes any more: a process of one pass would never renew it."""
-        self._renew_lapsing()
+        self._renew_strays()
 
     def unreached(self) -> tuple[str, ...]:
         """Those that the last list, or a cancel since, passed over."""
@@ -279,13 +280,13 @@ class EurekaPeers:
         holders = self._strays.holders(key)
         return [name for name in self._reachable(without=without) if name in holders]
 
-    def _renew_lapsing(self) -> None:
+    def _renew_strays(self) -> None:
         now = self._clock.monotonic()
-        lapsing, self._lapsing = self._lapsing, {}
-        if self._lapsing_renewed is not None and now - self._lapsing_renewed < _STRAY_RENEWAL_SECONDS:
+        due, self._to_renew = self._to_renew, {}
+        if self._strays_renewed is not None and now - self._strays_renewed < _STRAY_RENEWAL_SECONDS:
             return
-        for key, holders in lapsing.items():
-            self._lapsing_renewed = now
+        for key, holders in due.items():
+            self._strays_renewed = now
             for name in self._reachable(without=""):
                 if name not in holders or self._limit.left() <= 0:
                     continue
@@ -314,7 +315,7 @@ class EurekaPeers:
         due = self._sweep_due()
         self._shown.add(first)
         self._strays.show(first, ())  # its own list tells what it holds
-        self._owed |= self._rests.back() | self._strays.peers()  # what stood there alone may be gone by now
+        self._owed |= self._rests.back() | self._strays.peers()  # its strays may be gone
         reachable = [name for name in self._reachable(without=first) if name not in without]
         self._look_at([name for name in reachable if due or name in self._owed], listed.data)
         self._owed.discard(first)
@@ -328,21 +329,21 @@ class EurekaPeers:
                 continue
             theirs = self._peers[name].list_instances()
             if isinstance(theirs, Unknown):
-                self._not_seen(name, theirs)
+                self._not_listed(name, theirs)
                 continue
             self._worked(name, listed=True)
             self._owed.discard(name)
-            self._unseen.pop(name, None)
+            self._unlisted.pop(name, None)
             self._shown.add(name)
             self._strays.show(name, [one for one in theirs.data if one.key not in known and OWNER in one.metadata])
             ages = ((one.key, one.last_dirty_timestamp) for one in theirs.data)
             self._doubts.differing(name, (key for key, age in ages if known.get(key, age) != age))
 
-    def _not_seen(self, name: str, theirs: Unknown) -> None:
-        """What stood there alone is still taken to stand: it is renewed, and only an uncached read lets it go."""
-        if name not in self._unseen:
+    def _not_listed(self, name: str, theirs: Unknown) -> None:
+        """Its strays are still taken for registered: they are renewed, and only an uncached read ends that."""
+        if name not in self._unlisted:
             _log.warning("instances that only the Eureka peer %s holds are unknown: %s", name, theirs.message)
-        self._unseen[name] = theirs.message
+        self._unlisted[name] = theirs.message
         self._owed.add(name)
         if theirs.cause is Cause.UNAVAILABLE:  # it would cost the next passes a timeout each
             self._rests.begin(name, theirs.message, refusing=False)

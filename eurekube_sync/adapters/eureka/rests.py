@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Trouble:
-    """What ails a peer, from its first failure until it works. Times in monotonic seconds."""
+    """What is wrong with a peer, from its first failure until it works. Times in monotonic seconds."""
 
     since: float
     failed: float

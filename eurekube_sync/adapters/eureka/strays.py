@@ -1,4 +1,4 @@
-"""What stands on other peers than the first alone, by peer, as their last lists showed it."""
+"""Instances that only other peers than the first hold, by peer, as their last lists showed them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Strays:
         return tuple(next(iter(found.values())) for found in self._found.values())
 
     def beside(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Complete[tuple[ObservedInstance, ...]]:
-        """The first peer's list and these; what it shows by now is none of them any more."""
+        """The first peer's list and these; what it shows now is a stray no longer."""
         if not self._found:
             return listed
         for instance in listed.data:

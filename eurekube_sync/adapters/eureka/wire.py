@@ -170,8 +170,9 @@ def _app_name(raw: msgspec.Raw) -> str | None:
 def _salvage(raw: msgspec.Raw, app: str | None, why: str) -> tuple[list[ObservedInstance], str]:
     """What can be read of a malformed instance, and its label, which starts with `?` when nothing can.
 
-    Only of one that is surely another's: its metadata is absent or readable and not ours, and its id not like ours.
-    Else the whole list is unusable: ours, taken for absent or for different, would be registered or withdrawn wrongly.
+    Only of one that is surely not ours: its metadata is absent, or readable without our marks, and its id is not like
+    ours.
+    Else the whole list is unusable: ours, taken for absent or for different, would be registered or removed wrongly.
     A byte that is no text becomes U+FFFD.
     """
     text = bytes(raw).decode(errors="replace").encode()
@@ -258,7 +259,7 @@ def _read_port(port: PortDocument | None) -> Port:
 
 
 def _read_metadata(metadata: dict[str, str | int | float | bool | None] | None) -> dict[str, str]:
-    """Without `@class`, which stands for empty metadata (`InstanceInfoSerializer`), and with all values as text."""
+    """Without `@class`, which means empty metadata (`InstanceInfoSerializer`), and with all values as text."""
     return {
         key: value if isinstance(value, str) else str(value).lower()
         for key, value in (metadata or {}).items()

@@ -120,7 +120,7 @@ class KubernetesCluster:
 
     def identity(self, *, anew: bool = False) -> Source[str]:
         """UID of the namespace kube-system; asked for until it is known, since that of a cluster never changes. `anew`
-        asks which cluster answers by now."""
+        asks which cluster answers now."""
         if self._identity is not None and not anew:
             return self._identity
         found = self._read_identity()
@@ -368,7 +368,7 @@ def _patch(syncer: SyncerObject, body: Any, content_type: str, subresource: str 
 
 
 def _same(syncer: SyncerObject) -> tuple[Mapping[str, Any], ...]:
-    """Two clusters count their versions by themselves: the address may lead to another one by now."""
+    """Two clusters count their versions by themselves: the address may lead to another one now."""
     return (
         {"op": "test", "path": "/metadata/uid", "value": syncer.uid},
         {"op": "test", "path": "/metadata/resourceVersion", "value": syncer.resource_version},

@@ -273,8 +273,8 @@ class _ClientConnection:
         if not self._told_unverified:
             self._told_unverified = True
             _log.warning(
-                "the Kubernetes API's certificate is not verified (insecure-skip-tls-verify): whoever stands between "
-                "can read the credentials and change what is read; give certificate-authority in the kubeconfig instead"
+                "the Kubernetes API's certificate is not verified (insecure-skip-tls-verify): anybody in between can "
+                "read the credentials and change what is read; give certificate-authority in the kubeconfig instead"
             )
 
     def _in_cluster(self) -> bool:

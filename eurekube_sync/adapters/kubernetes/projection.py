@@ -326,8 +326,7 @@ def _endpoint(item: wire.EndpointItem, namespace: str) -> Endpoint:
 
 
 def _pod_ref(target: wire._Target | None, namespace: str) -> PodRef | None:
-    """The Pod that an endpoint is, if it is one of the slice's own namespace: another's would be a claim that the
-    cluster's controllers never make."""
+    """The Pod that an endpoint is, if it is in the slice's own namespace: the cluster's controllers name no other."""
     if target is None or target.kind != "Pod" or not target.uid or target.namespace not in ("", namespace):
         return None
     return PodRef(target.name, target.uid)

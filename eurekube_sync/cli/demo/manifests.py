@@ -1,4 +1,4 @@
-"""The demo's cluster: a Service `rating` of two pods, its headless and its metrics twin, and the syncer."""
+"""The demo's cluster: a Service `rating` of two pods, two more Services of the same pods, and the syncer."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ OWNER = "demo"
 
 
 def settings() -> PassSettings:
-    """A pass of the demo; a deleted syncer goes after the short cache of its Eureka."""
+    """A pass of the demo; a deleted syncer is gone after the short cache of its Eureka."""
     return PassSettings(owner=OWNER, registry_cache=2 * CACHE_SECONDS)
 
 
@@ -60,7 +60,7 @@ def tell(stage: Stage, playground: Playground, world_: World, pause: Callable[[f
     _run(stage, world_, updates=1)
     _callers(stage, playground, pause, expected=1)
 
-    stage.chapter("It dies, and another takes its place")
+    stage.chapter("It dies, and another replaces it")
     playground.delete("Pod", NAMESPACE, "rating-2", grace_seconds=0)
     playground.create_pod(NAMESPACE, "rating-3", "10.0.0.3", LABELS)
     _run(stage, world_, registers=1, cancels=1)
@@ -83,7 +83,7 @@ def tell(stage: Stage, playground: Playground, world_: World, pause: Callable[[f
 
 
 def prepare(playground: Playground) -> None:
-    """The world before the syncer: a foreign instance, a Service with two pods and its twins."""
+    """The world before the syncer: a foreign instance, a Service with two pods, and two more Services of them."""
     playground.register("BILLING", "dc-17:billing:8080", "192.0.2.17", 8080)
     for manifest in world():
         playground.create(manifest)

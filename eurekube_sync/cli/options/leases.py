@@ -43,7 +43,7 @@ class Leases:
 _SHORTEST = 3.0 * RENEWAL_INTERVAL
 """Seconds: with less, one slow pass would let leases expire."""
 _LONGEST = 576 * 3600.0
-"""Seconds: Eureka counts a lease in milliseconds of 32 bits (`Lease`), and one of 25 days has lapsed when it begins."""
+"""Seconds: Eureka counts a lease in milliseconds of 32 bits (`Lease`); one of 25 days would expire at once."""
 
 
 def _duration_option(text: str) -> Callable[[Any], Any]:

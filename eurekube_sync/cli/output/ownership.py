@@ -54,7 +54,7 @@ def orphans_data(orphans: Orphans, code: ExitCode, notices: Sequence[str] = ()) 
 
 
 def owner_table(report: OwnerReport, notices: Sequence[str] = ()) -> RenderableType:
-    """Each instance that moves or goes; then what to see to; then the summary."""
+    """Each instance that moves or is cancelled; then what to see to; then the summary."""
     return rows_table(_rows(report), (*notices, *report.sentences), report.summary)
 
 

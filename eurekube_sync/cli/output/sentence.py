@@ -17,7 +17,7 @@ class Sentence:
     in_a_row: bool = False
     """A row of the table says the same."""
     reason: str = ""
-    """A machine word that several syncers may share; empty where the sentence stands alone."""
+    """A machine word that several syncers may share; empty where the sentence has none."""
     about: str = ""
     """The syncer, where there is a reason."""
 

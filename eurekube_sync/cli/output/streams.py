@@ -18,7 +18,7 @@ def prepare_streams() -> None:
 
 
 def discard_output() -> None:
-    """Nobody reads our report any more: what is still to come, and what is in the buffer, goes nowhere."""
+    """Nobody reads our report any more: drop what is in the buffer, and what is still to come."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)

@@ -18,19 +18,19 @@ from eurekube_sync.plan import Obstacle
 def summary(report: PassReport) -> str:
     if not report.dry_run:
         return _done(report)
-    if unseen := _unseen(report):
-        return f"dry run incomplete: {unseen} could not be read, so changes are unknown"
+    if unread_servers := _not_read(report):
+        return f"dry run incomplete: {unread_servers} could not be read, so changes are unknown"
     plan = ", ".join(_planned(report)) + _troubles(report)
     if doubts := _doubts(report):
         return f"dry run incomplete: {' and '.join(doubts)}, so not all changes are known; known: {plan}"
     return f"dry run: {plan}"
 
 
-def _unseen(report: PassReport) -> str:
-    """Without which nothing can be said."""
-    unseen = ["Eureka"] if isinstance(report.registry, Unknown) else []
-    unseen += ["Kubernetes"] if report.view and isinstance(report.view.identity, Unknown) else []
-    return " and ".join(unseen)
+def _not_read(report: PassReport) -> str:
+    """The servers without which nothing can be said."""
+    found = ["Eureka"] if isinstance(report.registry, Unknown) else []
+    found += ["Kubernetes"] if report.view and isinstance(report.view.identity, Unknown) else []
+    return " and ".join(found)
 
 
 def _doubts(report: PassReport) -> list[str]:
@@ -49,12 +49,12 @@ def _planned(report: PassReport) -> list[str]:
 
 def _done(report: PassReport) -> str:
     troubles, outcomes = _troubles(report), report.outcomes
-    healed = outcomes.count(Result.HEALED)
+    again = outcomes.count(Result.HEALED)
     did = [o.action for o in outcomes.by_key.values() if o.result is Result.DONE]
     parts = _counted(did, ("registered", "updated", "turned UP", "turned DOWN", "cancelled"))
     if not parts and report.view is not None:  # else nothing was compared
         parts = ["in sync" if _in_sync(report) and not troubles else "nothing changed"]
-    parts += [f"{healed} registered again"] if healed else []
+    parts += [f"{again} registered again"] if again else []
     parts.append(f"{sum(isinstance(a, Renew) for a in did) + report.renewed_between} renewed")
     return f"{', '.join(parts)}{troubles}"
 

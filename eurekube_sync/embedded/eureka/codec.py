@@ -54,7 +54,7 @@ def parse_registration(body: bytes, *, now_ms: int) -> InstanceInfo:
 
 
 def parse_instance(given: Document, *, now_ms: int) -> InstanceInfo:
-    """Read an instance without its root name, as it stands in a batch; a `ValueError` where Jackson throws."""
+    """Read an instance without its root name, as it is in a batch; a `ValueError` where Jackson throws."""
     fields: Document = {name: value for name, value in given.items() if value is not None}
     if "app" not in fields:
         raise ValueError("name is required!")  # InstanceInfo.Builder.build

@@ -63,7 +63,7 @@ class EmbeddedEureka:
         )
 
     def registered(self) -> Applications:
-        """All that stands now, past the cache: for those who build a world, or judge one."""
+        """All that is registered now, past the cache: for those who build a world, or judge one."""
         with self._lock:
             self._catch_up(self._milliseconds())
             return self._registry.applications()

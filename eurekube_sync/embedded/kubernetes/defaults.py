@@ -130,7 +130,7 @@ def complete_namespace(namespace: Object) -> None:
 
 
 def complete_slice(endpoint_slice: Object) -> None:
-    """An EndpointSlice without endpoints or ports carries null there, not an empty list [real 1.36]."""
+    """An EndpointSlice without endpoints or ports has null there, not an empty list [real 1.36]."""
     endpoints = [{**each, "conditions": each.get("conditions") or {}} for each in endpoint_slice.get("endpoints") or ()]
     endpoint_slice["endpoints"] = endpoints or None
     ports = endpoint_slice.get("ports")

@@ -76,7 +76,7 @@ def unreadable(kind: str, version: str, why: str) -> ApiError:
 
 
 def without_reason(message: str) -> ApiError:
-    """500 of an error that the real server did not foresee: it carries no reason."""
+    """500 of an error that the real server did not foresee: it has no reason."""
     return ApiError(500, None, message)
 
 

@@ -54,7 +54,7 @@ class Objects:
         }
 
     def time(self, *, later: float = 0) -> str:
-        """The clock as metadata carries it."""
+        """The clock in the form of metadata."""
         return datetime.fromtimestamp(self._now() + later, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def resources(self) -> tuple[Resource, ...]:

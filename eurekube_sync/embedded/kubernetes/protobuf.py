@@ -93,7 +93,7 @@ def _value(raw: int | bytes, kind: str | _Message) -> Any:
             return entry.get("name", "") if entry.get("type") else entry.get("number", 0)
         case bytes(), dict():
             return _read(raw, kind)
-    raise ProtobufError(f"something else stands where {kind} is expected")
+    raise ProtobufError(f"something else than {kind}")
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:

@@ -72,7 +72,7 @@ class EmbeddedKubernetes:
 
     @property
     def revision(self) -> int:
-        """The latest resourceVersion: it stands still when nothing was written."""
+        """The latest resourceVersion: it stays the same when nothing was written."""
         return self._objects.store.revision
 
     def authenticate(self, request: Request) -> str:

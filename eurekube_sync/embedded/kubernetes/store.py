@@ -41,7 +41,7 @@ class Stored:
         return f"{self.namespace}/{self.name}"
 
     def item(self, *, typed: bool) -> bytes:
-        """The JSON as an item of a list: a built-in one carries no apiVersion and kind there [real 1.36]."""
+        """The JSON as an item of a list: a built-in one has no apiVersion and kind there [real 1.36]."""
         if self._item is None:
             bare = self.obj if typed else {k: v for k, v in self.obj.items() if k not in ("apiVersion", "kind")}
             self._item = msgspec.json.encode(bare)

@@ -1014,14 +1014,14 @@ def test_a_purge_lets_go_the_finalizers_of_deleted_syncers() -> None:
     """Of those of which nothing stands; the living ones are counted. A dry run tells which it would let go."""
     world = deleted()
     assert purged(world, dry_run=True).sentences == (
-        "1 syncer still carries our finalizer: delete it, and purge again",
+        "1 syncer still has our finalizer: delete it, and purge again",
         "it would remove our finalizer from 1 syncer being deleted",
     )
     assert world.cluster.syncers[REF].finalizers == (CLEANUP_FINALIZER,)
     report = purged(world)
     assert report.code is ExitCode.OK
     assert report.sentences == (
-        "1 syncer still carries our finalizer: delete it, and purge again",
+        "1 syncer still has our finalizer: delete it, and purge again",
         "our finalizer was removed from 1 syncer being deleted",
     )
     assert set(world.cluster.syncers) == {SyncerRef(NS, "living")}
@@ -1031,7 +1031,7 @@ def test_a_finalizer_stays_while_an_instance_may_stand() -> None:
     """Another owner's of this syncer; or one that Eureka's list may still hide; or one whose cancel failed."""
     world = deleted()
     world.registry.put(replace(of_cluster(CLUSTER, 9, owner="second")))
-    assert purged(world).sentences == ("1 syncer still carries our finalizer: delete it, and purge again",)
+    assert purged(world).sentences == ("1 syncer still has our finalizer: delete it, and purge again",)
     assert REF in world.cluster.syncers
     world = deleted()
     world.registry._renew(key(1))

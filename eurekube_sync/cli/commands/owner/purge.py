@@ -60,7 +60,7 @@ def purge_command(
 
     def work(world: OwnerWorld) -> OwnerReport | ExitCode:
         found = look_before_purge(world, owner=owner, cluster=cluster, scope=scope)
-        if found.standing and not (yes or dry_run):
+        if found.instances and not (yes or dry_run):
             if not _confirmed(found):
                 click.echo("nothing was changed", err=True)
                 return ExitCode.REFUSED
@@ -72,8 +72,8 @@ def purge_command(
 
 def _confirmed(found: Purge) -> bool:
     """Asks on stderr, so that stdout holds the report alone."""
-    number = len(found.standing)
-    for one in found.standing[:_NAMED]:
+    number = len(found.instances)
+    for one in found.instances[:_NAMED]:
         click.echo(f"  {one.key} {one.status}", err=True)
     if number > _NAMED:
         click.echo(f"  and {number - _NAMED} more", err=True)
