@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
+import secrets
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from eurekube_sync.adapters.workers import ThreadWorkers
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.cli.options.calls import Calls
 from eurekube_sync.cli.options.eureka import EurekaAccess, with_access
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
+from eurekube_sync.cli.options.lock import LockChoice, lock_name
 from eurekube_sync.controller.keepalive import RegistryWorld
+from eurekube_sync.controller.lock import Lock
 from eurekube_sync.controller.memory import Memory
-from eurekube_sync.controller.one_pass import World
+from eurekube_sync.controller.one_pass import PassSettings, World
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL
 from eurekube_sync.model.ports import Clock, Registry
 from eurekube_sync.observe.own_writes import OwnWrites
+
+if TYPE_CHECKING:
+    from eurekube_sync.adapters.kubernetes import ConnectionSettings
 
 _ASK_TIMEOUT = 2.0
 """Seconds for the question whether batches are safe: a server that hangs is asked again in each pass."""
@@ -51,18 +60,10 @@ class Connection:
 def connect(connection: Connection, clock: Clock) -> Iterator[World]:
     """Connects to both; raises ConfigurationError. The clients are imported here: they are slow to load, and half of
     the commands need neither."""
-    from eurekube_sync.adapters.kubernetes import ConnectionSettings, KubernetesCluster
+    from eurekube_sync.adapters.kubernetes import KubernetesCluster
     from eurekube_sync.adapters.kubernetes import connect as connect_cluster
 
-    to_cluster = connect_cluster(
-        ConnectionSettings(
-            kubeconfig=connection.kubernetes.kubeconfig or "",
-            context=connection.kubernetes.context or "",
-            connect_seconds=min(5.0, connection.calls.call_timeout),
-            read_seconds=connection.calls.call_timeout,
-            threads=connection.calls.concurrency,
-        )
-    )
+    to_cluster = connect_cluster(_of_cluster(connection))
     with connect_registry(connection, clock) as seen:
         yield World(
             registry=seen.registry,
@@ -78,6 +79,35 @@ def connect(connection: Connection, clock: Clock) -> Iterator[World]:
             time_limit=seen.time_limit,
             memory=Memory(renewals=seen.renewals, own_writes=OwnWrites(seconds=connection.registry_cache)),
         )
+
+
+def connect_lock(connection: Connection, clock: Clock, choice: LockChoice, settings: PassSettings) -> Lock | None:
+    """The lock of what these passes do, on a connection of its own; None where there is none. Raises
+    ConfigurationError."""
+    from eurekube_sync.adapters.kubernetes import LeaseObject, own_namespace
+    from eurekube_sync.adapters.kubernetes import connect as connect_cluster
+
+    to_cluster = _of_cluster(connection)
+    namespace = None
+    if choice == "auto":
+        namespace = own_namespace(os.environ, kubeconfig=to_cluster.kubeconfig, context=to_cluster.context)
+    name = lock_name(choice, settings.owner, settings.scope, namespace)
+    if name is None:
+        return None
+    store = LeaseObject(connect_cluster(to_cluster), name, clock=clock, random=random.Random())
+    return Lock(store, clock, name, identity=f"{socket.gethostname()}_{secrets.token_hex(4)}")
+
+
+def _of_cluster(connection: Connection) -> ConnectionSettings:
+    from eurekube_sync.adapters.kubernetes import ConnectionSettings
+
+    return ConnectionSettings(
+        kubeconfig=connection.kubernetes.kubeconfig or "",
+        context=connection.kubernetes.context or "",
+        connect_seconds=min(5.0, connection.calls.call_timeout),
+        read_seconds=connection.calls.call_timeout,
+        threads=connection.calls.concurrency,
+    )
 
 
 @contextmanager

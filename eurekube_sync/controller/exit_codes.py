@@ -59,7 +59,8 @@ _MEANINGS = {
     ),
     ExitCode.EUREKA_DENIED: "Eureka refused the login, or its CSRF protection the writes. Nothing was removed",
     ExitCode.INCOMPLETE: (
-        "some changes failed, or a deadline or signal came before all was done; the next pass tries again. "
+        "some changes failed, or a deadline, a signal or the loss of the lock came before all was done; the next pass "
+        "tries again. "
         "`orphans`: not everything could be read. `--fail-on-broken`: a syncer cannot be served"
     ),
     ExitCode.REMOVALS_HELD: "removals are held, or `--approve` named others. Everything else was done",
@@ -77,6 +78,7 @@ _MEANINGS = {
 CODES: Mapping[tuple[Server | None, Cause | None], ExitCode] = {
     (None, Cause.CONFIGURATION): ExitCode.CONFIGURATION,
     (None, Cause.STOPPED): ExitCode.INCOMPLETE,
+    (None, Cause.LOCK_LOST): ExitCode.INCOMPLETE,
     (None, Cause.REFUSED): ExitCode.REFUSED,
     (None, Cause.OWNER_CLASH): ExitCode.OWNER_CLASH,
     (Server.KUBERNETES, Cause.UNAVAILABLE): ExitCode.KUBERNETES_UNREAD,

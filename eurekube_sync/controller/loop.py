@@ -10,6 +10,7 @@ from typing import TypeAlias
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.controller.outages import Began, Change, Outages
+from eurekube_sync.model.errors import LockLost
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.ports import Clock
 
@@ -47,6 +48,7 @@ def run_passes(
     the last. A signal ends it between two calls. An outage is logged when it begins and when it ends.
 
     A bug that ends a pass ends the process only if it was the last: leases must be renewed, and the next pass does it.
+    Raises LockLost when `one_pass` does.
     """
     done = renewed = 0
     outages = Outages()
@@ -57,6 +59,8 @@ def run_passes(
         standing: tuple[InstanceKey, ...] = ()
         try:
             report = replace(one_pass(), renewed_between=renewed)
+        except LockLost:
+            raise
         except Exception:
             if last:
                 raise

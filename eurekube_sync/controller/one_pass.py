@@ -54,6 +54,8 @@ class PassSettings:
     """Kinds beside Services whose drain annotations are looked for: each is a list of its own in every pass."""
     named: tuple[str, ...] = ()
     """Options of the command line beside the scope without which a command to paste would be another one."""
+    renew_only: Unknown | None = None
+    """Why nothing may be changed: nobody knows who has the lock."""
     dry_run: bool = False
     deadline: float = 120
     registry_cache: float = 45

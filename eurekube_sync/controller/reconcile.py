@@ -68,7 +68,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     """Makes Eureka equal to what the cluster says, as far as both could be read."""
     deadline = Deadline(world.clock, settings.deadline, world.time_limit)
     deadline.stage(IDENTIFYING)
-    identity = world.cluster.identity()
+    identity = settings.renew_only or world.cluster.identity()
     deadline.stage(LISTING)
     asked, asked_at = world.clock.monotonic(), world.clock.now()
     listed = world.registry.list_instances()

@@ -7,6 +7,7 @@ A `TimeLimit` is shared with the adapters, which bound every call and every new 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
 
@@ -21,10 +22,21 @@ class TimeLimit:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._end = inf
+        self._held: Callable[[], bool] = lambda: True
+
+    @property
+    def held(self) -> bool:
+        """Whether what runs now may go on at all, whatever its time."""
+        return self._held()
+
+    def only_while(self, held: Callable[[], bool]) -> None:
+        """From now on nothing goes on, and no call begins, unless this is true: a process that slept must not wake up
+        and write."""
+        self._held = held
 
     def left(self) -> float:
         """Seconds; infinite while nothing is set, and never below zero."""
-        return max(0.0, self._end - self._clock.monotonic())
+        return max(0.0, self._end - self._clock.monotonic()) if self.held else 0.0
 
     def end_at(self, moment: float) -> None:
         """`moment` in monotonic seconds; infinity lifts the limit."""
@@ -32,7 +44,7 @@ class TimeLimit:
 
 
 class Deadline:
-    """When to begin nothing new: the stage's time is over, or the program was asked to stop."""
+    """When to begin nothing new: the stage's time is over, the program was asked to stop, or it lost the lock."""
 
     def __init__(self, clock: Clock, seconds: float, limit: TimeLimit | None = None) -> None:
         self._clock = clock
@@ -58,7 +70,7 @@ class Deadline:
     @property
     def passed(self) -> bool:
         """Whether it has passed; to be asked only by who then leaves something undone."""
-        passed = self._clock.stopping() or self._clock.monotonic() >= self._end
+        passed = self._clock.stopping() or self._clock.monotonic() >= self._end or not self._limit.held
         self.cut_short = self.cut_short or passed
         return passed
 

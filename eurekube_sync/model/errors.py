@@ -15,6 +15,7 @@
     │   │   └── RegistryStumbled it answered 500 to it: over a bad body, or because it is broken itself
     │   └── RegistryUnusable     an answer that is no Eureka answer: HTML, empty, cut, wrong URL
     ├── SourceUnknown            what a command needs could not be read
+    ├── LockLost                 another copy took the lock: the rest of the pass was not done
     ├── Stopped                  a signal came before anything was changed; or it ended the demo
     └── Refused                  a command would do harm, or what it names is not there: nothing was changed
         └── OwnerClash           another cluster uses the same owner name
@@ -129,6 +130,12 @@ class Stopped(EurekubeError):
     """A signal came before anything was changed; or it ended the story that `demo` tells."""
 
     cause = Cause.STOPPED
+
+
+class LockLost(EurekubeError):
+    """Another copy has the lock that this one had, or worked without while it could not be read."""
+
+    cause = Cause.LOCK_LOST
 
 
 class Refused(EurekubeError):

@@ -22,6 +22,7 @@ from eurekube_sync.model.kubernetes import (
     SyncerObject,
     SyncerStatus,
 )
+from eurekube_sync.model.lock import LockRecord
 from eurekube_sync.model.sources import Complete, Listed, Source
 
 EndpointsSource = Literal["slices", "endpoints"]
@@ -219,6 +220,19 @@ class Cluster(Protocol):
 
     def record_event(self, event: EventRecord, *, at: float) -> None:
         """Write or count an Event; `at` in Unix seconds. A terminating namespace refuses events: that is no error."""
+
+
+class LockStore(Protocol):
+    """The object that is the lock. Each call takes a few seconds at most, and raises a `ClusterError` of `errors`."""
+
+    def read(self) -> LockRecord | None:
+        """What it says now; None when it does not exist."""
+
+    def create(self, record: LockRecord) -> LockRecord | None:
+        """Make it; None when somebody else did first."""
+
+    def replace(self, record: LockRecord) -> LockRecord | None:
+        """Write it over the version that the record was read as; None when it was changed or deleted since."""
 
 
 class Workers(Protocol):

@@ -30,6 +30,7 @@ class Cause(StrEnum):
     STOPPED = "Stopped"  # by a signal
     REFUSED = "Refused"  # by this program: nothing was changed
     OWNER_CLASH = "OwnerClash"
+    LOCK_LOST = "LockLost"  # another copy has the lock now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -250,3 +250,18 @@ class EventItem(_Wire):
     metadata: _Meta
     count: int | None = None
     last_timestamp: datetime | None = None
+
+
+class LeaseSpec(_Wire):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: datetime | None = None
+    renew_time: datetime | None = None
+    lease_transitions: int | None = None
+
+
+class LeaseItem(_Wire):
+    """Of the lock."""
+
+    metadata: _Meta
+    spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)

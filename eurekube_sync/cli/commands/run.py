@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ import click
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.approval import read_approval
-from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.connect import Connection, connect, connect_lock
 from eurekube_sync.cli.garbage import look_rarely_for_cycles, looking_for_cycles
 from eurekube_sync.cli.options.brake import approve_option, brake_options
 from eurekube_sync.cli.options.calls import Calls, batch_option, call_options
@@ -21,16 +22,19 @@ from eurekube_sync.cli.options.drain import drain_option
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
 from eurekube_sync.cli.options.leases import Leases, lease_options
+from eurekube_sync.cli.options.lock import LockChoice, lock_option
 from eurekube_sync.cli.options.owner import named_owner, owner_option
 from eurekube_sync.cli.options.passes import Passes, pass_options
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import scope_options
-from eurekube_sync.cli.output.passes import teller
+from eurekube_sync.cli.output.passes import good_pass, teller
 from eurekube_sync.cli.output.progress import waiting
 from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.signals import stopped_by_signals
+from eurekube_sync.cli.under_lock import under_lock
 from eurekube_sync.controller.between_passes import BetweenPasses
 from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.lock import Lock, UnderLock
 from eurekube_sync.controller.loop import Schedule, run_passes
 from eurekube_sync.controller.one_pass import PassReport, PassSettings
 from eurekube_sync.controller.reconcile import reconcile
@@ -47,6 +51,7 @@ from eurekube_sync.model.wording import counted
 @call_options
 @batch_option
 @pass_options
+@lock_option
 @drain_option
 @option(
     "--detailed-exitcode",
@@ -76,6 +81,7 @@ def command(
     calls: Calls,
     eureka_batch: str,
     passes: Passes,
+    lock: LockChoice,
     drains: frozenset[Kind],
     detailed_exitcode: bool,
     fail_on_held: bool | None,
@@ -127,22 +133,52 @@ def command(
         lease_duration=leases.duration,
     )
     tell = teller(form, passes, eureka.notices)
-    with stopped_by_signals(clock), connect(connection, clock) as world:
+    # A person who approves means now, beside a daemon that has the lock; two passes at once do no harm.
+    without_lock = passes.dry_run or (settings.approved is not None and not passes.many)
+    held = None if without_lock else connect_lock(connection, clock, lock, settings)
 
-        def one_pass() -> PassReport:
-            nonlocal settings
-            with waiting("waiting for an answer") if not passes.many else nullcontext():
-                report = reconcile(world, settings)
-            if report.approval_spent:
-                settings = replace(settings, approved=None)
-            return report
+    def work() -> ExitCode:
+        return _passes(held, connection, clock, settings, schedule, passes, tell)
 
-        between = (
-            BetweenPasses(world, world.memory.renewals, interval=passes.interval) if passes.number is None else None
-        )
-        code = run_passes(one_pass, clock, schedule, tell, looking_for_cycles(between))
+    with stopped_by_signals(clock):
+        code = work() if held is None else under_lock(held, clock, work, daemon=passes.number is None)
     if not passes.many and not passes.dry_run and form.at_terminal:
         minutes = counted(2 * leases.duration / 60, "minute")
         hint = f"leases expire in {minutes} unless something renews them: use run --daemon or a CronJob"
         console_for(sys.stdout).print(hint, style="dim")
     return code
+
+
+def _passes(
+    lock: Lock | None,
+    connection: Connection,
+    clock: SystemClock,
+    settings: PassSettings,
+    schedule: Schedule,
+    passes: Passes,
+    tell: Callable[[PassReport, ExitCode], None],
+) -> ExitCode:
+    """All passes of this process, or those until it loses the lock."""
+    with connect(connection, clock) as world:
+        under = UnderLock(lock, world.time_limit.only_while) if lock else None
+
+        def one_pass() -> PassReport:
+            nonlocal settings
+            settings = replace(settings, renew_only=under.before() if under else None)
+            with waiting("waiting for an answer") if not passes.many else nullcontext():
+                report = reconcile(world, settings)
+            if under:
+                under.after()
+            if report.approval_spent:
+                settings = replace(settings, approved=None)
+            return report
+
+        def told(report: PassReport, code: ExitCode) -> None:
+            if lock and code in (ExitCode.OK, ExitCode.REMOVALS_HELD):
+                lock.passed(good_pass(report, lock.identity))
+            tell(report, code)
+
+        between = (
+            BetweenPasses(world, world.memory.renewals, interval=passes.interval) if passes.number is None else None
+        )
+        return run_passes(one_pass, clock, schedule, told, looking_for_cycles(between))

@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.report import ReportForm
 from eurekube_sync.cli.output.machine import as_data
+from eurekube_sync.cli.output.summary import summary
 from eurekube_sync.cli.output.table import pass_table
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL
+from eurekube_sync.model.lock import GoodPass
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.observe.self_preservation import Headroom, headroom, interval_of
 
@@ -43,6 +45,17 @@ def teller(form: ReportForm, passes: Passes, notices: Sequence[str] = ()) -> Cal
         )
 
     return tell
+
+
+def good_pass(report: PassReport, holder: str) -> GoodPass:
+    """What the lock is to show of a pass that did all it had to."""
+    return GoodPass(
+        at=report.at,
+        holder=holder,
+        owner=report.owner,
+        scope=" ".join(report.scope.options) or "all",
+        result=summary(report),
+    )
 
 
 def _renewed_every(passes: Passes) -> float:

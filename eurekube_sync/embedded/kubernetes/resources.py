@@ -70,6 +70,7 @@ CRON_JOBS = Resource(
 )
 """They are stored, and nobody runs them."""
 SLICES = Resource(group="discovery.k8s.io", plural="endpointslices", kind="EndpointSlice", generation=True)
+LEASES = Resource(group="coordination.k8s.io", plural="leases", kind="Lease")
 DEFINITIONS = Resource(
     group=CRD_GROUP,
     plural="customresourcedefinitions",
@@ -82,7 +83,7 @@ DEFINITIONS = Resource(
 
 BUILT_IN = (
     *(NAMESPACES, SERVICES, PODS, NODES, ENDPOINTS, EVENTS, SERVICE_ACCOUNTS),
-    *(*ROLES, CRON_JOBS, SLICES, DEFINITIONS),
+    *(*ROLES, CRON_JOBS, SLICES, LEASES, DEFINITIONS),
 )
 
 

@@ -1,0 +1,49 @@
+"""Whether there is a lock, and what it is called."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+from eurekube_sync.cli.options.declare import option
+from eurekube_sync.cli.values import Value
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.lock import LockName
+
+LockChoice: TypeAlias = LockName | Literal["auto", "off"]
+_NAME = re.compile(r"([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)/([a-z0-9](?:[a-z0-9.-]{0,200}[a-z0-9])?)")
+
+
+def _lock(text: str) -> LockChoice:
+    if text == "auto":
+        return "auto"
+    if text == "off":
+        return "off"
+    found = _NAME.fullmatch(text)
+    if not found:
+        raise ValueError(f"{text!r} is not a lock; write auto, off or NAMESPACE/NAME")
+    return LockName(namespace=found[1], name=found[2])
+
+
+lock_option = option(
+    "--lock",
+    type=Value("auto|off|namespace/name", _lock),
+    default="auto",
+    help="The Lease object that lets one of several copies work at a time. auto: in a cluster one of the pod's own "
+    "namespace, elsewhere none. A run with --dry-run, or a single pass with --approve, takes none.",
+)
+
+
+def lock_name(choice: LockChoice, owner: str, scope: Scope, namespace: str | None) -> LockName | None:
+    """One for each installation and shard, since copies of another scope do other work. `namespace` is the pod's own;
+    None outside of a cluster."""
+    if choice == "off" or (choice == "auto" and namespace is None):
+        return None
+    part = f"-{scope.shard.index}-of-{scope.shard.count}" if scope.shard else ""
+    if isinstance(choice, LockName):
+        return replace(choice, name=f"{choice.name}{part}")
+    rest = replace(scope, shard=None, allowed=frozenset()).options
+    digest = f"-{hashlib.sha256(' '.join(rest).encode()).hexdigest()[:8]}" if rest else ""
+    return LockName(namespace=namespace or "", name=f"eurekube-sync-{owner}{digest}{part}")

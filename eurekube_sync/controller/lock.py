@@ -1,0 +1,222 @@
+"""The lock: who has it, and whether it may be taken.
+
+A copy writes only while its own monotonic clock says that nobody else can have the lock yet, so no two machines compare
+their clocks. The holder stops `RENEW_WITHIN` after the beginning of its last renewal that worked. Another copy begins
+when the object has not changed for its `DURATION`, which is longer. That one works at a time spares calls and keeps
+Eureka's self-preservation exact; what a pass may remove never rests on it.
+
+While the lock cannot be read, nobody knows who has it: passes renew instances then, and change nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import inf
+from typing import TypeAlias
+
+from eurekube_sync.model.errors import ClusterConflict, ClusterError, EurekubeError, LockLost
+from eurekube_sync.model.lock import DURATION, EVERY, RENEW_WITHIN, GoodPass, LockName, LockRecord
+from eurekube_sync.model.ports import Clock, LockStore
+from eurekube_sync.model.sources import Cause, Unknown
+
+log = logging.getLogger(__name__)
+
+_TRIES = 3
+"""How often it is read and written again when somebody else was first."""
+PATIENCE = DURATION + 2 * EVERY
+"""Seconds that a run of single passes waits: a killed holder's lock is free by then; one that renews is at work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """This copy has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBy:
+    """Another copy has it."""
+
+    holder: str
+
+
+Standing: TypeAlias = Held | HeldBy | Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What the object said when it was last read."""
+
+    record: LockRecord | None
+    """None: there was no object."""
+    since: float
+    """Since when it has been the same version, in monotonic seconds."""
+
+
+def seen_again(before: Seen | None, record: LockRecord | None, now: float) -> Seen:
+    """What is known after a read; `now` is after it, so that a version never looks older than it is."""
+    if before and before.record and record and before.record.version == record.version:
+        return before
+    return Seen(record=record, since=now)
+
+
+def may_take(seen: Seen, identity: str, asked: float) -> bool:
+    """Whether nobody else can hold it any more. `asked`: before the read, so that a version never looks older."""
+    record = seen.record
+    return record is None or record.holder in ("", identity) or asked - seen.since >= record.duration
+
+
+class Lock:
+    """This copy's side of it. `attempt` is called by one thread or several, the rest by the one that makes passes."""
+
+    def __init__(self, store: LockStore, clock: Clock, name: LockName, identity: str) -> None:
+        """`identity` is unique to this process."""
+        self.name = name
+        self.identity = identity
+        self._store = store
+        self._clock = clock
+        self._one_at_a_time = threading.Lock()
+        self._seen: Seen | None = None
+        self._held_until = -inf
+        self._read_at = -inf
+        self._why: Unknown | None = None
+        self._good: GoodPass | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether this copy may write now."""
+        return self._clock.monotonic() < self._held_until
+
+    def standing(self) -> Standing:
+        """Who has it, as far as is known. What could not be read for as long as a holder may be silent is unknown."""
+        if self.held:
+            return Held()
+        record = self._seen.record if self._seen else None
+        recent = self._clock.monotonic() - self._read_at < DURATION
+        if record is not None and record.holder not in ("", self.identity) and (self._why is None or recent):
+            return HeldBy(record.holder)
+        return self._why or Unknown(cause=Cause.UNAVAILABLE, message=f"the lock {self.name} was not renewed in time")
+
+    def attempt(self) -> None:
+        """Renews it, takes it if it is free, or looks who has it. What fails is kept as the reason."""
+        with self._one_at_a_time:
+            try:
+                self._try()
+            except EurekubeError as error:
+                self._why = Unknown(cause=error.cause or Cause.UNUSABLE, message=f"the lock {self.name}: {error}")
+            else:
+                self._why = None
+
+    def passed(self, good: GoodPass) -> None:
+        """The next renewal writes this into the object."""
+        self._good = good
+
+    def release(self) -> None:
+        """Gives it up, if this copy has it: another one may begin at once. What fails is logged."""
+        with self._one_at_a_time:
+            seen, self._held_until = self._seen, -inf
+            if seen is None or seen.record is None or seen.record.holder != self.identity:
+                return
+            free = replace(seen.record, holder="", duration=1.0, renewed=self._clock.now(), good=self._good)
+            try:
+                self._store.replace(free)
+            except ClusterError as error:
+                log.warning("the lock %s was not released, and ends in %g s: %s", self.name, DURATION, error)
+
+    def _try(self) -> None:
+        known = self._seen.record if self._seen else None
+        if known is not None and known.holder == self.identity and self._write(known):
+            return
+        for _ in range(_TRIES):
+            asked = self._clock.monotonic()
+            record = self._store.read()
+            self._read_at = self._clock.monotonic()
+            self._seen = seen_again(self._seen, record, self._read_at)
+            if not may_take(self._seen, self.identity, asked):
+                self._held_until = -inf
+                return
+            if self._write(record):
+                return
+        raise ClusterConflict(f"it changed {_TRIES} times while it was taken")
+
+    def _write(self, before: LockRecord | None) -> bool:
+        """Renews or takes it; False when somebody else changed it first."""
+        begun = self._clock.monotonic()
+        now, good = self._clock.now(), self._good
+        record = LockRecord(holder=self.identity, acquired=now, renewed=now, good=good)
+        if before is not None and before.holder == self.identity:
+            record = replace(before, duration=DURATION, renewed=now, good=good)
+        elif before is not None:
+            record = replace(record, transitions=before.transitions + 1, version=before.version)
+        written = self._store.create(record) if before is None else self._store.replace(record)
+        if written is None:
+            return False
+        if self._good is good:
+            self._good = None
+        self._read_at = self._clock.monotonic()
+        self._seen = Seen(record=written, since=self._read_at)
+        self._held_until = begun + RENEW_WITHIN
+        return True
+
+
+def wait_for(lock: Lock, clock: Clock, *, patience: float = inf) -> Standing | None:
+    """Waits until this copy has the lock, or nobody knows who has it; says once who has it meanwhile.
+
+    After `patience` it gives the HeldBy that it waited for. None: it was asked to stop.
+    """
+    begun, told = clock.monotonic(), ""
+    while not clock.stopping():
+        lock.attempt()
+        standing = lock.standing()
+        if not isinstance(standing, HeldBy):
+            if told and isinstance(standing, Held):
+                log.info("took the lock %s", lock.name)
+            return standing
+        if clock.monotonic() - begun >= patience:
+            return standing
+        if standing.holder != told:
+            told = standing.holder
+            log.info("waiting for the lock %s, which %s holds", lock.name, told)
+        clock.sleep(EVERY)
+    return None
+
+
+class UnderLock:
+    """Asks before each pass whether it may change anything, and after it whether it still might."""
+
+    def __init__(self, lock: Lock, only_while: Callable[[Callable[[], bool]], None]) -> None:
+        """`only_while` is given what must be true for any call to begin."""
+        self._lock = lock
+        self._only_while = only_while
+        self._told = False
+
+    def before(self) -> Unknown | None:
+        """None: all may be done. Why the pass may only renew, when nobody knows who has the lock. Raises LockLost when
+        another copy has it."""
+        standing = self._standing()
+        unknown = standing if isinstance(standing, Unknown) else None
+        if unknown and not self._told:
+            log.warning("%s; until it is known who holds the lock, instances are only renewed", unknown.message)
+        elif self._told and not unknown:
+            log.info("the lock %s is held again", self._lock.name)
+        self._told = unknown is not None
+        self._only_while((lambda: True) if unknown else (lambda: self._lock.held))
+        return unknown
+
+    def after(self) -> None:
+        """Raises LockLost when another copy took it during the pass."""
+        self._standing()
+
+    def _standing(self) -> Standing:
+        lock = self._lock
+        if not lock.held:
+            lock.attempt()
+        standing = lock.standing()
+        if isinstance(standing, HeldBy):
+            raise LockLost(
+                f"{standing.holder} holds the lock {lock.name} now: this process did not renew it in time, "
+                "and has changed nothing since"
+            )
+        return standing

@@ -1,0 +1,519 @@
+"""The lock: at most one copy works at a time, whatever happens to machines, clocks and the API."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eurekube_sync.controller.lock import PATIENCE, Held, HeldBy, Lock, UnderLock, wait_for
+from eurekube_sync.model.deadline import Deadline, TimeLimit
+from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ClusterUnavailable, LockLost
+from eurekube_sync.model.lock import DURATION, EVERY, RENEW_WITHIN, GoodPass, LockName, LockRecord
+from eurekube_sync.model.sources import Cause, Unknown
+from tests.unit.worlds.fakes import Clock
+
+NAME = LockName(namespace="eurekube-sync", name="shop")
+GOOD = GoodPass(at=7.0, holder="a", owner="shop", scope="all", result="in sync, 2 renewed")
+
+
+@dataclass
+class Store:
+    """The object, with the API server's rule: a write over another version is refused."""
+
+    record: LockRecord | None = None
+    version: int = 0
+    trouble: Callable[[], None] = lambda: None
+    """What happens on the way there."""
+    back: Callable[[], None] = lambda: None
+    """What happens on the way back: the write is done."""
+    calls: list[str] = field(default_factory=list)
+
+    def read(self) -> LockRecord | None:
+        self.calls.append("read")
+        self.trouble()
+        return self.record
+
+    def create(self, record: LockRecord) -> LockRecord | None:
+        self.calls.append("create")
+        self.trouble()
+        if self.record is not None:
+            return None
+        return self._store(record)
+
+    def replace(self, record: LockRecord) -> LockRecord | None:
+        self.calls.append("replace")
+        self.trouble()
+        if self.record is None or self.record.version != record.version:
+            return None
+        return self._store(record)
+
+    def _store(self, record: LockRecord) -> LockRecord:
+        self.version += 1
+        good = record.good or (self.record.good if self.record else None)
+        self.record = replace(record, version=str(self.version), good=good)
+        written = self.record
+        self.back()
+        return written
+
+
+@dataclass
+class Machine:
+    """A clock of its own: where it begins, how fast it goes, and what time of day it believes."""
+
+    real: Clock
+    offset: float = 0
+    rate: float = 1
+    skew: float = 0
+    stopped: bool = False
+
+    def monotonic(self) -> float:
+        return self.offset + self.rate * self.real.time
+
+    def now(self) -> float:
+        return self.real.time + self.skew
+
+    def sleep(self, seconds: float) -> None:
+        self.real.sleep(seconds)
+
+    def stopping(self) -> bool:
+        return self.stopped
+
+
+class Pair:
+    """Two copies on two machines, and the object."""
+
+    def __init__(self, *, skew: float = 0, offset: float = 0, rate: float = 1) -> None:
+        self.real = Clock(0)
+        self.store = Store()
+        self.machines = (Machine(self.real), Machine(self.real, offset=offset, rate=rate, skew=skew))
+        self.a, self.b = (
+            Lock(self.store, machine, NAME, name) for machine, name in zip(self.machines, "ab", strict=True)
+        )
+
+    def later(self, seconds: float) -> None:
+        self.real.sleep(seconds)
+
+
+def unavailable() -> None:
+    raise ClusterUnavailable("no answer")
+
+
+def test_the_first_one_takes_it_and_the_other_waits() -> None:
+    """The object is made by who comes first; the other says who that is."""
+    pair = Pair()
+    pair.a.attempt()
+    pair.b.attempt()
+    assert (pair.a.held, pair.b.held) == (True, False)
+    assert (pair.a.standing(), pair.b.standing()) == (Held(), HeldBy("a"))
+
+
+def test_a_holder_that_renews_keeps_it() -> None:
+    """For hours, with one write each time and no read."""
+    pair = Pair()
+    for _ in range(2000):
+        pair.a.attempt()
+        pair.b.attempt()
+        assert pair.a.held
+        assert not pair.b.held
+        pair.later(EVERY)
+    assert pair.store.record is not None
+    assert pair.store.record.transitions == 0
+    assert [call for call in pair.store.calls if call == "replace"] == ["replace"] * 1999
+
+
+def test_a_killed_holder_is_replaced_when_its_time_is_over() -> None:
+    """Not sooner than the duration, and not later than one look after it."""
+    pair = Pair()
+    pair.a.attempt()
+    waited = 0.0
+    while not pair.b.held:
+        pair.b.attempt()
+        pair.later(EVERY)
+        waited += EVERY
+    assert DURATION <= waited <= DURATION + 2 * EVERY
+    assert pair.store.record is not None
+    assert (pair.store.record.holder, pair.store.record.transitions) == ("b", 1)
+
+
+def test_a_holder_stops_before_another_one_may_begin() -> None:
+    """An API that is silent for the holder alone: it stops seconds before the other takes over."""
+    pair = Pair()
+    pair.a.attempt()
+    pair.b.attempt()
+    pair.later(RENEW_WITHIN)
+    assert not pair.a.held
+    pair.b.attempt()
+    assert not pair.b.held
+    pair.later(DURATION - RENEW_WITHIN)
+    pair.b.attempt()
+    assert pair.b.held
+
+
+def test_a_released_lock_is_taken_at_once() -> None:
+    """A normal end leaves nobody waiting."""
+    pair = Pair()
+    pair.a.attempt()
+    pair.b.attempt()
+    pair.a.release()
+    assert not pair.a.held
+    pair.b.attempt()
+    assert pair.b.held
+
+
+def test_who_does_not_hold_it_releases_nothing() -> None:
+    """One that lost it, or never had it, writes nothing when it ends."""
+    pair = Pair()
+    pair.b.release()
+    assert pair.store.calls == []
+    pair.a.attempt()
+    pair.b.attempt()
+    pair.b.release()
+    assert pair.store.record is not None
+    assert pair.store.record.holder == "a"
+
+
+def test_a_release_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """The lock ends by itself, and the process ends as it would."""
+    pair = Pair()
+    pair.a.attempt()
+    pair.store.trouble = unavailable
+    pair.a.release()
+    assert not pair.a.held
+    assert "was not released, and ends in 15 s: no answer" in caplog.text
+
+
+def test_a_paused_holder_that_wakes_finds_another_one() -> None:
+    """It does not hold it in the moment it wakes, and learns who does."""
+    pair = Pair()
+    pair.a.attempt()
+    pair.b.attempt()
+    pair.later(60)
+    pair.b.attempt()
+    assert not pair.a.held
+    pair.a.attempt()
+    assert pair.a.standing() == HeldBy("b")
+    assert pair.store.record is not None
+    assert pair.store.record.holder == "b"
+
+
+def test_a_paused_holder_whom_nobody_replaced_goes_on() -> None:
+    """Nobody wrote in between, so nobody else worked."""
+    pair = Pair()
+    pair.a.attempt()
+    pair.later(3600)
+    assert not pair.a.held
+    pair.a.attempt()
+    assert pair.a.held
+
+
+@pytest.mark.parametrize("skew", [-86_400.0, 86_400.0])
+def test_the_time_of_day_of_two_machines_may_differ(skew: float) -> None:
+    """Nothing is decided by the times in the object."""
+    pair = Pair(skew=skew, offset=12_345)
+    pair.a.attempt()
+    pair.b.attempt()
+    pair.later(DURATION - 1)
+    pair.b.attempt()
+    assert not pair.b.held
+    pair.later(1)
+    pair.b.attempt()
+    assert pair.b.held
+
+
+def test_two_that_race_for_a_free_lock() -> None:
+    """One wins; the other reads again, and knows who."""
+    pair = Pair()
+    pair.store.record = LockRecord(holder="", version="0")
+    pair.b.attempt()  # so that b has read it before
+    pair.b.release()
+    once = iter([None])
+
+    def a_is_first() -> None:
+        if pair.store.calls[-1] == "replace" and next(once, "over") is None:
+            pair.a.attempt()
+
+    pair.store.trouble = a_is_first
+    pair.b.attempt()
+    assert (pair.a.held, pair.b.held) == (True, False)
+    assert pair.b.standing() == HeldBy("a")
+
+
+def test_one_that_is_always_too_late_does_not_know_who_has_it() -> None:
+    """Three lost races end the try."""
+    store = Store(record=LockRecord(holder="", version="0"))
+    clock = Clock(0)
+    lock = Lock(store, clock, NAME, "a")
+
+    def changed() -> None:
+        assert store.record is not None
+        if store.calls[-1] == "replace":
+            store.record = replace(store.record, version=store.record.version + "0")
+
+    store.trouble = changed
+    lock.attempt()
+    standing = lock.standing()
+    assert isinstance(standing, Unknown)
+    assert standing.message == "the lock eurekube-sync/shop: it changed 3 times while it was taken"
+
+
+def test_a_renewal_whose_answer_was_lost_counts_when_it_is_read() -> None:
+    """The object has another version then, and still our name."""
+    pair = Pair()
+    pair.a.attempt()
+    pair.store.back = unavailable
+    pair.later(EVERY)
+    pair.a.attempt()
+    pair.store.back = lambda: None
+    pair.later(EVERY)
+    pair.a.attempt()
+    pair.later(RENEW_WITHIN - 0.1)
+    assert pair.a.held
+
+
+def test_a_deleted_lock_is_made_again() -> None:
+    """By its holder, at the next renewal."""
+    pair = Pair()
+    pair.a.attempt()
+    pair.store.record = None
+    pair.a.attempt()
+    assert pair.a.held
+    assert pair.store.record is not None
+
+
+def test_what_cannot_be_read_is_unknown() -> None:
+    """At the start at once; a holder when it has to stop; one that waits after as long as a holder may be silent."""
+    pair = Pair()
+    pair.a.attempt()
+    pair.b.attempt()
+    pair.store.trouble = unavailable
+    late = Lock(pair.store, pair.machines[0], NAME, "c")
+    late.attempt()
+    assert late.standing() == Unknown(cause=Cause.UNAVAILABLE, message="the lock eurekube-sync/shop: no answer")
+    pair.later(RENEW_WITHIN - 1)
+    pair.a.attempt()
+    pair.b.attempt()
+    assert (pair.a.standing(), pair.b.standing()) == (Held(), HeldBy("a"))
+    pair.later(1)
+    assert isinstance(pair.a.standing(), Unknown)
+    pair.later(DURATION)
+    pair.b.attempt()
+    assert isinstance(pair.b.standing(), Unknown)
+    assert not pair.b.held
+
+
+def test_a_holder_that_nobody_renewed_is_unknown() -> None:
+    """As after a pause, before it looks again."""
+    pair = Pair()
+    pair.a.attempt()
+    pair.later(60)
+    standing = pair.a.standing()
+    assert isinstance(standing, Unknown)
+    assert standing.message == "the lock eurekube-sync/shop was not renewed in time"
+
+
+def test_an_error_without_a_cause_is_no_answer_that_makes_sense() -> None:
+    """Its exit code is that of an unread API."""
+    pair = Pair()
+
+    def refused() -> None:
+        raise ClusterConflict("odd")
+
+    pair.store.trouble = refused
+    pair.a.attempt()
+    standing = pair.a.standing()
+    assert isinstance(standing, Unknown)
+    assert standing.cause is Cause.UNUSABLE
+
+
+def test_the_last_good_pass_is_written_with_the_next_renewal_and_stays() -> None:
+    """No call of its own; the next holder's renewals leave it."""
+    pair = Pair()
+    pair.a.attempt()
+    pair.a.passed(GOOD)
+    calls = len(pair.store.calls)
+    pair.a.attempt()
+    assert len(pair.store.calls) == calls + 1
+    assert pair.store.record is not None
+    assert pair.store.record.good == GOOD
+    pair.a.attempt()
+    pair.a.release()
+    pair.b.attempt()
+    assert pair.store.record.good == GOOD
+
+
+def test_a_release_tells_the_last_good_pass() -> None:
+    """One call for both."""
+    pair = Pair()
+    pair.a.attempt()
+    pair.a.passed(GOOD)
+    pair.a.release()
+    assert pair.store.record is not None
+    assert (pair.store.record.holder, pair.store.record.good) == ("", GOOD)
+
+
+# --- Waiting -----------------------------------------------------------------------------------------------------
+
+
+def test_a_copy_that_waits_says_once_who_has_it(caplog: pytest.LogCaptureFixture) -> None:
+    """And that it took it."""
+    caplog.set_level(logging.INFO)
+    pair = Pair()
+    pair.a.attempt()
+    assert wait_for(pair.b, pair.machines[1]) == Held()
+    assert [record.message for record in caplog.records] == [
+        "waiting for the lock eurekube-sync/shop, which a holds",
+        "took the lock eurekube-sync/shop",
+    ]
+    assert pair.real.time <= DURATION + EVERY
+
+
+def test_a_free_lock_is_taken_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    """A CronJob's run says nothing each minute."""
+    caplog.set_level(logging.INFO)
+    pair = Pair()
+    assert wait_for(pair.a, pair.machines[0]) == Held()
+    assert not caplog.records
+
+
+def test_patience_ends_while_the_holder_renews() -> None:
+    """A run of single passes leaves the work to it."""
+    pair = Pair()
+    pair.a.attempt()
+    pair.store.trouble = lambda: pair.a.attempt() if pair.store.calls[-1] == "read" and pair.a.held else None
+    assert wait_for(pair.b, pair.machines[1], patience=PATIENCE) == HeldBy("a")
+    assert PATIENCE <= pair.real.time <= PATIENCE + EVERY
+
+
+def test_the_lock_of_a_killed_run_is_taken_within_the_patience() -> None:
+    """So the next Job of a CronJob does the work, not the one after."""
+    pair = Pair()
+    pair.a.attempt()
+    assert wait_for(pair.b, pair.machines[1], patience=PATIENCE) == Held()
+
+
+def test_a_copy_that_waits_can_be_stopped() -> None:
+    """By SIGTERM."""
+    pair = Pair()
+    pair.machines[1].stopped = True
+    assert wait_for(pair.b, pair.machines[1]) is None
+
+
+# --- Passes under the lock -----------------------------------------------------------------------------------------
+
+
+def under(pair: Pair) -> tuple[UnderLock, TimeLimit]:
+    """Copy a's passes, and their time."""
+    limit = TimeLimit(pair.machines[0])
+    return UnderLock(pair.a, limit.only_while), limit
+
+
+def test_a_pass_may_write_while_the_lock_is_held_and_not_a_moment_longer() -> None:
+    """The limit that every call asks, and the deadline that every stage asks, end with it."""
+    pair = Pair()
+    pair.a.attempt()
+    passes, limit = under(pair)
+    assert passes.before() is None
+    deadline = Deadline(pair.machines[0], 120, limit)
+    assert (limit.left() > 0, deadline.passed) == (True, False)
+    pair.later(RENEW_WITHIN)
+    assert (limit.left(), deadline.passed, deadline.cut_short) == (0.0, True, True)
+
+
+def test_a_pass_that_lost_the_lock_says_who_has_it() -> None:
+    """Before it, and after it."""
+    pair = Pair()
+    pair.a.attempt()
+    passes, _ = under(pair)
+    assert passes.before() is None
+    pair.b.attempt()
+    pair.later(DURATION)
+    pair.b.attempt()
+    for check in (passes.after, passes.before):
+        with pytest.raises(LockLost, match="b holds the lock eurekube-sync/shop now: this process did not renew it"):
+            check()
+
+
+def test_passes_only_renew_while_nobody_knows_who_has_the_lock(caplog: pytest.LogCaptureFixture) -> None:
+    """Leases must not expire because the Kubernetes API is away. It is said once, and when it is over."""
+    caplog.set_level(logging.INFO)
+    pair = Pair()
+    passes, limit = under(pair)
+
+    def denied() -> None:
+        raise ClusterDenied("no Role")
+
+    pair.store.trouble = denied
+    for _ in range(3):
+        assert passes.before() == Unknown(cause=Cause.DENIED, message="the lock eurekube-sync/shop: no Role")
+        assert limit.left() > 0
+        passes.after()
+        pair.later(30)
+    pair.store.trouble = lambda: None
+    assert passes.before() is None
+    assert [record.message for record in caplog.records] == [
+        "the lock eurekube-sync/shop: no Role; until it is known who holds the lock, instances are only renewed",
+        "the lock eurekube-sync/shop is held again",
+    ]
+
+
+# --- Anything at all -------------------------------------------------------------------------------------------------
+
+SECONDS = st.sampled_from([0.0, 1.0, 4.5, 5.5, 9.5, 10.5, 14.5, 15.5, 60.0])
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from("ab"),
+        st.sampled_from(["attempt", "attempt", "attempt", "release"]),
+        SECONDS,  # before it
+        st.just(0.0) | SECONDS,  # on the way there
+        st.just(0.0) | SECONDS,  # on the way back
+        st.sampled_from(["", "", "there", "back"]),  # where the call is lost
+        st.booleans(),  # whether the other copy acts meanwhile
+    ),
+    min_size=3,
+    max_size=30,
+)
+
+
+@settings(max_examples=400)
+@given(EVENTS, st.sampled_from([-1e6, 0.0, 1e6]), st.sampled_from([-1e6, 0.0, 1e6]), st.sampled_from([0.9, 1.0, 1.1]))
+def test_two_copies_never_both_hold_it(
+    events: list[tuple[str, str, float, float, float, str, bool]], skew: float, offset: float, rate: float
+) -> None:
+    """Whatever is slow, lost or paused, and however two clocks differ, each by less than a tenth in speed."""
+    pair = Pair(skew=skew, offset=offset, rate=rate)
+    locks = {"a": pair.a, "b": pair.b}
+
+    def check() -> None:
+        assert not (pair.a.held and pair.b.held)
+
+    for who, what, before, there, back, lost, meanwhile in events:
+        other = locks["b" if who == "a" else "a"]
+        pair.later(before)
+        check()
+
+        def on_the_way(
+            seconds: float,
+            fails: bool,
+            other: Lock = other,
+            meanwhile: bool = meanwhile,
+        ) -> None:
+            trouble, ways = (pair.store.trouble, pair.store.back), (lambda: None, lambda: None)
+            pair.store.trouble, pair.store.back = ways
+            if meanwhile and not other._one_at_a_time.locked():
+                other.attempt()
+                check()
+            pair.later(seconds)
+            check()
+            pair.store.trouble, pair.store.back = trouble
+            if fails:
+                unavailable()
+
+        pair.store.trouble = lambda there=there, lost=lost: on_the_way(there, lost == "there")  # type: ignore[misc]
+        pair.store.back = lambda back=back, lost=lost: on_the_way(back, lost == "back")  # type: ignore[misc]
+        getattr(locks[who], what)()
+        check()
