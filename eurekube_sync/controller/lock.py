@@ -97,7 +97,12 @@ class Lock:
         recent = self._clock.monotonic() - self._read_at < DURATION
         if record is not None and record.holder not in ("", self.identity) and (self._why is None or recent):
             return HeldBy(record.holder)
-        return self._why or Unknown(cause=Cause.UNAVAILABLE, message=f"the lock {self.name} was not renewed in time")
+        return self._why or self._unknown(Cause.UNAVAILABLE, "it was not renewed in time")
+
+    def _unknown(self, cause: Cause, why: str) -> Unknown:
+        return Unknown(
+            cause=cause, message=f"the lock {self.name} cannot be used, so instances are only renewed: {why}"
+        )
 
     def attempt(self) -> None:
         """Renews it, takes it if it is free, or looks who has it. What fails is kept as the reason."""
@@ -105,7 +110,7 @@ class Lock:
             try:
                 self._try()
             except EurekubeError as error:
-                self._why = Unknown(cause=error.cause or Cause.UNUSABLE, message=f"the lock {self.name}: {error}")
+                self._why = self._unknown(error.cause or Cause.UNUSABLE, str(error))
             else:
                 self._why = None
 
@@ -190,20 +195,16 @@ class UnderLock:
         """`only_while` is given what must be true for any call to begin."""
         self._lock = lock
         self._only_while = only_while
-        self._told = False
 
     def before(self) -> Unknown | None:
         """None: all may be done. Why the pass may only renew, when nobody knows who has the lock. Raises LockLost when
         another copy has it."""
         standing = self._standing()
-        unknown = standing if isinstance(standing, Unknown) else None
-        if unknown and not self._told:
-            log.warning("%s; until it is known who holds the lock, instances are only renewed", unknown.message)
-        elif self._told and not unknown:
-            log.info("the lock %s is held again", self._lock.name)
-        self._told = unknown is not None
-        self._only_while((lambda: True) if unknown else (lambda: self._lock.held))
-        return unknown
+        if isinstance(standing, Unknown):
+            self._only_while(lambda: True)
+            return standing
+        self._only_while(lambda: self._lock.held)
+        return None
 
     def after(self) -> None:
         """Raises LockLost when another copy took it during the pass."""

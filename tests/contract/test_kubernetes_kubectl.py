@@ -141,11 +141,16 @@ def test_the_first_commands_of_anybody(kubectl: Kubectl) -> None:
 def test_the_cronjob_is_applied_and_deleted(kubectl: Kubectl) -> None:
     """Roles, bindings and the CronJob are stored, and a second time nothing changes."""
     kubectl.run("create", "namespace", "eurekube-sync")
-    roles = ("clusterrole.rbac.authorization.k8s.io", "clusterrolebinding.rbac.authorization.k8s.io")
-    kinds = ("serviceaccount", *roles, "cronjob.batch")
+    rbac = "rbac.authorization.k8s.io"
+    made = (
+        "serviceaccount/eurekube-sync",
+        f"clusterrole.{rbac}/eurekube-sync",
+        f"clusterrolebinding.{rbac}/eurekube-sync",
+    )
+    made += (f"role.{rbac}/eurekube-sync-lock", f"rolebinding.{rbac}/eurekube-sync-lock", "cronjob.batch/eurekube-sync")
     for outcome in ("created", "unchanged"):
         told = kubectl("apply", "-f", str(ROOT / "cronjob")).splitlines()
-        assert told == [f"{kind}/eurekube-sync {outcome}" for kind in kinds]
+        assert told == [f"{name} {outcome}" for name in made]
     kubectl("delete", "-f", str(ROOT / "cronjob"))
     assert kubectl.run("get", "cronjob", "eurekube-sync", "-n", "eurekube-sync").returncode == 1
 

@@ -334,6 +334,8 @@ def as_shipped_service_account(world: KubernetesWorld) -> Iterator[str]:
         "ServiceAccount": "/api/v1/namespaces/eurekube-sync/serviceaccounts",
         "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
         "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/eurekube-sync/roles",
+        "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/eurekube-sync/rolebindings",
     }
     for document in documents:
         world.request("POST", paths[document["kind"]], document)
@@ -361,6 +363,7 @@ def test_the_shipped_cronjob_is_accepted_and_its_rights_suffice(
         addresses = give_endpoints(world, 3)
         create_syncer(world)
         args = cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["args"]
+        program.options = (*program.options, f"--lock=eurekube-sync/eurekube-sync-{program.owner}")  # as in the pod
         done = program.run(*[a for a in args[1:] if "interval" not in a], "--interval=1s")
         assert done.returncode == 0, done.stdout + done.stderr
         assert up_ids(program, registry, addresses) == 3

@@ -203,7 +203,7 @@ def test_a_role_in_each_namespace_is_enough(
         world.request("POST", "/apis/batch/v1/namespaces/eurekube-sync/cronjobs?dryRun=All", cronjob)
         program.token = token
         assert program.run().returncode == 11, "without --namespace the whole cluster is listed, and that is denied"
-        program.options = (*program.options, f"--namespace={namespace}")
+        program.options = (*program.options, f"--namespace={namespace}", "--lock=eurekube-sync/eurekube-sync")
         program.good()
         assert len(up(registry, program)) == 2
         world.request("DELETE", f"{syncers_of(namespace)}/{app}")
@@ -315,7 +315,7 @@ def test_without_the_right_to_read_the_crd_only_deletions_wait(
     make_syncer(world, namespace, app, app)
     with as_service_account(world, namespace, without="eurekube-sync-crd") as token:
         program.token = token
-        program.options = (*program.options, f"--namespace={namespace}")
+        program.options = (*program.options, f"--namespace={namespace}", "--lock=eurekube-sync/eurekube-sync")
         program.good()
         world.request("DELETE", f"{syncers_of(namespace)}/{app}")
         done = program.run("-o", "json")

@@ -10,7 +10,7 @@ from eurekube_sync.model.errors import EurekubeError, InvalidSyncer, SourceUnkno
 from eurekube_sync.model.sources import Cause, Server, Unknown
 
 BLOCKS_ONE_SYNCER = InvalidSyncer
-OURS = {Cause.CONFIGURATION, Cause.STOPPED, Cause.REFUSED, Cause.OWNER_CLASH}
+OURS = {Cause.CONFIGURATION, Cause.STOPPED, Cause.REFUSED, Cause.OWNER_CLASH, Cause.LOCK_LOST}
 """The causes that are no server's."""
 KUBERNETES_ONLY = {Cause.CRD_MISSING, Cause.CRD_TERMINATING, Cause.NOT_READ}
 

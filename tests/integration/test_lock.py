@@ -1,0 +1,219 @@
+"""Two daemons and one lock, on real servers: one works, and the other replaces it when it is killed or stands still."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.embedded.http import Request
+from eurekube_sync.model.lock import DURATION
+from tests.integration.hand_made import make_app, make_namespace, make_syncer, remove_app, slices_of
+from tests.integration.program import CountingProxy, Program, Registry
+from tests.servers.eureka import EurekaServer
+from tests.servers.kube import KubernetesServers
+from tests.servers.world import KubernetesWorld
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.servers
+
+NS = "lock"
+LEASE = 300
+"""Seconds: the duration of an instance's lease. Twice that passes after a renewal before it expires."""
+READS = {"GET", "HEAD"}
+
+
+@dataclass
+class Copy:
+    """One daemon, with proxies of its own, so that each call has an author."""
+
+    program: Program
+    process: subprocess.Popen[str] | None = None
+    pause: Callable[[Request], bool] = lambda _: False
+    """At which call to Eureka it is to be stopped."""
+    paused: bool = False
+
+    def start(self, *options: str) -> None:
+        """Begins."""
+        self.process = self.program.start("--daemon", "--interval=1s", f"--lock={NS}/shop", *options)
+
+    def on_call(self, request: Request) -> None:
+        """Stops the process where it was asked to: the call waits for its answer meanwhile."""
+        if self.process is not None and not self.paused and self.pause(request):
+            self.paused = True
+            self.process.send_signal(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        """The opposite."""
+        assert self.process is not None
+        self.pause = lambda _: False
+        self.process.send_signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """At once, without a word."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.communicate()
+        self.process = None
+
+    def end(self) -> tuple[int, str]:
+        """By SIGTERM; the exit code and what was logged."""
+        assert self.process is not None
+        self.process.terminate()
+        _, err = self.process.communicate(timeout=60)
+        code, self.process = self.process.returncode, None
+        return code, err
+
+    def writes(self) -> list[str]:
+        """To Eureka."""
+        return [f"{call.method} {call.path}" for call in self.program.eureka.calls if call.method not in READS]
+
+
+@pytest.fixture
+def copies(
+    kubernetes_servers: KubernetesServers,
+    kubernetes_world: KubernetesWorld,
+    eureka: EurekaServer,
+    crd: None,
+    tmp_path: Path,
+) -> Iterator[list[Copy]]:
+    """Two of them, not started, and one app with two addresses."""
+    make_namespace(kubernetes_world, NS)
+    make_app(kubernetes_world, NS, "rating", ["10.0.0.1", "10.0.0.2"])
+    make_syncer(kubernetes_world, NS, "rating", "rating")
+    made: list[Copy] = []
+    with ExitStack() as opened:
+        for name in "ab":
+            folder = tmp_path / name
+            folder.mkdir()
+
+            def on_call(request: Request, number: int = len(made)) -> None:
+                made[number].on_call(request)
+
+            program = Program(
+                kubernetes=opened.enter_context(
+                    CountingProxy(kubernetes_servers.url, ca_file=kubernetes_servers.ca_file)
+                ),
+                eureka=opened.enter_context(CountingProxy(eureka.url.removesuffix("/eureka"), before=on_call)),
+                token=kubernetes_servers.admin_token,
+                folder=folder,
+                owner="locked",
+                options=("--registry-cache=3s",),
+            )
+            made.append(Copy(program))
+        yield made
+        for copy in made:
+            if copy.process is not None:
+                copy.process.send_signal(signal.SIGCONT)
+                copy.kill()
+    remove_app(kubernetes_world, NS, "rating")
+
+
+def lease(world: KubernetesWorld) -> dict[str, Any]:
+    """The lock as the API server has it."""
+    return world.request("GET", f"/apis/coordination.k8s.io/v1/namespaces/{NS}/leases/shop")
+
+
+def id_of(address: str) -> str:
+    """Of an instance."""
+    return f"locked:{NS}:rating:{address}:8080"
+
+
+def test_the_other_one_takes_over(copies: list[Copy], registry: Registry, kubernetes_world: KubernetesWorld) -> None:
+    """Killed: the other renews long before a lease expires. Stopped in the middle of a pass, and woken when the other
+    one works: it writes nothing."""
+    first, second = copies
+    ids = [id_of("10.0.0.1"), id_of("10.0.0.2")]
+    first.start()
+    wait_until(lambda: all(registry.status("RATING", id_) == "UP" for id_ in ids), "the first did not register")
+    second.start()
+    wait_until(lambda: len(second.program.kubernetes.calls) > 3, "the second did not look at the lock")
+    assert second.writes() == []
+
+    # The first is killed.
+    first.kill()
+    killed = time.monotonic()
+    wait_until(lambda: all(any(id_ in call for call in second.writes()) for id_ in ids), "the second did not renew")
+    assert time.monotonic() - killed < LEASE / 4
+    assert all(registry.status("RATING", id_) == "UP" for id_ in ids)
+
+    # The second is stopped within a pass that has something to register and, by the time it wakes, to renew.
+    first.start()
+    wait_until(lambda: len(first.program.kubernetes.calls) > 3, "the first did not look at the lock")
+    ids.append(id_of("10.0.0.3"))
+    second.pause = lambda request: request.method == "GET" and request.path == "/eureka/apps"
+    piece = kubernetes_world.request("GET", f"{slices_of(NS)}/rating-1")
+    piece["endpoints"].append({"addresses": ["10.0.0.3"], "conditions": {"ready": True}})
+    wait_until(lambda: second.paused, "the second was not stopped")
+    second.program.eureka.clear()
+    second.program.kubernetes.clear()
+    kubernetes_world.request("PUT", f"{slices_of(NS)}/rating-1", piece)
+    wait_until(lambda: all(any(id_ in call for call in first.writes()) for id_ in ids), "the first did not take over")
+    second.wake()
+    wait_until(lambda: len(second.program.kubernetes.calls) > 5, "the second did not go on")
+    assert second.writes() == []
+    written = {(call.method, call.path) for call in second.program.kubernetes.calls if call.method not in READS}
+    assert written <= {("PATCH", f"/apis/coordination.k8s.io/v1/namespaces/{NS}/leases/shop")}
+
+    # The first ends as it should: the second, which waits again, has the lock at once.
+    code, err = first.end()
+    assert (code, "Traceback" in err) == (0, False)
+    released = time.monotonic()
+    wait_until(lambda: any(ids[2] in call for call in second.writes()), "the second did not take over again")
+    assert time.monotonic() - released < DURATION
+    code, err = second.end()
+    assert code == 0, err
+    assert "holds the lock lock/shop now: this process did not renew it in time, and has changed nothing since" in err
+    assert err.count("took the lock lock/shop") == 2
+    found = lease(kubernetes_world)
+    assert found["spec"]["holderIdentity"] == ""
+    annotations = found["metadata"]["annotations"]
+    assert annotations["eurekube.io/owner"] == "locked"
+    assert annotations["eurekube.io/scope"] == "all"
+    assert annotations["eurekube.io/last-good-result"].startswith("in sync, ")
+    assert annotations["eurekube.io/last-good-pass"] > "2026"
+
+
+def test_runs_beside_a_daemon(copies: list[Copy], registry: Registry, kubernetes_world: KubernetesWorld) -> None:
+    """A run of single passes leaves the work to the daemon; a dry run, and one that approves, do not ask for the
+    lock."""
+    daemon, other = copies
+    daemon.start()
+    wait_until(lambda: registry.status("RATING", id_of("10.0.0.1")) == "UP", "the daemon did not register")
+    lock = f"--lock={NS}/shop"
+    done = other.program.run("--passes=2", "--interval=1s", lock)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    assert "nothing was done: " in done.stderr
+    assert f"holds the lock {NS}/shop and is at work" in done.stderr
+    assert other.program.eureka.calls == []
+    assert other.program.run("--dry-run", lock).returncode == 0
+    approving = other.program.run("--approve=0123456789ab", lock)
+    assert approving.returncode == ExitCode.REMOVALS_HELD  # nothing of that name is held
+    assert not [call for call in other.program.kubernetes.calls if "leases" in call.path]
+    assert daemon.process is not None
+    assert daemon.process.poll() is None
+
+
+def test_without_the_kubernetes_api_instances_are_renewed(copies: list[Copy], registry: Registry) -> None:
+    """Nobody knows who has the lock then, and no lease may expire for that."""
+    first, _ = copies
+    lock = f"--lock={NS}/away"
+    done = first.program.run(lock)
+    assert (done.returncode, "2 registered" in done.stdout) == (0, True), done.stdout + done.stderr
+    away = replace(first.program, token="wrong")
+    done = away.run(lock)
+    assert done.returncode == ExitCode.KUBERNETES_DENIED, done.stdout + done.stderr
+    assert f"the lock {NS}/away cannot be used, so instances are only renewed: " in done.stdout
+    assert sorted(first.writes()) == [
+        f"PUT /eureka/apps/RATING/{id_of('10.0.0.1')}",
+        f"PUT /eureka/apps/RATING/{id_of('10.0.0.2')}",
+    ]

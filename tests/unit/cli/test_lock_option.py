@@ -1,0 +1,196 @@
+"""Which lock a run takes, by its option, owner, scope and pod; and what becomes of a run that takes one."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.kubernetes import own_namespace
+from eurekube_sync.adapters.repeating import repeating
+from eurekube_sync.cli.options.command import Command
+from eurekube_sync.cli.options.lock import LockChoice, lock_name, lock_option
+from eurekube_sync.cli.under_lock import under_lock
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.lock import Lock
+from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.model.errors import ConfigurationError, LockLost
+from eurekube_sync.model.lock import LockName, LockRecord
+from tests.unit.controller.test_lock import NAME, Store
+
+
+def read(text: str) -> LockChoice:
+    """What the command line makes of it."""
+    found: list[LockChoice] = []
+
+    @click.command(cls=Command)
+    @lock_option
+    def command(lock: LockChoice) -> None:
+        found.append(lock)
+
+    command.main(["--lock", text], standalone_mode=False)
+    return found[0]
+
+
+def test_the_option() -> None:
+    """auto, off, or a name."""
+    assert (read("auto"), read("off")) == ("auto", "off")
+    assert read("platform/eureka.lock") == LockName(namespace="platform", name="eureka.lock")
+
+
+@pytest.mark.parametrize("text", ["", "on", "name", "a/b/c", "A/b", "a/", "/b", "a/-b", "a/b c"])
+def test_a_name_that_is_none_is_refused(text: str) -> None:
+    """With the forms that there are."""
+    with pytest.raises(click.BadParameter, match="is not a lock; write auto, off or NAMESPACE/NAME"):
+        read(text)
+
+
+SHARD = Scope(shard=Shard(index=1, count=3))
+
+
+@pytest.mark.parametrize(
+    ("choice", "scope", "namespace", "expected"),
+    [
+        ("off", Scope(), "sync", None),
+        ("auto", Scope(), None, None),
+        ("auto", Scope(), "sync", "sync/eurekube-sync-shop"),
+        ("auto", SHARD, "sync", "sync/eurekube-sync-shop-1-of-3"),
+        ("auto", Scope(allowed=frozenset({("a", "b")})), "sync", "sync/eurekube-sync-shop"),
+        (LockName(namespace="a", name="b"), Scope(), None, "a/b"),
+        (LockName(namespace="a", name="b"), SHARD, "sync", "a/b-1-of-3"),
+    ],
+)
+def test_the_name(choice: LockChoice, scope: Scope, namespace: str | None, expected: str | None) -> None:
+    """One for each installation and shard."""
+    found = lock_name(choice, "shop", scope, namespace)
+    assert (str(found) if found else None) == expected
+
+
+def test_installations_of_other_scopes_have_other_locks() -> None:
+    """They share an owner, and do other work."""
+    scopes = [Scope(), SHARD, Scope(syncer_class="edge"), Scope(namespaces=frozenset({"a"}))]
+    names = {str(lock_name("auto", "shop", scope, "sync")) for scope in scopes}
+    assert len(names) == len(scopes)
+
+
+def test_the_namespace_of_a_pod(tmp_path: Path) -> None:
+    """Where its service account is mounted; none outside of a cluster, or with a kubeconfig."""
+    file = tmp_path / "namespace"
+    file.write_text("sync\n")
+    inside = {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}
+    assert own_namespace(inside, file=file) == "sync"
+    assert own_namespace({}, file=file) is None
+    assert own_namespace(inside, kubeconfig="x", file=file) is None
+    assert own_namespace(inside, context="x", file=file) is None
+    with pytest.raises(ConfigurationError, match="give --lock NAMESPACE/NAME, or --lock off"):
+        own_namespace(inside, file=tmp_path / "none")
+
+
+# --- A run -----------------------------------------------------------------------------------------------------------
+
+
+class NoWait(SystemClock):
+    """Real time, of which a wait takes none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waited = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.waited
+
+    def sleep(self, seconds: float) -> None:
+        self.waited += seconds
+
+
+@pytest.fixture
+def clock() -> NoWait:
+    return NoWait()
+
+
+def works(code: ExitCode = ExitCode.OK, *, lost: int = 0) -> Callable[[], ExitCode]:
+    """Work that loses the lock so many times before it is done."""
+    left = [lost]
+
+    def work() -> ExitCode:
+        if left[0]:
+            left[0] -= 1
+            raise LockLost("b holds the lock")
+        return code
+
+    return work
+
+
+def test_a_run_has_the_lock_and_gives_it_back(clock: NoWait) -> None:
+    """Its code is that of the work."""
+    store = Store()
+    lock = Lock(store, clock, NAME, "a")
+    seen = []
+
+    def work() -> ExitCode:
+        seen.append(lock.held)
+        return ExitCode.REMOVALS_HELD
+
+    assert under_lock(lock, clock, work, daemon=False) is ExitCode.REMOVALS_HELD
+    assert seen == [True]
+    assert store.record is not None
+    assert store.record.holder == ""
+
+
+def test_a_run_beside_one_that_renews_does_nothing(clock: NoWait, caplog: pytest.LogCaptureFixture) -> None:
+    """And says who is at work."""
+    caplog.set_level(logging.INFO)
+    store = Store()
+    busy = Lock(store, clock, NAME, "b")
+    busy.attempt()
+    store.trouble = lambda: busy.attempt() if store.calls[-1] == "read" else None
+
+    def work() -> ExitCode:
+        raise AssertionError("it works")
+
+    assert under_lock(Lock(store, clock, NAME, "a"), clock, work, daemon=False) is ExitCode.OK
+    assert caplog.messages[-1] == "nothing was done: b holds the lock eurekube-sync/shop and is at work"
+
+
+def test_a_daemon_that_lost_the_lock_begins_anew(clock: NoWait, caplog: pytest.LogCaptureFixture) -> None:
+    """And says why."""
+    store = Store()
+    assert under_lock(Lock(store, clock, NAME, "a"), clock, works(lost=2), daemon=True) is ExitCode.OK
+    assert caplog.messages == ["b holds the lock", "b holds the lock"]
+
+
+def test_a_run_that_lost_the_lock_ends(clock: NoWait) -> None:
+    """Its error has an exit code."""
+    with pytest.raises(LockLost):
+        under_lock(Lock(Store(), clock, NAME, "a"), clock, works(lost=1), daemon=False)
+
+
+@pytest.mark.parametrize(("daemon", "code"), [(True, ExitCode.OK), (False, ExitCode.INCOMPLETE)])
+def test_a_run_that_waits_can_be_stopped(clock: NoWait, daemon: bool, code: ExitCode) -> None:
+    """A daemon ended as it should; of the others, passes are left."""
+    store = Store(record=LockRecord(holder="b", version="1"))
+    clock.stop()
+    assert under_lock(Lock(store, clock, NAME, "a"), clock, works(), daemon=daemon) is code
+
+
+def test_a_call_is_repeated_whatever_it_raises(caplog: pytest.LogCaptureFixture) -> None:
+    """A bug in it must not end the renewals of the lock."""
+    enough = threading.Event()
+    calls: list[int] = []
+
+    def call() -> None:
+        calls.append(1)
+        if len(calls) == 3:
+            enough.set()
+        raise RuntimeError("odd")
+
+    with repeating(call, 0.001):
+        assert enough.wait(30)
+    made = len(calls)
+    assert "a bug ended this call" in caplog.text
+    assert not enough.wait(0.05) or len(calls) == made
