@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Mapping
 from math import isnan
 from typing import Any, TypeVar
 
@@ -22,6 +24,7 @@ _DURATION = re.compile(rf"(?:{_PART})+|\d+(?:\.\d+)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TEN_YEARS = 87_600 * 3600.0
 """Seconds: what is longer is a slip of the finger, and too much for some clocks."""
+_NUMBER = re.compile(r"[0-9]{1,4}")
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -112,10 +115,24 @@ def _syncer_class(text: str) -> str:
 
 
 def _part(text: str) -> Shard:
-    found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
-    if not found or int(found[1]) >= int(found[2]):
-        raise ValueError(f"{text!r} is not a shard; of three they are 0/3, 1/3 and 2/3")
-    return Shard(index=int(found[1]), count=int(found[2]))
+    index, _, count = text.partition("/")
+    if index == "auto":
+        index = own_number(os.environ, socket.gethostname())
+        if not index:
+            raise ValueError(
+                f"{text!r} needs the number of this pod: an Indexed Job gives it as JOB_COMPLETION_INDEX, "
+                "a StatefulSet at the end of the host name"
+            )
+    if not (_NUMBER.fullmatch(index) and _NUMBER.fullmatch(count) and int(index) < int(count)):
+        which = f", {index}/{count}," if text.startswith("auto") else ""
+        raise ValueError(f"{text!r}{which} is not a shard; of three they are 0/3, 1/3 and 2/3")
+    return Shard(index=int(index), count=int(count))
+
+
+def own_number(environ: Mapping[str, str], host_name: str) -> str:
+    """Which of several pods this is, counted from 0: of an Indexed Job or a StatefulSet; empty of others."""
+    at_end = re.search(r"-([0-9]{1,4})$", host_name)
+    return environ.get("JOB_COMPLETION_INDEX") or (at_end[1] if at_end else "")
 
 
 def _namespace_pairs(text: str) -> tuple[tuple[str, str], ...]:
@@ -152,7 +169,7 @@ SELECTOR = Value("selector", parse_selector)
 """As of `kubectl get --selector`."""
 SYNCER_CLASS = Value("class", _syncer_class)
 PART = Value("i/n", _part)
-"""The I-th of N shards, counted from 0."""
+"""The I-th of N shards, counted from 0; `auto/N` is that of this pod."""
 NAMESPACE_PAIRS = Value("from:to[,...]", _namespace_pairs)
 """Or several with commas between; `*` on either side is any namespace."""
 HOST_AND_PORT = Value("host:port", _host_and_port)

@@ -25,7 +25,7 @@ class Shard:
     def holds(self, syncer: SyncerRef) -> bool:
         """Whether the syncer falls into this part: a hash of `namespace/name`, which orphans have, too."""
         digest = hashlib.sha256(str(syncer).encode()).digest()
-        return int.from_bytes(digest[:8], "big") % self.count == self.index
+        return _part_of(int.from_bytes(digest[:8], "big"), self.count) == self.index
 
     def __str__(self) -> str:
         return f"{self.index}/{self.count}"
@@ -103,6 +103,17 @@ class Scope:
         parts += [f"selector {', '.join(str(one) for one in self.selector)}"] if self.selector else []
         parts += [f"class {self.syncer_class}"] if self.syncer_class else []
         return "; ".join(parts)
+
+
+def _part_of(key: int, count: int) -> int:
+    """Jump consistent hash (Lamping and Veach, 2014): with one part more only those move that come into it, so a change
+    of N moves few syncers to another process."""
+    part, following = 0, 0
+    while following < count:
+        part = following
+        key = (key * 2862933555777941757 + 1) % 2**64
+        following = int((part + 1) * (2**31 / ((key >> 33) + 1)))
+    return part
 
 
 # --- A selector as text --------------------------------------------------------------------------------------------

@@ -37,7 +37,8 @@ _BY_NAME = (
         "--shard",
         type=PART,
         default=None,
-        help="Serve only one part of the syncers. The parts of three are 0/3, 1/3 and 2/3.",
+        help="Serve only one part of the syncers. The parts of three are 0/3, 1/3 and 2/3. auto/3 is the one of this "
+        "pod's number, in an Indexed Job or a StatefulSet.",
     ),
 )
 

@@ -21,7 +21,7 @@ from eurekube_sync.controller.lock import Lock
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.model.errors import ConfigurationError, LockLost
 from eurekube_sync.model.lock import LockName, LockRecord
-from tests.unit.controller.test_lock import NAME, Store
+from tests.unit.worlds.lock import NAME, Store
 
 
 def read(text: str) -> LockChoice:

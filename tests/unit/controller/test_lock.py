@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, settings
@@ -13,52 +12,12 @@ from hypothesis import strategies as st
 from eurekube_sync.controller.lock import PATIENCE, Held, HeldBy, Lock, UnderLock, wait_for
 from eurekube_sync.model.deadline import Deadline, TimeLimit
 from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ClusterUnavailable, LockLost
-from eurekube_sync.model.lock import DURATION, EVERY, RENEW_WITHIN, GoodPass, LockName, LockRecord
+from eurekube_sync.model.lock import DURATION, EVERY, RENEW_WITHIN, GoodPass, LockRecord
 from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.worlds.fakes import Clock
+from tests.unit.worlds.lock import NAME, Store
 
-NAME = LockName(namespace="eurekube-sync", name="shop")
 GOOD = GoodPass(at=7.0, holder="a", owner="shop", scope="all", result="in sync, 2 renewed")
-
-
-@dataclass
-class Store:
-    """The object, with the API server's rule: a write over another version is refused."""
-
-    record: LockRecord | None = None
-    version: int = 0
-    trouble: Callable[[], None] = lambda: None
-    """What happens on the way there."""
-    back: Callable[[], None] = lambda: None
-    """What happens on the way back: the write is done."""
-    calls: list[str] = field(default_factory=list)
-
-    def read(self) -> LockRecord | None:
-        self.calls.append("read")
-        self.trouble()
-        return self.record
-
-    def create(self, record: LockRecord) -> LockRecord | None:
-        self.calls.append("create")
-        self.trouble()
-        if self.record is not None:
-            return None
-        return self._store(record)
-
-    def replace(self, record: LockRecord) -> LockRecord | None:
-        self.calls.append("replace")
-        self.trouble()
-        if self.record is None or self.record.version != record.version:
-            return None
-        return self._store(record)
-
-    def _store(self, record: LockRecord) -> LockRecord:
-        self.version += 1
-        good = record.good or (self.record.good if self.record else None)
-        self.record = replace(record, version=str(self.version), good=good)
-        written = self.record
-        self.back()
-        return written
 
 
 @dataclass

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eurekube_sync.brake import BrakeLimits
@@ -79,10 +79,54 @@ def test_shards_are_of_about_one_size() -> None:
     assert all(900 < size < 1100 for size in sizes.values())
 
 
+def shard_of(ref: SyncerRef, count: int) -> int:
+    """Which of so many has it."""
+    return next(index for index in range(count) if Shard(index=index, count=count).holds(ref))
+
+
 def test_a_shard_never_changes() -> None:
     """A part that moved between two versions would be served by two installations, or by none, while they change."""
     names = [SyncerRef("rating", "rating"), SyncerRef("shop", "cart"), SyncerRef("shop", "pay")]
-    assert [next(i for i in range(5) if Shard(index=i, count=5).holds(ref)) for ref in names] == [2, 0, 0]
+    assert [shard_of(ref, 5) for ref in names] == [2, 1, 2]
+
+
+@given(st.integers(1, 12), st.text("abc-", min_size=1, max_size=4))
+def test_another_shard_moves_none_but_those_that_it_gets(count: int, name: str) -> None:
+    """So few syncers change their process when N changes, and none needlessly."""
+    ref = SyncerRef("shop", name)
+    assert shard_of(ref, count + 1) in (shard_of(ref, count), count)
+
+
+@settings(max_examples=50)
+@given(st.permutations([(index, count) for count in (2, 3) for index in range(count)]), st.integers(0, 5))
+def test_nothing_is_lost_while_old_and_new_shards_run(order: list[tuple[int, int]], ended: int) -> None:
+    """From two shards to three, one process after another, in any order: no instance is cancelled or turned DOWN, and
+    at the end each is served by one shard."""
+    world = FakeWorld()
+    for number in range(12):
+        name = f"app-{number}"
+        world.cluster.apply(syncer(name, selector={"service": name}))
+        world.cluster.apply(service(name))
+        world.cluster.apply(piece(endpoint(number + 1), service=name))
+    old = [Scope(shard=Shard(index=index, count=2)) for index in range(2)]
+    for scope in old:
+        world.scope = scope
+        world.run()
+    assert list(world.statuses().values()) == ["UP"] * 12
+    for number, (index, count) in enumerate(order):
+        world.later(10)
+        if count == 2 and number >= ended:
+            continue  # this old one has ended
+        world.scope = Scope(shard=Shard(index=index, count=count))
+        world.run()
+        assert {"cancel", "register"}.isdisjoint(world.wire.verbs())
+        assert list(world.statuses().values()) == ["UP"] * 12
+    renewed: Counter[str] = Counter()
+    for index in range(3):
+        world.scope = Scope(shard=Shard(index=index, count=3))
+        world.run()
+        renewed.update(call for call in world.wire.calls if call.startswith("renew"))
+    assert sorted(renewed.values()) == [1] * 12
 
 
 def test_a_class_is_taken_by_the_installation_that_has_it() -> None:

@@ -1,0 +1,50 @@
+"""The object that is the lock, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from eurekube_sync.model.lock import LockName, LockRecord
+
+NAME = LockName(namespace="eurekube-sync", name="shop")
+
+
+@dataclass
+class Store:
+    """The object, with the API server's rule: a write over another version is refused."""
+
+    record: LockRecord | None = None
+    version: int = 0
+    trouble: Callable[[], None] = lambda: None
+    """What happens on the way there."""
+    back: Callable[[], None] = lambda: None
+    """What happens on the way back: the write is done."""
+    calls: list[str] = field(default_factory=list)
+
+    def read(self) -> LockRecord | None:
+        self.calls.append("read")
+        self.trouble()
+        return self.record
+
+    def create(self, record: LockRecord) -> LockRecord | None:
+        self.calls.append("create")
+        self.trouble()
+        if self.record is not None:
+            return None
+        return self._store(record)
+
+    def replace(self, record: LockRecord) -> LockRecord | None:
+        self.calls.append("replace")
+        self.trouble()
+        if self.record is None or self.record.version != record.version:
+            return None
+        return self._store(record)
+
+    def _store(self, record: LockRecord) -> LockRecord:
+        self.version += 1
+        good = record.good or (self.record.good if self.record else None)
+        self.record = replace(record, version=str(self.version), good=good)
+        written = self.record
+        self.back()
+        return written
