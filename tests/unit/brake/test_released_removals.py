@@ -491,8 +491,8 @@ def test_a_shard_has_its_share_of_the_absolute_numbers(world: FakeWorld) -> None
     world.run()
     pods = [endpoint(n, ready=n > 11) for n in range(7, 20)]
     world.cluster.apply(piece(*pods, service="other"))
-    count = next(n for n in range(4, 40) if Shard(index=0, count=n).holds(SyncerRef(NS, "other")))
-    world.scope = Scope(shard=Shard(index=0, count=count))
+    shards = [Shard(index=index, count=4) for index in range(4)]
+    world.scope = Scope(shard=next(shard for shard in shards if shard.holds(SyncerRef(NS, "other"))))
     assert world.run().held is not None
     world.scope = Scope()
     assert world.run().held is None
