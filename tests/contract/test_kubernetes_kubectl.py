@@ -146,8 +146,10 @@ def test_the_cronjob_is_applied_and_deleted(kubectl: Kubectl) -> None:
         "serviceaccount/eurekube-sync",
         f"clusterrole.{rbac}/eurekube-sync",
         f"clusterrolebinding.{rbac}/eurekube-sync",
+        f"role.{rbac}/eurekube-sync-lock",
+        f"rolebinding.{rbac}/eurekube-sync-lock",
+        "cronjob.batch/eurekube-sync",
     )
-    made += (f"role.{rbac}/eurekube-sync-lock", f"rolebinding.{rbac}/eurekube-sync-lock", "cronjob.batch/eurekube-sync")
     for outcome in ("created", "unchanged"):
         told = kubectl("apply", "-f", str(ROOT / "cronjob")).splitlines()
         assert told == [f"{name} {outcome}" for name in made]
