@@ -14,11 +14,10 @@ from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes import ConnectionSettings, LeaseObject, connect
 from eurekube_sync.controller.lock import Held, HeldBy, Lock
 from eurekube_sync.embedded.http import LoopbackServer
-from eurekube_sync.embedded.kubernetes import EmbeddedKubernetes
-from eurekube_sync.embedded.kubernetes.access import Denial
 from eurekube_sync.model.errors import ClusterDenied, ClusterRejected, ClusterUnavailable
 from eurekube_sync.model.lock import GoodPass, LockName, LockRecord
 from tests.contract.test_cluster_client import SERVERS, Subject
+from tests.embedded.kubernetes import FullKubernetes
 
 _numbers = itertools.count(1)
 GOOD = GoodPass(at=1_800_000_000, holder="a", owner="shop", scope="--shard 0/3", result="in sync, 2 renewed")
@@ -47,7 +46,7 @@ class Place:
 def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
     directory = tmp_path_factory.mktemp("kubeconfigs")
     if request.param == "embedded":
-        server = EmbeddedKubernetes(time.time, tokens={"secret": "admin"})
+        server = FullKubernetes(time.time, tokens={"secret": "admin"})
         with LoopbackServer(server.handle) as loopback:
             yield Subject(url=loopback.url, token="secret", ca_file="", directory=directory)
     else:
@@ -187,9 +186,8 @@ def test_a_missing_right_names_the_role(place: Place) -> None:
         with pytest.raises(ClusterDenied, match=role):
             place.store(token=token["status"]["token"]).read()
         return
-    denied = {Denial(resource="leases")}
-    server = EmbeddedKubernetes(time.time, tokens={"secret": "admin"})
-    server.access.denials = denied
+    server = FullKubernetes(time.time, tokens={"secret": "admin"})
+    server.deny("leases", "get")
     with LoopbackServer(server.handle) as loopback:
         bare = replace(place, subject=replace(place.subject, url=loopback.url))
         with pytest.raises(ClusterDenied, match=role):
