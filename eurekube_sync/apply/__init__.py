@@ -1,1 +1,1 @@
-"""The writes to both servers, and what each syncer is told of them."""
+"""The writes to both servers, and what each syncer is reported of them."""

@@ -9,11 +9,11 @@ from typing import assert_never
 from eurekube_sync.apply.tally import Tally
 from eurekube_sync.brake import condition_message
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, annotated
-from eurekube_sync.desired.claims import Claim, Deleting, Frozen, Serving
+from eurekube_sync.desired.claims import Claim, Deleting, NotServed, Serving
 from eurekube_sync.desired.policy import Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
 from eurekube_sync.desired.verdicts import Leaving, OverLimit
-from eurekube_sync.model.actions import Cancel, Withdrawal
+from eurekube_sync.model.actions import Cancel, Removal
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.model.sources import Complete, Unknown
@@ -26,7 +26,7 @@ PARTLY_FAILED = "PartlyFailed"
 """The reason of Synced while calls for the syncer fail."""
 _SUSPENDED = "Suspended"
 _UNCLEAR = "EndpointUnclear"
-"""Too little is known of an endpoint to say what should stand."""
+"""Too little is known of an endpoint to say what should be registered."""
 _DIFFERS = "Differs"
 """Eureka and the cluster are not equal, and nobody has to do anything: a policy, or a person's override."""
 _BESIDE_READY = frozenset({_SUSPENDED, _UNCLEAR, _DIFFERS})
@@ -89,7 +89,7 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
     match claim:
         case Deleting():
             return Aspect("Synced", False, "Deleting", waiting or _left_over(tally, registry))
-        case Frozen():
+        case NotServed():
             return Aspect("Synced", None if claim.unknown else False, claim.reason, claim.message)
         case Serving() if isinstance(registry, Unknown):
             return Aspect("Synced", None, REGISTRY_UNKNOWN, registry.message)
@@ -121,13 +121,13 @@ def _left_over(tally: Tally, registry: Complete[Observed] | Unknown) -> str:
     """What a deletion that waits for nothing of ours leaves behind."""
     if isinstance(registry, Unknown):
         return f"it is not known whether its instances are gone: {registry.message}"
-    standing = len(tally.standing)
-    return f"Eureka still holds {counted(standing, 'instance')} of it" if standing else "its instances are gone"
+    registered = len(tally.registered)
+    return f"Eureka still holds {counted(registered, 'instance')} of it" if registered else "its instances are gone"
 
 
-def _still_held(withdrawals: Collection[Withdrawal]) -> str:
-    gone = sum(isinstance(one, Cancel) for one in withdrawals)
-    down = len(withdrawals) - gone
+def _still_held(removals: Collection[Removal]) -> str:
+    gone = sum(isinstance(one, Cancel) for one in removals)
+    down = len(removals) - gone
     parts = [f"holds {counted(gone, 'instance')} that the cluster no longer has"] if gone else []
     parts += [f"shows {counted(down, 'instance')} UP that should be DOWN"] if down else []
     return f"Eureka still {' and '.join(parts)}"
@@ -136,12 +136,12 @@ def _still_held(withdrawals: Collection[Withdrawal]) -> str:
 def _differences(claim: Serving, tally: Tally) -> list[str]:
     """What sets Eureka apart from the cluster, a phrase each; empty where they are equal. An instance that was never
     ready is not registered, and nobody misses it."""
-    standing, wanted = tally.standing, {key: one.instance.status for key, one in claim.wanted.items()}
-    put_out = sum(standing.get(key) is InstanceStatus.OUT_OF_SERVICE for key in wanted)
-    lacking = sum(status is InstanceStatus.UP and key not in standing for key, status in wanted.items())
+    registered, wanted = tally.registered, {key: one.instance.status for key, one in claim.wanted.items()}
+    put_out = sum(registered.get(key) is InstanceStatus.OUT_OF_SERVICE for key in wanted)
+    lacking = sum(status is InstanceStatus.UP and key not in registered for key, status in wanted.items())
     others = (InstanceStatus.OUT_OF_SERVICE, None)
-    wrong = sum(standing.get(key) not in (status, *others) for key, status in wanted.items())
-    beyond = sum(key not in wanted for key in standing)
+    wrong = sum(registered.get(key) not in (status, *others) for key, status in wanted.items())
+    beyond = sum(key not in wanted for key in registered)
     policy = "" if claim.conduct.policy is Policy.SYNC else f" (policy {claim.conduct.policy})"
     found = [
         (lacking, "not registered"),

@@ -42,7 +42,7 @@ class Applier:
         ours: Callable[[ObservedInstance], bool] | None,
         deadline: Deadline,
     ) -> None:
-        """`ours` tells whose an instance is that stands under an id of ours; None: nothing may be changed."""
+        """`ours` tells whose an instance is that is registered under an id of ours; None: nothing may be changed."""
         self._registry = registry
         self._renewals = renewals
         self._clock = clock
@@ -88,8 +88,8 @@ class Applier:
         )
 
     def change(self, actions: Sequence[Register | Update | Renew], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
-        """Registers and updates; a Renew here is one that met a 404 and is to be healed. `barred` are syncers that must
-        not register, with the reason: their finalizer could not be set."""
+        """Registers and updates; a Renew here is one that met a 404 and is to be registered again. `barred` are
+        syncers that must not register, with the reason: their finalizer could not be set."""
 
         def change(action: Register | Update | Renew) -> Outcome:
             standing = action.was if isinstance(action, Update) else None
@@ -101,10 +101,10 @@ class Applier:
         many: list[Register | Renew] = []
         if self._registry.batches() is not None:
             free = [action for action in actions if not (action.syncer is not None and action.syncer in barred)]
-            lapsed = [action for action in free if isinstance(action, Renew)]
-            readings = self.read([action.key for action in lapsed])
+            expired = [action for action in free if isinstance(action, Renew)]
+            readings = self.read([action.key for action in expired])
             many += [action for action in free if isinstance(action, Register)]
-            many += [action for action in lapsed if readings[action.key] is None]
+            many += [action for action in expired if readings[action.key] is None]
         chosen = {action.key for action in many}
         rest = [action for action in actions if action.key not in chosen]
         return [
@@ -131,12 +131,12 @@ class Applier:
         """
         batches = self._registry.batches()
         lacking = [
-            (outcome, outcome.action.heal)
+            (outcome, outcome.action.if_gone)
             for outcome in renewed
             if outcome.lacking
             and isinstance(outcome.action, Renew)
-            and outcome.action.heal is not None
-            and outcome.status is outcome.action.heal.status
+            and outcome.action.if_gone is not None
+            and outcome.status is outcome.action.if_gone.status
             and not (outcome.action.syncer is not None and outcome.action.syncer in barred)
         ]
         if batches is None or self._ours is None or not lacking:
@@ -160,10 +160,10 @@ class Applier:
         chunks = self._workers.each(level, _chunks(lacking, batches.size))
         return [outcome for chunk in chunks for outcome in chunk]
 
-    def withdraw(self, actions: Sequence[Update | Cancel], blocked: Mapping[InstanceKey, str]) -> list[Outcome]:
+    def remove(self, actions: Sequence[Update | Cancel], blocked: Mapping[InstanceKey, str]) -> list[Outcome]:
         """Cancels, and updates from UP to DOWN. `blocked` are keys that must stay, with the reason."""
 
-        def withdraw(action: Update | Cancel) -> Outcome:
+        def remove(action: Update | Cancel) -> Outcome:
             if action.key in blocked:
                 return Outcome(action=action, result=Result.HELD_BACK, detail=blocked[action.key], status=action.was)
             if isinstance(action, Cancel):
@@ -174,8 +174,8 @@ class Applier:
         chosen = {action.key for action in cancels}
         rest = [action for action in actions if action.key not in chosen]
         return [
-            *self._shortened(cancels, self._cancel_many, withdraw, self._changes),
-            *self._workers.each(withdraw, rest),
+            *self._shortened(cancels, self._cancel_many, remove, self._changes),
+            *self._workers.each(remove, rest),
         ]
 
     def _shortened(
@@ -213,7 +213,7 @@ class Applier:
         return [outcome(*pair) for pair in zip(chunk, batches.renew([a.key for a in chunk]), strict=True)]
 
     def _register_many(self, batches: Batches, chunk: Sequence[Register | Renew]) -> list[Outcome | None]:
-        wanted = [action.instance if isinstance(action, Register) else action.heal for action in chunk]
+        wanted = [action.instance if isinstance(action, Register) else action.if_gone for action in chunk]
         answers = batches.register([self._dated(instance) for instance in wanted if instance is not None])
         ended: list[Outcome | None] = []
         for action, answer in zip(chunk, answers, strict=True):
@@ -286,16 +286,16 @@ class Applier:
                 assert_never(action)
 
     def _heal(self, action: Renew) -> Outcome:
-        assert action.heal is not None  # only such renewals are handed back
+        assert action.if_gone is not None  # only such renewals are handed back
         try:
-            stands = self._registry.read_instance(action.key)
+            registered = self._registry.read_instance(action.key)
         except RegistryError:
             if action.status is not None:
                 raise
-            stands = None  # the registry cannot be read at all; the 404 of the renewal is an uncached answer too
-        if stands is not None and not (self._ours and self._ours(stands)):
+            registered = None  # the registry cannot be read at all; the 404 of the renewal is an uncached answer too
+        if registered is not None and not (self._ours and self._ours(registered)):
             return Outcome(action=action, result=Result.CONFLICT, detail=_ANOTHERS)
-        self._register(action.heal, stored=stands.last_dirty_timestamp if stands else 0)
+        self._register(action.if_gone, stored=registered.last_dirty_timestamp if registered else 0)
         return _registered(action)
 
     def _register(self, instance: Instance, *, stored: int) -> None:
@@ -319,16 +319,16 @@ def _gone(action: Renew) -> Outcome:
 
 
 def _standing(action: Renew) -> Outcome:
-    status = action.status or (action.heal.status if action.heal else None)
+    status = action.status or (action.if_gone.status if action.if_gone else None)
     return Outcome(action=action, result=Result.DONE, status=status)
 
 
 def _registered(action: Register | Renew) -> Outcome:
-    """Of a Renew: it was lapsed, and is healed."""
+    """Of a Renew: it was expired, and is registered again."""
     if isinstance(action, Register):
         return Outcome(action=action, result=Result.DONE, status=action.instance.status)
-    assert action.heal is not None  # only such renewals are handed back
-    return Outcome(action=action, result=Result.HEALED, status=action.heal.status)
+    assert action.if_gone is not None  # only such renewals are handed back
+    return Outcome(action=action, result=Result.REGISTERED_AGAIN, status=action.if_gone.status)
 
 
 def _chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:

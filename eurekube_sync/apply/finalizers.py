@@ -1,6 +1,6 @@
 """When our finalizer may go: nothing of the syncer is listed on any server, every id it could have written answered a
 DELETE, and the deletion is older than the server's cache, so that the lists cannot hide a late register. A server that
-does not show what it holds is waited for until that has lapsed."""
+does not show what it holds is waited for until that has expired."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from eurekube_sync.plan import Plan
 
 def look_elsewhere(claims: Iterable[Claim], observed: Observed, *, cache_seconds: float) -> frozenset[SyncerRef]:
     """The deleted syncers that other servers than the one that gave the list have to be asked about: all, as soon as
-    one may come to its end; before that none. What stands on another alone no list shows, and its ids are nobody's once
-    its endpoints are gone."""
+    one may come to its end; before that none. What is registered on another alone no list shows, and its ids are
+    nobody's once its endpoints are gone."""
     deleting = [claim.syncer for claim in claims if isinstance(claim, Deleting)]
     ends = any(
         CLEANUP_FINALIZER in syncer.finalizers
@@ -45,7 +45,7 @@ def waits_for(
     unseen: Sequence[str] | None,
     *,
     cache_seconds: float,
-    lapse_seconds: float,
+    expires_after: float,
 ) -> str | None:
     """Why the finalizer has to stay, as a sentence; None when it may go. `wanted_by` are the keys that living syncers
     claim, `marked` those of ours that bear this syncer's mark; `unseen` the other servers that did not show what they
@@ -64,8 +64,8 @@ def waits_for(
     age = _age(claim.syncer, observed)
     if age < cache_seconds or unseen is None:
         return f"the finalizer stays until {cache_seconds:g} s after the deletion, because lists may be that old"
-    if unseen and age < lapse_seconds:
-        may = f"may still hold an instance, which expires at the latest {lapse_seconds:g} s after the deletion"
+    if unseen and age < expires_after:
+        may = f"may still hold an instance, which expires at the latest {expires_after:g} s after the deletion"
         return f"{' and '.join(unseen)} could not be listed and {may}"
     return None
 
@@ -97,18 +97,22 @@ def _why_left(key: InstanceKey, plan: Plan, outcomes: Outcomes) -> str:
 
 def _gone(key: InstanceKey, claim: Deleting, observed: Observed, outcomes: Outcomes, wanted: bool) -> bool:
     outcome = outcomes.by_key.get(key)
-    if (stands := observed.ours.get(key)) and is_gone(stands):
-        return True  # its policy lets nothing be cancelled: it is DOWN, and lapses
-    if stands and syncer_of(stands) == claim.syncer.ref and (outcome is None or isinstance(outcome.action, Renew)):
+    if (registered := observed.ours.get(key)) and is_gone(registered):
+        return True  # its policy lets nothing be cancelled: it is DOWN, and expires
+    if (
+        registered
+        and syncer_of(registered) == claim.syncer.ref
+        and (outcome is None or isinstance(outcome.action, Renew))
+    ):
         return False  # also where a successor claims it that is suspended, or whose own change is held
     if outcome is None:
         # Nothing was due: a successor's endpoint that was never ready, another's instance, or a policy that cancels
         # nothing unseen.
-        absent = claim.policy is not Policy.SYNC and stands is None
+        absent = claim.policy is not Policy.SYNC and registered is None
         return key not in observed.unread and (wanted or key in observed.others or absent)
     if isinstance(outcome.action, Cancel):
         return not outcome.failed
     if outcome.action.syncer == claim.syncer.ref:
         return False  # its removal is held, or could not be decided
     # A successor's from now on, once it bears the successor's mark.
-    return not outcome.failed or stands is None or syncer_of(stands) != claim.syncer.ref
+    return not outcome.failed or registered is None or syncer_of(registered) != claim.syncer.ref

@@ -105,7 +105,7 @@ def _opening(
         return Opening(pod=pod, reason="Suspended", message="its syncer is suspended")
     if isinstance(verdict, OverLimit):
         return Opening(pod=pod, reason="OverLimit", message=verdict.why)
-    if claim.conduct.detached:
+    if claim.conduct.claims_nothing:
         return Opening(pod=pod, reason="OverLimit", message=wanted.why)
     if wanted.drained:
         return Opening(pod=pod, reason="Drained", message=wanted.why)

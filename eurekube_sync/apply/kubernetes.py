@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from eurekube_sync.apply.finalizers import still_there, waits_for
 from eurekube_sync.apply.retelling import worth_writing
-from eurekube_sync.apply.status import flips, let_go_event, statuses
+from eurekube_sync.apply.status import abandoned_event, flips, statuses
 from eurekube_sync.brake import Held
 from eurekube_sync.desired.claims import Claim, Deleting, Desired
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned
@@ -73,7 +73,7 @@ class Unsettled:
     finished: tuple[SyncerRef, ...]
     """Deletions that may end."""
     changed: tuple[tuple[Claim, SyncerStatus], ...]
-    standings: Mapping[SyncerRef, SyncerStatus]
+    all_statuses: Mapping[SyncerRef, SyncerStatus]
     """Of all others, changed or not."""
 
     def __bool__(self) -> bool:
@@ -91,18 +91,18 @@ def unsettled(
     options: Sequence[str] = (),
     now: float,
     cache_seconds: float,
-    lapse_seconds: float,
+    expires_after: float,
     words: bool,
 ) -> Unsettled:
-    """What a pass has to tell the cluster. `unseen` are the other Eureka servers that did not show what they hold, None
-    when they were not asked; `options` are what a command to paste has to say of its scope; `now` in Unix seconds,
-    `lapse_seconds` is how long an instance lives after its last renewal; `words`: a failure that goes on is told in its
-    latest words."""
+    """What a pass has to tell the cluster. `unseen` are the other Eureka servers that did not show what they hold,
+    None when they were not asked; `options` are what a command to paste has to say of its scope; `now` in Unix
+    seconds, `expires_after` is how long an instance lives after its last renewal; `words`: a failure that goes on is
+    reported in its latest words."""
 
     def waits(claim: Deleting, marked: frozenset[InstanceKey]) -> str | None:
         return waits_for(
             claim, registry, plan, outcomes, desired.wanted_by, marked, unseen,
-            cache_seconds=cache_seconds, lapse_seconds=lapse_seconds,
+            cache_seconds=cache_seconds, expires_after=expires_after,
         )  # fmt: skip
 
     finished, waiting = _deletions(desired, registry, waits)
@@ -114,7 +114,7 @@ def unsettled(
         for ref, status in left.items()
         if worth_writing(claims[ref].syncer.status, status, words=words)
     ]
-    return Unsettled(finished=tuple(finished), changed=tuple(changed), standings=left)
+    return Unsettled(finished=tuple(finished), changed=tuple(changed), all_statuses=left)
 
 
 def settle(
@@ -127,10 +127,10 @@ def settle(
     outcomes: Outcomes,
     due: Unsettled,
     *,
-    lapse_seconds: float,
+    expires_after: float,
 ) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
-    """Lets finished deletions go, and tells every other syncer how it stands. Gives the statuses that were written.
-    `lapse_seconds` is how long an instance lives after its last renewal."""
+    """Removes the finalizer of finished deletions, and writes the other statuses. Gives the statuses that were written.
+    `expires_after` is how long an instance lives after its last renewal."""
     now = clock.now()
 
     def let_go(ref: SyncerRef) -> ClusterError | None:
@@ -139,7 +139,7 @@ def settle(
         claim, unsaid = desired.claims[ref], None
         if abandoned(claim.syncer):
             left = _left(claim, registry, outcomes, desired)
-            unsaid = record(cluster, let_go_event(claim.syncer, left, lapse_seconds), now)
+            unsaid = record(cluster, abandoned_event(claim.syncer, left, expires_after), now)
         try:
             cluster.remove_finalizer(claim.syncer)
         except ClusterError as error:

@@ -70,7 +70,7 @@ class RenewalLedger:
         return self._interval * passes + _JITTER * part * min(self._interval, self.period)
 
     def again(self, key: InstanceKey) -> None:
-        """The next pass renews it, whenever its turn would be. It is not forgotten: it stood."""
+        """The next pass renews it, whenever its turn would be. It is not forgotten: it was registered."""
         self._again.add(key)
 
     def drop(self, key: InstanceKey) -> None:

@@ -12,7 +12,7 @@ from eurekube_sync.apply.conditions import PARTLY_FAILED
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerStatus
 
 RETOLD_SECONDS = 300.0
-"""A failure that goes on is told in its latest words once in each such stretch of the wall clock ..."""
+"""A failure that goes on is reported in its latest words once in each such stretch of the wall clock ..."""
 _FIRST_PART = 60.0
 """... by a process that begins in its first part: one of a CronJob remembers nothing, and begins each minute."""
 

@@ -85,11 +85,11 @@ def flips(claim: Claim, status: SyncerStatus) -> tuple[EventRecord, ...]:
     return tuple(event for event in events if not (event.key.startswith("Ready") and event.reason in troubles))
 
 
-def let_go_event(syncer: SyncerObject, left: Collection[InstanceKey] | None, lapse_seconds: float) -> EventRecord:
+def abandoned_event(syncer: SyncerObject, left: Collection[InstanceKey] | None, expires_after: float) -> EventRecord:
     """What an abandoned deletion leaves behind; `left` None: Eureka could not be read."""
     may = None if left is None else f"{counted(len(left), 'instance')} may still be registered"
     fate = (
-        f"An instance that no later pass cancels expires {counted(lapse_seconds / 60, 'minute')} after its last renewal"
+        f"An instance that no later pass cancels expires {counted(expires_after / 60, 'minute')} after its last renewal"
     )
     known = f"{may or 'Eureka could not be read'}. {fate}"
     rest = known if left or left is None else "no instance of it is left in Eureka"
@@ -121,15 +121,15 @@ def _status(
     # What stood is the best that is known.
     if isinstance(registry, Unknown):
         registered, up, down = before.registered, before.up, before.down
-        if isinstance(claim, Serving) and claim.conduct.lets_all_in:  # else it depends on what stands
+        if isinstance(claim, Serving) and claim.conduct.lets_all_in:  # else it depends on what is registered
             desired = max(len(wanted), desired if claim.incomplete else 0)
         ready_up = min(up, desired)
     else:
-        registered, up = len(tally.standing), tally.count(InstanceStatus.UP)
+        registered, up = len(tally.registered), tally.count(InstanceStatus.UP)
         down = registered - up
         meant = [*wanted, *_kept(claim, tally, registry.data)] if isinstance(claim, Serving) else []
         desired = len(meant) if isinstance(claim, Serving) else desired
-        ready_up = sum(tally.standing.get(key) is InstanceStatus.UP for key in meant)
+        ready_up = sum(tally.registered.get(key) is InstanceStatus.UP for key in meant)
     serving = isinstance(claim, Serving)
     apps = claim.apps if isinstance(claim, Serving) else before.apps
     trouble = (*tally.conflicts, *tally.duplicates, *tally.failures)
@@ -172,10 +172,10 @@ def _unknown_since(before: SyncerStatus, registry: Complete[Observed] | Unknown,
 
 
 def _kept(claim: Serving, tally: Tally, observed: Observed) -> Iterator[InstanceKey]:
-    """What stands and is meant to, although nobody can tell this time that it is wanted."""
-    if not claim.doubts:
+    """What is registered and is meant to, although nobody knows this time that it is wanted."""
+    if not claim.keeps_any:
         return
-    for key in tally.standing:
+    for key in tally.registered:
         instance = observed.ours.get(key) if not claim.wanted_at(key) else None
         if instance is not None and claim.keeps(instance):
             yield key

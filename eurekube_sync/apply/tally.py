@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from eurekube_sync.brake import Held, Hold
 from eurekube_sync.desired.claims import Desired, Serving
-from eurekube_sync.model.actions import Withdrawal
+from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.outcomes import Outcomes, Result
@@ -22,21 +22,21 @@ from eurekube_sync.plan import Obstacle, Plan
 class Tally:
     """What a pass gathered about one syncer."""
 
-    standing: dict[InstanceKey, InstanceStatus] = field(default_factory=dict)
+    registered: dict[InstanceKey, InstanceStatus] = field(default_factory=dict)
     conflicts: list[str] = field(default_factory=list)
     duplicates: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     unreached: Counter[Cause] = field(default_factory=Counter)
     """Calls that failed with the whole server: counted, for their texts and their number differ from pass to pass."""
     unread: int = 0
-    held: list[Withdrawal] = field(default_factory=list)
+    held: list[Removal] = field(default_factory=list)
     hold: Hold | None = None
     """The first that has some of its removals."""
     awaited: Hold | None = None
     """The first of those that await their confirmation."""
 
     def count(self, status: InstanceStatus) -> int:
-        return sum(one is status for one in self.standing.values())
+        return sum(one is status for one in self.registered.values())
 
 
 def tallies(
@@ -47,14 +47,14 @@ def tallies(
     def of(syncer: SyncerRef | None) -> Tally:
         return tallies.setdefault(syncer, Tally()) if syncer else Tally()
 
-    standing = registry.data.ours if isinstance(registry, Complete) else {}
-    for key, instance in standing.items():
+    registered = registry.data.ours if isinstance(registry, Complete) else {}
+    for key, instance in registered.items():
         if key not in outcomes.by_key:
-            of(desired.wanted_by.get(key) or syncer_of(instance)).standing[key] = instance.status
+            of(desired.wanted_by.get(key) or syncer_of(instance)).registered[key] = instance.status
     for key, outcome in sorted(outcomes.by_key.items()):
         tally = of(outcome.action.syncer)
         if outcome.status is not None:
-            tally.standing[key] = outcome.status
+            tally.registered[key] = outcome.status
         if outcome.result is Result.CONFLICT:
             tally.conflicts.append(f"{key}: {outcome.detail}")
         elif outcome.cause or outcome.result is Result.NOT_TRIED:
@@ -69,9 +69,9 @@ def tallies(
         else:
             of(blocked.syncer).unread += 1
     for hold in held.holds if held else ():
-        for withdrawal in hold.withdrawals:
-            tally = of(withdrawal.syncer)
-            tally.held.append(withdrawal)
+        for removal in hold.removals:
+            tally = of(removal.syncer)
+            tally.held.append(removal)
             tally.hold = tally.hold or hold
             tally.awaited = tally.awaited or (hold if hold.mark else None)
     for claim in desired.claims.values():

@@ -1,6 +1,6 @@
-"""The brake: removals that would take away too much wait, are renewed, and are told.
+"""The brake: removals that would take away too much wait, are renewed, and are reported.
 
-It counts withdrawals, what callers would lose: a cancel of an UP instance, or UP to DOWN (a lost node controller turns
+It counts removals, what callers would lose: a cancel of an UP instance, or UP to DOWN (a lost node controller turns
 all pods unready while they serve). `limits` has the numbers, `braking` the order of the brakes, `weigh` the tests of
 a whole pass and of one syncer, `loss` what is counted, `pods` which instances are dead, `successors` which pods merely
 change their app's name, `confirm` what waits for a second pass, `holds` the values that a pass tells.

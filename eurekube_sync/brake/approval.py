@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, assert_never
 
-from eurekube_sync.model.actions import Withdrawal
+from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.model.ownership import Ownership
-from eurekube_sync.plan import withdrawal_id
+from eurekube_sync.plan import removal_id
 
 APPROVE_ANNOTATION = "eurekube.io/approve-removals-until"
 LONGEST = 3600
@@ -31,7 +31,7 @@ _PLAN_ID = re.compile(r"[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class PlanId:
-    """Releases the very set of withdrawals that has this checksum: all that are held, or all that are planned."""
+    """Releases the very set of removals that has this checksum: all that are held, or all that are planned."""
 
     value: str
     given: float | None = None
@@ -116,14 +116,14 @@ def refusal(approval: Approval | None, ownership: Ownership, now: float) -> str 
 
 
 def released_by(
-    approval: Approval | None, planned: Iterable[Withdrawal], held: Iterable[Withdrawal]
+    approval: Approval | None, planned: Iterable[Removal], held: Iterable[Removal]
 ) -> frozenset[InstanceKey]:
-    """The withdrawals that it releases, of those that are planned and, among them, held."""
+    """The removals that it releases, of those that are planned and, among them, held."""
     planned, held = tuple(planned), tuple(held)
     match approval:
         case PlanId(value=value):
             for meant in (held, planned):
-                if meant and withdrawal_id(meant) == value:
+                if meant and removal_id(meant) == value:
                     return frozenset(one.key for one in meant)
             return frozenset()
         case SavedDryRun():

@@ -13,7 +13,7 @@ from eurekube_sync.brake.loss import Scales
 from eurekube_sync.brake.pods import dead, unlisted
 from eurekube_sync.brake.successors import moved
 from eurekube_sync.brake.weigh import over_their_own, too_much
-from eurekube_sync.model.actions import Grounds, Withdrawal
+from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.eureka import Observed
@@ -25,14 +25,14 @@ class Braked:
     """What the brake leaves of a plan."""
 
     plan: Plan
-    """Every withdrawal that is held is a renewal."""
+    """Every removal that is held is a renewal."""
     held: Held | None
     approved: frozenset[InstanceKey] = frozenset()
-    """The withdrawals that `--approve` released."""
+    """The removals that `--approve` released."""
 
 
 def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
-    """The plan, with every withdrawal that has to wait turned into a renewal, and what is held.
+    """The plan, with every removal that has to wait turned into a renewal, and what is held.
 
     Neither weighed nor held is what a person freed by annotation, a dead pod that an earlier pass saw dead, and a pod
     that is served under another app. Of the rest wait, one brake after the other: what may have lost its syncer to the
@@ -40,19 +40,19 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     last of an app, for a second look. Dead pods go beside what is held, and wait for a second look where they are too
     much by themselves.
     """
-    planned = plan.withdrawals
+    planned = plan.removals
     if not planned:
         return Braked(plan=plan, held=None)
     gone = dead(planned, observed, brake.pods)
     freed = {one.key for one in planned if one.syncer in brake.freed}
     unweighed = freed | seen_before(_waiting(planned, gone), brake)
     up = {key: one for key, one in observed.ours.items() if one.status is InstanceStatus.UP and key not in unweighed}
-    stands = frozenset(up)
-    elsewhere = moved(plan, observed, stands)
+    registered = frozenset(up)
+    elsewhere = moved(plan, observed, registered)
     scales = Scales(
         plan=plan,
-        stands=stands,
-        unread=frozenset(observed.unread) & stands,
+        registered=registered,
+        unread=frozenset(observed.unread) & registered,
         unweighed=frozenset(unweighed),
         moved=elsewhere,
         dead=gone,
@@ -63,52 +63,52 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
 
     holds: list[Hold] = []
     if swept:
-        holds.append(Hold(reason=HoldReason.CRD_INSTALLED, why=_swept(swept), withdrawals=tuple(swept)))
+        holds.append(Hold(reason=HoldReason.CRD_INSTALLED, why=_swept(swept), removals=tuple(swept)))
     holds += _twice(lambda some: too_much(scales, some, brake.limits), weighed, gone)
     holds += _twice(lambda some: over_their_own(scales, some, brake.syncer_limits), _left(weighed, holds), gone)
     holds = [_telling(hold, observed, brake) for hold in parted(holds, gone, brake)]
     holds += unconfirmed(scales, _left(weighed, holds), brake)
 
-    found = held_of(holds)  # what two tests hold counts once, as in the plan id that a person is told
-    meant = released_by(brake.approval, planned, found.withdrawals if found else ())
+    found = held_of(holds)  # what two tests hold counts once, as in the plan id that a person is reported
+    meant = released_by(brake.approval, planned, found.removals if found else ())
     approved = meant | (brake.approved & {one.key for one in planned})
     held = held_of(
-        replace(hold, withdrawals=tuple(one for one in hold.withdrawals if one.key not in approved)) for hold in holds
+        replace(hold, removals=tuple(one for one in hold.removals if one.key not in approved)) for hold in holds
     )
     return Braked(plan=hold_back(plan, held), held=held, approved=approved)
 
 
 def _twice(
-    test: Callable[[Collection[Withdrawal]], Iterable[Hold]],
-    withdrawals: Collection[Withdrawal],
+    test: Callable[[Collection[Removal]], Iterable[Hold]],
+    removals: Collection[Removal],
     gone: Collection[InstanceKey],
 ) -> Iterator[Hold]:
     """Of what is too much the living are held; and the dead, where they are too much by themselves."""
-    for hold in test(withdrawals):
-        yield replace(hold, withdrawals=tuple(one for one in hold.withdrawals if one.key not in gone))
-    yield from test([one for one in withdrawals if one.key in gone])
+    for hold in test(removals):
+        yield replace(hold, removals=tuple(one for one in hold.removals if one.key not in gone))
+    yield from test([one for one in removals if one.key in gone])
 
 
-def _waiting(planned: Collection[Withdrawal], gone: Collection[InstanceKey]) -> list[Withdrawal]:
+def _waiting(planned: Collection[Removal], gone: Collection[InstanceKey]) -> list[Removal]:
     """The dead ones that may have to wait: at another pod's address none does."""
     return [one for one in planned if one.key in gone and one.grounds is not Grounds.REPLACED]
 
 
-def _left(withdrawals: Collection[Withdrawal], holds: Collection[Hold]) -> list[Withdrawal]:
-    waiting = {one.key for hold in holds for one in hold.withdrawals}
-    return [one for one in withdrawals if one.key not in waiting]
+def _left(removals: Collection[Removal], holds: Collection[Hold]) -> list[Removal]:
+    waiting = {one.key for hold in holds for one in hold.removals}
+    return [one for one in removals if one.key not in waiting]
 
 
 def _telling(hold: Hold, observed: Observed, brake: Brake) -> Hold:
     """The hold, saying where it could not be read whether the pods live."""
-    why = unlisted(hold.withdrawals, observed, brake.pods)
+    why = unlisted(hold.removals, observed, brake.pods)
     return replace(hold, why=f"{hold.why}; it is unknown whether their pods still exist: {why}") if why else hold
 
 
-def _swept(withdrawals: Collection[Withdrawal]) -> str:
-    syncers = sorted({str(one.syncer) for one in withdrawals})
+def _swept(removals: Collection[Removal]) -> str:
+    syncers = sorted({str(one.syncer) for one in removals})
     more = f" and {len(syncers) - 1} more" if len(syncers) > 1 else ""
     return (
-        f"{counted(len(withdrawals), 'UP instance')} of {syncers[0]}{more} would be removed. They are "
+        f"{counted(len(removals), 'UP instance')} of {syncers[0]}{more} would be removed. They are "
         "older than the CustomResourceDefinition, so their syncers may have been deleted together with an earlier one"
     )

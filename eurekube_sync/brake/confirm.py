@@ -11,7 +11,7 @@ from math import inf
 from eurekube_sync.brake.holds import Hold, HoldReason
 from eurekube_sync.brake.limits import Brake
 from eurekube_sync.brake.loss import Scales
-from eurekube_sync.model.actions import Grounds, Withdrawal
+from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.wording import counted, one_or_more
@@ -20,11 +20,11 @@ _AT_ONCE = frozenset({Grounds.DUPLICATE, Grounds.REPLACED})
 """Beside the pod's own instance ours is no loss, and at another pod's address it is a harm."""
 
 
-def seen_before(withdrawals: Iterable[Withdrawal], brake: Brake) -> frozenset[InstanceKey]:
+def seen_before(removals: Iterable[Removal], brake: Brake) -> frozenset[InstanceKey]:
     """Those of them that a pass saw, long enough ago: each by itself, where the same process saw it, or all of a
     syncer's together, by the mark in its status."""
     found: set[InstanceKey] = set()
-    for syncer, own in _by_syncer(withdrawals).items():
+    for syncer, own in _by_syncer(removals).items():
         together = _seen(brake, syncer, mark_of(own))
         found.update(one.key for one in own if together or _seen(brake, syncer, str(one.key)))
     return frozenset(found)
@@ -33,11 +33,11 @@ def seen_before(withdrawals: Iterable[Withdrawal], brake: Brake) -> frozenset[In
 def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -> list[Hold]:
     """The holds, with the dead ones of each in holds of their own, one for each syncer."""
     kept: list[Hold] = []
-    waiting: dict[SyncerRef, list[tuple[str, Withdrawal]]] = {}
+    waiting: dict[SyncerRef, list[tuple[str, Removal]]] = {}
     taken: set[InstanceKey] = set()
     for hold in holds:
-        kept.append(replace(hold, withdrawals=tuple(one for one in hold.withdrawals if one.key not in dead)))
-        for one in hold.withdrawals:
+        kept.append(replace(hold, removals=tuple(one for one in hold.removals if one.key not in dead)))
+        for one in hold.removals:
             if one.key in dead and one.key not in taken:
                 waiting.setdefault(one.syncer, []).append((hold.why, one))
                 taken.add(one.key)
@@ -51,17 +51,15 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
     return kept
 
 
-def unconfirmed(scales: Scales, withdrawals: Collection[Withdrawal], brake: Brake) -> Iterator[Hold]:
+def unconfirmed(scales: Scales, removals: Collection[Removal], brake: Brake) -> Iterator[Hold]:
     """Of each app that would go to nothing, what no evidence takes away and no pass saw before.
 
     What goes in another way is the same removal. An outage that comes back begins its wait anew, and one that grows
     waits for what is new. An app waits until a pass saw all that it would lose.
     """
-    emptied = scales.emptied(withdrawals)
+    emptied = scales.emptied(removals)
     last = [
-        one
-        for one in withdrawals
-        if one.key.app in emptied and not one.grounds.positive and one.grounds not in _AT_ONCE
+        one for one in removals if one.key.app in emptied and not one.grounds.positive and one.grounds not in _AT_ONCE
     ]
     seen = seen_before(last, brake)
     apps = {one.key.app for one in last if one.key not in seen}
@@ -75,14 +73,14 @@ def unconfirmed(scales: Scales, withdrawals: Collection[Withdrawal], brake: Brak
             yield _awaiting(syncer, held, why, brake)
 
 
-def mark_of(withdrawals: Iterable[Withdrawal]) -> str:
+def mark_of(removals: Iterable[Removal]) -> str:
     """Equal for the same removal."""
-    return hashlib.sha256("\n".join(sorted(str(one.key) for one in withdrawals)).encode()).hexdigest()[:12]
+    return hashlib.sha256("\n".join(sorted(str(one.key) for one in removals)).encode()).hexdigest()[:12]
 
 
-def _by_syncer(withdrawals: Iterable[Withdrawal]) -> dict[SyncerRef, list[Withdrawal]]:
-    found: dict[SyncerRef, list[Withdrawal]] = {}
-    for one in withdrawals:
+def _by_syncer(removals: Iterable[Removal]) -> dict[SyncerRef, list[Removal]]:
+    found: dict[SyncerRef, list[Removal]] = {}
+    for one in removals:
         found.setdefault(one.syncer, []).append(one)
     return found
 
@@ -92,12 +90,12 @@ def _seen(brake: Brake, syncer: SyncerRef, mark: str) -> bool:
     return brake.seen.get((syncer, mark), 0.0) >= brake.limits.confirm_after
 
 
-def _awaiting(syncer: SyncerRef, own: tuple[Withdrawal, ...], why: str, brake: Brake) -> Hold:
+def _awaiting(syncer: SyncerRef, own: tuple[Removal, ...], why: str, brake: Brake) -> Hold:
     mark = mark_of(own)
     return Hold(
         reason=HoldReason.AWAITING_CONFIRMATION,
         why=why,
-        withdrawals=own,
+        removals=own,
         syncer=syncer,
         mark=mark,
         first=(syncer, mark) not in brake.seen,
@@ -109,8 +107,8 @@ def _when(brake: Brake) -> str:
     return f"at least {brake.limits.confirm_after:g} s{most}"
 
 
-def _hint(withdrawals: Iterable[Withdrawal]) -> str:
-    orphaned = any(one.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for one in withdrawals)
+def _hint(removals: Iterable[Removal]) -> str:
+    orphaned = any(one.grounds in (Grounds.ORPHANED, Grounds.SWEPT) for one in removals)
     return f"; {_SAME_PROCESS}" if orphaned else ""
 
 

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from eurekube_sync.model.actions import Withdrawal
+from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.wording import one_or_more
-from eurekube_sync.plan import Plan, renewed_instead, withdrawal_id
+from eurekube_sync.plan import Plan, removal_id, renewed_instead
 
 
 class HoldReason(StrEnum):
-    """Why withdrawals wait: the reason of the condition `RemovalHeld`."""
+    """Why removals wait: the reason of the condition `RemovalHeld`."""
 
     TOO_MANY_REMOVALS = "TooManyRemovals"
     """The whole pass would take away too much."""
@@ -28,12 +28,12 @@ class HoldReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Withdrawals that wait for one reason."""
+    """Removals that wait for one reason."""
 
     reason: HoldReason
     why: str
     """The numbers, as a sentence without its end."""
-    withdrawals: tuple[Withdrawal, ...]
+    removals: tuple[Removal, ...]
     syncer: SyncerRef | None = None
     """Whose they are; None where they may be many syncers'."""
     mark: str = ""
@@ -47,21 +47,21 @@ class Hold:
         goes beside it."""
         if self.syncer is None or not self.mark:
             return ()
-        return tuple((self.syncer, mark) for mark in (self.mark, *(str(one.key) for one in self.withdrawals)))
+        return tuple((self.syncer, mark) for mark in (self.mark, *(str(one.key) for one in self.removals)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """All withdrawals of a pass that wait; each is in one hold."""
+    """All removals of a pass that wait; each is in one hold."""
 
     plan_id: str
-    """For `run --approve`: a checksum over these withdrawals alone."""
+    """For `run --approve`: a checksum over these removals alone."""
     holds: tuple[Hold, ...]
 
     @property
-    def withdrawals(self) -> tuple[Withdrawal, ...]:
+    def removals(self) -> tuple[Removal, ...]:
         """All of them, by key."""
-        return tuple(sorted((one for hold in self.holds for one in hold.withdrawals), key=lambda one: one.key))
+        return tuple(sorted((one for hold in self.holds for one in hold.removals), key=lambda one: one.key))
 
     @property
     def reason(self) -> str:
@@ -71,14 +71,14 @@ class Held:
 
 
 def held_of(holds: Iterable[Hold]) -> Held | None:
-    """What these holds come to; None for none. Of two that hold the same withdrawal the first has it."""
+    """What these holds come to; None for none. Of two that hold the same removal the first has it."""
     taken: set[InstanceKey] = set()
     kept = []
     for hold in holds:
-        own = tuple(one for one in hold.withdrawals if one.key not in taken)
+        own = tuple(one for one in hold.removals if one.key not in taken)
         taken.update(one.key for one in own)
-        kept += [replace(hold, withdrawals=own)] if own else []
-    plan_id = withdrawal_id(one for hold in kept for one in hold.withdrawals)
+        kept += [replace(hold, removals=own)] if own else []
+    plan_id = removal_id(one for hold in kept for one in hold.removals)
     return Held(plan_id=plan_id, holds=tuple(kept)) if kept else None
 
 
@@ -86,7 +86,7 @@ def hold_back(plan: Plan, held: Held | None) -> Plan:
     """The plan with all that is held renewed instead."""
     if held is None:
         return plan
-    return renewed_instead(plan, {one.key: f"its removal is held ({held.plan_id})" for one in held.withdrawals})
+    return renewed_instead(plan, {one.key: f"its removal is held ({held.plan_id})" for one in held.removals})
 
 
 def condition_message(hold: Hold, count: int, command: str) -> str:

@@ -53,7 +53,7 @@ class Brake:
     syncer_limits: Mapping[SyncerRef, int] = field(default_factory=dict)
     """`maxRemovalPercent` of those that have one."""
     freed: frozenset[SyncerRef] = frozenset()
-    """Released by an annotation: their withdrawals are neither counted nor held."""
+    """Released by an annotation: their removals are neither counted nor held."""
     approval: Approval | None = None
     approved: frozenset[InstanceKey] = frozenset()
     """What an approval released earlier in this pass: counted, and not held."""

@@ -7,26 +7,26 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from eurekube_sync.model.actions import Grounds, Withdrawal, brings_up
+from eurekube_sync.model.actions import Grounds, Removal, brings_up
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.plan import Plan
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: it keeps what it counted
 class Scales:
-    """What the withdrawals are weighed against."""
+    """What the removals are weighed against."""
 
     plan: Plan
-    stands: frozenset[InstanceKey]
+    registered: frozenset[InstanceKey]
     """UP now, and weighed."""
     unread: frozenset[InstanceKey]
     """UP in the list, and not to be read again: as good as lost."""
     unweighed: frozenset[InstanceKey]
-    """Withdrawals that a person released, or that were seen dead before: they go whatever else does."""
+    """Removals that a person released, or that were seen dead before: they go whatever else does."""
     moved: frozenset[InstanceKey]
-    """Withdrawals whose pods are served under another app."""
+    """Removals whose pods are served under another app."""
     dead: frozenset[InstanceKey]
-    """Withdrawals that no pod serves any more."""
+    """Removals that no pod serves any more."""
 
     @cached_property
     def gained(self) -> Counter[str]:
@@ -41,11 +41,11 @@ class Scales:
     @cached_property
     def now(self) -> Counter[str]:
         """UP instances by app, but for those that move to another."""
-        return Counter(key.app for key in self.stands if key not in self.moved)
+        return Counter(key.app for key in self.registered if key not in self.moved)
 
-    def emptied(self, withdrawals: Iterable[Withdrawal]) -> frozenset[str]:
+    def emptied(self, removals: Iterable[Removal]) -> frozenset[str]:
         """The apps that would go to nothing. Beside a duplicate callers lose nobody: the pod's own instance stays."""
-        lost = Counter(one.key.app for one in withdrawals if one.grounds is not Grounds.DUPLICATE)
+        lost = Counter(one.key.app for one in removals if one.grounds is not Grounds.DUPLICATE)
         lost += Counter(key.app for key in self.unread)
         return frozenset(app for app, count in self.now.items() if lost[app] - self.gained[app] >= count)
 
@@ -60,10 +60,10 @@ class Loss:
     what turned unready meanwhile."""
 
 
-def loss_of(withdrawals: Collection[Withdrawal], unread: Collection[InstanceKey], gained: Mapping[str, int]) -> Loss:
+def loss_of(removals: Collection[Removal], unread: Collection[InstanceKey], gained: Mapping[str, int]) -> Loss:
     """What these take away, and what comes in their place."""
-    unsure = Counter(key.app for key in unread)
-    lost = Counter(one.key.app for one in withdrawals) + unsure
-    doubted = Counter(one.key.app for one in withdrawals if not one.grounds.positive) + unsure
+    unread_of = Counter(key.app for key in unread)
+    lost = Counter(one.key.app for one in removals) + unread_of
+    doubted = Counter(one.key.app for one in removals if not one.grounds.positive) + unread_of
     net = Counter({app: count - gained.get(app, 0) for app, count in lost.items() if count > gained.get(app, 0)})
     return Loss(net=net, unexplained=sum(min(count, net[app]) for app, count in doubted.items()))

@@ -1,6 +1,6 @@
 """The last stage of a pass: what may go, now that it is known what came.
 
-The plan was braked before anything was done. Adds may have failed since, and leases turned out to have lapsed, so what
+The plan was braked before anything was done. Adds may have failed since, and leases turned out to have expired, so what
 takes away is weighed once more, and waits where nothing took its place. Pure.
 """
 
@@ -17,12 +17,12 @@ from eurekube_sync.model.actions import (
     Cancel,
     Grounds,
     Register,
+    Removal,
     Renew,
     Update,
-    Withdrawal,
     brings_up,
+    comes_last,
     removes,
-    withdraws,
 )
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -39,7 +39,7 @@ class Removals:
 
     plan: Plan
     """As far as it was not held."""
-    actions: tuple[Withdrawal, ...] = ()
+    actions: tuple[Removal, ...] = ()
     """Every cancel, and UP to DOWN."""
     kept_back: Mapping[InstanceKey, str]
     """Those of them that must wait for a successor, with the reason."""
@@ -53,7 +53,7 @@ def witnesses(plan: Plan, observed: Observed, read: Collection[InstanceKey]) -> 
     The list may be old, and what it calls UP may be DOWN since: another process wrote a moment ago, or a person. `read`
     are the keys that were read uncached. After each that is no witness twice as many are asked.
     """
-    taken = {action.key for action in plan.withdrawals}
+    taken = {action.key for action in plan.removals}
     losing = {key.app for key in taken}
     if not losing:
         return ()
@@ -84,11 +84,13 @@ def without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:
     if not plan.blocked:
         return plan
     blocked = _blocked(plan, desired, observed)
-    hoped = [Outcome(action=action, result=Result.DONE) for action in plan.changes if not removes(action)]
-    return renewed_instead(plan, failed_adds(_removals(plan), hoped, observed.ours, blocked, _unread(plan, desired)))
+    hoped = [Outcome(action=action, result=Result.DONE) for action in plan.changes if not comes_last(action)]
+    return renewed_instead(
+        plan, failed_adds(_last_actions(plan), hoped, observed.ours, blocked, _unread(plan, desired))
+    )
 
 
-def what_may_go(
+def removals_left(
     plan: Plan,
     desired: Desired,
     observed: Observed,
@@ -100,52 +102,52 @@ def what_may_go(
     What must wait for a successor is not weighed: it stays. The brake would have it await a confirmation, get that, and
     then wait all the same, in a status that changes for ever.
     """
-    if not _removals(plan):
+    if not _last_actions(plan):
         return Removals(plan=plan, kept_back={})
     blocked = _blocked(plan, desired, observed)
-    kept_back = failed_adds(_removals(plan), done, observed.ours, blocked, _unread(plan, desired))
+    kept_back = failed_adds(_last_actions(plan), done, observed.ours, blocked, _unread(plan, desired))
     weighed = renewed_instead(_achieved(plan, done), kept_back)
-    held = apply_brake(weighed, _still_standing(observed, done), brake).held
+    held = apply_brake(weighed, _still_registered(observed, done), brake).held
     plan = hold_back(plan, held)
-    return Removals(plan=plan, actions=_removals(plan), kept_back=kept_back, held=held)
+    return Removals(plan=plan, actions=_last_actions(plan), kept_back=kept_back, held=held)
 
 
-def _removals(plan: Plan) -> tuple[Withdrawal, ...]:
-    return tuple(a for a in plan.actions if isinstance(a, Update | Cancel) and removes(a))
+def _last_actions(plan: Plan) -> tuple[Removal, ...]:
+    return tuple(a for a in plan.actions if isinstance(a, Update | Cancel) and comes_last(a))
 
 
-def _still_standing(observed: Observed, done: Iterable[Outcome]) -> Observed:
-    """Without what lapsed, and could not be brought back: it is no UP instance that the losses are few of."""
-    lapsed = {outcome.action.key for outcome in done if isinstance(outcome.action, Renew) and outcome.status is None}
-    return replace(observed, ours={key: instance for key, instance in observed.ours.items() if key not in lapsed})
+def _still_registered(observed: Observed, done: Iterable[Outcome]) -> Observed:
+    """Without what expired, and could not be brought back: it is no UP instance that the losses are few of."""
+    expired = {outcome.action.key for outcome in done if isinstance(outcome.action, Renew) and outcome.status is None}
+    return replace(observed, ours={key: instance for key, instance in observed.ours.items() if key not in expired})
 
 
 def _achieved(plan: Plan, outcomes: Iterable[Outcome]) -> Plan:
-    """The plan without the adds and other changes that did not come about: what the brake is to weigh the withdrawals
+    """The plan without the adds and other changes that did not come about: what the brake is to weigh the removals
     against."""
     failed = {o.action.key for o in outcomes if o.failed and isinstance(o.action, Register | Update)}
     return replace(plan, actions=tuple(action for action in plan.actions if action.key not in failed))
 
 
 def failed_adds(
-    withdrawals: Iterable[Update | Cancel],
+    removals: Iterable[Update | Cancel],
     outcomes: Iterable[Outcome],
-    standing: Mapping[InstanceKey, ObservedInstance],
+    registered: Mapping[InstanceKey, ObservedInstance],
     blocked: Iterable[tuple[SyncerRef, Instance]] = (),
     unread: Iterable[tuple[_PodOf, str]] = (),
 ) -> dict[InstanceKey, str]:
-    """The withdrawals to hold back: an add of the same app, VIP or syncer failed or was blocked, and no UP instance of
+    """The removals to hold back: an add of the same app, VIP or syncer failed or was blocked, and no UP instance of
     it would be left.
 
     None that leaves its app and all its VIPs an UP instance, if another syncer's, for a refused add would keep a dead
     pod for ever; unless it is its own pod that could not be added, under another name, or its pod lives and is merely
     over a limit. What the same pod is to be instead, and a call failed for, is waited for in any case, unless the pod
-    has another address by now. What has another pod's address waits for nothing: its callers would reach another app.
+    has another address now. What has another pod's address waits for nothing: its callers would reach another app.
 
-    `outcomes` are those of the renewals and changes so far, `standing` what stood before, `blocked` the wanted
+    `outcomes` are those of the renewals and changes so far, `registered` what stood before, `blocked` the wanted
     instances that could not even be tried, `unread` the pods of those that could not be read, with their addresses.
     """
-    taken = {one.key: one.grounds for one in withdrawals if withdraws(one) and one.grounds is not Grounds.DUPLICATE}
+    taken = {one.key: one.grounds for one in removals if removes(one) and one.grounds is not Grounds.DUPLICATE}
     failed: set[str] = set()
     left: Counter[str] = Counter()
     ended = {outcome.action.key: outcome for outcome in outcomes}
@@ -158,15 +160,15 @@ def failed_adds(
                 awaited += _pod(action.instance, action.syncer)
             else:
                 left.update(_names(key, action.instance.vip_address, action.syncer))
-        elif isinstance(action, Renew) and action.heal and not _stands(outcome):  # lapsed, and not brought back
-            lacking += [(action.syncer, action.heal)] if action.syncer else []
+        elif isinstance(action, Renew) and action.if_gone and not _stands(outcome):  # expired, and not brought back
+            lacking += [(action.syncer, action.if_gone)] if action.syncer else []
     for syncer, instance in lacking:
         failed.update(_names(instance.key, instance.vip_address, syncer))
     moving = {instance.ip_addr for _, instance in lacking}
     follows: dict[_PodOf, set[str]] = {}
     for pod, address in awaited:
         follows.setdefault(pod, set()).add(address)
-    for key, observed in standing.items():
+    for key, observed in registered.items():
         gone = key in taken or (key in ended and not _stands(ended[key]))
         if observed.status is InstanceStatus.UP and not gone:
             left.update(_names(key, observed.instance.vip_address, syncer_of(observed)))
@@ -174,7 +176,7 @@ def failed_adds(
     for key, grounds in taken.items():
         if grounds is Grounds.REPLACED:
             continue
-        there = standing[key]
+        there = registered[key]
         names = _names(key, there.instance.vip_address, syncer_of(there))
         lives = grounds is Grounds.OVER_LIMIT or there.instance.ip_addr in moving
         harmless = not lives and all(left[name] for name in _called(key, there.instance.vip_address))
@@ -211,7 +213,7 @@ def _unread(plan: Plan, desired: Desired) -> list[tuple[_PodOf, str]]:
 
 
 def _stands(outcome: Outcome) -> bool:
-    """Whether it stands, and callers of each Eureka server find it."""
+    """Whether it is registered, and callers of each Eureka server find it."""
     return outcome.status is not None and not (outcome.lacking and outcome.status is InstanceStatus.UP)
 
 

@@ -1,6 +1,6 @@
 """The tests: what is too much for a whole pass, and for one syncer by its own limit.
 
-Each holds no more than it counts: the apps that lose, not those beside them. What has another pod's address by now
+Each holds no more than it counts: the apps that lose, not those beside them. What has another pod's address now
 goes in any case, for its callers would reach another app.
 """
 
@@ -13,25 +13,25 @@ from eurekube_sync.brake.holds import Hold, HoldReason
 from eurekube_sync.brake.limits import BrakeLimits
 from eurekube_sync.brake.loss import Scales, loss_of
 from eurekube_sync.brake.successors import renamed
-from eurekube_sync.model.actions import Action, Grounds, Withdrawal, brings_up
+from eurekube_sync.model.actions import Action, Grounds, Removal, brings_up
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.wording import counted, one_or_more
 
 
-def too_much(scales: Scales, withdrawals: Collection[Withdrawal], limits: BrakeLimits) -> Iterator[Hold]:
+def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
     """What the whole pass would take away too much of. What a person deletes has its own limit, and the ceiling."""
-    loss = loss_of(withdrawals, scales.unread, scales.replacing)
-    total, apps = len(scales.stands), len(scales.now)
-    standing = counted(total, "UP instance")
-    losing = [one for one in withdrawals if one.key.app in loss.net]
+    loss = loss_of(removals, scales.unread, scales.replacing)
+    total, apps = len(scales.registered), len(scales.now)
+    left_up = counted(total, "UP instance")
+    losing = [one for one in removals if one.key.app in loss.net]
     if loss.unexplained > limits.loss_floor and loss.unexplained * 100 > limits.loss_percent * total:
-        why = f"{loss.unexplained} of {standing} would be removed, more than {limits.loss_percent:g} %"
+        why = f"{loss.unexplained} of {left_up} would be removed, more than {limits.loss_percent:g} %"
         yield _hold(why, [one for one in losing if not _asked_for(one)])
     if loss.net.total() > limits.loss_ceiling:
-        yield _hold(f"{loss.net.total()} of {standing} would be removed, more than {limits.loss_ceiling:g}", losing)
+        yield _hold(f"{loss.net.total()} of {left_up} would be removed, more than {limits.loss_ceiling:g}", losing)
 
-    emptied = scales.emptied(withdrawals)
-    last = [one for one in withdrawals if one.key.app in emptied]
+    emptied = scales.emptied(removals)
+    last = [one for one in removals if one.key.app in emptied]
     serving = [one for one in last if one.key not in scales.dead]
     unasked = [one for one in serving if not _asked_for(one)]
     going = {one.key.app for one in unasked} | {key.app for key in scales.unread if key.app in emptied}
@@ -43,17 +43,15 @@ def too_much(scales: Scales, withdrawals: Collection[Withdrawal], limits: BrakeL
         yield _hold(f"{_last_ones(len(going), apps)}, because their syncers are being deleted", deleted)
     # What a person deletes may be all there is; nothing else may take the last instance of everything.
     unasked = [one for one in last if not _asked_for(one)]
-    if emptied and len(emptied) == apps and not renamed(withdrawals, scales.plan):
-        yield _hold(f"all that we own would be removed: {standing}", unasked)
+    if emptied and len(emptied) == apps and not renamed(removals, scales.plan):
+        yield _hold(f"all that we own would be removed: {left_up}", unasked)
 
 
-def over_their_own(
-    scales: Scales, withdrawals: Collection[Withdrawal], limits: Mapping[SyncerRef, int]
-) -> Iterator[Hold]:
+def over_their_own(scales: Scales, removals: Collection[Removal], limits: Mapping[SyncerRef, int]) -> Iterator[Hold]:
     """All of those syncers that would lose more than their `maxRemovalPercent`. Evidence exempts here as in the test of
     sizes, or a syncer that has a limit could never be deleted."""
-    own: dict[SyncerRef, list[Withdrawal]] = {}
-    for one in withdrawals:
+    own: dict[SyncerRef, list[Removal]] = {}
+    for one in removals:
         if one.syncer in limits:
             own.setdefault(one.syncer, []).append(one)
     actions: dict[SyncerRef, list[Action]] = {syncer: [] for syncer in own}
@@ -61,16 +59,18 @@ def over_their_own(
         if action.syncer in own:
             actions[action.syncer].append(action)
     for syncer, limit in sorted((syncer, limits[syncer]) for syncer in own):
-        stands = sum(action.key in scales.stands for action in actions[syncer])
+        registered = sum(action.key in scales.registered for action in actions[syncer])
         unread = [action.key for action in actions[syncer] if action.key in scales.unread]
         gained = Counter(action.key.app for action in actions[syncer] if brings_up(action))
         loss = loss_of(own[syncer], unread, gained).unexplained
-        if loss * 100 > limit * stands:
-            why = f"{loss} of {counted(stands, 'UP instance')} of {syncer} would be removed, more than its {limit} %"
+        if loss * 100 > limit * registered:
+            why = (
+                f"{loss} of {counted(registered, 'UP instance')} of {syncer} would be removed, more than its {limit} %"
+            )
             yield _hold(why, own[syncer], HoldReason.MAX_REMOVAL_PERCENT)
 
 
-def _asked_for(one: Withdrawal) -> bool:
+def _asked_for(one: Removal) -> bool:
     return one.grounds is Grounds.SYNCER_DELETED
 
 
@@ -79,9 +79,9 @@ def _last_ones(number: int, apps: int) -> str:
     return f"{number} of {counted(apps, 'app')} would lose {their} last UP instance"
 
 
-def _hold(why: str, withdrawals: Iterable[Withdrawal], reason: HoldReason = HoldReason.TOO_MANY_REMOVALS) -> Hold:
+def _hold(why: str, removals: Iterable[Removal], reason: HoldReason = HoldReason.TOO_MANY_REMOVALS) -> Hold:
     return Hold(
         reason=reason,
         why=why,
-        withdrawals=tuple(one for one in withdrawals if one.grounds is not Grounds.REPLACED),
+        removals=tuple(one for one in removals if one.grounds is not Grounds.REPLACED),
     )

@@ -1,14 +1,13 @@
 """Renews evenly, while a daemon waits for its next pass, the leases that fall due until then.
 
 Of many leases a pass would send all that are due as fast as it can, and then nothing for the rest of its interval; and
-spread within the pass they would delay its adds and withdrawals. So they are renewed in the time that is left over,
+spread within the pass they would delay its adds and removals. So they are renewed in the time that is left over,
 each when it is a period old. What is not renewed by then, a pass renews at once, before anything else: on time comes
 before even. A process that makes one pass, or a number of them, renews all at once: it ends after the last, and knows
 of no lease when it was renewed.
 
-Only what the last pass found to be ours and to stay is renewed. Nothing is healed here: a lease that is gone, or that
-some servers lack, is due in the next pass, which knows what is desired.
-"""
+Only what the last pass found to be ours and to stay is renewed. Nothing is registered again here: a lease that is
+gone, or that some servers lack, is due in the next pass, which knows what is desired."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ class BetweenPasses:
         self._interval = interval
         self._many = many
 
-    def __call__(self, standing: Collection[InstanceKey], until: float) -> int:
+    def __call__(self, to_renew: Collection[InstanceKey], until: float) -> int:
         """Renews what of these falls due until that moment, in monotonic seconds, at which the next pass begins.
 
         A pass that came late, or took all of its interval, leaves no time for it; the next then renews what falls due
@@ -55,7 +54,7 @@ class BetweenPasses:
         """
         clock = self._world.clock
         busy = clock.monotonic() - (until - self._interval)
-        enough = len(standing) >= self._many or (standing and self._interval > self._ledger.period)
+        enough = len(to_renew) >= self._many or (to_renew and self._interval > self._ledger.period)
         if not enough or busy >= self._interval:
             self._ledger.slack = self._interval / 2
             return 0
@@ -66,7 +65,7 @@ class BetweenPasses:
         unanswered = Streak()
         while (now := clock.monotonic()) < until and not clock.stopping():
             end = min(until, now + _STRETCH)
-            due = self._ledger.falling_due(standing, end + (busy / 2 if end == until else 0.0))
+            due = self._ledger.falling_due(to_renew, end + (busy / 2 if end == until else 0.0))
             groups = _groups([key for key in due if key not in failed], end - now)
             for number, group in enumerate(groups):
                 self._wait(now)

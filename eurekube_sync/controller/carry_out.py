@@ -7,11 +7,11 @@ from dataclasses import replace
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.kubernetes import put_finalizers_on
 from eurekube_sync.brake import Brake, held_of
-from eurekube_sync.brake.removals import what_may_go
+from eurekube_sync.brake.removals import removals_left
 from eurekube_sync.controller.one_pass import APPLYING, PassReport, World
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.actions import Register, Renew, Update, removes
+from eurekube_sync.model.actions import Register, Renew, Update, comes_last
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
@@ -25,20 +25,21 @@ from eurekube_sync.plan import plan_renewals
 def renew_ours(
     world: World, applier: Applier, registry: Complete[Observed] | Unknown, cancelled: frozenset[InstanceKey]
 ) -> list[Outcome]:
-    """Renews all of ours that stands, whatever the cluster will say of it: a lease costs nothing. While Eureka cannot
-    be read, what this process renewed before; never what it has `cancelled` a moment ago. Another class's mark may be
-    out of date, so what bears one waits for the cluster; so does what may stand twice, under another owner."""
+    """Renews all of ours that is registered, whatever the cluster will say of it: a lease costs nothing. While
+    Eureka cannot be read, what this process renewed before; never what it has `cancelled` a moment ago. Another
+    class's mark may be out of date, so what bears one waits for the cluster; so does what may be registered twice,
+    under another owner."""
     if isinstance(registry, Unknown):
-        stood = sorted(world.memory.renewals.renewed_lately())
-        return applier.renew([Renew(key=key, syncer=None, why="it stood") for key in stood])
+        lately = sorted(world.memory.renewals.renewed_lately())
+        return applier.renew([Renew(key=key, syncer=None, why="it stood") for key in lately])
     observed = registry.data
     class_, contended = observed.scope.syncer_class, served_by_others(observed)
-    standing = [
+    registered = [
         one
         for key, one in observed.ours.items()
         if key not in cancelled and one.metadata.get(CLASS) == class_ and syncer_of(one) not in contended
     ]
-    return applier.renew(plan_renewals(standing, "it stands").of(Renew), standing)
+    return applier.renew(plan_renewals(registered, "it stands").of(Renew), registered)
 
 
 def carry_out(
@@ -57,8 +58,8 @@ def carry_out(
     renewals = plan.of(Renew)
     done = [replace(early[action.key], action=action) for action in renewals if action.key in early]
     done += applier.renew([action for action in renewals if action.key not in early])
-    lapsed = [o.action for o in done if o.result is Result.GONE and isinstance(o.action, Renew) and o.action.heal]
-    adds = [*(a for a in plan.actions if isinstance(a, Register | Update) and not removes(a)), *lapsed]
+    expired = [o.action for o in done if o.result is Result.GONE and isinstance(o.action, Renew) and o.action.if_gone]
+    adds = [*(a for a in plan.actions if isinstance(a, Register | Update) and not comes_last(a)), *expired]
     deadline.stage_of_rest(0.5, APPLYING)
     barred, errors = put_finalizers_on(world.cluster, world.workers, deadline, desired, [*adds, *renewals])
     deadline.stage(APPLYING)
@@ -68,8 +69,8 @@ def carry_out(
 
     held = report.held
     if isinstance(report.registry, Complete):
-        removals = what_may_go(plan, desired, report.registry.data, done, brake)
-        done += applier.withdraw(removals.actions, removals.kept_back)
+        removals = removals_left(plan, desired, report.registry.data, done, brake)
+        done += applier.remove(removals.actions, removals.kept_back)
         plan = removals.plan
         held = held_of([*(held.holds if held else ()), *(removals.held.holds if removals.held else ())])
     outcomes = renew_the_rest(applier, Outcomes.of(done))

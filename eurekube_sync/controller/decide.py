@@ -12,12 +12,12 @@ from eurekube_sync.brake.removals import without_successor, witnesses
 from eurekube_sync.brake.sightings import Sighted
 from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.desired.claims import Desired, Serving
-from eurekube_sync.model.actions import Withdrawal
+from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import Pods
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan import Choice, Plan, plan_blind, telling_unread, warned
+from eurekube_sync.plan import Choice, Plan, plan_blind, warned, with_unread
 from eurekube_sync.plan.filters import choose, plan_for
 from eurekube_sync.plan.suspend import lost
 
@@ -41,7 +41,7 @@ def decide(
     brake: Brake,
     last_up: Collection[InstanceKey],
     cancelled: Collection[InstanceKey],
-    pods_of: Callable[[Collection[Withdrawal], Observed], Pods],
+    pods_of: Callable[[Collection[Removal], Observed], Pods],
 ) -> Decision:
     """The plan, and the claims within their limits: drafted from the list, made from uncached reads of all that the
     draft would change, and of what is to stay UP beside it, then braked. Where the brake would hold something, the pods
@@ -56,7 +56,7 @@ def decide(
         """What is to be read uncached."""
         yield from plan.suspects
         yield from (key for key in cancelled if key in observed.ours)
-        yield from choice.doubtful
+        yield from choice.to_read
         yield from lost(choice.desired, observed, last_up)
         yield from witnesses(plan, observed, read)
 
@@ -70,11 +70,11 @@ def decide(
         choice = choose(desired, observed)
         plan = plan_for(choice.desired, observed, last_up)
     if not observed.unread.keys().isdisjoint(observed.ours):
-        plan = telling_unread(plan, plan_for(choice.desired, replace(observed, unread={}), last_up), observed)
+        plan = with_unread(plan, plan_for(choice.desired, replace(observed, unread={}), last_up), observed)
     plan = without_successor(plan, choice.desired, observed)
     braked = apply_brake(plan, observed, brake)
-    if doubtful := to_look_up(braked.held):
-        brake = replace(brake, pods=pods_of(doubtful, observed))
+    if unlisted := to_look_up(braked.held):
+        brake = replace(brake, pods=pods_of(unlisted, observed))
         braked = apply_brake(plan, observed, brake)
     told = warned(choice.desired, observed)
     return Decision(braked=braked, brake=brake, desired=told, registry=Complete(data=observed))

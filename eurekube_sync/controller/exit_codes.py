@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from enum import IntEnum
 
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.claims import Frozen
+from eurekube_sync.desired.claims import NotServed
 from eurekube_sync.model.errors import EurekubeError
 from eurekube_sync.model.sources import Cause, Server, Unknown
 from eurekube_sync.observe.kubernetes import unknown_sources, unread
@@ -101,7 +101,7 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool, fail_on
     if report.clashes or any(other.stops_us for other in report.other_owners):
         return ExitCode.OWNER_CLASH
     failed = [source.cause for _, source in unknown_sources(report.view)]
-    # A right to look for drains that nobody grants is told, and no failure: it must not stop a rollout.
+    # A right to look for drains that nobody grants is reported, and no failure: it must not stop a rollout.
     failed += [source.cause for _, source in unread(report.view) if source.cause is not Cause.DENIED]
     if failed:
         return _of(failed[0], Server.KUBERNETES)
@@ -130,7 +130,7 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool, fail_on
 def _broken(report: PassReport) -> bool:
     """Whether a syncer cannot be served, and it is not for a list that failed."""
     claims = report.desired.claims.values() if report.desired else ()
-    return any(isinstance(claim, Frozen) and not claim.unknown for claim in claims)
+    return any(isinstance(claim, NotServed) and not claim.unknown for claim in claims)
 
 
 def _unreleased(report: PassReport) -> bool:

@@ -33,8 +33,8 @@ class Schedule:
 
 
 Between: TypeAlias = Callable[[tuple[InstanceKey, ...], float], int]
-"""Called with what stands and the moment of the next pass, in monotonic seconds, until which it may take; how many
-leases it renewed."""
+"""Called with what is registered and the moment of the next pass, in monotonic seconds, until which it may take; how
+many leases it renewed."""
 
 
 def run_passes(
@@ -56,7 +56,7 @@ def run_passes(
         begun = clock.monotonic()
         done += 1
         last = schedule.passes is not None and done >= schedule.passes
-        standing: tuple[InstanceKey, ...] = ()
+        to_renew: tuple[InstanceKey, ...] = ()
         try:
             report = replace(one_pass(), renewed_between=renewed)
         except LockLost:
@@ -77,12 +77,12 @@ def run_passes(
                 _log_changes(outages.note(report))
             if last:
                 return code
-            standing = report.standing
+            to_renew = report.to_renew
             del report  # it holds all that was read: the next pass has no room beside it in a small pod
         renewed = 0
         try:
             if between is not None:
-                renewed = between(standing, begun + schedule.interval)
+                renewed = between(to_renew, begun + schedule.interval)
         except Exception:
             log.exception("a bug ended the renewals between two passes; the next pass renews these leases")
         if not clock.stopping():

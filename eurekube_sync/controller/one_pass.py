@@ -68,7 +68,7 @@ class PassSettings:
 
     @property
     def confirm_within(self) -> float:
-        """Until when a pass may confirm what another one saw: passes that are further apart let leases lapse."""
+        """Until when a pass may confirm what another one saw: passes that are further apart let leases expire."""
         return self.brake.confirm_after + 2 * self.lease.duration
 
 
@@ -100,7 +100,7 @@ class PassReport:
     """Syncers that left our scope and came into nobody's."""
     held: Held | None = None
     outcomes: Outcomes = Outcomes(by_key={})  # noqa: RUF009 - immutable
-    standings: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)
+    all_statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)
     """How each syncer stands after the pass, of a dry run now; a deletion that may end is not among them."""
     statuses: Mapping[SyncerRef, SyncerStatus] = field(default_factory=dict)
     """Those of them that were written."""
@@ -110,7 +110,7 @@ class PassReport:
     approval_refused: str | None = None
     """... why that cannot be meant for this pass ..."""
     released: frozenset[InstanceKey] = frozenset()
-    """... and the withdrawals of this pass that it released."""
+    """... and the removals of this pass that it released."""
     batching: Batching | None = None
     """Whether writes go to Eureka in batches, as its servers say; None where it was not asked."""
     renewed_between: int = 0
@@ -119,7 +119,7 @@ class PassReport:
     """The pass's time was over, or it was asked to stop, before all was tried."""
 
     @property
-    def standing(self) -> tuple[InstanceKey, ...]:
+    def to_renew(self) -> tuple[InstanceKey, ...]:
         """What is to be renewed until the next pass; of a dry run nothing."""
         return () if self.dry_run else tuple(a.key for a in self.plan.actions if not isinstance(a, Cancel))
 

@@ -36,13 +36,13 @@ from eurekube_sync.controller.one_pass import (
     World,
     report_of,
 )
-from eurekube_sync.controller.renew_only import refuse, renew_beside, renew_doubted, renew_unidentified
+from eurekube_sync.controller.renew_only import refuse, renew_beside, renew_in_doubt, renew_unidentified
 from eurekube_sync.controller.statuses import keep_unserved, statuses_due, unserved_syncers, write_to_kubernetes
 from eurekube_sync.desired.claims import Deleting, Desired
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.actions import Renew, Withdrawal
+from eurekube_sync.model.actions import Removal, Renew
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import Pods, SyncerObject
@@ -96,11 +96,11 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     if isinstance(found.registry, Complete) and any(other.stops_us for other in others):
         return renew_beside(given, early, found, found.registry, decided, others)
     if doubt := _doubt(given, early, found, decided.braked):
-        return renew_doubted(given, early, found, decided, doubt)
+        return renew_in_doubt(given, early, found, decided, doubt)
     deadline.stage(APPLYING)
     report = replace(_report(given, found, decided), other_owners=others, unserved=unserved_syncers(given, found))
     if settings.dry_run:
-        return replace(report, standings=statuses_due(given, found, report).standings)
+        return replace(report, all_statuses=statuses_due(given, found, report).all_statuses)
     report = _carry_out(given, early, found, decided, report)
     report = keep_unserved(given, early, found, report)
     return write_to_kubernetes(given, found, report)
@@ -192,7 +192,7 @@ def _decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]
     remembers = isinstance(found.registry, Unknown) or any(map(is_suspended, desired.claims.values()))
     last_up = memory.last_up(desired) if remembers else ()
 
-    def pods_of(going: Collection[Withdrawal], observed: Observed) -> Pods:
+    def pods_of(going: Collection[Removal], observed: Observed) -> Pods:
         return pods_behind(world.cluster, found.view, going, observed, settings.scope)
 
     made = decide(found.applier, desired, found.registry, brake, last_up, early.cancelled, pods_of)

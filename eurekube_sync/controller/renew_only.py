@@ -19,7 +19,7 @@ from eurekube_sync.controller.one_pass import (
     World,
     report_of,
 )
-from eurekube_sync.model.actions import Renew, removes
+from eurekube_sync.model.actions import Renew, comes_last
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.outcomes import Outcome, Outcomes
@@ -54,20 +54,20 @@ def renew_beside(
     world, held = given.world, decided.braked.held
     given.deadline.stage(SETTLING)
     world.memory.sightings.note(held, decided.brake.seen, monotonic=world.clock.monotonic())
-    removed = {action.key for action in decided.braked.plan.actions if removes(action)}
+    removed = {action.key for action in decided.braked.plan.actions if comes_last(action)}
     kept = [one for key, one in registry.data.ours.items() if key not in removed]
     plan = plan_renewals(kept, "another owner serves its syncer")
     report = replace(report_of(given, plan, registry, found.view), other_owners=others)
     return renew_only(report, found.applier, given.deadline, renewed=early.outcomes)
 
 
-def renew_doubted(given: Given, early: Renewed, found: Found, decided: Decided, doubt: Unknown) -> PassReport:
+def renew_in_doubt(given: Given, early: Renewed, found: Found, decided: Decided, doubt: Unknown) -> PassReport:
     """The lists may be another cluster's: our instances in this scope are renewed; while Eureka cannot be read, those
     that the plan renews. Nothing is registered again on a 404."""
     given.deadline.stage(SETTLING)
     given.world.memory.sightings.nothing_seen()
     if isinstance(found.registry, Unknown):
-        plan = sorted_plan(replace(action, heal=None) for action in decided.braked.plan.of(Renew))
+        plan = sorted_plan(replace(action, if_gone=None) for action in decided.braked.plan.of(Renew))
     else:
         ours = [one for key, one in found.registry.data.ours.items() if key not in early.cancelled]
         plan = plan_renewals(ours, f"the cluster could not be read: {doubt.cause}")

@@ -56,14 +56,14 @@ def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassR
         return replace(report, view=replace(found.view, identity=doubt), cut_short=deadline.cut_short)
     written, errors = settle(
         world.cluster, world.clock, world.workers, deadline, desired, registry, outcomes, due,
-        lapse_seconds=2 * given.settings.lease.duration,
+        expires_after=2 * given.settings.lease.duration,
     )  # fmt: skip
     gates = open_gates(
         world.cluster, found.applier, world.workers, deadline, given.ownership, wished, now=world.clock.now()
     )
     return replace(
         report,
-        standings=due.standings,
+        all_statuses=due.all_statuses,
         statuses=written,
         cluster_errors=(*report.cluster_errors, *errors, *gates),
         cut_short=deadline.cut_short,
@@ -83,6 +83,6 @@ def statuses_due(given: Given, found: Found, report: PassReport) -> Unsettled:
         options=settings.options,
         now=now,
         cache_seconds=settings.registry_cache,
-        lapse_seconds=2 * settings.lease.duration,
+        expires_after=2 * settings.lease.duration,
         words=given.world.memory.retelling.due(now),
     )

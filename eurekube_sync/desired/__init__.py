@@ -1,1 +1,1 @@
-"""What should stand in Eureka: a spec, with the Services and slices that it selects, becomes claims. Pure."""
+"""What should be registered in Eureka: a spec, with the Services and slices that it selects, becomes claims. Pure."""

@@ -1,8 +1,7 @@
 """What a pass wants: one claim for each syncer.
 
-A claim is one of three. `Serving`: these instances, no others. `Frozen`: registered instances are renewed, nothing is
-added or removed. `Deleting`: nothing is wanted, and these keys may have been written.
-"""
+A claim is one of three. `Serving`: these instances, no others. `NotServed`: registered instances are renewed,
+nothing is added or removed. `Deleting`: nothing is wanted, and these keys may have been written."""
 
 from __future__ import annotations
 
@@ -100,8 +99,8 @@ class Serving:
         return sorted([*(one.why for one in self.of(Kept).values()), *self.unplaced.values()])
 
     @property
-    def doubts(self) -> bool:
-        """Whether anything that stands may stay although it is not wanted."""
+    def keeps_any(self) -> bool:
+        """Whether anything that is registered may stay although it is not wanted."""
         return bool(self.unplaced or self.incomplete or self.of(Kept))
 
     def keeps(self, instance: ObservedInstance) -> str | None:
@@ -120,18 +119,18 @@ class Serving:
         return replace(self, verdicts={**self.verdicts, **changed})
 
     def holds(self, instance: ObservedInstance) -> bool:
-        """Whether a younger syncer may not take it over, for nobody can tell what this one wants of it."""
-        return not self.conduct.detached and self._keeps_unwanted(instance)
+        """Whether a younger syncer may not take it over, for nobody knows what this one wants of it."""
+        return not self.conduct.claims_nothing and self._keeps_unwanted(instance)
 
-    def keeps_unseen(self, instance: ObservedInstance) -> bool:
+    def keeps_until_pod_gone(self, instance: ObservedInstance) -> bool:
         """Whether it stays for no other reason than that a slice or an address is awaited: it goes when its pod is
         gone."""
-        return self.heeds_pods and self._keeps_unwanted(instance) and not self._unsure_of(instance)
+        return self.reads_pods and self._keeps_unwanted(instance) and not self._unsure_of(instance)
 
     @property
-    def heeds_pods(self) -> bool:
+    def reads_pods(self) -> bool:
         """Whether a slice or an address is awaited, so that the list of pods may tell more."""
-        return any(one.heeds_pods for one in self.incomplete)
+        return any(one.reads_pods for one in self.incomplete)
 
     def _keeps_unwanted(self, instance: ObservedInstance) -> bool:
         if not self.incomplete or self.wanted_at(instance.key) is not None:
@@ -146,7 +145,7 @@ class Serving:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frozen:
+class NotServed:
     """A syncer that cannot be served now: it is wrong, or a source of its is Unknown."""
 
     syncer: SyncerObject
@@ -156,17 +155,17 @@ class Frozen:
     """True when a source is Unknown."""
 
     @property
-    def heeds_pods(self) -> bool:
-        """Whether what stands of it goes when the list of pods shows that its pod is gone."""
+    def reads_pods(self) -> bool:
+        """Whether what is registered of it goes when the list of pods shows that its pod is gone."""
         return not self.unknown
 
     def holds(self, _instance: ObservedInstance) -> bool:
-        """Whether a younger syncer may not take over what stands."""
+        """Whether a younger syncer may not take over what is registered."""
         return True
 
-    def keeps_unseen(self, _instance: ObservedInstance) -> bool:
+    def keeps_until_pod_gone(self, _instance: ObservedInstance) -> bool:
         """Whether it goes when its pod is gone."""
-        return self.heeds_pods
+        return self.reads_pods
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +182,7 @@ class Deleting:
     """UIDs of the pods whose readiness gate waits for it."""
 
 
-Claim: TypeAlias = Serving | Frozen | Deleting
+Claim: TypeAlias = Serving | NotServed | Deleting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,12 +196,12 @@ class Desired:
     living_pods: Mapping[str, Complete[frozenset[str]]] = field(default_factory=dict)
     """UIDs of all pods, for each namespace whose pods were listed completely."""
     sockets: Sockets = field(default_factory=Sockets, compare=False)
-    """Where another pod than an instance's own listens by now."""
+    """Where another pod than an instance's own listens now."""
     crd_installed: float = 0.0
     """When the CRD that lives was installed, in Unix seconds; 0 when nobody asked."""
 
     def wanted(self, key: InstanceKey) -> Wanted | None:
-        """What should stand under the key."""
+        """What should be registered under the key."""
         claim = self.server_of(key)
         return claim.wanted_at(key) if claim else None
 

@@ -34,7 +34,7 @@ def drainable(id_: str, annotations: Mapping[str, str]) -> Drainable:
 
 
 class Kind(StrEnum):
-    """What may bear the annotation, as it stands in the mark."""
+    """What may bear the annotation, as it is in the mark."""
 
     SERVICE = "service"
     POD = "pod"
@@ -48,8 +48,8 @@ class Drain:
     by: tuple[Kind, ...] = ()
     """In the order of `Kind`; empty while nobody drains it."""
     why: str = ""
-    unsure: frozenset[Kind] = frozenset()
-    """Of these nobody could tell."""
+    drain_unknown: frozenset[Kind] = frozenset()
+    """Of these nobody knew."""
 
 
 NO_DRAIN = Drain()
@@ -81,7 +81,7 @@ class Drains:
         return Drain(
             by=tuple(kind for kind, _ in drains),
             why=f"{drains[0][1]} is drained by its annotation" if drains else "",
-            unsure=frozenset(kind for kind, _, drained in found if drained is None),
+            drain_unknown=frozenset(kind for kind, _, drained in found if drained is None),
         )
 
     def ignored(self, services: Sequence[Service], pod: PodRef | None, node: str) -> Iterator[str]:

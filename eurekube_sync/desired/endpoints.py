@@ -129,7 +129,7 @@ def backends(
 
 def untold(service: Service, slices: Sequence[EndpointSlice], *, family: str | None) -> str:
     """That no slice tells of the Service's endpoints of that family (None: of one of its families), in words; empty
-    where all is told.
+    where all is reported.
 
     The cluster makes a slice for each family of a Service with a selector, an empty one where it selects nothing
     (k8s.io/endpointslice, Reconciler.Reconcile): what is not there was not made yet, or was taken away. A Service

@@ -51,7 +51,7 @@ class Site:
     node: str = ""
     zone: str = ""
     services: Sequence[Service] = ()
-    """Behind which it stands, by name."""
+    """Behind which it is registered, by name."""
     pod_metadata: Pod | None = None
     label: str = ""
     """What a person calls it."""
@@ -108,7 +108,7 @@ class Builder:
         return Wanted(
             why=drain.why or why,
             drained=bool(drain.by),
-            unsure=drain.unsure,
+            drain_unknown=drain.drain_unknown,
             allotted=site.allotted,
             instance=Instance(
                 key=key,

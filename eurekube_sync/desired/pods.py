@@ -56,9 +56,9 @@ def serve_pods(
             builder.warn(f"{unclear}, because of publishNotReadyAddresses")
     for denied in catalog.drains.denied():
         builder.warn(denied)
-    unsure = frozenset(service.name for service in truncated)
-    on_plain = None if plain is None else _listening(plain, catalog, family, unsure)
-    on_secure = None if secure is None else _listening(secure, catalog, family, unsure)
+    cut = frozenset(service.name for service in truncated)
+    on_plain = None if plain is None else _listening(plain, catalog, family, cut)
+    on_secure = None if secure is None else _listening(secure, catalog, family, cut)
     main, beside = (on_plain, on_secure) if on_plain is not None else (on_secure, None)
     assert main is not None  # without a secure port there is a plain one
     for identity, backend in main.by_identity.items():
@@ -84,7 +84,7 @@ def serve_pods(
         )
         key = builder.key(app, site)
         found = _found(spec, backend, site, key, catalog, builder, perhaps)
-        if lacking and not isinstance(found, Leaving):  # it lacks that port, or a slice is yet to come: who could tell
+        if lacking and not isinstance(found, Leaving):  # it lacks that port, or a slice is yet to come: who knew
             why = f"{backend.label} has no port {spec.secure_port!r} (yet)"
             builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
             found = Kept(why=why, host=site.host, port=site.main_port)
@@ -116,7 +116,7 @@ def _without_health(slices: Sequence[EndpointSlice]) -> bool:
 
 
 def _listening(
-    chosen: Sequence[tuple[Service, ServicePort]], catalog: Catalog, family: str, unsure: frozenset[str]
+    chosen: Sequence[tuple[Service, ServicePort]], catalog: Catalog, family: str, cut: frozenset[str]
 ) -> _Listening:
     found: list[Backend] = []
     services: dict[str, list[Service]] = {}
@@ -124,8 +124,8 @@ def _listening(
         if service.is_external_name:
             continue
         for backend in backends(service, port, catalog.slices_of(service), family=family):
-            if service.name in unsure and not backend.ready:
-                continue  # nothing is withdrawn for what a truncated list says
+            if service.name in cut and not backend.ready:
+                continue  # nothing is removed for what a truncated list says
             found.append(backend)
             services.setdefault(backend.identity, []).append(service)
     return _Listening({backend.identity: backend for backend in one_per_pod(found)}, services)
@@ -167,7 +167,7 @@ def _found(
     builder: Builder,
     perhaps: Sequence[Service],
 ) -> Found:
-    """`perhaps`: the Services behind which it may stand as well."""
+    """`perhaps`: the Services behind which it may be registered as well."""
     if spec.conduct.readiness_gate:
         backend = _past_the_gate(backend, catalog)
     kept = spec.keep_while_serving and backend.serving
@@ -179,7 +179,9 @@ def _found(
         builder.warn(ignored)
     if not up and spec.cancel_not_ready and not drain.by:  # a cancel would forget the drain
         uid = backend.pod.uid if backend.pod else None
-        return Leaving(why=f"{backend.label} is not ready", terminating=False, unsure=drain.unsure, pod_uid=uid)
+        return Leaving(
+            why=f"{backend.label} is not ready", terminating=False, drain_unknown=drain.drain_unknown, pod_uid=uid
+        )
     if spec.presentation.needs_pods and backend.pod is not None:
         pod = catalog.pods.get(backend.pod.uid)
         if pod is None:  # its slice and the list of pods are of two moments

@@ -110,19 +110,19 @@ class Conduct:
     readiness_gate: bool = False
 
     @property
-    def detached(self) -> bool:
+    def claims_nothing(self) -> bool:
         """Whether it lets nothing in, so that what it selects is free for another syncer."""
         return self.limit is not None and self.limit.value == 0 and not self.suspend
 
     @property
     def lets_all_in(self) -> bool:
-        """Whether what it wants does not depend on what stands."""
+        """Whether what it wants does not depend on what is registered."""
         return self.limit is None or self.suspend
 
     @property
-    def returns_unseen(self) -> bool:
-        """Whether an instance that a registry lost comes back while nobody can see what stands there, and though this
-        process never saw it."""
+    def returns_while_unknown(self) -> bool:
+        """Whether a wanted instance is registered on a 404 while Eureka cannot be read, although this process never saw
+        it."""
         return self.limit is None and not self.suspend
 
     @property

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.desired.catalog import Catalog, Catalogs, Sockets, SourceUnknown
-from eurekube_sync.desired.claims import Claim, Deleting, Desired, Frozen, Serving, every, seniority
+from eurekube_sync.desired.claims import Claim, Deleting, Desired, NotServed, Serving, every, seniority
 from eurekube_sync.desired.instance import Builder, Naming
 from eurekube_sync.desired.pods import serve_pods
 from eurekube_sync.desired.policy import Conduct, policy_asked
@@ -37,8 +37,8 @@ from eurekube_sync.model.sources import Complete, Listed, Source, Unknown
 
 
 def claim_all(view: ClusterView, naming: Naming, scope: Scope) -> Desired:
-    """One claim per syncer that was listed and is in scope. One that is broken freezes alone; what several claim one
-    of them holds."""
+    """One claim for each syncer that was listed and is in scope. A broken one does not affect the others. What several
+    claim, one of them gets."""
     catalogs = Catalogs(view)
     made = {
         syncer.ref: _claim(syncer, view, catalogs, naming, scope)
@@ -62,8 +62,9 @@ def _shared_out(
 
     Of two that select in one namespace, and claim one address and port for one app, one holds it: a syncer of that
     namespace before one of another, then the older, then by name. The other registers nothing there, and keeps what
-    stands of it while the first does not register it. A detached one holds nothing that another wants: what stands of
-    it changes hands, and is UP all the while. Between namespaces nothing changes hands (see `rivals`)."""
+    stands of it while the first does not register it. A syncer with limit 0 holds nothing that another wants: what
+    is registered of it changes hands, and is UP all the while. Between namespaces nothing changes hands (see
+    `rivals`)."""
     claims = dict(made)
     wanted_by: dict[InstanceKey, SyncerRef] = {}
     holders: dict[_Place, _Holder] = {}
@@ -74,7 +75,7 @@ def _shared_out(
         places = {key: _places(key, namespace, taken) for key, taken in sockets.items()}
         held = {key: holders[place] for key, taken in places.items() for place in reversed(taken) if place in holders}
         idle = {key: one.against(claim) for key, one in held.items() if one.idle and key not in wanted_by}
-        if held and not claim.conduct.detached:  # its limit takes all of that out, and that is no conflict
+        if held and not claim.conduct.claims_nothing:  # its limit takes all of that out, and that is no conflict
             taken_away = {
                 key: replace(wanted[key], rival=idle[key])
                 if key in idle
@@ -87,7 +88,7 @@ def _shared_out(
                 wanted_by[key] = ref
             if key not in held:
                 holders.update(dict.fromkeys(taken, _Holder(claim.syncer, idle=claim.conduct.suspend)))
-                if not claim.conduct.detached:
+                if not claim.conduct.claims_nothing:
                     bids.append(Bid(key, ref, namespace, sockets[key], allotted=wanted[key].allotted))
         for key, one in claim.verdicts.items():
             if isinstance(one, Kept):
@@ -123,10 +124,10 @@ class _Holder(NamedTuple):
 
     syncer: SyncerObject
     idle: bool
-    """It does not register there, so that nothing that stands goes for it."""
+    """It does not register there, so that nothing that is registered goes for it."""
 
     def against(self, claim: Serving) -> Rival:
-        """What the claim that comes later is told."""
+        """What the claim that comes later is reported."""
         at_home = _away(claim.syncer) and not _away(self.syncer)
         return Rival(self.syncer.ref, Right.HOME if at_home else Right.AGE)
 
@@ -137,7 +138,7 @@ def _away(syncer: SyncerObject) -> bool:
 
 
 def _precedence(claim: Serving) -> tuple[bool, bool, tuple[float, SyncerRef]]:
-    return (claim.conduct.detached, _away(claim.syncer), seniority(claim))
+    return (claim.conduct.claims_nothing, _away(claim.syncer), seniority(claim))
 
 
 def _claim(syncer: SyncerObject, view: ClusterView, catalogs: Catalogs, naming: Naming, scope: Scope) -> Claim:
@@ -151,19 +152,19 @@ def _claim(syncer: SyncerObject, view: ClusterView, catalogs: Catalogs, naming: 
     try:
         return _serve(syncer, parse(syncer), catalog, naming)
     except InvalidSyncer as error:
-        return Frozen(syncer=syncer, reason=error.reason, message=str(error))
+        return NotServed(syncer=syncer, reason=error.reason, message=str(error))
     except SourceUnknown as error:
         return _unknown(syncer, "SourceUnknown", error.unknown)
 
 
-def _unknown(syncer: SyncerObject, reason: str, source: Unknown) -> Frozen:
-    return Frozen(syncer=syncer, reason=reason, message=source.message, unknown=True)
+def _unknown(syncer: SyncerObject, reason: str, source: Unknown) -> NotServed:
+    return NotServed(syncer=syncer, reason=reason, message=source.message, unknown=True)
 
 
-def _forbidden(syncer: SyncerObject) -> Frozen:
+def _forbidden(syncer: SyncerObject) -> NotServed:
     """Its Services must not be looked at."""
     pair = f"{syncer.namespace}:{selected_namespace(syncer)}"
-    return Frozen(
+    return NotServed(
         syncer=syncer,
         reason="NamespaceNotAllowed",
         message=f"spec.selector.namespace: syncers of this namespace may not select Services of namespace "
@@ -173,8 +174,8 @@ def _forbidden(syncer: SyncerObject) -> Frozen:
 
 def _delete(
     syncer: SyncerObject, catalog: Complete[Catalog] | Unknown | None, crd_live: Source[bool], naming: Naming
-) -> Deleting | Frozen:
-    """`catalog` None: its Services must not be looked at any more, and what stands tells all that is known."""
+) -> Deleting | NotServed:
+    """`catalog` None: its Services must not be looked at any more, and what is registered tells all that is known."""
     if isinstance(crd_live, Unknown):
         return _unknown(syncer, crd_live.cause.value, crd_live)
     if isinstance(catalog, Unknown):

@@ -3,7 +3,7 @@
 Within a namespace age decides. Between namespaces it does not: whoever may write a host name, an external IP or a slice
 of his own could name the addresses of another team. There an address is a namespace's own where the cluster gave it:
 to its pods, or to a Service as ClusterIP, node port or load balancer. Its own it always has. For any other address the
-first that is registered has it. Whatever stands stays in either case.
+first that is registered has it. Whatever is registered stays in either case.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a pass may change. Namespace and shard are told by a syncer's name; labels and class only by the syncer itself,
-so they are applied after a complete list: what such a list does not show is gone, and not merely somebody else's.
-"""
+"""What a pass may change. Namespace and shard are reported by a syncer's name; labels and class only by the syncer
+itself, so they are applied after a complete list: what such a list does not show is gone, and not merely somebody
+else's."""
 
 from __future__ import annotations
 

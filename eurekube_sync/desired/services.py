@@ -19,7 +19,7 @@ from eurekube_sync.model.kubernetes import Endpoint, Node, Service
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """What stands behind a Service."""
+    """What is registered behind a Service."""
 
     ready: bool
     nodes: Mapping[str, bool]

@@ -22,7 +22,7 @@ class Wanted:
     why: str
     drained: bool = False
     """A person asked for it to be DOWN."""
-    unsure: frozenset[Kind] = frozenset()
+    drain_unknown: frozenset[Kind] = frozenset()
     """Whether one of these is drained could not be read."""
     allotted: bool = False
     """The cluster gave its address to the namespace (`Site.allotted`)."""
@@ -54,7 +54,7 @@ class Leaving:
     why: str
     terminating: bool
     """Positive evidence; an endpoint that is merely not ready is none."""
-    unsure: frozenset[Kind] = frozenset()
+    drain_unknown: frozenset[Kind] = frozenset()
     """Whether one of these is drained could not be read."""
     pod_uid: str | None = None
     """Of one that is not ready; None where the endpoint has no pod."""
@@ -92,8 +92,8 @@ class Incomplete:
     """True when a source is to blame, False when an address or a slice is awaited."""
 
     @property
-    def heeds_pods(self) -> bool:
-        """Whether an instance whose pod is gone is removed all the same, as of a frozen syncer."""
+    def reads_pods(self) -> bool:
+        """Whether an instance whose pod is gone is removed all the same, as of a syncer that is not served."""
         return not self.unknown
 
 
@@ -116,7 +116,7 @@ def _standing(wanted: Wanted) -> tuple[bool, str, tuple[tuple[str, str], ...]]:
 
 
 def wanted_in(verdict: Verdict | None) -> Wanted | None:
-    """The instance that it would be, registered or not; None where nobody can tell."""
+    """The instance that it would be, registered or not; None where nobody knows."""
     match verdict:
         case Wanted():
             return verdict

@@ -12,7 +12,7 @@ from eurekube_sync.model.sources import Proof
 
 
 class Grounds(StrEnum):
-    """What a withdrawal rests on. The brake spares positive evidence from its test of sizes."""
+    """What a removal rests on. The brake spares positive evidence from its test of sizes."""
 
     ABSENCE = "Absence"
     """The endpoint is not there any more, or not ready. It could be the cluster that errs."""
@@ -43,7 +43,7 @@ class Grounds(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One difference between what stands and what should."""
+    """One difference between what is registered and what should."""
 
     field: str
     was: str
@@ -52,12 +52,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renew:
-    """Renew the lease. On a 404 `heal` is registered; None: it is left alone, for we do not know that it lives."""
+    """Renew the lease. On a 404 `if_gone` is registered; None: it is left alone, for we do not know that it lives."""
 
     key: InstanceKey
     syncer: SyncerRef | None
     why: str
-    heal: Instance | None = None
+    if_gone: Instance | None = None
     status: InstanceStatus | None = None
     """What the list showed; None when the registry could not be read."""
 
@@ -101,7 +101,7 @@ class Update:
 
     @property
     def becomes(self) -> InstanceStatus:
-        """What stands afterwards. An override outlives a register of UP; a DOWN is trusted first
+        """What is registered afterwards. An override outlives a register of UP; a DOWN is trusted first
         (InstanceStatusOverrideRule, and DownOrStartingRule before it)."""
         if self.instance.status is not InstanceStatus.UP:
             return self.instance.status
@@ -125,10 +125,10 @@ class Cancel:
 
 
 Action: TypeAlias = Renew | Register | Update | Cancel
-Withdrawal: TypeAlias = Update | Cancel
+Removal: TypeAlias = Update | Cancel
 
 
-def withdraws(action: Action) -> bool:
+def removes(action: Action) -> bool:
     """Whether it takes an UP instance of ours from callers: a cancel of one, or UP to DOWN."""
     match action:
         case Cancel():
@@ -155,11 +155,11 @@ def brings_up(action: Action) -> bool:
             assert_never(action)
 
 
-def removes(action: Action) -> bool:
+def comes_last(action: Action) -> bool:
     """Whether it belongs to the last stage of a pass: every cancel, and UP to DOWN."""
-    return isinstance(action, Cancel) or withdraws(action)
+    return isinstance(action, Cancel) or removes(action)
 
 
-def grounds_of(action: Withdrawal) -> Grounds:
-    """What the withdrawal rests on."""
+def grounds_of(action: Removal) -> Grounds:
+    """What the removal rests on."""
     return action.grounds

@@ -46,7 +46,7 @@ class ConfigurationError(EurekubeError):
 
 
 class InvalidSyncer(EurekubeError):
-    """A syncer that cannot be served as it stands. `reason` is the CamelCase reason of its condition; `faults` are the
+    """A syncer that cannot be served as it is. `reason` is the CamelCase reason of its condition; `faults` are the
     fields of its spec that are wrong, where the fault is in the spec alone."""
 
     def __init__(self, reason: str, message: str, *, faults: tuple[Fault, ...] = ()) -> None:

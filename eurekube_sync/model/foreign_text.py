@@ -25,7 +25,7 @@ _LOGIN_IN_URL = re.compile(r"(\w://)[^/\s@\"']+@")
 _LOOKED_AT = 4096
 """Characters of a text: what a person is shown is less."""
 _WHOLE_WORD = 8
-"""A shorter secret is hidden where it stands alone: the letters of `eureka` may be part of any word."""
+"""A shorter secret is hidden where it is registered alone: the letters of `eureka` may be part of any word."""
 _SHORTEST = 3
 
 

@@ -14,7 +14,7 @@ from eurekube_sync.model.sources import Listed, Source
 
 
 class SyncerRef(NamedTuple):
-    """A syncer's `namespace/name`, as it stands in `eurekube.syncer`."""
+    """A syncer's `namespace/name`, as it is in `eurekube.syncer`."""
 
     namespace: str
     name: str

@@ -15,7 +15,7 @@ class Result(StrEnum):
     """How an action ended."""
 
     DONE = "Done"
-    HEALED = "Healed"
+    REGISTERED_AGAIN = "Healed"
     """A renewal met a 404, and the instance was registered anew."""
     GONE = "Gone"
     """A renewal met a 404, and nothing says that the instance lives."""
@@ -23,7 +23,7 @@ class Result(StrEnum):
     """Another's instance is registered under our id."""
     FAILED = "Failed"
     HELD_BACK = "HeldBack"
-    """A withdrawal that would have left no UP instance, after an add had failed."""
+    """A removal that would have left no UP instance, after an add had failed."""
     NOT_TRIED = "NotTried"
     """The pass ended before."""
 
@@ -36,7 +36,7 @@ class Outcome:
     result: Result
     detail: str = ""
     status: InstanceStatus | None = None
-    """What stands now, as far as we know; None: nothing."""
+    """What is registered now, as far as we know; None: nothing."""
     cause: Cause | None = None
     """Of a failure, where it has one of these."""
     lacking: bool = False
@@ -53,8 +53,8 @@ class Outcome:
         match self.action:
             case Register() | Update() if not self.failed:
                 return self.action.instance
-            case Renew() if self.result is Result.HEALED:
-                return self.action.heal
+            case Renew() if self.result is Result.REGISTERED_AGAIN:
+                return self.action.if_gone
             case _:
                 return None
 
@@ -67,7 +67,7 @@ class Outcomes:
 
     @classmethod
     def of(cls, outcomes: Iterable[Outcome]) -> Outcomes:
-        """A later outcome of the same key replaces an earlier one: a heal follows its renewal."""
+        """A later outcome of the same key replaces an earlier one: such a registration follows its renewal."""
         return cls(by_key={outcome.action.key: outcome for outcome in outcomes})
 
     @property
@@ -78,7 +78,7 @@ class Outcomes:
     @property
     def succeeded(self) -> int:
         """How many did what they were to do."""
-        return self.count(Result.DONE) + self.count(Result.HEALED)
+        return self.count(Result.DONE) + self.count(Result.REGISTERED_AGAIN)
 
     def count(self, result: Result) -> int:
         """How many ended so."""

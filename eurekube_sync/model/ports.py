@@ -64,7 +64,7 @@ class Batched(Enum):
     ABSENT = "Absent"
     """Of a renewal: no server that could be reached holds the lease."""
     CONFLICT = "Conflict"
-    """Another's instance stands there."""
+    """Another's instance is registered there."""
     UNSETTLED = "Unsettled"
     """The batch does not tell: the single call has to be made."""
 
@@ -77,7 +77,7 @@ class Dated(NamedTuple):
 
 
 class Elsewhere(NamedTuple):
-    """What stands on other Eureka servers than the one that gave a list."""
+    """What is registered on other Eureka servers than the one that gave a list."""
 
     instances: tuple[ObservedInstance, ...]
     """What bears an owner's mark and is not in that list."""
@@ -124,7 +124,7 @@ class Registry(Protocol):
         """All of the registry in one read (`GET /apps`), up to 30 s old by the server's cache; never raises.
 
         Anything but a well-formed list is Unknown: a 403 of a warming server, HTML, an empty body, half an answer.
-        Of several servers it is one's list, and once in a while also what stands on another alone.
+        Of several servers it is one's list, and once in a while also what is registered on another alone.
         """
 
     def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
@@ -151,8 +151,8 @@ class Registry(Protocol):
         """Whether writes go out in batches, as found with the last list, and why; None where they are off."""
 
     def unreached(self) -> tuple[str, ...]:
-        """Addresses of servers that could not be reached by the last list, or a cancel since: there may stand what no
-        list showed, or what was cancelled on the others. Of a single server none: its calls fail."""
+        """Addresses of servers that the last list, or a cancel since, could not reach. They may hold instances that no
+        list showed, or that were cancelled on the others. None of a single server: its calls fail."""
 
 
 class Cluster(Protocol):
@@ -164,7 +164,7 @@ class Cluster(Protocol):
 
     def identity(self, *, anew: bool = False) -> Source[str]:
         """UID of the namespace kube-system: which cluster this is. Asked for until it is known; `anew`, once more, for
-        a kubeconfig or a name may lead to another cluster by now. What a first call told stays what others tell."""
+        a kubeconfig or a name may lead to another cluster now. What a first call told stays what others tell."""
 
     def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[SyncerObject]:
         """All EurekaSyncers. A 404 is Unknown(CRD_MISSING)."""
@@ -173,11 +173,11 @@ class Cluster(Protocol):
         """All Services."""
 
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[EndpointSlice]:
-        """All EndpointSlices that belong to a Service, or what stands for them in old clusters."""
+        """All EndpointSlices that belong to a Service, or what is registered for them in old clusters."""
 
     def list_pods(self, namespaces: Sequence[str] | None) -> Listed[Pod]:
         """All Pods, as metadata-only lists. Asked for only where some syncer takes metadata from them, or while
-        instances of a frozen syncer stand: a pod that is gone is the evidence that takes one out."""
+        instances of a syncer that is not served stand: a pod that is gone is the evidence that takes one out."""
 
     def list_pod_drains(self, namespaces: Sequence[str] | None) -> Listed[Drainable]:
         """Which Pods a person drains by annotation, from metadata-only lists. Asked for where drains are looked for,
@@ -209,7 +209,7 @@ class Cluster(Protocol):
 
     def add_finalizer(self, syncer: SyncerObject) -> SyncerObject:
         """Put `eurekube.io/cleanup` on, keeping others'; returns the object as it is now. Raises ClusterConflict
-        when it is being deleted by now, or changed its spec."""
+        when it is being deleted now, or changed its spec."""
 
     def remove_finalizer(self, syncer: SyncerObject) -> None:
         """Take `eurekube.io/cleanup` off, keeping others'; an object that is gone is fine."""

@@ -35,7 +35,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complete(Generic[T]):
-    """All of a source, as it was at one moment. The only thing a withdrawal may be built from."""
+    """All of a source, as it was at one moment. The only thing a removal may be built from."""
 
     data: T
 

@@ -1,4 +1,5 @@
-"""How a value that a spec may not have is told: `validate` and the condition of a syncer say it in the same words."""
+"""How a value that a spec may not have is reported: `validate` and the condition of a syncer say it in the same
+words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What stands in Eureka, seen with our eyes: ours in scope, ours elsewhere, another cluster's under our name, others'.
+"""What is registered in Eureka, seen with our eyes: ours in scope, ours elsewhere, another cluster's under our name,
+others'.
 
 A list is up to 30 s old by the server's cache, so whatever a pass would change is read again, uncached, and laid over
 the list (`Observed.refreshed`).
@@ -47,7 +48,7 @@ class Observed:
     """When the list was asked for, in Unix seconds; the server's cache may have made it somewhat before."""
     newest: float = 0.0
     """The latest renewal in the list, in Unix seconds of the server's clock. A quiet server's list may be minutes old,
-    so how long nobody renewed an instance is told by what stands beside it."""
+    so how long nobody renewed an instance is reported by what is registered beside it."""
 
     @cached_property
     def keys_by_syncer(self) -> Mapping[SyncerRef, frozenset[InstanceKey]]:
@@ -73,8 +74,9 @@ class Observed:
         return replace(self._laid_over(known), unread={**self.unread, **unread})
 
     def remembering(self, written: Mapping[InstanceKey, ObservedInstance | None]) -> Observed:
-        """The same with our own late writes laid over it. A stranger that the list shows under our id is younger than
-        our write; and what was cancelled and is still listed may have come back, so that it stays to be read again."""
+        """The same with our own late writes laid over it. Another owner's instance that the list shows under our id
+        is younger than our write; and what was cancelled and is still listed may have come back, so that it stays to
+        be read again."""
         return self._laid_over({key: wrote for key, wrote in written.items() if wrote and key not in self.others})
 
     def beside(self, elsewhere: Iterable[ObservedInstance], syncers: Collection[SyncerRef]) -> Observed:
@@ -86,7 +88,7 @@ class Observed:
         return replace(self, ours={**self.ours, **mine}, listed=_counted(mine.values(), self.listed)) if mine else self
 
     def narrowed(self, scope: Scope) -> Observed:
-        """The same in a scope that knows more by now: what turned out to be somebody else's is `others`."""
+        """The same in a scope that knows more now: what turned out to be somebody else's is `others`."""
         theirs = {key: i for key, i in self.ours.items() if not is_ours(i, self.ownership, scope)}
         ours = {key: i for key, i in self.ours.items() if key not in theirs}
         return replace(self, scope=scope, ours=ours, others={**self.others, **theirs})
@@ -106,7 +108,7 @@ class Observed:
 def observe(
     registry: Complete[tuple[ObservedInstance, ...]], ownership: Ownership, scope: Scope, *, asked: float
 ) -> Observed:
-    """Divides a complete list. There is no `Observed` of an Unknown registry, so nothing can be withdrawn from one.
+    """Divides a complete list. There is no `Observed` of an Unknown registry, so nothing can be removed from one.
     `asked` is when it was asked for, in Unix seconds."""
     ours: dict[InstanceKey, ObservedInstance] = {}
     others: dict[InstanceKey, ObservedInstance] = {}

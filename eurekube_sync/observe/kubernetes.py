@@ -7,11 +7,11 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
-from eurekube_sync.desired.claims import Desired, Frozen, Serving
+from eurekube_sync.desired.claims import Desired, NotServed, Serving
 from eurekube_sync.desired.drain import Kind, drainable, unknown_drains
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, selected_namespace
-from eurekube_sync.model.actions import Withdrawal
+from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.kubernetes import ClusterView, Drainable, Node, Pod, Pods, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import pod_namespace_of
 from eurekube_sync.model.ports import Clock, Cluster
@@ -87,7 +87,7 @@ def read_cluster(
 ) -> ClusterView:
     """The syncers, unless they were listed before, and the Services and slices that those in scope select: namespace
     by namespace while these are few, else the whole cluster in one walk. A namespace whose syncers are gone is read as
-    well, as long as Eureka has instances of them: their addresses may be other pods' by now.
+    well, as long as Eureka has instances of them: their addresses may be other pods' now.
 
     `marked` are the syncers that Eureka's instances name. The CRD is asked for when one of them is missing, or some
     syncer is being deleted: while a CRD goes, its objects are deleted, or gone, and nobody wished it. One that was
@@ -207,16 +207,16 @@ def _hinting(source: Source[tuple[Drainable, ...]], instead: str) -> Source[tupl
 
 
 def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: Observed, scope: Scope) -> ClusterView:
-    """The view with the pods of each namespace where instances of a frozen syncer stand, or of one that awaits
-    slices or an address: nothing else tells which of them still live. A namespace that the syncer may not select from
-    is not looked into."""
-    standing = observed.keys_by_syncer
+    """The view with the pods of each namespace that has instances of a syncer that is not served, or that awaits slices
+    or an address: nothing else says which of them still live. A namespace that the syncer may not select from is not
+    read."""
+    registered = observed.keys_by_syncer
     namespaces = {
         namespace
         for ref, claim in desired.claims.items()
-        if isinstance(claim, Frozen | Serving) and claim.heeds_pods
-        for key in standing.get(ref, ())
-        if claim.keeps_unseen(observed.ours[key])
+        if isinstance(claim, NotServed | Serving) and claim.reads_pods
+        for key in registered.get(ref, ())
+        if claim.keeps_until_pod_gone(observed.ours[key])
         and (namespace := pod_namespace_of(observed.ours[key]))
         and scope.may_reach(ref.namespace, namespace)
     }
@@ -230,7 +230,7 @@ def read_pods(cluster: Cluster, view: ClusterView, desired: Desired, observed: O
 
 
 def pods_behind(
-    cluster: Cluster, view: ClusterView, going: Iterable[Withdrawal], observed: Observed, scope: Scope
+    cluster: Cluster, view: ClusterView, going: Iterable[Removal], observed: Observed, scope: Scope
 ) -> Pods:
     """The pods of each namespace where one of these may have its own, as far as its syncer may select there: namespace
     by namespace while these are few, else the whole cluster in one walk. What was read already is not read twice."""

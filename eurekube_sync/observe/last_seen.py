@@ -17,7 +17,7 @@ from eurekube_sync.observe.eureka import Observed
 
 
 class LastSeen:
-    """What stood UP after the last pass that could read Eureka: the memory of one process."""
+    """What was UP after the last pass that could read Eureka: the memory of one process."""
 
     def __init__(self) -> None:
         self._up: dict[InstanceKey, int] = {}
@@ -29,9 +29,9 @@ class LastSeen:
         this pass may go with all else that it read."""
         up = {key: seen for key, seen in self._up.items() if key not in observed.ours}
         up |= {
-            key: _marks(stands.metadata)
-            for key, stands in observed.ours.items()
-            if stands.status is InstanceStatus.UP and key not in outcomes.by_key
+            key: _marks(registered.metadata)
+            for key, registered in observed.ours.items()
+            if registered.status is InstanceStatus.UP and key not in outcomes.by_key
         }
         for key, outcome in outcomes.by_key.items():
             if isinstance(outcome.action, Cancel):
@@ -42,7 +42,7 @@ class LastSeen:
         self._up = {key: up[key] for key in renewed if key in up}
 
     def still_wanted(self, desired: Desired, renewed: Iterable[InstanceKey]) -> frozenset[InstanceKey]:
-        """What stood UP and is wanted for the same pod and under the same limit: another limit may leave fewer places,
+        """What was UP and is wanted for the same pod and under the same limit: another limit may leave fewer places,
         and the mark of what comes back would hide that. `renewed` is what this process renewed lately, and did not
         cancel since."""
         wanted = ((key, desired.wanted(key)) for key in renewed if key in self._up)

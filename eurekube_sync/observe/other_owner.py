@@ -35,7 +35,7 @@ class OtherOwner:
     name: str
     ours: str
     """Our own owner's name."""
-    standing: int
+    registered: int
     """How many of its instances stand where ours would, and are renewed."""
     twice: int
     """How many of ours stand beside them."""
@@ -64,7 +64,7 @@ class OtherOwner:
 
     @property
     def _stand(self) -> str:
-        number = f"{counted(self.standing, 'instance')} of this cluster {_are(self.standing)}"
+        number = f"{counted(self.registered, 'instance')} of this cluster {_are(self.registered)}"
         return f"{number} registered under owner {self.name},"
 
 
@@ -83,15 +83,15 @@ def other_owners(observed: Observed, desired: Desired, now: float) -> tuple[Othe
 
 def nothing_of(
     ownership: Ownership,
-    standing: Iterable[ObservedInstance],
+    registered: Iterable[ObservedInstance],
     *,
     where: str = "this cluster",
-    doubtful: str = "--owner",
+    to_read: str = "--owner",
 ) -> str | None:
-    """Where the owner has no instance in the cluster: that its name, or what else is `doubtful`, may be wrong, and what
+    """Where the owner has no instance in the cluster: that its name, or what else is `to_read`, may be wrong, and what
     there is instead. None where it has one: then its name is right."""
     owners, clusters = Counter[str](), Counter[str]()
-    for one in standing:
+    for one in registered:
         owner, cluster = one.metadata.get(OWNER, ""), one.metadata.get(CLUSTER, "")
         if owner and cluster == ownership.cluster:
             owners[owner] += 1
@@ -104,7 +104,7 @@ def nothing_of(
         there = ", ".join(f"{name} ({number})" for name, number in sorted(owners.items()))
         parts.append(f"the {one_or_more(len(owners), 'owner', 'owners')} of {where} {_are(len(owners))}: {there}")
     parts += [f"owner {ownership.owner} has {number} of cluster {uid}" for uid, number in sorted(clusters.items())]
-    return f"{'; '.join(parts)}. Is {doubtful} right?"
+    return f"{'; '.join(parts)}. Is {to_read} right?"
 
 
 def _are(number: int) -> str:
@@ -131,15 +131,15 @@ def _judged(name: str, there: list[ObservedInstance], observed: Observed, desire
     return OtherOwner(
         name=name,
         ours=observed.ownership.owner,
-        standing=len(there),
+        registered=len(there),
         twice=beside,
         stops_us=later and beside == len(mine),
     )
 
 
 def _came_first(name: str, observed: Observed) -> bool:
-    """Whether the oldest of what stands twice is the other's. By the marks and times of the whole list, which are the
-    same for both installations, whatever their scopes are, on every peer, and after a restart of Eureka."""
+    """Whether the oldest of what is registered twice is the other's. By the marks and times of the whole list, which
+    are the same for both installations, whatever their scopes are, on every peer, and after a restart of Eureka."""
     first: dict[str, dict[_Socket, int]] = {name: {}, observed.ownership.owner: {}}
     for one in (*observed.ours.values(), *observed.others.values()):
         owner = one.metadata.get(OWNER, "")

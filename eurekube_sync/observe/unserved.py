@@ -2,7 +2,7 @@
 
 Nobody can know the other installations' scopes. But whoever serves a syncer renews its instances, and has put its class
 into them. What is without such a sign of life is renewed here, rarely enough that another's sign is seen; and a person
-is told.
+is reported.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ AGAIN = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unserved:
-    """One syncer, and what stands of it."""
+    """One syncer, and what is registered of it."""
 
     syncer: SyncerObject
     instances: tuple[ObservedInstance, ...]
@@ -52,7 +52,7 @@ class Unserved:
 
 def unserved(observed: Observed, syncers: Listed[SyncerObject]) -> tuple[Unserved, ...]:
     """Those whose names are in scope, and whose labels or class are not. What a person deletes, and what another owner
-    serves by now, is left to expire."""
+    serves now, is left to expire."""
     by_name = replace(observed.scope, elsewhere=frozenset())
     left = {
         one.ref: one

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import inf
 
 from eurekube_sync.apply.kubernetes import put_finalizers_on
-from eurekube_sync.desired.claims import Desired, Frozen
+from eurekube_sync.desired.claims import Desired, NotServed
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
@@ -75,7 +75,7 @@ def adopt_old_cluster(
     if dry_run or not moves:
         before, after = Ownership(owner=owner, cluster=old), Ownership(owner=owner, cluster=new)
         done_before = any(map(after.holds, registered)) and not any(map(after.clashes, registered))
-        if not done_before and (none := nothing_of(before, registered, where=f"cluster {old}", doubtful="--cluster")):
+        if not done_before and (none := nothing_of(before, registered, where=f"cluster {old}", to_read="--cluster")):
             raise Refused(none)
         nothing = f"nothing to adopt: no instance belongs to {whose(before, scope)}"
         return planned("owner adopt", moves, observe, nothing=nothing, dry_run=dry_run)
@@ -187,9 +187,9 @@ def _unwanted(instance: ObservedInstance, desired: Desired, syncer: SyncerRef | 
     _, address, port = _socket(instance.instance)
     where = f"{address}:{port}"
     claim = desired.claims.get(syncer) if syncer else None
-    if isinstance(claim, Frozen):
+    if isinstance(claim, NotServed):
         return f"syncer {syncer} cannot be served ({claim.reason}: {claim.message})"
-    not_served = sorted(ref for ref, one in desired.claims.items() if isinstance(one, Frozen))
+    not_served = sorted(ref for ref, one in desired.claims.items() if isinstance(one, NotServed))
     hint = f" (syncers that cannot be served now: {', '.join(map(str, not_served[:SHOWN]))})" if not_served else ""
     whose = f"syncer {syncer} wants" if syncer else "no syncer wants"
     nothing = "nothing" if syncer else "an instance"

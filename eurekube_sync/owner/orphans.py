@@ -156,7 +156,7 @@ def find_orphans(
     none = nothing_of(observed.ownership, (*observed.ours.values(), *observed.others.values(), *others))
     if none and not (observed.listed or others or unreached):
         raise Refused(none)
-    held = {one.key: hold.why for hold in report.held.holds for one in hold.withdrawals} if report.held else {}
+    held = {one.key: hold.why for hold in report.held.holds for one in hold.removals} if report.held else {}
     actions = {action.key: action for action in report.plan.actions}
     found: list[Orphan] = []
     for key, one in sorted(observed.ours.items()):

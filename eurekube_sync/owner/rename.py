@@ -32,7 +32,7 @@ def rename_owner(
     moves = find(registered)
     if dry_run or not moves:
         there = sum(after.holds(one) for one in registered)
-        if not there and (none := nothing_there(world, before, registered, doubtful=old)):
+        if not there and (none := nothing_there(world, before, registered, to_read=old)):
             raise Refused(none)
         nothing = f"nothing to rename: no instance belongs to {whose(before, scope)}"
         nothing += f"; owner {new} has {there}" if there else ""

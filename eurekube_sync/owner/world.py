@@ -63,8 +63,8 @@ def whose(ownership: Ownership, scope: Scope) -> str:
 
 
 def nothing_there(
-    world: OwnerWorld, ownership: Ownership, registered: Iterable[ObservedInstance], doubtful: str = "--owner"
+    world: OwnerWorld, ownership: Ownership, registered: Iterable[ObservedInstance], to_read: str = "--owner"
 ) -> str | None:
     """See `nothing_of`."""
     where = "this cluster" if world.cluster is not None else f"cluster {ownership.cluster}"
-    return nothing_of(ownership, registered, where=where, doubtful=doubtful)
+    return nothing_of(ownership, registered, where=where, to_read=to_read)

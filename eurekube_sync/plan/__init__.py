@@ -1,20 +1,20 @@
-"""The difference between what should stand and what stands, as one sorted value.
+"""The difference between what should be registered and what is registered, as one sorted value.
 
     claims (desired) + complete registry (observed)  ->  make_plan      -> renew, register, update, cancel
     claims (desired), registry Unknown               ->  plan_blind     -> renew what is wanted, register on a 404
     a cluster that does not tell who it is           ->  plan_renewals  -> renew
 
-Only `make_plan` can withdraw. It takes an `Observed`, which only a complete list can make, and each withdrawal bears
+Only `make_plan` can remove. It takes an `Observed`, which only a complete list can make, and each removal bears
 the `Proof` of the source that shows it.
 
-`make` goes through all that stands and all that is wanted; `ours` says what becomes of one of ours, `giving_way` of one
-whose pod registers itself, `differences` what a register would change of it; `value` is the plan.
-"""
+`make` goes through all that is registered and all that is wanted; `ours` says what becomes of one of ours,
+`giving_way` of one whose pod registers itself, `differences` what a register would change of it; `value` is the
+plan."""
 
 from eurekube_sync.plan.differences import differences, overridden
 from eurekube_sync.plan.giving_way import warned
-from eurekube_sync.plan.make import make_plan, plan_blind, plan_renewals, telling_unread
-from eurekube_sync.plan.value import Blocked, Choice, Obstacle, Plan, renewed_instead, sorted_plan, withdrawal_id
+from eurekube_sync.plan.make import make_plan, plan_blind, plan_renewals, with_unread
+from eurekube_sync.plan.value import Blocked, Choice, Obstacle, Plan, removal_id, renewed_instead, sorted_plan
 
 __all__ = [
     "Blocked",
@@ -26,9 +26,9 @@ __all__ = [
     "overridden",
     "plan_blind",
     "plan_renewals",
+    "removal_id",
     "renewed_instead",
     "sorted_plan",
-    "telling_unread",
     "warned",
-    "withdrawal_id",
+    "with_unread",
 ]

@@ -1,4 +1,4 @@
-"""What a new register would change of an instance that stands, and what it leaves as others set it."""
+"""What a new register would change of an instance that is registered, and what it leaves as others set it."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def still_drained(desired: Desired, observed: Observed) -> Choice:
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """What stands with a mark, but for what is UP all the same."""
+    """What is registered with a mark, but for what is UP all the same."""
 
     by_pod: Mapping[str, Sequence[ObservedInstance]]
     """By the pod's UID; empty for what has none."""
@@ -64,9 +64,11 @@ def _changed(claim: Serving, observed: Observed, marks: _Marks) -> dict[Instance
 
 def _down(claim: Serving, observed: Observed, marks: _Marks) -> Iterator[tuple[InstanceKey, Wanted]]:
     for key, wanted in claim.wanted.items():
-        if wanted.unsure and (doubtful := _doubtful(_bearing(key, wanted, observed, marks), wanted.unsure)):
+        if wanted.drain_unknown and (
+            to_read := _drained_unknown(_bearing(key, wanted, observed, marks), wanted.drain_unknown)
+        ):
             known = _kinds(wanted.instance.metadata)
-            mark = ",".join(kind for kind in Kind if kind in known or kind in doubtful)
+            mark = ",".join(kind for kind in Kind if kind in known or kind in to_read)
             instance = replace(
                 wanted.instance,
                 status=InstanceStatus.DOWN,
@@ -76,11 +78,13 @@ def _down(claim: Serving, observed: Observed, marks: _Marks) -> Iterator[tuple[I
 
 
 def _bearing(key: InstanceKey, wanted: Wanted, observed: Observed, marks: _Marks) -> Collection[ObservedInstance]:
-    """What may bear the mark of what is wanted: what stands of it, else what stands of its pod elsewhere."""
-    uid, stands = pod_uid_of(wanted.instance), observed.ours.get(key)
-    if stands is not None and pod_uid_of(stands) == uid:
-        return [stands]
-    taken = stands is not None and stands.status is InstanceStatus.UP  # another pod's: nothing is taken down here
+    """What may have the mark of a wanted instance: the registered one, else those of its pod under other keys."""
+    uid, registered = pod_uid_of(wanted.instance), observed.ours.get(key)
+    if registered is not None and pod_uid_of(registered) == uid:
+        return [registered]
+    taken = (
+        registered is not None and registered.status is InstanceStatus.UP
+    )  # another pod's: nothing is taken down here
     return marks.by_pod.get(uid, ()) if uid is not None and not taken else ()
 
 
@@ -88,21 +92,23 @@ def _kept(claim: Serving, marks: _Marks) -> Iterator[tuple[InstanceKey, Kept]]:
     """A cancel would forget the mark, and the instance come up with the next pod that is ready, or under the pod's new
     key."""
     verdicts = claim.verdicts.values()
-    unsure = {pod: one.unsure for one in verdicts if isinstance(one, Leaving) and (pod := one.pod_uid)}
-    unsure |= {pod: one.unsure for one in verdicts if isinstance(one, Wanted) and (pod := pod_uid_of(one.instance))}
-    for stands in marks.by_syncer.get(claim.syncer.ref, ()):
-        verdict = claim.verdicts.get(stands.key)
+    drain_unknown = {pod: one.drain_unknown for one in verdicts if isinstance(one, Leaving) and (pod := one.pod_uid)}
+    drain_unknown |= {
+        pod: one.drain_unknown for one in verdicts if isinstance(one, Wanted) and (pod := pod_uid_of(one.instance))
+    }
+    for registered in marks.by_syncer.get(claim.syncer.ref, ()):
+        verdict = claim.verdicts.get(registered.key)
         leaving = verdict if isinstance(verdict, Leaving) else None
-        doubts = leaving.unsure if leaving else unsure.get(pod_uid_of(stands) or "", frozenset())
-        if not isinstance(verdict, Wanted | Taken) and _doubtful([stands], doubts):
+        doubts = leaving.drain_unknown if leaving else drain_unknown.get(pod_uid_of(registered) or "", frozenset())
+        if not isinstance(verdict, Wanted | Taken) and _drained_unknown([registered], doubts):
             why = f"{leaving.why}; {_WHY}" if leaving else _WHY
-            yield stands.key, Kept(why=why, host=stands.instance.ip_addr, port=stands.instance.main_port)
+            yield registered.key, Kept(why=why, host=registered.instance.ip_addr, port=registered.instance.main_port)
 
 
-def _doubtful(standing: Collection[ObservedInstance], unsure: Collection[Kind]) -> frozenset[Kind]:
+def _drained_unknown(those: Collection[ObservedInstance], drain_unknown: Collection[Kind]) -> frozenset[Kind]:
     """What their marks name and nobody can read; nothing of what is UP all the same."""
-    marked = [_kinds(one.metadata) for one in standing if one.status is not InstanceStatus.UP]
-    return frozenset(unsure).intersection(frozenset().union(*marked))
+    marked = [_kinds(one.metadata) for one in those if one.status is not InstanceStatus.UP]
+    return frozenset(drain_unknown).intersection(frozenset().union(*marked))
 
 
 def _kinds(metadata: Mapping[str, str]) -> frozenset[Kind]:

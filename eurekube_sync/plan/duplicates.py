@@ -12,7 +12,7 @@ from eurekube_sync.observe.eureka import Observed
 
 
 def registered_by_themselves(desired: Desired, observed: Observed) -> Mapping[InstanceKey, ObservedInstance]:
-    """By our key of it, the instance that stands at the same address and port for the same app, and that no
+    """By our key of it, the instance that is registered at the same address and port for the same app, and that no
     installation of this program wrote. Beside it ours would be a second one of the same process, and get twice the
     calls. Of several, one that lacks nothing."""
     selves: dict[tuple[str, str, int], list[ObservedInstance]] = {}
@@ -33,7 +33,7 @@ def registered_by_themselves(desired: Desired, observed: Observed) -> Mapping[In
 
 def lacks(other: ObservedInstance, wanted: Instance, ours: ObservedInstance | None = None) -> str | None:
     """What callers would miss if only the pod's own instance stood, and not `wanted`, in words; None: nothing. With
-    `ours`, as it stands, a client has to be there that renews the other."""
+    `ours`, as it is, a client has to be there that renews the other."""
     if other.status is not InstanceStatus.UP:
         return f"it is {other.status.value}"
     if unreached := unreached_by_callers(other, wanted):

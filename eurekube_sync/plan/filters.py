@@ -33,12 +33,12 @@ LEFT_ALONE: tuple[PlanFilter, ...] = (suspended, by_policy)
 
 def choose(desired: Desired, observed: Observed) -> Choice:
     """The claims without what is left out."""
-    doubtful: list[InstanceKey] = []
+    to_read: list[InstanceKey] = []
     for rule in LEFT_OUT:
         choice = rule(desired, observed)
         desired = choice.desired
-        doubtful += choice.doubtful
-    return Choice(desired=desired, doubtful=tuple(doubtful))
+        to_read += choice.to_read
+    return Choice(desired=desired, to_read=tuple(to_read))
 
 
 def plan_for(desired: Desired, observed: Observed, last_up: Collection[InstanceKey]) -> Plan:

@@ -20,7 +20,7 @@ def first_come(desired: Desired, observed: Observed) -> Choice:
     would be now, of the older syncer first."""
     bidding = {bid: claim for claim in desired.claims.values() if isinstance(claim, Serving) for bid in _bids(claim)}
     settled: dict[SyncerRef, dict[InstanceKey, Rival]] = {bid.syncer: {} for bid in bidding}
-    doubtful: list[InstanceKey] = []
+    to_read: list[InstanceKey] = []
 
     def rank(bid: Bid) -> tuple[bool, bool, tuple[float, SyncerRef]]:
         return (bid.key not in observed.ours, not _comes_in(bidding[bid], bid.key), seniority(bidding[bid]))
@@ -30,14 +30,14 @@ def first_come(desired: Desired, observed: Observed) -> Choice:
         if rank(first) < rank(bid):
             settled[bid.syncer][bid.key] = Rival(first.syncer, Right.FIRST)
         elif bid.key not in observed.ours and _comes_in(bidding[bid], bid.key):
-            doubtful += [other.key for other in others]
+            to_read += [other.key for other in others]
     claims = dict(desired.claims)
     for ref, outdone in settled.items():
         claim = claims[ref]
         assert isinstance(claim, Serving)  # no other bids
         undecided = dict.fromkeys(bid.key for bid in bidding if bid.syncer == ref)
         claims[ref] = claim.outdone_by({**undecided, **outdone})
-    return Choice(desired=replace(desired, claims=claims), doubtful=tuple(doubtful))
+    return Choice(desired=replace(desired, claims=claims), to_read=tuple(to_read))
 
 
 def _bids(claim: Serving) -> Iterator[Bid]:

@@ -56,7 +56,7 @@ def beside_its_own(
 
 
 def duplicate(key: InstanceKey, syncer: SyncerRef, other: ObservedInstance, stays: str | None = None) -> Blocked:
-    """What is told of a pod that registers itself; `stays` says why ours stands beside it."""
+    """What is reported of a pod that registers itself; `stays` says why ours stands beside it."""
     beside = f", and ours stays beside it ({stays})" if stays else ""
     why = f"it registers itself as {other.key.id}{beside}: turn its Eureka client off, or delete the syncer"
     return Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.DUPLICATE, other=other.key)

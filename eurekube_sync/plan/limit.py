@@ -26,17 +26,17 @@ _STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
 
 def within_limits(desired: Desired, observed: Observed) -> Choice:
     """Each claim with what its limit lets in; a claim without a limit, or of a suspended syncer, as it is."""
-    doubtful: list[InstanceKey] = []
+    to_read: list[InstanceKey] = []
     limited: dict[SyncerRef, Serving] = {}
     callers = _Callers(observed) if any(_limit(claim) for claim in desired.claims.values()) else None
     for ref, claim in desired.claims.items():
         limit = _limit(claim)
         if limit is None or callers is None or not isinstance(claim, Serving):
             continue
-        held = observed.keys_by_syncer.get(ref, ()) if claim.doubts else ()
+        held = observed.keys_by_syncer.get(ref, ()) if claim.keeps_any else ()
         choice = _choose(claim, limit, observed, callers, held)
         limited[ref] = choice.claim
-        doubtful += choice.doubtful
+        to_read += choice.to_read
     if not limited:
         return Choice(desired=desired)
     claims = {**desired.claims, **limited}
@@ -44,7 +44,7 @@ def within_limits(desired: Desired, observed: Observed) -> Choice:
     wanted_by = {
         key: ref for key, ref in desired.wanted_by.items() if ref not in limited or limited[ref].wanted_at(key)
     }
-    return Choice(desired=replace(desired, claims=claims, wanted_by=wanted_by), doubtful=tuple(doubtful))
+    return Choice(desired=replace(desired, claims=claims, wanted_by=wanted_by), to_read=tuple(to_read))
 
 
 def _limit(claim: Claim) -> Limit | None:
@@ -54,7 +54,7 @@ def _limit(claim: Claim) -> Limit | None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Limited:
     claim: Serving
-    doubtful: Iterable[InstanceKey]
+    to_read: Iterable[InstanceKey]
 
 
 def _choose(
@@ -64,27 +64,27 @@ def _choose(
     wanted = claim.wanted
     up = [key for key, one in wanted.items() if one.instance.status is InstanceStatus.UP]
     ready = sorted((key for key in up if not wanted[key].rival or _stands(key, observed)), key=_order)
-    standing = [key for key in ready if _stands(key, observed)]
+    registered = [key for key in ready if _stands(key, observed)]
     unseen = sum(_is_kept(key, claim, observed) for key in held)
     pods = len(wanted) + sum(isinstance(one, Leaving) and not one.terminating for one in claim.verdicts.values())
     others = callers.others(claim) if limit.measure is Measure.SHARE else 0
     places = limit.places(pods=pods, others=others)
-    staying = [key for key in standing if not _may_go(key, limit, observed)]
-    # What could not be read may stand: nobody comes in for it. It may also be gone: nobody goes for it.
-    unsure = [key for key in ready if key in observed.unread and key not in staying]
+    staying = [key for key in registered if not _may_go(key, limit, observed)]
+    # What could not be read may be registered: nobody comes in for it. It may also be gone: nobody goes for it.
+    drain_unknown = [key for key in ready if key in observed.unread and key not in staying]
     # Whom callers reach, or will, goes before whom a person put out of service, unless that one was let in under this
     # very limit: a lowered one would leave them nobody.
-    rest = [key for key in standing if key not in staying and key not in unsure]
+    rest = [key for key in registered if key not in staying and key not in drain_unknown]
     served = [key for key in rest if _is_up(key, observed)]
     put_out = [key for key in rest if key not in served]
     kept = [key for key in put_out if limit.let_in(_mark(key, observed))]
-    newcomers = [key for key in ready if key not in standing and key not in unsure]
+    newcomers = [key for key in ready if key not in registered and key not in drain_unknown]
     free = len(ready) if places is None else max(0, places - len(staying))
-    taken = len(served) + len(kept) + len(unsure) + (0 if places is None else unseen)
+    taken = len(served) + len(kept) + len(drain_unknown) + (0 if places is None else unseen)
     coming = newcomers[: max(0, free - taken)]
     chosen = [*served, *kept, *coming, *(key for key in put_out if key not in kept)][:free]
-    # A detached one holds nothing, read or not.
-    admitted = {*staying, *unsure, *chosen} if limit.value else set()
+    # A syncer with limit 0 holds nothing, read or not.
+    admitted = {*staying, *drain_unknown, *chosen} if limit.value else set()
     out = [key for key in wanted if key not in admitted and (key in ready or limit.value == 0)]
     note = _note(limit, places, ready=len(ready), others=others, admitted=len(admitted), vip=claim.vip_address)
     comes = any(key in newcomers for key in chosen)
@@ -97,7 +97,7 @@ def _choose(
             },
             notes=(*claim.notes, note),
         ),
-        doubtful=[key for key in newcomers if key in out] if comes else (),
+        to_read=[key for key in newcomers if key in out] if comes else (),
     )
 
 
@@ -106,7 +106,7 @@ def _stands(key: InstanceKey, observed: Observed) -> bool:
 
 
 def _is_kept(key: InstanceKey, claim: Serving, observed: Observed) -> bool:
-    """Whether it stays although nobody can tell this time that it is wanted: it has a place, or the limit would be
+    """Whether it stays although nobody knows this time that it is wanted: it has a place, or the limit would be
     exceeded for good once it is seen again."""
     return not claim.wanted_at(key) and _stands(key, observed) and claim.keeps(observed.ours[key]) is not None
 
@@ -140,7 +140,7 @@ class _Callers:
 
     def __init__(self, observed: Observed) -> None:
         self._by_name: dict[str, dict[InstanceKey, SyncerRef | None]] = {}
-        for key, one, syncer in _standing_up(observed):
+        for key, one, syncer in _registered_up(observed):
             for name in _names(one.instance.vip_address):
                 self._by_name.setdefault(name, {})[key] = syncer
 
@@ -151,7 +151,7 @@ class _Callers:
         return sum(syncer != claim.syncer.ref and not claim.wanted_at(key) for key, syncer in found.items())
 
 
-def _standing_up(observed: Observed) -> Iterator[tuple[InstanceKey, ObservedInstance, SyncerRef | None]]:
+def _registered_up(observed: Observed) -> Iterator[tuple[InstanceKey, ObservedInstance, SyncerRef | None]]:
     for key, instance in observed.ours.items():
         if instance.status is InstanceStatus.UP:
             yield key, instance, syncer_of(instance)

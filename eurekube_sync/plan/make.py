@@ -1,10 +1,11 @@
-"""Makes the plan: what becomes of what stands, of what is wanted and does not, and of what a deletion may have left."""
+"""Makes the plan: what becomes of what is registered, of what is wanted and does not, and of what a deletion may
+have left."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from eurekube_sync.desired.claims import Deleting, Desired, Frozen, Serving, seniority
+from eurekube_sync.desired.claims import Deleting, Desired, NotServed, Serving, seniority
 from eurekube_sync.desired.policy import is_gone
 from eurekube_sync.desired.verdicts import Kept
 from eurekube_sync.model.actions import Action, Cancel, Grounds, Register, Renew
@@ -19,11 +20,11 @@ from eurekube_sync.plan.value import Blocked, Obstacle, Plan, sorted_plan
 
 
 def make_plan(desired: Desired, observed: Observed) -> Plan:
-    """The plan of a pass that knows what stands."""
+    """The plan of a pass that knows what is registered."""
     selves = to_give_way_to(desired, observed)
     found = [
-        *_of_what_stands(desired, observed, selves),
-        *_of_what_is_missing(desired, observed, selves),
+        *_of_registered(desired, observed, selves),
+        *_of_missing(desired, observed, selves),
         *_make_sure(desired, observed),
     ]
     return sorted_plan(
@@ -38,7 +39,7 @@ def _unread_again(key: InstanceKey, syncer: SyncerRef, observed: Observed) -> Bl
     return Blocked(key=key, syncer=syncer, why=unread.why, obstacle=Obstacle.UNREAD, late=unread.late)
 
 
-def telling_unread(plan: Plan, otherwise: Plan, observed: Observed) -> Plan:
+def with_unread(plan: Plan, otherwise: Plan, observed: Observed) -> Plan:
     """The plan, and beside it what it would change of ours and leaves, for an uncached read failed; `otherwise` is the
     plan by the list alone."""
     told = {one.key for one in plan.blocked}
@@ -50,19 +51,19 @@ def telling_unread(plan: Plan, otherwise: Plan, observed: Observed) -> Plan:
     return sorted_plan(plan.actions, (*plan.blocked, *(one for one in left if one.key not in told)))
 
 
-def plan_blind(desired: Desired, stood: Collection[InstanceKey] = ()) -> Plan:
-    """The plan while the registry cannot be read but its writes may work: nothing is withdrawn. Where a limit lets only
-    some in, or nobody can tell what is drained, or a syncer is suspended, only that comes back which this process knows
+def plan_blind(desired: Desired, last_up: Collection[InstanceKey] = ()) -> Plan:
+    """The plan while the registry cannot be read but its writes may work: nothing is removed. Where a limit lets only
+    some in, or nobody knows what is drained, or a syncer is suspended, only that comes back which this process knows
     to have stood."""
     renewals = []
     for key, syncer in desired.wanted_by.items():
         claim, wanted = desired.server_of(key), desired.wanted(key)
         if claim is not None and wanted is not None:
-            returns = claim.conduct.returns_unseen and not wanted.unsure and wanted.rival is None
-            returns = returns or key in stood
-            heals = returns and wanted.instance.status is InstanceStatus.UP
+            returns = claim.conduct.returns_while_unknown and not wanted.drain_unknown and wanted.rival is None
+            returns = returns or key in last_up
+            returns = returns and wanted.instance.status is InstanceStatus.UP
             why = f"Eureka could not be read; {wanted.why}"
-            renewals.append(Renew(key=key, syncer=syncer, why=why, heal=wanted.instance if heals else None))
+            renewals.append(Renew(key=key, syncer=syncer, why=why, if_gone=wanted.instance if returns else None))
     return sorted_plan(renewals)
 
 
@@ -75,11 +76,11 @@ def plan_renewals(instances: Iterable[ObservedInstance], why: str) -> Plan:
     )
 
 
-def _of_what_stands(
+def _of_registered(
     desired: Desired, observed: Observed, selves: Mapping[InstanceKey, ObservedInstance]
 ) -> Iterator[Action | Blocked]:
     for key, instance in observed.ours.items():
-        holder = _frozen_holder(instance, desired)
+        holder = _unserved_holder(instance, desired)
         if holder is not None:
             why = f"syncer {holder} is older and has the address, and cannot be served now"
             yield Blocked(key=key, syncer=desired.wanted_by[key], why=why, obstacle=Obstacle.TAKEN)
@@ -90,12 +91,12 @@ def _of_what_stands(
             yield for_ours(key, desired, observed)
 
 
-def _frozen_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef | None:
-    """The syncer whose instance a younger one wants, and that is frozen, or does not see all that it may want: that is
-    not taken over, for it may thaw."""
+def _unserved_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef | None:
+    """The older syncer that is not served now, or does not know all that it wants: a younger one does not take over its
+    instance, because it may be served again."""
     wanting, holder = desired.wanted_by.get(instance.key), syncer_of(instance)
     claim = desired.claims.get(holder) if holder and wanting and holder != wanting else None
-    if not isinstance(claim, Frozen | Serving) or wanting is None:
+    if not isinstance(claim, NotServed | Serving) or wanting is None:
         return None
     kept = isinstance(claim, Serving) and isinstance(claim.verdicts.get(instance.key), Kept)
     if not claim.holds(instance) and not kept:
@@ -103,10 +104,10 @@ def _frozen_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef | 
     return holder if seniority(claim) < seniority(desired.claims[wanting]) else None
 
 
-def _of_what_is_missing(
+def _of_missing(
     desired: Desired, observed: Observed, selves: Mapping[InstanceKey, ObservedInstance]
 ) -> Iterator[Action | Blocked]:
-    """What is wanted and does not stand: registered, unless something is in the way."""
+    """What is wanted and is not registered: registered, unless something is in the way."""
     unseen = set(_unseen(desired, observed))
     for key, syncer in desired.wanted_by.items():
         wanted = desired.wanted(key)
@@ -119,7 +120,7 @@ def _of_what_is_missing(
             yield Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.TAKEN, other=key)
         else:
             # A never-ready endpoint is never registered. An older syncer, or the slices that are not there, may say
-            # more of this pod: it is not to stand twice.
+            # more of this pod: it is not to be registered twice.
             comes = wanted.instance.status is InstanceStatus.UP and not wanted.rival
             comes = comes and (syncer, pod_uid_of(wanted.instance)) not in unseen
             if key in selves:
@@ -137,10 +138,10 @@ def _holder(instance: ObservedInstance) -> str:
 
 def _unseen(desired: Desired, observed: Observed) -> Iterator[tuple[SyncerRef, str]]:
     """Syncer and pod of what stays because a Service has no slices."""
-    claims = {ref: c for ref, c in desired.claims.items() if isinstance(c, Serving) and c.heeds_pods}
+    claims = {ref: c for ref, c in desired.claims.items() if isinstance(c, Serving) and c.reads_pods}
     for instance in observed.ours.values() if claims else ():
         syncer, uid = syncer_of(instance), pod_uid_of(instance)
-        if syncer in claims and uid is not None and claims[syncer].keeps_unseen(instance):
+        if syncer in claims and uid is not None and claims[syncer].keeps_until_pod_gone(instance):
             yield syncer, uid
 
 

@@ -1,10 +1,10 @@
-"""What becomes of an instance of ours that stands: renewed, updated or cancelled, and why."""
+"""What becomes of an instance of ours that is registered: renewed, updated or cancelled, and why."""
 
 from __future__ import annotations
 
 from typing import assert_never
 
-from eurekube_sync.desired.claims import Deleting, Desired, Frozen, Serving
+from eurekube_sync.desired.claims import Deleting, Desired, NotServed, Serving
 from eurekube_sync.desired.rivals import Right
 from eurekube_sync.desired.verdicts import Leaving, OverLimit, Taken, Wanted
 from eurekube_sync.model.actions import Action, Cancel, Grounds, Renew, Update
@@ -34,10 +34,10 @@ def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> A
     changes = differences(wanted.instance, observed)
     if not changes:
         # A not-ready endpoint that Eureka lost is not brought back: it would be a first registration. Nor is one at an
-        # address that the cluster gave to another namespace by now.
+        # address that the cluster gave to another namespace now.
         allotted = wanted.rival is not None and wanted.rival.right is Right.ALLOTTED
-        heal = wanted.instance if wanted.instance.status is InstanceStatus.UP and not allotted else None
-        return Renew(key=observed.key, syncer=syncer, why=wanted.why, heal=heal, status=observed.status)
+        if_gone = wanted.instance if wanted.instance.status is InstanceStatus.UP and not allotted else None
+        return Renew(key=observed.key, syncer=syncer, why=wanted.why, if_gone=if_gone, status=observed.status)
     return Update(
         instance=wanted.instance,
         syncer=syncer,
@@ -54,18 +54,22 @@ def _for_wanted(claim: Serving, wanted: Wanted, observed: ObservedInstance) -> A
 def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
     syncer = _syncer(instance)
     claim, listed = desired.claims.get(syncer), desired.syncers.of(syncer.namespace)
-    if isinstance(claim, Frozen) and claim.unknown:
+    if isinstance(claim, NotServed) and claim.unknown:
         return _renew(instance, f"not served: {claim.reason}")
     if claim is None and isinstance(listed, Unknown):
         return _renew(instance, "its syncers could not be listed")
     if proof := _replaced(instance, desired):
         return _cancel(instance, "another pod has its address and port", Grounds.REPLACED, proof)
-    if isinstance(claim, Frozen | Serving) and claim.keeps_unseen(instance) and (proof := _pod_gone(instance, desired)):
+    if (
+        isinstance(claim, NotServed | Serving)
+        and claim.keeps_until_pod_gone(instance)
+        and (proof := _pod_gone(instance, desired))
+    ):
         return _cancel(instance, "its pod is gone", Grounds.POD_GONE, proof)
     match claim:
         case Deleting():
             return _cancel(instance, "its syncer is being deleted", Grounds.SYNCER_DELETED, claim.proof)
-        case Frozen():
+        case NotServed():
             return _renew(instance, f"not served: {claim.reason}")
         case Serving():
             return _for_left_over(instance, claim)
@@ -80,7 +84,7 @@ def _for_unwanted(instance: ObservedInstance, desired: Desired) -> Action:
 
 
 def _for_left_over(instance: ObservedInstance, claim: Serving) -> Action:
-    """What stands of a syncer that is served, and that it does not want."""
+    """What is registered of a syncer that is served, and that it does not want."""
     proof = claim.proof
     if why_kept := claim.keeps(instance):
         return _renew(instance, why_kept)

@@ -33,70 +33,72 @@ def by_policy(plan: Plan, desired: Desired, observed: Observed, _last_up: Collec
     return plan if actions == [*plan.actions] else sorted_plan(actions, plan.blocked)
 
 
-def _restrained(action: Action, claim: Claim | None, stands: ObservedInstance | None) -> Iterator[Action]:
-    policy = _policy(claim, stands)
+def _restrained(action: Action, claim: Claim | None, registered: ObservedInstance | None) -> Iterator[Action]:
+    policy = _policy(claim, registered)
     match action:
-        case Renew() if stands is not None and is_gone(stands):
+        case Renew() if registered is not None and is_gone(registered):
             return
-        case Update() if policy is Policy.CREATE_ONLY and stands is not None:
-            yield _created_only(action, stands)
+        case Update() if policy is Policy.CREATE_ONLY and registered is not None:
+            yield _created_only(action, registered)
         case Cancel() if policy is not Policy.SYNC:
-            yield from [] if stands is None or is_gone(stands) else [_left_to_expire(action, stands, policy)]
+            yield from (
+                [] if registered is None or is_gone(registered) else [_left_to_expire(action, registered, policy)]
+            )
         case _:
             yield action
 
 
-def _policy(claim: Claim | None, stands: ObservedInstance | None) -> Policy:
+def _policy(claim: Claim | None, registered: ObservedInstance | None) -> Policy:
     """The spec's; and of a syncer that ends, or cannot be served, the mark's as well: what either never cancels is not
     cancelled."""
     if isinstance(claim, Serving):
         return claim.conduct.policy
-    marked = policy_of(stands.metadata) if stands is not None else Policy.SYNC
+    marked = policy_of(registered.metadata) if registered is not None else Policy.SYNC
     asked = policy_asked(claim.syncer.spec) if claim is not None else Policy.SYNC
     return marked if asked is Policy.SYNC else asked
 
 
-def _created_only(action: Update, stands: ObservedInstance) -> Action:
+def _created_only(action: Update, registered: ObservedInstance) -> Action:
     """UP, DOWN and our own marks; but another pod under the same address is another instance."""
     if any(change.field == f"metadata.{POD}" for change in action.changes):
         return action
     changes = tuple(change for change in action.changes if change.field == "status" or _is_mark(change.field))
     marks = {key: value for key, value in action.instance.metadata.items() if key.startswith(_OURS) and key != KEYS}
-    kept = {key: value for key, value in stands.metadata.items() if not key.startswith(_OURS) or key == KEYS}
-    instance = replace(stands.unchanged(), status=action.instance.status, metadata={**kept, **marks})
+    kept = {key: value for key, value in registered.metadata.items() if not key.startswith(_OURS) or key == KEYS}
+    instance = replace(registered.unchanged(), status=action.instance.status, metadata={**kept, **marks})
     if changes:
         return replace(action, instance=instance, changes=changes)
-    heal = action.instance if action.instance.status is InstanceStatus.UP else None
-    return Renew(key=action.key, syncer=action.syncer, why=action.why, heal=heal, status=stands.status)
+    if_gone = action.instance if action.instance.status is InstanceStatus.UP else None
+    return Renew(key=action.key, syncer=action.syncer, why=action.why, if_gone=if_gone, status=registered.status)
 
 
 def _is_mark(field: str) -> bool:
     return field.startswith(f"metadata.{_OURS}") and field != f"metadata.{KEYS}"
 
 
-def _left_to_expire(action: Cancel, stands: ObservedInstance, policy: Policy) -> Action:
-    """DOWN instead of cancelled, and from now on not renewed. The policy may be younger than what stands: it is marked
-    here at the latest, or the end of the syncer would be the end of the policy."""
+def _left_to_expire(action: Cancel, registered: ObservedInstance, policy: Policy) -> Action:
+    """DOWN instead of cancelled, and from now on not renewed. The policy may be younger than what is registered: it
+    is marked here at the latest, or the end of the syncer would be the end of the policy."""
     marks = {GONE: "true", POLICY: policy.value}
-    down = stands.unchanged()
+    down = registered.unchanged()
     return Update(
         instance=replace(down, status=InstanceStatus.DOWN, metadata={**down.metadata, **marks}),
         syncer=action.syncer,
         why=f"{action.why}; policy {policy} cancels nothing",
         changes=(
             *(
-                Change(field=f"metadata.{key}", was=stands.metadata.get(key, ""), becomes=mark)
+                Change(field=f"metadata.{key}", was=registered.metadata.get(key, ""), becomes=mark)
                 for key, mark in marks.items()
-                if stands.metadata.get(key) != mark
+                if registered.metadata.get(key) != mark
             ),
             *(
-                [Change(field="status", was=stands.status.value, becomes=InstanceStatus.DOWN.value)]
-                if stands.status is not InstanceStatus.DOWN
+                [Change(field="status", was=registered.status.value, becomes=InstanceStatus.DOWN.value)]
+                if registered.status is not InstanceStatus.DOWN
                 else []
             ),
         ),
-        was=stands.status,
-        stored_timestamp=stands.last_dirty_timestamp,
+        was=registered.status,
+        stored_timestamp=registered.last_dirty_timestamp,
         proof=action.proof,
         grounds=grounds_of(action),
     )

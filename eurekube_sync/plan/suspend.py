@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from eurekube_sync.desired.claims import Claim, Desired, Frozen, Serving
+from eurekube_sync.desired.claims import Claim, Desired, NotServed, Serving
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.observe.eureka import Observed
@@ -34,7 +34,7 @@ def suspended(plan: Plan, desired: Desired, observed: Observed, last_up: Collect
 
 def is_suspended(claim: Claim | None) -> bool:
     """A syncer that cannot be served is suspended all the same: its raw spec says so. A deletion is not."""
-    if isinstance(claim, Frozen):
+    if isinstance(claim, NotServed):
         return claim.syncer.spec.get("suspend") is True
     return isinstance(claim, Serving) and claim.conduct.suspend
 
@@ -61,15 +61,15 @@ def left_as_it_is(
     if isinstance(action, Register) and action.key in comes_back:
         yield action
     if isinstance(action, Renew):
-        yield action if action.key in last_up else replace(action, heal=None)
+        yield action if action.key in last_up else replace(action, if_gone=None)
     if isinstance(action, Update | Cancel):
-        stands: ObservedInstance | None = observed.ours.get(action.key)
-        assert stands is not None  # a claim that serves, or is frozen, changes what stands alone
-        heals = isinstance(action, Update) and stands.status is InstanceStatus.UP and action.key in last_up
+        registered: ObservedInstance | None = observed.ours.get(action.key)
+        assert registered is not None  # a claim that serves, or is not served, changes what is registered alone
+        returns = isinstance(action, Update) and registered.status is InstanceStatus.UP and action.key in last_up
         yield Renew(
             key=action.key,
             syncer=action.syncer,
             why=f"{_SUSPENDED}; {action.why}",
-            heal=stands.unchanged() if heals else None,
-            status=stands.status,
+            if_gone=registered.unchanged() if returns else None,
+            status=registered.status,
         )

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from eurekube_sync.desired.claims import Desired
-from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, removes, withdraws
+from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, comes_last, removes
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 
@@ -51,7 +51,7 @@ class Choice:
     """The claims without what is left out of them."""
 
     desired: Desired
-    doubtful: tuple[InstanceKey, ...] = ()
+    to_read: tuple[InstanceKey, ...] = ()
     """To be read uncached before anything new is registered: the list may not show yet that they are."""
 
 
@@ -72,9 +72,9 @@ class Plan:
         return tuple(action for action in self.actions if not isinstance(action, Renew))
 
     @property
-    def withdrawals(self) -> tuple[Update | Cancel, ...]:
+    def removals(self) -> tuple[Update | Cancel, ...]:
         """What callers would lose: cancels of UP instances, and UP to DOWN."""
-        return tuple(a for a in self.actions if isinstance(a, Update | Cancel) and withdraws(a))
+        return tuple(a for a in self.actions if isinstance(a, Update | Cancel) and removes(a))
 
     @property
     def suspects(self) -> tuple[InstanceKey, ...]:
@@ -91,9 +91,9 @@ def sorted_plan(actions: Iterable[Action], blocked: Iterable[Blocked] = ()) -> P
     )
 
 
-def withdrawal_id(actions: Iterable[Action]) -> str:
-    """A checksum over the withdrawals alone: the same set gives the same 12 hex digits, whatever else a pass does."""
-    lines = sorted(f"{type(action).__name__} {action.key}" for action in actions if withdraws(action))
+def removal_id(actions: Iterable[Action]) -> str:
+    """A checksum over the removals alone: the same set gives the same 12 hex digits, whatever else a pass does."""
+    lines = sorted(f"{type(action).__name__} {action.key}" for action in actions if removes(action))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
@@ -114,4 +114,4 @@ _KINDS: Mapping[type[Action], int] = {Renew: 0, Register: 1, Update: 2, Cancel: 
 
 
 def _order(action: Action) -> tuple[int, InstanceKey]:
-    return (3 if isinstance(action, Update) and removes(action) else _KINDS[type(action)], action.key)
+    return (3 if isinstance(action, Update) and comes_last(action) else _KINDS[type(action)], action.key)

@@ -16,7 +16,7 @@ from typing import Any, cast
 import yaml
 
 from eurekube_sync.brake import Brake, BrakeLimits, apply_brake
-from eurekube_sync.desired.claims import Claim, Desired, Frozen, Serving
+from eurekube_sync.desired.claims import Claim, Desired, NotServed, Serving
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.policy import POLICY
@@ -255,7 +255,7 @@ def _planned(desired: Desired, registry: Observed) -> dict[str, list[str]]:
     for action in braked.plan.actions:
         found.setdefault(type(action).__name__.lower(), []).append(_place(action.key))
     for hold in braked.held.holds if braked.held else ():
-        found.setdefault("held", []).extend(_place(withdrawal.key) for withdrawal in hold.withdrawals)
+        found.setdefault("held", []).extend(_place(removal.key) for removal in hold.removals)
     return found
 
 
@@ -264,7 +264,7 @@ def _place(key: InstanceKey) -> str:
 
 
 def _reason(claim: Claim) -> str:
-    if isinstance(claim, Frozen):
+    if isinstance(claim, NotServed):
         return claim.reason
     if isinstance(claim, Serving) and claim.of(Taken):
         return "Conflict"
@@ -272,7 +272,7 @@ def _reason(claim: Claim) -> str:
 
 
 def _said(claim: Claim) -> Iterator[str]:
-    if isinstance(claim, Frozen):
+    if isinstance(claim, NotServed):
         yield claim.message
     elif isinstance(claim, Serving):
         yield from (one.message for one in claim.incomplete)

@@ -102,7 +102,7 @@ def scene(
         found.begin()
         yield found
         for way in (peers.to_first, peers.to_second):
-            way.heal()
+            way.if_gone()
         if peers.first.pid is None:
             peers.first.start()
 
@@ -162,8 +162,8 @@ def test_replication_is_cut_for_longer_than_a_lease(scene: Scene) -> None:
     assert [scene.stand_on(server, batched) for server in scene.servers] == [len(ADDRESSES)] * 2
     scene.replace_one()
     scene.run(2)
-    scene.peers.to_first.heal()
-    scene.peers.to_second.heal()
+    scene.peers.to_first.if_gone()
+    scene.peers.to_second.if_gone()
     scene.healed()
 
 
@@ -178,7 +178,7 @@ def test_a_peer_lags(scene: Scene, lagging: str) -> None:
     scene.run_for(LEASE)
     scene.watch.check()
     for way in (scene.us_to_first, scene.us_to_second, scene.peers.to_first, scene.peers.to_second):
-        way.heal()
+        way.if_gone()
     scene.healed()
 
 
@@ -192,7 +192,7 @@ def test_we_are_cut_from_one_peer(scene: Scene, cut: str) -> None:
     scene.replace_one()
     scene.run(2)
     scene.watch.check()
-    way.heal()
+    way.if_gone()
     scene.healed()
 
 
@@ -208,7 +208,7 @@ def test_the_second_peer_is_cut_from_all(scene: Scene) -> None:
     ghosts = [ours.key(address) for ours in scene.programs for address in scene.gone]
     assert [Registry(url=scene.peers.second.url).status(*key) for key in ghosts] == ["UP"] * len(ghosts)
     for way in ways:
-        way.heal()
+        way.if_gone()
     scene.healed()
 
 

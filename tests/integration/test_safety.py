@@ -276,7 +276,7 @@ def test_an_api_server_that_hangs_withdraws_nothing(
         assert up_ids(program, registry, addresses) == 50
         assert world.request("GET", f"{SYNCERS}/shop") == before
 
-        proxy.heal()
+        proxy.if_gone()
         program.good(*options)
         assert up_ids(program, registry, addresses) == 45
         program.good(*options)

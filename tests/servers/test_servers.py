@@ -184,7 +184,7 @@ def test_a_proxy_lags_and_heals(proxied: Proxy) -> None:
     assert seconds_of_answer(proxied) >= 0.5
     proxied.lag(0.5, stream="upstream")
     assert seconds_of_answer(proxied) >= 1
-    proxied.heal()
+    proxied.if_gone()
     wait_until(lambda: seconds_of_answer(proxied) < 0.5, "it still lags")
 
 
@@ -199,7 +199,7 @@ def test_a_proxy_is_cut_in_three_ways(proxied: Proxy) -> None:
         cut()
         with pytest.raises(error):
             answers(proxied, seconds=2)
-        proxied.heal()
+        proxied.if_gone()
         assert answers(proxied)
 
 
@@ -218,7 +218,7 @@ def test_peers_behind_proxies_replicate_unless_cut(toxiproxy: Toxiproxy) -> None
         time.sleep(3)
         assert [instance_status(other, app) for app, (_, other) in apps.items()] == [404, 404]
         for proxy in (pair.to_first, pair.to_second):
-            proxy.heal()
+            proxy.if_gone()
         for app, (server, other) in apps.items():
             requests.put(f"{server.url}/apps/{app.upper()}/{app}:10.0.0.1", timeout=30).raise_for_status()
             wait_for_copy(other, app)

@@ -55,7 +55,7 @@ class Proxy:
         """Every connection ends with a TCP reset, new ones as soon as something is sent."""
         self._add("reset_peer", stream, timeout=0)
 
-    def heal(self) -> None:
+    def if_gone(self) -> None:
         """Take off whatever was done to it."""
         for toxic in _call("GET", f"{self.api}/toxics"):
             _call("DELETE", f"{self.api}/toxics/{toxic['name']}")

@@ -119,7 +119,7 @@ class Dead:
         if not self._is_good(view):
             return
         holds = report.held.holds if report.held else ()
-        reasons = {Key(*one.key): hold.reason.value for hold in holds for one in hold.withdrawals}
+        reasons = {Key(*one.key): hold.reason.value for hold in holds for one in hold.removals}
         self._judge_dead(view, reasons)
         self._judge_addresses(view)
         self._judge_hostages(view, reasons)

@@ -19,7 +19,7 @@ from eurekube_sync.brake import Braked, removals
 from eurekube_sync.controller import carry_out, decide, reconcile
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model import actions
-from eurekube_sync.model.actions import Cancel, Renew, Update, removes
+from eurekube_sync.model.actions import Cancel, Renew, Update, comes_last
 from eurekube_sync.model.eureka import Instance, InstanceStatus, ObservedInstance
 from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership
 from eurekube_sync.model.ports import Dated
@@ -68,7 +68,7 @@ def _empty_when_failed(walk: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _only_what_adds(self: Plan) -> tuple[Any, ...]:
-    return tuple(action.key for action in self.changes if not removes(action))
+    return tuple(action.key for action in self.changes if not comes_last(action))
 
 
 def _owner_alone(self: Ownership, instance: ObservedInstance | Instance) -> bool:
@@ -126,7 +126,7 @@ def _healed_when_frozen(for_unwanted: Callable[..., Any]) -> Callable[..., Any]:
         action = for_unwanted(instance, *rest)
         if not isinstance(action, Renew):
             return action
-        return replace(action, heal=replace(instance.instance, override=InstanceStatus.UNKNOWN))
+        return replace(action, if_gone=replace(instance.instance, override=InstanceStatus.UNKNOWN))
 
     return wrong
 
@@ -145,7 +145,7 @@ def _of_nobody_else(self: Scope, syncers: Any) -> Scope:
 
 def _withdrawals_first(carry_out: Callable[..., Any]) -> Callable[..., Any]:
     def wrong(world: Any, applier: Applier, deadline: Any, settings: Any, report: Any, *rest: Any) -> Any:
-        applier.withdraw([a for a in report.plan.actions if isinstance(a, Update | Cancel) and removes(a)], {})
+        applier.remove([a for a in report.plan.actions if isinstance(a, Update | Cancel) and comes_last(a)], {})
         return carry_out(world, applier, deadline, settings, report, *rest)
 
     return wrong
@@ -214,7 +214,7 @@ def defects() -> tuple[Defect, ...]:
         ),
         Defect(
             name="the brake does not count UP to DOWN",
-            patches=tuple((where, "withdraws", _cancels_alone) for where in (actions, value, removals)),
+            patches=tuple((where, "removes", _cancels_alone) for where in (actions, value, removals)),
         ),
         Defect(name="orphans are judged in a filtered view", patches=((Scope, "knowing", _of_nobody_else),)),
         Defect(

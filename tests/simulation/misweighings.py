@@ -9,7 +9,7 @@ from typing import Any
 from eurekube_sync.brake import BrakeLimits, braking, pods, weigh
 from eurekube_sync.brake.holds import Hold
 from eurekube_sync.brake.loss import loss_of
-from eurekube_sync.model.actions import Grounds, Withdrawal
+from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
 from eurekube_sync.model.sources import Complete
@@ -23,17 +23,17 @@ _DEAD = pods.dead
 _LOSS_OF = loss_of
 
 
-def _of_any_size(scales: Any, withdrawals: Any, limits: BrakeLimits) -> Iterator[Hold]:
-    return _TOO_MUCH(scales, withdrawals, replace(limits, loss_percent=100, loss_ceiling=10**9))
+def _of_any_size(scales: Any, removals: Any, limits: BrakeLimits) -> Iterator[Hold]:
+    return _TOO_MUCH(scales, removals, replace(limits, loss_percent=100, loss_ceiling=10**9))
 
 
-def _any_deletion(scales: Any, withdrawals: Any, limits: BrakeLimits) -> Iterator[Hold]:
-    return _TOO_MUCH(scales, withdrawals, replace(limits, deleted_percent=100))
+def _any_deletion(scales: Any, removals: Any, limits: BrakeLimits) -> Iterator[Hold]:
+    return _TOO_MUCH(scales, removals, replace(limits, deleted_percent=100))
 
 
-def _with_hostages(scales: Any, withdrawals: Any, limits: BrakeLimits) -> Iterator[Hold]:
-    for hold in _TOO_MUCH(scales, withdrawals, limits):
-        yield replace(hold, withdrawals=tuple(withdrawals)) if hold.withdrawals else hold
+def _with_hostages(scales: Any, removals: Any, limits: BrakeLimits) -> Iterator[Hold]:
+    for hold in _TOO_MUCH(scales, removals, limits):
+        yield replace(hold, removals=tuple(removals)) if hold.removals else hold
 
 
 def _nothing(*arguments: Any) -> frozenset[Any]:
@@ -44,24 +44,24 @@ def _nothing_waits(*weighed: Any) -> tuple[Any, ...]:
     return ()
 
 
-def _at_the_first_look(withdrawals: Collection[Withdrawal], brake: Any) -> frozenset[InstanceKey]:
-    return frozenset(one.key for one in withdrawals)
+def _at_the_first_look(removals: Collection[Removal], brake: Any) -> frozenset[InstanceKey]:
+    return frozenset(one.key for one in removals)
 
 
-def _all_that_end(withdrawals: Collection[Withdrawal], observed: Observed, listed: Mapping[str, Any]) -> Any:
-    ending = {one.key for one in withdrawals if one.grounds is Grounds.TERMINATING}
-    return _DEAD(withdrawals, observed, listed) | ending
+def _all_that_end(removals: Collection[Removal], observed: Observed, listed: Mapping[str, Any]) -> Any:
+    ending = {one.key for one in removals if one.grounds is Grounds.TERMINATING}
+    return _DEAD(removals, observed, listed) | ending
 
 
-def _unless_listed(one: Withdrawal, observed: Observed, listed: Mapping[str, Any]) -> bool:
+def _unless_listed(one: Removal, observed: Observed, listed: Mapping[str, Any]) -> bool:
     """A list that failed is read as empty."""
     instance = observed.ours[one.key]
     uid, found = pod_uid_of(instance), listed.get(pod_namespace_of(instance) or "")
     return uid is not None and found is not None and not (isinstance(found, Complete) and uid in found.data)
 
 
-def _but_duplicates(withdrawals: Collection[Withdrawal], *rest: Any) -> Any:
-    return _LOSS_OF([one for one in withdrawals if one.grounds is not Grounds.DUPLICATE], *rest)
+def _but_duplicates(removals: Collection[Removal], *rest: Any) -> Any:
+    return _LOSS_OF([one for one in removals if one.grounds is not Grounds.DUPLICATE], *rest)
 
 
 def misweighings() -> tuple[Defect, ...]:
@@ -71,7 +71,7 @@ def misweighings() -> tuple[Defect, ...]:
         Defect(
             name="all that we own may go",
             about="held",
-            patches=((weigh, "renamed", lambda withdrawals, plan: True),),
+            patches=((weigh, "renamed", lambda removals, plan: True),),
         ),
         Defect(name="the last of an app goes at the first look", patches=((braking, "unconfirmed", _nothing_waits),)),
         Defect(name="a pass may take ever so many", about="a crowd", patches=((braking, "too_much", _of_any_size),)),

@@ -94,8 +94,8 @@ class Rest:
             return
         if key in self._truth.eligible:  # within a limit; see there
             claimed = self._truth.syncers[self._truth.eligible[key].holder].asked
-            detached = claimed.limit is not None and claimed.limit.value == 0
-            if detached and not held and status_of(listed) != OUT and not _lapses(listed, syncer):
+            claims_nothing = claimed.limit is not None and claimed.limit.value == 0
+            if claims_nothing and not held and status_of(listed) != OUT and not _lapses(listed, syncer):
                 raise Violation("limit", f"{key} stands, and its limit is 0")
             return
         # The last ones stay while a stranger keeps their successor from being registered.

@@ -288,4 +288,4 @@ class Stage:
 
 
 def _held(report: PassReport) -> frozenset[Key]:
-    return frozenset(Key(*action.key) for action in (report.held.withdrawals if report.held else ()))
+    return frozenset(Key(*action.key) for action in (report.held.removals if report.held else ()))

@@ -381,8 +381,8 @@ class Truth:
 
 def _precedence(syncer: SyncerTruth) -> tuple[bool, str, Ref]:
     """The older first; one that is detached holds nothing that another wants."""
-    detached = syncer.asked.limit is not None and syncer.asked.limit.value == 0 and not syncer.asked.suspend
-    return (detached, syncer.created, syncer.ref)
+    claims_nothing = syncer.asked.limit is not None and syncer.asked.limit.value == 0 and not syncer.asked.suspend
+    return (claims_nothing, syncer.created, syncer.ref)
 
 
 def instance_id(*, owner: str, namespace: str, app: str, address: str, port: int) -> str:

@@ -11,12 +11,12 @@ from eurekube_sync.cli.output.syncers import syncers_data
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, withdraws
+from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, removes
 from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.observe.self_preservation import Headroom
-from eurekube_sync.plan import withdrawal_id
+from eurekube_sync.plan import removal_id
 
 
 def as_data(
@@ -48,10 +48,10 @@ def as_data(
             for b in report.plan.blocked
         ],
         "holds": [
-            {"reason": hold.reason.value, "why": hold.why, "count": len(hold.withdrawals)}
+            {"reason": hold.reason.value, "why": hold.why, "count": len(hold.removals)}
             for hold in (report.held.holds if report.held else ())
         ],
-        "held": [_action(action, report) for action in (report.held.withdrawals if report.held else ())],
+        "held": [_action(action, report) for action in (report.held.removals if report.held else ())],
         "syncers": syncers_data(report),
         "unknown": [
             {"source": name, "cause": source.cause.value, "message": source.message}
@@ -79,7 +79,7 @@ def _plan_id(report: PassReport) -> str | None:
     """What `--approve` takes; None when nothing would be withdrawn."""
     if report.held is not None:
         return report.held.plan_id
-    return withdrawal_id(report.plan.actions) if report.plan.withdrawals else None
+    return removal_id(report.plan.actions) if report.plan.removals else None
 
 
 def _unknown(report: PassReport) -> list[tuple[str, Unknown]]:
@@ -100,7 +100,7 @@ def _action(action: Action, report: PassReport) -> dict[str, Any]:
         "id": action.key.id,
         "syncer": str(action.syncer) if action.syncer else None,
         "why": action.why,
-        "withdrawal": withdraws(action),
+        "withdrawal": removes(action),
     }
     match action:
         case Register():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.claims import Frozen
-from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, brings_up, withdraws
+from eurekube_sync.desired.claims import NotServed
+from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, brings_up, removes
 from eurekube_sync.model.kubernetes import ConditionStatus
 from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.sources import Unknown
@@ -49,7 +49,7 @@ def _planned(report: PassReport) -> list[str]:
 
 def _done(report: PassReport) -> str:
     troubles, outcomes = _troubles(report), report.outcomes
-    again = outcomes.count(Result.HEALED)
+    again = outcomes.count(Result.REGISTERED_AGAIN)
     did = [o.action for o in outcomes.by_key.values() if o.result is Result.DONE]
     parts = _counted(did, ("registered", "updated", "turned UP", "turned DOWN", "cancelled"))
     if not parts and report.view is not None:  # else nothing was compared
@@ -62,7 +62,7 @@ def _done(report: PassReport) -> str:
 def _counted(actions: Sequence[Action], words: Sequence[str]) -> list[str]:
     """How many register, update, turn UP, turn DOWN and cancel, in these words."""
     updates = [action for action in actions if isinstance(action, Update)]
-    up, down = (sum(map(turns, updates)) for turns in (brings_up, withdraws))
+    up, down = (sum(map(turns, updates)) for turns in (brings_up, removes))
     cancels = sum(isinstance(action, Cancel) and action.was is not None for action in actions)
     registers = sum(isinstance(action, Register) for action in actions)
     numbers = (registers, len(updates) - up - down, up, down, cancels)
@@ -71,16 +71,16 @@ def _counted(actions: Sequence[Action], words: Sequence[str]) -> list[str]:
 
 def _in_sync(report: PassReport) -> bool:
     """Whether Eureka holds what the cluster says, of every syncer."""
-    conditions = [status.condition("Synced") for status in report.standings.values()]
+    conditions = [status.condition("Synced") for status in report.all_statuses.values()]
     return bool(conditions) and all(one is not None and one.status is ConditionStatus.TRUE for one in conditions)
 
 
 def _troubles(report: PassReport) -> str:
     blocked = report.plan.blocked
-    not_served = sum(isinstance(c, Frozen) for c in report.desired.claims.values()) if report.desired else 0
+    not_served = sum(isinstance(c, NotServed) for c in report.desired.claims.values()) if report.desired else 0
     sources = len(list(unread(report.view)))
     found = [
-        (len(report.held.withdrawals) if report.held else 0, "held"),
+        (len(report.held.removals) if report.held else 0, "held"),
         (len(report.outcomes.failures) - report.outcomes.count(Result.NOT_TRIED), "failed"),
         (not_tried(report), "not tried"),
         (sum(b.obstacle is Obstacle.UNREAD and not b.late for b in blocked), "not read again"),

@@ -8,7 +8,7 @@ from typing import Any
 from eurekube_sync.apply.conditions import nothing_wanted
 from eurekube_sync.cli.output.sentence import Sentence, of_syncer
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.claims import Claim, Frozen, Serving, every
+from eurekube_sync.desired.claims import Claim, NotServed, Serving, every
 from eurekube_sync.desired.spec import class_of
 from eurekube_sync.desired.verdicts import OverLimit, Taken, Wanted
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
@@ -55,7 +55,7 @@ def _namespaces(names: list[str]) -> str:
 def come_to_nothing(report: PassReport) -> Iterator[Sentence]:
     """A note for each syncer that is served and has less UP than its Services have endpoints, and why."""
     planned = {action.key for action in report.plan.changes}
-    planned |= {action.key for action in report.held.withdrawals} if report.held else set()
+    planned |= {action.key for action in report.held.removals} if report.held else set()
     for ref, claim in sorted(report.desired.claims.items()) if report.desired else ():
         if not isinstance(claim, Serving):
             continue
@@ -110,7 +110,7 @@ def syncers_data(report: PassReport) -> list[dict[str, Any]]:
 
 
 def _entry(report: PassReport, ref: SyncerRef, claim: Claim) -> dict[str, Any]:
-    status = report.standings.get(ref)
+    status = report.all_statuses.get(ref)
     ready = status.condition("Ready") if status else None
     seen = status if isinstance(report.registry, Complete) else None
     data: dict[str, Any] = {
@@ -123,7 +123,7 @@ def _entry(report: PassReport, ref: SyncerRef, claim: Claim) -> dict[str, Any]:
     reason, message = _account(claim) if isinstance(claim, Serving) else ("", "")
     if not reason and ready is not None:
         reason, message = ready.reason, ready.message
-    if isinstance(claim, Frozen):
+    if isinstance(claim, NotServed):
         reason, message = claim.reason, claim.message
     data |= {"reason": reason, "message": message}
     if isinstance(claim, Serving) and claim.notes:

@@ -19,7 +19,7 @@ from eurekube_sync.cli.output.sentence import Sentence
 from eurekube_sync.cli.output.summary import summary
 from eurekube_sync.cli.output.words import gathered, told
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, brings_up, withdraws
+from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, brings_up, removes
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.outcomes import Outcome, Result
@@ -207,7 +207,7 @@ def _rows(report: PassReport) -> Iterator[Row]:
     for action in report.plan.changes:
         if not (isinstance(action, Cancel) and action.was is None):
             yield _row(action, report.outcomes.by_key.get(action.key))
-    for action in report.held.withdrawals if report.held else ():
+    for action in report.held.removals if report.held else ():
         yield _row(action, None, held=True)
     for blocked in report.plan.blocked:
         sign, style, danger = ("x", "magenta", Danger.CONFLICT) if blocked.conflict else ("?", "red", Danger.FAILED)
@@ -229,10 +229,10 @@ def _row(action: Action, outcome: Outcome | None, *, held: bool = False) -> Row:
             sign, status, style, danger = "+", action.instance.status.value, "green", Danger.REGISTER
         case Update():
             becomes = action.instance.status
-            kept = not (withdraws(action) or brings_up(action))
+            kept = not (removes(action) or brings_up(action))
             status = becomes.value if kept else f"{action.was} > {becomes}"
             sign, style = "~", "green" if becomes is InstanceStatus.UP else "yellow"
-            danger = Danger.DOWN if withdraws(action) else Danger.UPDATE
+            danger = Danger.DOWN if removes(action) else Danger.UPDATE
         case Cancel():
             sign, status, style, danger = "-", f"{action.was} > gone", "red", Danger.CANCEL
         case Renew():

@@ -12,7 +12,7 @@ from eurekube_sync.cli.output.sentence import Sentence, of_syncer
 from eurekube_sync.cli.output.summary import not_tried
 from eurekube_sync.cli.output.syncers import come_to_nothing, nobody_in_scope
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.claims import Claim, Deleting, Frozen, Serving
+from eurekube_sync.desired.claims import Claim, Deleting, NotServed, Serving
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.outcomes import Outcome, Result
@@ -97,7 +97,7 @@ def _of_keepalive(report: PassReport) -> Iterator[str]:
 
 
 def _held(held: Held, command: str) -> str:
-    count = len(held.withdrawals)
+    count = len(held.removals)
     waits = one_or_more(count, "1 removal waits", f"{count} removals wait")
     keeps = one_or_more(count, "The instance keeps its status and is", "The instances keep their status and are")
     release = f"To release {one_or_more(count, 'it', 'them')}, also beside a running daemon: {command}"
@@ -159,13 +159,13 @@ def _of_syncers(report: PassReport) -> Iterator[Sentence]:
     for ref, claim in sorted(claims.items()):
         if ignored := ignored_value(claim.syncer.annotations, ABANDON_ANNOTATION):
             yield Sentence(text=f"syncer {ref}: {ignored}")
-        if not (isinstance(claim, Frozen) and claim.unknown and claim.message in told):
+        if not (isinstance(claim, NotServed) and claim.unknown and claim.message in told):
             yield from _of_syncer(report, ref, claim, told)
 
 
 def _of_syncer(report: PassReport, ref: SyncerRef, claim: Claim, told: Collection[str]) -> Iterator[Sentence]:
     match claim:
-        case Frozen():
+        case NotServed():
             yield of_syncer(ref, claim.reason, claim.message)
         case Serving():
             yield from (Sentence(text=f"syncer {ref}: {n}", note=True) for n in claim.notes if report.dry_run)
@@ -174,7 +174,7 @@ def _of_syncer(report: PassReport, ref: SyncerRef, claim: Claim, told: Collectio
             held = _grouped((rival, f"syncer {ref}: {key}: {rival}") for key, rival in claim.rivals.items())
             yield from _plain(held)
         case Deleting():
-            status = report.standings.get(ref)
+            status = report.all_statuses.get(ref)
             synced = status.condition("Synced") if status and not report.dry_run else None
             yield from [Sentence(text=f"syncer {ref}: deleting: {synced.message}")] if synced else []
         case _:  # pragma: no cover

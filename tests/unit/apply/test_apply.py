@@ -55,8 +55,8 @@ def bench() -> Bench:
     return Bench()
 
 
-def renew(number: int = 1, *, heal: bool = False, status: InstanceStatus | None = UP) -> Renew:
-    return Renew(key=key(number), syncer=REF, why="", heal=instance(number) if heal else None, status=status)
+def renew(number: int = 1, *, if_gone: bool = False, status: InstanceStatus | None = UP) -> Renew:
+    return Renew(key=key(number), syncer=REF, why="", if_gone=instance(number) if if_gone else None, status=status)
 
 
 def register(number: int = 1) -> Register:
@@ -91,14 +91,14 @@ def test_an_update_whose_finalizer_failed_leaves_the_instance_standing(bench: Be
 def test_a_lapsed_instance_that_could_not_be_healed_does_not_stand(bench: Bench, barred: dict[object, str]) -> None:
     """The renewal met a 404: whatever the list showed, nothing stands there now."""
     bench.registry.refuse[key()] = DOWN_AGAIN
-    outcome = only(bench.applier.change([renew(heal=True)], {REF: "no"} if barred else {}))
+    outcome = only(bench.applier.change([renew(if_gone=True)], {REF: "no"} if barred else {}))
     assert (outcome.result, outcome.status) == (Result.FAILED, None)
 
 
 def test_nothing_goes_while_a_lapsed_instance_could_not_be_healed() -> None:
     """An instance whose lease is gone is no UP instance that is left, and its failed return is a failed add."""
-    gone = Outcome(action=renew(1, heal=True), result=Result.GONE)
-    unhealed = Outcome(action=renew(1, heal=True), result=Result.FAILED)
+    gone = Outcome(action=renew(1, if_gone=True), result=Result.GONE)
+    unhealed = Outcome(action=renew(1, if_gone=True), result=Result.FAILED)
     standing = {key(n): stored(instance(n)) for n in (1, 2)}
     assert set(failed_adds([cancel(2)], [gone, unhealed], standing)) == {key(2)}
 
@@ -116,7 +116,7 @@ def test_a_renewal_that_meets_no_lease_is_gone(bench: Bench) -> None:
 def test_a_blind_renewal_counts_as_what_it_would_heal(bench: Bench) -> None:
     """While the list is Unknown, the wanted status is the best guess."""
     bench.registry.put(stored(instance(1)), stored(instance(2)))
-    outcomes = bench.applier.renew([renew(1, heal=True, status=None), renew(2, status=None)])
+    outcomes = bench.applier.renew([renew(1, if_gone=True, status=None), renew(2, status=None)])
     assert {o.action.key: o.status for o in outcomes} == {key(1): UP, key(2): None}
 
 
@@ -202,22 +202,22 @@ def test_a_register_that_is_taken_and_not_there_is_a_failure(bench: Bench) -> No
 def test_a_heal_reads_first_and_never_takes_anothers_place(bench: Bench) -> None:
     """Our id with another's mark is a conflict."""
     bench.registry.put(stored(instance(), metadata={}))
-    outcome = only(bench.applier.change([renew(heal=True)], {}))
+    outcome = only(bench.applier.change([renew(if_gone=True)], {}))
     assert (outcome.result, bench.wire.verbs()) == (Result.CONFLICT, ["read_instance"])
 
 
 def test_a_heal_of_what_is_there_is_newer_than_it(bench: Bench) -> None:
     """A status of UNKNOWN makes a renewal a 404, although the instance stands."""
     bench.registry.put(stored(instance(), status=InstanceStatus.UNKNOWN, timestamp=int(START * 1000) + 5))
-    outcome = only(bench.applier.change([renew(heal=True)], {}))
-    assert (outcome.result, outcome.status, bench.status()) == (Result.HEALED, UP, UP)
+    outcome = only(bench.applier.change([renew(if_gone=True)], {}))
+    assert (outcome.result, outcome.status, bench.status()) == (Result.REGISTERED_AGAIN, UP, UP)
 
 
 def test_a_heal_needs_a_read_unless_no_read_works_at_all(bench: Bench) -> None:
     """When even the list is Unknown, the 404 of the renewal is the uncached answer."""
     bench.registry.unreadable = DENIED
-    assert only(bench.applier.change([renew(heal=True)], {})).result is Result.FAILED
-    assert only(bench.applier.change([renew(heal=True, status=None)], {})).result is Result.HEALED
+    assert only(bench.applier.change([renew(if_gone=True)], {})).result is Result.FAILED
+    assert only(bench.applier.change([renew(if_gone=True, status=None)], {})).result is Result.REGISTERED_AGAIN
 
 
 # --- Withdrawals -------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def test_a_heal_needs_a_read_unless_no_read_works_at_all(bench: Bench) -> None:
 def test_a_cancel_of_what_is_gone_is_as_good(bench: Bench) -> None:
     """A 404 is what was wanted."""
     bench.registry.put(stored(instance(1)))
-    outcomes = bench.applier.withdraw([cancel(1), cancel(2, was=None)], {})
+    outcomes = bench.applier.remove([cancel(1), cancel(2, was=None)], {})
     assert [(o.result, o.status) for o in outcomes] == [(Result.DONE, None)] * 2
     assert bench.registry.held == {}
 
@@ -234,7 +234,7 @@ def test_a_cancel_of_what_is_gone_is_as_good(bench: Bench) -> None:
 def test_down_is_a_register_never_an_override(bench: Bench) -> None:
     """PUT status would stick; a register of DOWN is followed by one of UP."""
     bench.registry.put(stored(instance()))
-    outcome = only(bench.applier.withdraw([update(was=UP, becomes=DOWN)], {}))
+    outcome = only(bench.applier.remove([update(was=UP, becomes=DOWN)], {}))
     assert (outcome.status, bench.status(), bench.registry.overrides) == (DOWN, DOWN, {})
     only(bench.applier.change([update(was=DOWN, becomes=UP)], {}))
     assert bench.status() is UP
@@ -242,7 +242,7 @@ def test_down_is_a_register_never_an_override(bench: Bench) -> None:
 
 def test_what_is_held_back_still_stands(bench: Bench) -> None:
     """No call is made for it."""
-    outcome = only(bench.applier.withdraw([cancel()], {key(): "why"}))
+    outcome = only(bench.applier.remove([cancel()], {key(): "why"}))
     assert (outcome.result, outcome.detail, outcome.status, bench.wire.calls) == (Result.HELD_BACK, "why", UP, [])
 
 
@@ -310,7 +310,7 @@ def test_a_failed_call_is_an_outcome_and_the_others_go_on(bench: Bench, error: E
     """It tells its cause, and what still stands."""
     bench.registry.put(*(stored(instance(number)) for number in (1, 2)))
     bench.registry.refuse[key(1)] = error
-    for outcomes in (bench.applier.renew([renew(1), renew(2)]), bench.applier.withdraw([cancel(1), cancel(2)], {})):
+    for outcomes in (bench.applier.renew([renew(1), renew(2)]), bench.applier.remove([cancel(1), cancel(2)], {})):
         by_key = {outcome.action.key: outcome for outcome in outcomes}
         assert (by_key[key(1)].result, by_key[key(1)].status, by_key[key(1)].cause) == (Result.FAILED, UP, cause)
         assert by_key[key(2)].result is Result.DONE
@@ -320,7 +320,7 @@ def test_after_twenty_failures_in_a_row_the_rest_is_not_tried(bench: Bench) -> N
     """Eureka is away; hammering it helps nobody. Reads and changes are counted apart, and renewals never given up."""
     for number in range(30):
         bench.registry.refuse[key(number)] = bench.registry.refuse_read[key(number)] = DOWN_AGAIN
-    outcomes = bench.applier.withdraw([cancel(number) for number in range(30)], {})
+    outcomes = bench.applier.remove([cancel(number) for number in range(30)], {})
     results = [outcome.result for outcome in outcomes]
     assert (results.count(Result.FAILED), results.count(Result.NOT_TRIED)) == (20, 10)
     assert {outcome.status for outcome in outcomes} == {UP}
@@ -337,7 +337,7 @@ def test_a_success_or_a_refusal_between_failures_starts_the_count_anew(bench: Be
         bench.registry.refuse[key(number)] = DOWN_AGAIN
     bench.registry.refuse[key(50)] = RegistryRejected("400")
     for last in (50, 51):
-        outcomes = [only(bench.applier.withdraw([cancel(number)], {})) for number in (*range(19), last)]
+        outcomes = [only(bench.applier.remove([cancel(number)], {})) for number in (*range(19), last)]
         assert Result.NOT_TRIED not in {outcome.result for outcome in outcomes}
 
 
@@ -347,7 +347,7 @@ def test_after_the_deadline_nothing_is_begun(bench: Bench) -> None:
     outcomes = [
         *bench.applier.renew([renew()]),
         *bench.applier.change([register(), update(was=DOWN)], {}),
-        *bench.applier.withdraw([cancel()], {}),
+        *bench.applier.remove([cancel()], {}),
     ]
     assert bench.wire.calls == []
     assert {(outcome.result, outcome.detail) for outcome in outcomes} == {(Result.NOT_TRIED, "the pass ended first")}
@@ -407,7 +407,7 @@ def test_what_a_batch_does_not_tell_is_called_singly(batching: Bench) -> None:
     assert batching.wire.calls == ["register_batch 2", f"register {key(1)}"]
 
     batching.wire.calls.clear()
-    outcomes = {o.action.key: o for o in batching.applier.withdraw([cancel(1), cancel(2)], {})}
+    outcomes = {o.action.key: o for o in batching.applier.remove([cancel(1), cancel(2)], {})}
     assert [outcomes[key(n)].result for n in (1, 2)] == [Result.FAILED, Result.DONE]
     assert batching.wire.calls == ["cancel_batch 2", f"cancel {key(1)}"]
 
@@ -417,7 +417,7 @@ def test_updates_and_what_must_stay_are_in_no_batch(batching: Bench) -> None:
     batching.registry.put(*(stored(instance(number)) for number in (1, 2, 3)))
     assert only(batching.applier.change([register(4)], {REF: "no finalizer"})).result is Result.FAILED
     batching.applier.change([update(1, becomes=DOWN)], {})
-    outcomes = batching.applier.withdraw([cancel(2), cancel(3), update(1, was=DOWN)], {key(2): "why"})
+    outcomes = batching.applier.remove([cancel(2), cancel(3), update(1, was=DOWN)], {key(2): "why"})
     assert {o.action.key: o.result for o in outcomes} == {
         key(1): Result.DONE,
         key(2): Result.HELD_BACK,
@@ -431,11 +431,11 @@ def test_lapsed_instances_are_read_and_brought_back_in_batches(batching: Bench) 
     """Only where an uncached read shows nothing: another's place is not taken, and what stands needs a newer date."""
     unknown = stored(instance(2), status=InstanceStatus.UNKNOWN, timestamp=int(START * 1000) + 5)
     batching.registry.put(stored(instance(1), metadata={}), unknown)
-    outcomes = batching.applier.change([renew(number, heal=True) for number in (1, 2, 3)], {})
+    outcomes = batching.applier.change([renew(number, if_gone=True) for number in (1, 2, 3)], {})
     assert {o.action.key: o.result for o in outcomes} == {
         key(1): Result.CONFLICT,
-        key(2): Result.HEALED,
-        key(3): Result.HEALED,
+        key(2): Result.REGISTERED_AGAIN,
+        key(3): Result.REGISTERED_AGAIN,
     }
     assert "register_batch 1" in batching.wire.calls
     assert (batching.status(2), batching.status(3)) == (UP, UP)
@@ -445,7 +445,7 @@ def test_what_a_server_lacks_is_brought_to_it_where_it_is_desired(batching: Benc
     """Not what nobody desires, nor what a person put out of service, nor what is barred."""
     batching.registry.put(*(stored(instance(number)) for number in range(1, 5)))
     batching.registry.lacking = {key(number) for number in range(1, 5)}
-    renewed = batching.applier.renew([renew(1, heal=True), renew(2), renew(3, heal=True, status=OUT), renew(4)])
+    renewed = batching.applier.renew([renew(1, if_gone=True), renew(2), renew(3, if_gone=True, status=OUT), renew(4)])
     assert [o.result for o in renewed] == [Result.DONE] * 4
     assert all(outcome.lacking for outcome in renewed)
     assert batching.applier.level(renewed, {REF: "no finalizer"}) == []
@@ -458,7 +458,7 @@ def test_what_a_server_lacks_is_brought_to_it_where_it_is_desired(batching: Benc
 def test_what_a_server_that_is_back_lacks_is_asked_of_all_that_was_not_renewed(batching: Bench) -> None:
     """Once; what was renewed in this pass has told already."""
     batching.registry.lacking = {key(1), key(2)}
-    due, fresh, there = renew(1, heal=True), renew(2, heal=True), renew(3)
+    due, fresh, there = renew(1, if_gone=True), renew(2, if_gone=True), renew(3)
     renewed = [Outcome(action=due, result=Result.DONE, status=UP)]
     assert batching.applier.missed([due, fresh, there], renewed) == []
     batching.registry.returned = True
@@ -478,7 +478,7 @@ def test_what_cannot_be_brought_to_a_server_is_due_again(batching: Bench) -> Non
     batching.registry.lacking = {key(1), key(2)}
     begun = batching.clock.monotonic()
     for _ in range(2):  # the first time counts as another one
-        renewed = applier.renew_now([renew(1, heal=True), renew(2, heal=True)])
+        renewed = applier.renew_now([renew(1, if_gone=True), renew(2, if_gone=True)])
     batching.registry.refuse[key(1)] = RegistryRejected("no")
     assert [outcome.action.key for outcome in applier.level(renewed, {})] == [key(2)]
     assert [ledger.due(key(number), begun) for number in (1, 2)] == [True, False]
@@ -486,7 +486,7 @@ def test_what_cannot_be_brought_to_a_server_is_due_again(batching: Bench) -> Non
 
 def test_the_last_one_waits_where_a_server_lacks_its_successor() -> None:
     """There callers would find nothing; with another one that every server has, it goes."""
-    lacking = Outcome(action=renew(1, heal=True), result=Result.DONE, status=UP, lacking=True)
+    lacking = Outcome(action=renew(1, if_gone=True), result=Result.DONE, status=UP, lacking=True)
     standing = {key(n): stored(instance(n)) for n in (1, 2)}
     assert set(failed_adds([cancel(2)], [lacking], standing)) == {key(2)}
     assert failed_adds([cancel(2)], [replace(lacking, lacking=False)], standing) == {}
@@ -500,7 +500,7 @@ def test_anothers_instance_on_a_server_that_lacks_ours_is_a_conflict(batching: B
     batching.registry.put(stored(instance(1)))
     batching.registry.lacking = {key(1)}
     batching.registry.anothers = {key(1)}
-    (conflict,) = batching.applier.level(batching.applier.renew([renew(heal=True)]), {})
+    (conflict,) = batching.applier.level(batching.applier.renew([renew(if_gone=True)]), {})
     assert (conflict.result, conflict.status) == (Result.CONFLICT, UP)
 
 
@@ -513,7 +513,7 @@ def test_after_the_deadline_no_batch_is_begun(batching: Bench) -> None:
     results = [outcome.result for outcome in outcomes]
     assert (results.count(Result.DONE), results.count(Result.NOT_TRIED)) == (4, 1)
     batching.registry.lacking = {key(1)}
-    renewed = [replace(outcome, action=renew(1, heal=True), lacking=True) for outcome in outcomes[:1]]
+    renewed = [replace(outcome, action=renew(1, if_gone=True), lacking=True) for outcome in outcomes[:1]]
     assert batching.applier.level(renewed, {}) == []
     assert len(batching.wire.calls) == 2
 

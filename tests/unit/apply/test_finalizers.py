@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.apply.finalizers import look_elsewhere, waits_for
-from eurekube_sync.desired.claims import Claim, Deleting, Frozen
+from eurekube_sync.desired.claims import Claim, Deleting, NotServed
 from eurekube_sync.desired.policy import GONE, POLICY, Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER, abandoned
 from eurekube_sync.model.actions import Cancel, Grounds, Register, Renew, Update
@@ -52,7 +52,7 @@ def waits(
         else registry.data.keys_by_syncer.get(REF, frozenset()),
         unseen,
         cache_seconds=45,
-        lapse_seconds=600,
+        expires_after=600,
     )
 
 
@@ -110,7 +110,7 @@ def asked_about(*claims: Claim, registry: Observed | None = None) -> set[SyncerR
 
 def test_other_servers_are_asked_about_all_deletions_once_one_may_end() -> None:
     """Before that, none needs to be: it stays anyway."""
-    living = Frozen(syncer=syncer("living"), reason="", message="")
+    living = NotServed(syncer=syncer("living"), reason="", message="")
     assert asked_about(ENDING, YOUNGER, living) == {REF, YOUNGER.syncer.ref}
     assert asked_about(YOUNGER, living) == set()
 

@@ -43,10 +43,10 @@ class Bench:
         registry, outcomes = Complete(data=observed(asked=self.clock.now())), Outcomes(by_key={})
         due = unsettled(
             claims, registry, Plan(), None, outcomes, (),
-            now=self.clock.now(), cache_seconds=45, lapse_seconds=600, words=True,
+            now=self.clock.now(), cache_seconds=45, expires_after=600, words=True,
         )  # fmt: skip
         return settle(
-            self.cluster, self.clock, InTurn(), self.deadline, claims, registry, outcomes, due, lapse_seconds=600
+            self.cluster, self.clock, InTurn(), self.deadline, claims, registry, outcomes, due, expires_after=600
         )
 
     def put_on(self) -> tuple[dict[SyncerRef, str], tuple[ClusterError, ...]]:

@@ -199,15 +199,15 @@ def test_an_instance_that_could_not_be_read_is_a_failure_not_a_conflict() -> Non
 
 def test_held_removals_are_told_with_their_numbers_and_how_to_release_them() -> None:
     """To the syncers that they concern, and to no other."""
-    withdrawal = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
-    hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="11 of 20 would go", withdrawals=(withdrawal,))
+    removal = Cancel(key=key(3), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
+    hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="11 of 20 would go", removals=(removal,))
     held = Held(plan_id="abc", holds=(hold,))
     found = status(claims(), *BOTH, held=held)
     assert conditions(found)["RemovalHeld"] == ("True", "TooManyRemovals")
     assert conditions(found)["Ready"] == ("False", "TooManyRemovals")
     assert "The instance keeps its status and is renewed." in message(found, "RemovalHeld")
     assert message(found, "RemovalHeld").endswith(" To release it: eurekube-sync run --approve abc")
-    theirs = replace(hold, withdrawals=(replace(withdrawal, syncer=SyncerRef(NS, "other")),))
+    theirs = replace(hold, removals=(replace(removal, syncer=SyncerRef(NS, "other")),))
     others = replace(held, holds=(theirs,))
     assert conditions(status(claims(), *BOTH, held=others))["RemovalHeld"] == ("False", "NothingHeld")
 
@@ -254,9 +254,9 @@ def test_a_deletion_that_waits_for_somebody_else_says_what_was_seen() -> None:
     assert message(status(claims(deleted=1.0), registry=DENIED)).startswith("it is not known whether its instances")
 
 
-def held_removals(*withdrawals: Cancel | Update) -> Held:
+def held_removals(*removals: Cancel | Update) -> Held:
     """Of one pass that would take away too much."""
-    hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="11 of 20 would go", withdrawals=withdrawals)
+    hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="11 of 20 would go", removals=removals)
     return Held(plan_id="abc", holds=(hold,))
 
 

@@ -18,10 +18,10 @@ from eurekube_sync.brake.approval import (
     released_by,
     rfc_3339,
 )
-from eurekube_sync.model.actions import Cancel, Grounds, Update, Withdrawal
+from eurekube_sync.model.actions import Cancel, Grounds, Removal, Update
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ownership import Ownership
-from eurekube_sync.plan import withdrawal_id
+from eurekube_sync.plan import removal_id
 from tests.unit.worlds.build import CLUSTER, DOWN, OWNER, OWNERSHIP, PROOF, REF, UP, instance, key, syncer
 
 NOW = 1_800_000_000.0
@@ -44,8 +44,8 @@ def down(number: int) -> Update:
 def dry_run(**rest: Any) -> dict[str, Any]:
     """The document of a dry run that showed a cancel of the first instance, and held one of the second."""
     shown = [
-        {"action": "cancel", "app": key(n).app, "id": key(n).id, "withdrawal": withdrawal}
-        for n, withdrawal in ((1, True), (3, False))
+        {"action": "cancel", "app": key(n).app, "id": key(n).id, "withdrawal": removal}
+        for n, removal in ((1, True), (3, False))
     ]
     held = [{"action": "update", "app": key(2).app, "id": key(2).id, "withdrawal": True}]
     whole = {"dryRun": True, "owner": OWNER, "cluster": CLUSTER, "at": rfc_3339(NOW), "actions": shown}
@@ -66,12 +66,12 @@ def test_a_plan_id_is_twelve_hex_digits(text: str, expected: bool) -> None:
 def test_a_plan_id_releases_the_very_set_that_is_held_or_planned() -> None:
     """The held ones alone, or all; never a part of them."""
     one, two, three = cancel(1), down(2), cancel(3)
-    held: list[Withdrawal] = [one, two]
-    planned: list[Withdrawal] = [one, two, three]
-    assert released_by(PlanId(withdrawal_id(held)), planned, held) == {one.key, two.key}
-    assert released_by(PlanId(withdrawal_id(planned)), planned, held) == {one.key, two.key, three.key}
-    assert released_by(PlanId(withdrawal_id([one])), planned, held) == frozenset()
-    assert released_by(PlanId(withdrawal_id([])), [], []) == frozenset()
+    held: list[Removal] = [one, two]
+    planned: list[Removal] = [one, two, three]
+    assert released_by(PlanId(removal_id(held)), planned, held) == {one.key, two.key}
+    assert released_by(PlanId(removal_id(planned)), planned, held) == {one.key, two.key, three.key}
+    assert released_by(PlanId(removal_id([one])), planned, held) == frozenset()
+    assert released_by(PlanId(removal_id([])), [], []) == frozenset()
     assert released_by(None, planned, held) == frozenset()
 
 

@@ -23,7 +23,7 @@ from eurekube_sync.model.actions import Action, Cancel, Change, Grounds, Registe
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.observe.eureka import Observed, Unread
-from eurekube_sync.plan import Blocked, Obstacle, Plan, sorted_plan, withdrawal_id
+from eurekube_sync.plan import Blocked, Obstacle, Plan, removal_id, sorted_plan
 from tests.unit.worlds.build import DOWN, OUT, PROOF, REF, UP, instance, observed, stored
 
 LIMITS = BrakeLimits(confirm_after=0)
@@ -91,12 +91,12 @@ def brake(
         (11, 10, False),  # a small installation may lose much, but not all
     ],
 )
-@pytest.mark.parametrize("withdraw", [cancel, down])
+@pytest.mark.parametrize("remove", [cancel, down])
 def test_more_than_30_percent_and_more_than_10_are_held(
-    total: int, loss: int, held: bool, withdraw: type[Cancel]
+    total: int, loss: int, held: bool, remove: type[Cancel]
 ) -> None:
     """Both numbers must be passed; UP to DOWN counts as a cancel does."""
-    assert (brake(total, [withdraw(number) for number in range(loss)]) is not None) is held  # type: ignore[call-arg, arg-type]
+    assert (brake(total, [remove(number) for number in range(loss)]) is not None) is held  # type: ignore[call-arg, arg-type]
 
 
 @pytest.mark.parametrize("grounds", list(Grounds))
@@ -130,7 +130,7 @@ def test_what_a_person_put_out_of_service_replaces_nothing() -> None:
     assert brake(1, [*gone, *(up(5, app=app) for app in ("a", "b"))], apps=("a", "b", "c")) is None
     held = brake(1, [*gone, *(out_of_service(5, app=app) for app in ("a", "b"))], apps=("a", "b", "c"))
     assert held is not None
-    assert len(held.withdrawals) == 2
+    assert len(held.removals) == 2
 
 
 def test_all_that_we_own_is_held() -> None:
@@ -200,13 +200,13 @@ def test_held_withdrawals_are_renewed_with_their_status_and_the_rest_is_done() -
     braked = weigh(before, stands)
     plan, held = braked.plan, braked.held
     assert held is not None
-    assert held.withdrawals == tuple(sorted(before.withdrawals, key=lambda one: one.key))
-    assert held.plan_id == withdrawal_id(before.actions)
+    assert held.removals == tuple(sorted(before.removals, key=lambda one: one.key))
+    assert held.plan_id == removal_id(before.actions)
     renewals = plan.of(Renew)
-    assert [(r.key, r.status, r.heal) for r in renewals] == [(instance(n).key, UP, None) for n in range(2)]
+    assert [(r.key, r.status, r.if_gone) for r in renewals] == [(instance(n).key, UP, None) for n in range(2)]
     assert {r.why for r in renewals} == {f"its removal is held ({held.plan_id})"}
     assert plan.of(Cancel) == (gone_down,)
-    assert plan.withdrawals == ()
+    assert plan.removals == ()
 
 
 def test_a_plan_id_releases_exactly_what_was_held() -> None:
@@ -247,16 +247,16 @@ def test_a_blocked_instance_stays_blocked_while_the_brake_holds() -> None:
 def test_an_instance_that_could_not_be_read_again_counts_as_lost() -> None:
     """A read that fails in the midst of a loss must not make the rest of it look small."""
     stands = observed(stored(instance(0)), stored(instance(1)), stored(instance(2, app="web")))
-    unsure = stands.refreshed({instance(0).key: Unread(why="timeout")})
+    drain_unknown = stands.refreshed({instance(0).key: Unread(why="timeout")})
     losses = [cancel(1), cancel(2, app="web")]
     assert weigh(sorted_plan(losses), stands).held is None
-    assert weigh(sorted_plan(losses), unsure).held is not None
+    assert weigh(sorted_plan(losses), drain_unknown).held is not None
 
 
 def test_a_read_that_failed_holds_nothing_by_itself() -> None:
     """Nor does one of an instance that is not UP, or not known at all."""
-    unsure = observed(stored(instance(0))).refreshed({instance(0).key: Unread(why="timeout")})
-    assert weigh(Plan(), unsure) == Braked(plan=Plan(), held=None)
+    drain_unknown = observed(stored(instance(0))).refreshed({instance(0).key: Unread(why="timeout")})
+    assert weigh(Plan(), drain_unknown) == Braked(plan=Plan(), held=None)
     known = observed(stored(instance(0), status=DOWN), stored(instance(1)), stored(instance(2)))
     unread = {instance(n).key: Unread(why="timeout") for n in (0, 9)}
     assert weigh(sorted_plan([cancel(1)]), known.refreshed(unread)).held is None
@@ -328,8 +328,8 @@ def test_a_syncers_own_limit_spares_what_is_explained_and_what_is_replaced() -> 
     assert weigh(elsewhere, STANDS, syncer_limits=limit).held is not None
     one: list[Action] = [cancel(0), *(Renew(key=instance(n).key, syncer=REF, why="", status=UP) for n in range(1, 4))]
     assert weigh(sorted_plan(one), STANDS, syncer_limits=limit).held is None
-    unsure = STANDS.refreshed({instance(1).key: Unread(why="timeout")})
-    assert weigh(sorted_plan(one), unsure, syncer_limits=limit).held is not None
+    drain_unknown = STANDS.refreshed({instance(1).key: Unread(why="timeout")})
+    assert weigh(sorted_plan(one), drain_unknown, syncer_limits=limit).held is not None
 
 
 SECOND_LOOK = BrakeLimits()
@@ -386,7 +386,7 @@ def test_each_of_an_app_is_remembered_by_itself() -> None:
     more = observed(*STANDS.ours.values(), stored(instance(4)))
     grown = weigh(sorted_plan([cancel(number) for number in range(5)]), more, SECOND_LOOK, seen=seen).held
     assert grown is not None
-    assert len(grown.withdrawals) == 5
+    assert len(grown.removals) == 5
 
 
 def test_what_evidence_takes_away_goes_without_a_second_look() -> None:
@@ -394,7 +394,7 @@ def test_what_evidence_takes_away_goes_without_a_second_look() -> None:
     mixed = sorted_plan([*(cancel(number, grounds=Grounds.TERMINATING) for number in range(3)), cancel(3)])
     braked = weigh(mixed, STANDS, SECOND_LOOK)
     assert braked.held is not None
-    assert [one.key for one in braked.held.withdrawals] == [instance(3).key]
+    assert [one.key for one in braked.held.removals] == [instance(3).key]
     alone = sorted_plan([cancel(number, grounds=Grounds.SYNCER_DELETED) for number in range(4)])
     assert weigh(alone, STANDS, SECOND_LOOK).held is None
 
@@ -424,7 +424,7 @@ def test_an_app_of_two_syncers_waits_until_both_are_seen_again() -> None:
     half = {known: 20.0 if known[0] == REF else 5.0 for known in seen}
     braked = weigh(plan, both, SECOND_LOOK, seen=half)
     assert braked.held is not None
-    assert len(braked.held.withdrawals) == 2
+    assert len(braked.held.removals) == 2
     assert weigh(plan, both, SECOND_LOOK, seen=seen).held is None
     limits = replace(SECOND_LOOK, apps_floor=10)
     several = weigh(sorted_plan([cancel(n, app=f"app{n}") for n in range(5, 9)]), both, limits).held
@@ -456,8 +456,8 @@ def test_what_an_annotation_released_is_neither_held_nor_counted() -> None:
     braked = weigh(everything, STANDS, SECOND_LOOK, freed=freed)
     assert braked.held is not None
     assert braked.held.reason == "all that we own would be removed: 9 UP instances"
-    assert {one.syncer for one in braked.held.withdrawals} == {OTHER}
-    assert {one.syncer for one in braked.plan.withdrawals} == {REF}
+    assert {one.syncer for one in braked.held.removals} == {OTHER}
+    assert {one.syncer for one in braked.plan.removals} == {REF}
 
 
 def test_what_replaces_released_removals_outweighs_no_others() -> None:
@@ -469,7 +469,7 @@ def test_what_replaces_released_removals_outweighs_no_others() -> None:
     failing: list[Action] = [down(number) for number in range(10, 22)]
     held = weigh(sorted_plan([*rollout, *failing]), stands, freed=frozenset({web})).held
     assert held is not None
-    assert {one.syncer for one in held.withdrawals} == {REF}
+    assert {one.syncer for one in held.removals} == {REF}
     assert held.reason == "12 of 15 UP instances would be removed, more than 30 %"
 
 
@@ -508,13 +508,13 @@ def test_what_waits_for_a_syncer_of_an_earlier_crd_names_one_and_counts_the_othe
 def test_of_two_holds_of_one_removal_the_first_has_it() -> None:
     """So that a syncer is told of each of its removals once."""
     one, two, three = cancel(1), cancel(2), cancel(3)
-    first = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="first", withdrawals=(one, two))
-    second = Hold(reason=HoldReason.MAX_REMOVAL_PERCENT, why="second", withdrawals=(two, three))
-    again = replace(second, withdrawals=(one,))
+    first = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="first", removals=(one, two))
+    second = Hold(reason=HoldReason.MAX_REMOVAL_PERCENT, why="second", removals=(two, three))
+    again = replace(second, removals=(one,))
     held = held_of([first, second, again])
     assert held is not None
-    assert held.holds == (first, replace(second, withdrawals=(three,)))
-    assert held.withdrawals == (one, two, three)
+    assert held.holds == (first, replace(second, removals=(three,)))
+    assert held.removals == (one, two, three)
     assert held_of([]) is None
 
 
@@ -529,7 +529,7 @@ def test_a_syncers_condition_says_what_becomes_of_its_removals_and_what_releases
     count: int, held: str, keeps: str, them: str
 ) -> None:
     """The command is to be pasted."""
-    hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="3 of 9 would go", withdrawals=(cancel(1),))
+    hold = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="3 of 9 would go", removals=(cancel(1),))
     command = approve_command("0123456789ab", ["--owner", "my cluster"])
     assert condition_message(hold, count, command) == (
         f"{count} of its removals {held}: 3 of 9 would go. {keeps} To release {them}: "
@@ -569,5 +569,5 @@ def test_what_waits_for_a_syncer_of_an_earlier_crd_costs_a_straight_line() -> No
     Compared.comparisons = 0
     held = weigh(Plan(actions=tuple(swept)), stands).held
     assert held is not None
-    assert len(held.withdrawals) == len(keys)
+    assert len(held.removals) == len(keys)
     assert Compared.comparisons <= len(keys)

@@ -28,7 +28,7 @@ def alive(*numbers: int) -> Pods:
 
 def holds(braked: Braked) -> list[tuple[HoldReason, int]]:
     """The reasons of what is held, with their numbers."""
-    return [(hold.reason, len(hold.withdrawals)) for hold in braked.held.holds] if braked.held else []
+    return [(hold.reason, len(hold.removals)) for hold in braked.held.holds] if braked.held else []
 
 
 def apps(*names: str) -> Observed:
@@ -165,7 +165,7 @@ def test_a_list_that_failed_proves_nothing_and_is_told() -> None:
 
 def test_a_hold_of_the_living_alone_is_remembered_by_nobody() -> None:
     """Nothing confirms it but a person."""
-    living = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="", withdrawals=(cancel(0),))
+    living = Hold(reason=HoldReason.TOO_MANY_REMOVALS, why="", removals=(cancel(0),))
     assert living.sightings == ()
 
 

@@ -23,7 +23,7 @@ def among(apps: dict[str, int], actions: list[Action], limits: BrakeLimits = LIM
 
 def held(braked: Braked) -> set[InstanceKey]:
     """What is held."""
-    return {one.key for one in braked.held.withdrawals} if braked.held else set()
+    return {one.key for one in braked.held.removals} if braked.held else set()
 
 
 def deleted(app: str, number: int = 0) -> Cancel:
@@ -182,8 +182,8 @@ def test_each_syncers_own_limit_is_weighed_without_what_waits_already() -> None:
 def test_a_read_that_failed_may_be_of_one_that_serves() -> None:
     """Two apps lose what is seen to be deleted or dead; the rest of each could not be read, and nothing may wait."""
     stands = observed(*(stored(instance(n, app=app)) for app in "abc" for n in range(2)))
-    unsure = stands.refreshed({instance(1, app=app).key: Unread(why="timeout") for app in "ab"})
+    drain_unknown = stands.refreshed({instance(1, app=app).key: Unread(why="timeout") for app in "ab"})
     plan = sorted_plan([deleted("a"), deleted("b")])
-    assert weigh(plan, unsure).held is None
+    assert weigh(plan, drain_unknown).held is None
     mixed = sorted_plan([deleted("a"), down(0, app="b")])
-    assert held(weigh(mixed, unsure)) == {instance(0, app="b").key}
+    assert held(weigh(mixed, drain_unknown)) == {instance(0, app="b").key}

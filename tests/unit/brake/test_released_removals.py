@@ -389,7 +389,7 @@ def test_a_saved_dry_run_is_the_intersection(outage: FakeWorld) -> None:
     assert states["WEB 10.0.0.1:8080"] == states["OTHER 10.0.0.8:8080"] == states["OTHER 10.0.0.9:8080"] == "DOWN"
     assert states["LATE 10.0.0.20:8080"] == states["OTHER 10.0.0.7:8080"] == "UP"
     assert report.held is not None
-    assert [one.key for one in report.held.withdrawals] == [key(20, app="late")]
+    assert [one.key for one in report.held.removals] == [key(20, app="late")]
     assert single(report) is daemon(report) is ExitCode.REMOVALS_HELD
     assert any("3 of its 4 removals are planned now" in sentence for sentence in sentences(report))
     assert report.approval_spent
@@ -435,7 +435,7 @@ def test_an_annotation_releases_one_syncers_removals_alone(outage: FakeWorld) ->
     assert (standing(outage), held(outage)) == ("DOWN", ("False", "NothingHeld"))
     assert report.held is not None
     assert report.held.reason == "all that we own would be removed: 3 UP instances"
-    assert {one.syncer for one in report.held.withdrawals} == {SyncerRef(NS, "other")}
+    assert {one.syncer for one in report.held.removals} == {SyncerRef(NS, "other")}
 
 
 @pytest.mark.parametrize(
@@ -460,8 +460,8 @@ def test_what_the_second_look_of_a_pass_holds_is_held_with_the_rest(world: FakeW
         world.registry.refuse_register[key(number, app="other")] = RegistryUnavailable("no")
     report = world.run()
     assert report.held is not None
-    assert len(report.held.withdrawals) == 3
-    assert report.plan.withdrawals == ()
+    assert len(report.held.removals) == 3
+    assert report.plan.removals == ()
     assert held(world, SyncerRef(NS, "other")) == ("True", "TooManyRemovals")
 
 
@@ -477,7 +477,7 @@ def test_what_waits_for_a_successor_that_cannot_be_tried_waits_without_a_word_th
         report = world.run()
         assert world.cluster.syncers[WEB].status == first
         assert (standing(world), held(world)) == ("UP", ("False", "NothingHeld"))
-    assert report.plan.withdrawals == ()
+    assert report.plan.removals == ()
     assert first is not None
     assert [(c.type, c.reason) for c in first.conditions if c.type in ("Ready", "Conflict")] == [
         ("Ready", "Conflict"),
@@ -580,6 +580,6 @@ def test_a_plan_id_releases_what_two_tests_hold_beside_what_is_not_held() -> Non
     world.cluster.delete(SyncerRef(NS, "c"))
     plan_held = world.run(dry_run=True).held
     assert plan_held is not None
-    assert len(plan_held.withdrawals) == 2
+    assert len(plan_held.removals) == 2
     assert world.run(approved=plan_held.plan_id).held is None
     assert world.statuses() == {"A 10.0.0.1:8080": "DOWN", "B 10.0.0.2:8080": "DOWN"}

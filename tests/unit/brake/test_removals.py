@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.brake import Brake
-from eurekube_sync.brake.removals import failed_adds, what_may_go, without_successor, witnesses
+from eurekube_sync.brake.removals import failed_adds, removals_left, without_successor, witnesses
 from eurekube_sync.model.actions import Action, Cancel, Grounds, Register, Renew
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
@@ -72,7 +72,7 @@ def test_a_syncer_that_has_another_instance_waits_for_none(stands: bool) -> None
 
 def test_a_lease_that_could_not_be_brought_back_hides_no_other_failure() -> None:
     """Both are missed."""
-    lost = Renew(key=key(7, app="web"), syncer=OTHER, why="", heal=instance(7, app="web", ref=OTHER))
+    lost = Renew(key=key(7, app="web"), syncer=OTHER, why="", if_gone=instance(7, app="web", ref=OTHER))
     outcomes = [*refused(register(2)), Outcome(action=lost, result=Result.GONE)]
     assert failed_adds([cancel(1)], outcomes, standing(instance(1))) == {key(1): WHY}
 
@@ -121,7 +121,7 @@ def test_what_waits_for_an_instance_that_cannot_be_read_is_renewed() -> None:
     plan, stands = sorted_plan([cancel(1)], [unread]), observed(stored(instance(1)), stored(instance(2)))
     renewed = Renew(key=key(1), syncer=REF, why=WHY, status=UP)
     assert without_successor(plan, wants, stands) == sorted_plan([renewed], [unread])
-    assert what_may_go(plan, wants, stands, [], Brake(limits=LIMITS)).kept_back == {key(1): WHY}
+    assert removals_left(plan, wants, stands, [], Brake(limits=LIMITS)).kept_back == {key(1): WHY}
 
 
 def test_what_another_register_will_replace_does_not_wait_for_one_that_cannot_be_read() -> None:
@@ -136,8 +136,8 @@ def test_the_last_stage_does_what_takes_away_and_nothing_else() -> None:
     """Other updates were made before it."""
     stands = observed(*(stored(instance(number)) for number in range(9)))
     plan = sorted_plan([cancel(1), up(2), register(20)])
-    assert what_may_go(plan, desired(), stands, [], Brake(limits=LIMITS)).actions == (cancel(1),)
-    assert what_may_go(sorted_plan([up(2)]), desired(), stands, [], Brake(limits=LIMITS)).actions == ()
+    assert removals_left(plan, desired(), stands, [], Brake(limits=LIMITS)).actions == (cancel(1),)
+    assert removals_left(sorted_plan([up(2)]), desired(), stands, [], Brake(limits=LIMITS)).actions == ()
 
 
 @pytest.mark.parametrize("lapsed", [True, False])
@@ -150,7 +150,7 @@ def test_what_lapsed_meanwhile_is_nothing_that_the_losses_are_few_of(lapsed: boo
         Outcome(action=one, result=Result.GONE) if lapsed else Outcome(action=one, result=Result.DONE, status=UP)
         for one in renewals[1:]
     ]
-    left = what_may_go(plan, desired(), stands, ended, Brake(limits=LIMITS, syncer_limits={REF: 30}))
+    left = removals_left(plan, desired(), stands, ended, Brake(limits=LIMITS, syncer_limits={REF: 30}))
     assert (left.held is not None) is lapsed
 
 

@@ -27,7 +27,7 @@ def held(*marks: str, syncer: SyncerRef | None = REF) -> Held:
         Hold(
             reason=HoldReason.AWAITING_CONFIRMATION,
             why="app RATING would lose its last UP instance",
-            withdrawals=(cancel(number),),
+            removals=(cancel(number),),
             syncer=syncer,
             mark=mark,
         )
@@ -184,7 +184,7 @@ def test_a_status_counts_the_wait_of_the_removal_that_it_names() -> None:
 
 def test_what_waits_is_named_beside_what_is_held_for_its_number() -> None:
     """A syncer has living pods among too many removals, and dead ones that await their confirmation."""
-    sizes = replace(held(A).holds[0], reason=HoldReason.TOO_MANY_REMOVALS, mark="", withdrawals=(cancel(3),))
+    sizes = replace(held(A).holds[0], reason=HoldReason.TOO_MANY_REMOVALS, mark="", removals=(cancel(3),))
     found = after(None, 1000, sizes, *held(A).holds)
     assert waits(found) == (A, 1000)
     condition = found.condition("RemovalHeld")

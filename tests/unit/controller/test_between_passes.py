@@ -243,7 +243,7 @@ def test_what_lapsed_between_is_brought_back_by_the_next_pass() -> None:
         outcome.action.key
         for report in daemon.reports[before:]
         for outcome in report.outcomes.by_key.values()
-        if outcome.result in (Result.HEALED, Result.DONE)
+        if outcome.result in (Result.REGISTERED_AGAIN, Result.DONE)
     ]
     assert set(lost) <= {*healed}
     assert set(lost) <= set(daemon.registry.held)
@@ -280,7 +280,7 @@ def test_one_lease_that_is_refused_does_not_keep_the_others_waiting() -> None:
 def test_a_dry_run_renews_nothing_between() -> None:
     """It changes nothing anywhere."""
     daemon = settled(Daemon())
-    assert daemon.world.run(dry_run=True).standing == ()
+    assert daemon.world.run(dry_run=True).to_renew == ()
 
 
 def test_a_bug_between_two_passes_ends_no_daemon(caplog: pytest.LogCaptureFixture) -> None:

@@ -144,7 +144,7 @@ def test_an_owner_clash_is_told(watched: Watched) -> None:
     assert watched.passes() == ["- no owner clash any more, after 1m30s"]
 
     def doubled(report: PassReport) -> PassReport:
-        other = OtherOwner(name="typo", ours="prod", standing=2, twice=0, stops_us=True)
+        other = OtherOwner(name="typo", ours="prod", registered=2, twice=0, stops_us=True)
         return replace(report, other_owners=(other,), desired=None)
 
     (told,) = watched.passes(3, doubled)

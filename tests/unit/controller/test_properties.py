@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eurekube_sync.brake import BrakeLimits
-from eurekube_sync.desired.claims import Desired, Frozen
+from eurekube_sync.desired.claims import Desired, NotServed
 from eurekube_sync.model.actions import Cancel, Register, Renew, Update
 from eurekube_sync.model.eureka import InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import EndpointSlice
@@ -100,7 +100,7 @@ def test_no_withdrawal_stems_from_an_unknown_source(
             syncer = action.syncer
             claim = claims.claims.get(syncer)
             assert syncer.namespace not in no_syncers
-            assert not (isinstance(claim, Frozen) and claim.unknown)
+            assert not (isinstance(claim, NotServed) and claim.unknown)
             if claim is None or claim.syncer.deleted is not None:
                 assert isinstance(crd_live, Complete)
             if claim is not None:

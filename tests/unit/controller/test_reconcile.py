@@ -203,7 +203,7 @@ def test_adds_that_failed_do_not_loosen_the_brake() -> None:
         world.registry.refuse[key(number)] = RegistryRejected("400")
     report = world.run()
     assert report.held is not None
-    assert len(report.held.withdrawals) == 100
+    assert len(report.held.removals) == 100
     assert all(key(number) in world.registry.held for number in range(1, 102))
 
 

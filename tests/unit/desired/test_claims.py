@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.desired.claims import Claim, Deleting, Frozen, Serving
+from eurekube_sync.desired.claims import Claim, Deleting, NotServed, Serving
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.rivals import Right, Rival
 from eurekube_sync.desired.scope import Scope
@@ -69,7 +69,7 @@ def standing(found: Claim) -> dict[str, str]:
 
 def reason(found: Claim) -> str:
     """Why a claim is frozen."""
-    assert isinstance(found, Frozen), found
+    assert isinstance(found, NotServed), found
     return found.reason
 
 
@@ -244,7 +244,7 @@ def test_a_syncer_that_cannot_be_served_freezes(
     """Its reason becomes its condition; it is not Unknown."""
     found = claim(spec, services)
     assert reason(found) == expected
-    assert isinstance(found, Frozen)
+    assert isinstance(found, NotServed)
     assert not found.unknown
 
 
@@ -261,7 +261,7 @@ def test_a_source_that_cannot_be_read_freezes_the_living_and_the_deleted(failed:
     """Nothing is known of its endpoints, so nothing is taken away."""
     sources: dict[str, Any] = {"services": [service()], "slices": TWO_PODS, failed: nowhere(DENIED)}
     found = desired([syncer(deleted=deleted)], **sources).claims[REF]
-    assert isinstance(found, Frozen)
+    assert isinstance(found, NotServed)
     assert (found.reason, found.message, found.unknown) == ("SourceUnknown", DENIED.message, True)
 
 
@@ -291,7 +291,7 @@ def test_a_deleted_syncer_that_cannot_be_served_names_nothing() -> None:
 def test_deletions_are_nobodys_wish_while_the_crd_goes() -> None:
     """Every item is being deleted then: frozen, until the CRD is known to live."""
     found = desired([syncer(deleted=1)], [service()], TWO_PODS, crd_live=TERMINATING).claims[REF]
-    assert isinstance(found, Frozen)
+    assert isinstance(found, NotServed)
     assert (found.reason, found.unknown) == ("CRDTerminating", True)
 
 
@@ -375,7 +375,7 @@ def test_labels_of_pods_become_metadata() -> None:
 def test_pods_that_cannot_be_read_freeze_only_who_needs_them(pods: Listed[Any] | None) -> None:
     """Metadata is never dropped for an error."""
     found = with_sources(LABEL, pods=pods)
-    assert isinstance(found, Frozen)
+    assert isinstance(found, NotServed)
     assert (found.reason, found.unknown) == ("SourceUnknown", True)
     assert len(standing(with_sources({}, pods=pods))) == 2
 
@@ -397,12 +397,12 @@ def test_a_pod_that_its_slice_knows_and_the_list_of_pods_does_not_is_left_as_it_
     )
 
 
-@pytest.mark.parametrize(("deleted", "cls"), [(None, Frozen), (1.0, Frozen)])
+@pytest.mark.parametrize(("deleted", "cls"), [(None, NotServed), (1.0, NotServed)])
 def test_nodes_that_cannot_be_read_freeze_node_ports(deleted: float | None, cls: type[Claim]) -> None:
     """Living or deleted: which ids it may have written is not known."""
     found = with_sources({"mode": "service"}, NODE_PORTS, nodes=DENIED, deleted=deleted)
     assert isinstance(found, cls)
-    assert isinstance(found, Frozen)
+    assert isinstance(found, NotServed)
     assert (found.reason, found.message, found.unknown) == ("SourceUnknown", DENIED.message, True)
 
 
@@ -435,7 +435,7 @@ def test_truncated_endpoints_of_a_service_that_serves_say_enough_in_service_mode
 def test_a_port_that_no_service_has_is_named_in_service_mode_too(spec: dict[str, Any], message: str) -> None:
     """The plain one and the secure one alike."""
     found = claim({"mode": "service", **spec})
-    assert isinstance(found, Frozen)
+    assert isinstance(found, NotServed)
     assert found.reason == "NoSuchPort"
     assert message in found.message
 
@@ -444,7 +444,7 @@ def test_two_ports_of_two_services_are_no_address_of_both() -> None:
     """In mode service both must be ports of one Service."""
     services = (service("rating"), service("rating-tls", ServicePort(name="https", port=443)))
     found = claim({"mode": "service", "port": "http", "securePort": "https"}, services, slices=())
-    assert isinstance(found, Frozen)
+    assert isinstance(found, NotServed)
     assert "no Service has both ports" in found.message
 
 
@@ -469,7 +469,7 @@ def test_node_ports_that_were_not_allocated_are_a_mistake() -> None:
     """A load balancer may go without them."""
     spec: dict[str, Any] = {"mode": "service", "service": {"address": "NodePort"}}
     found = with_sources(spec, (service(type="LoadBalancer"),), nodes=Complete(data=()))
-    assert isinstance(found, Frozen)
+    assert isinstance(found, NotServed)
     assert (found.reason, "has no node port" in found.message) == ("NoAddress", True)
 
 
@@ -518,7 +518,7 @@ def test_a_syncer_claims_each_port_that_is_on() -> None:
 def test_a_service_of_a_type_that_nobody_knows_is_left_alone() -> None:
     """A later Kubernetes may have more."""
     found = claim({"mode": "service"}, (service(type="Quantum"),))
-    assert isinstance(found, Frozen)
+    assert isinstance(found, NotServed)
     assert (found.reason, "of type Quantum" in found.message) == ("NoAddress", True)
 
 

@@ -322,7 +322,7 @@ def test_a_pod_is_drained_for_all_that_register_it_while_nobody_can_tell() -> No
     other = changed(world.registry.held[key(1)], status=InstanceStatus.DOWN)
     world.registry.held[key(1)] = changed(other, metadata={**other.metadata, DRAINED: "pod"})
     blind(world, Kind.POD)
-    assert world.run().plan.withdrawals == ()
+    assert world.run().plan.removals == ()
 
 
 def test_another_pod_at_the_address_stays_up_whatever_the_mark_of_its_pod_elsewhere_says() -> None:
@@ -339,7 +339,7 @@ def test_another_pod_at_the_address_stays_up_whatever_the_mark_of_its_pod_elsewh
         standing, key=key(1, app="later"), metadata={**standing.metadata, SYNCER: f"{NS}/later"}
     )
     blind(world, Kind.POD)
-    assert world.run().plan.withdrawals == ()
+    assert world.run().plan.removals == ()
 
 
 def test_a_pod_that_is_gone_goes_drained_or_not() -> None:
@@ -414,7 +414,7 @@ def test_nothing_is_taken_down_for_a_mark_alone() -> None:
     key = next(key for key, one in world.registry.held.items() if one.instance.ip_addr == "10.0.0.1")
     world.registry.held[key] = changed(world.registry.held[key], status=InstanceStatus.UP)
     blind(world, Kind.POD)
-    assert world.run().plan.withdrawals == ()
+    assert world.run().plan.removals == ()
     assert up_and_down(world) == ("UP", "UP")
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.brake import BrakeLimits
-from eurekube_sync.desired.claims import Deleting, Frozen
+from eurekube_sync.desired.claims import Deleting, NotServed
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.kubernetes import PodRef, SyncerRef
@@ -149,7 +149,7 @@ def test_a_pod_is_handed_over_to_its_own_namespace(world: FakeWorld) -> None:
     writes = [call.split()[0] for call in world.wire.writes() if call.split()[0] in ("register", "cancel")]
     assert writes == ["register", "register", "cancel", "cancel"]
     why = f"syncer {SHOP}/rating is of the Service's own namespace and has the address"
-    assert {action.why for action in report.plan.withdrawals} == {why}
+    assert {action.why for action in report.plan.removals} == {why}
 
 
 def test_of_two_syncers_of_other_namespaces_the_older_has_the_pod(world: FakeWorld) -> None:
@@ -168,7 +168,7 @@ def test_a_deletion_that_may_not_look_any_more_cleans_up_by_the_marks() -> None:
     assert isinstance(claim, Deleting)
     assert claim.keys == frozenset()
     claim = desired([gone], crd_live=DENIED).claims[REF]
-    assert isinstance(claim, Frozen)
+    assert isinstance(claim, NotServed)
     assert claim.unknown
 
 

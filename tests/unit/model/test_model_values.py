@@ -91,9 +91,9 @@ def test_an_error_stands_for_a_cause_or_for_one_refusal(error: EurekubeError, ex
 def test_a_heal_replaces_the_outcome_of_its_renewal() -> None:
     """There is one outcome per key: the last."""
     outcomes = Outcomes.of(
-        [Outcome(action=renew(), result=Result.GONE), Outcome(action=renew(), result=Result.HEALED)],
+        [Outcome(action=renew(), result=Result.GONE), Outcome(action=renew(), result=Result.REGISTERED_AGAIN)],
     )
-    assert outcomes.by_key[key()].result is Result.HEALED
+    assert outcomes.by_key[key()].result is Result.REGISTERED_AGAIN
     assert (outcomes.count(Result.GONE), outcomes.succeeded) == (0, 1)
 
 

@@ -293,6 +293,6 @@ def test_never_are_both_stopped(stamps: tuple[int, int]) -> None:
 
 def test_one_is_told_as_one() -> None:
     """In words that read well."""
-    other = OtherOwner(name="demo", ours="typo", standing=1, twice=1, stops_us=True)
+    other = OtherOwner(name="demo", ours="typo", registered=1, twice=1, stops_us=True)
     assert "1 instance of this cluster is registered under owner demo" in other.sentence
     assert "1 of them is registered twice." in other.sentence

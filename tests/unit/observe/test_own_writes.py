@@ -88,8 +88,8 @@ def test_what_may_or_may_not_have_been_written_is_forgotten() -> None:
 def test_an_instance_that_was_brought_back_is_remembered(status: InstanceStatus) -> None:
     """A heal is a registration, and a person's override outlives the lease."""
     writes = OwnWrites(seconds=45)
-    heal = Renew(key=key(1), syncer=REF, why="", heal=instance(1))
-    writes.note(Outcomes.of([Outcome(action=heal, result=Result.HEALED, status=status)]), 0)
+    if_gone = Renew(key=key(1), syncer=REF, why="", if_gone=instance(1))
+    writes.note(Outcomes.of([Outcome(action=if_gone, result=Result.REGISTERED_AGAIN, status=status)]), 0)
     found = writes.recent(1)[key(1)]
     assert found is not None
     assert (found.status, found.metadata) == (status, instance(1).metadata)
@@ -111,9 +111,9 @@ def test_what_is_remembered_is_what_eureka_has(heals: bool, secure: bool) -> Non
         lease=LeaseTimes(30, 77),
         status=DOWN,
     )
-    action = Renew(key=key(1), syncer=REF, why="", heal=wanted) if heals else replace(REGISTER, instance=wanted)
+    action = Renew(key=key(1), syncer=REF, why="", if_gone=wanted) if heals else replace(REGISTER, instance=wanted)
     writes = OwnWrites(seconds=45)
-    result = Result.HEALED if heals else Result.DONE
+    result = Result.REGISTERED_AGAIN if heals else Result.DONE
     writes.note(Outcomes.of([Outcome(action=action, result=result, status=DOWN)]), 0)
     assert writes.recent(1)[key(1)] == replace(stored(wanted), last_dirty_timestamp=0)
 

@@ -138,7 +138,7 @@ def test_it_hides_no_loss_from_the_brake() -> None:
     report = world.run()
     assert standing(world) == {ITS_OWN: UP}
     assert report.held is not None
-    assert [one.key.app for one in report.held.withdrawals] == ["CART", "PAY"]
+    assert [one.key.app for one in report.held.removals] == ["CART", "PAY"]
 
 
 def test_ours_comes_back_when_its_own_is_gone() -> None:

@@ -368,8 +368,8 @@ def test_what_create_only_leaves_alone_is_no_change_in_the_report() -> None:
     ]
     renewals = {one.key: one for one in plan.of(Renew)}
     up, down = renewals[key(1)], renewals[key(3)]
-    assert (up.syncer, up.status, up.heal and up.heal.metadata["version"]) == (REF, UP, "2")
-    assert (down.syncer, down.status, down.heal) == (REF, DOWN, None)
+    assert (up.syncer, up.status, up.if_gone and up.if_gone.metadata["version"]) == (REF, UP, "2")
+    assert (down.syncer, down.status, down.if_gone) == (REF, DOWN, None)
 
 
 def test_create_only_brings_back_what_eureka_lost_and_registers_another_pod_anew() -> None:

@@ -233,8 +233,8 @@ def test_nobody_comes_in_for_one_that_cannot_be_read_beside_one_that_a_person_pu
 def test_nothing_is_read_again_where_nobody_comes_in() -> None:
     """A steady state costs no call. Where one comes in, the others that wait are read, for they may stand."""
     found = claims(1, 2, 3, limit=1)
-    assert within_limits(found, observed(standing(1, "1"))).doubtful == ()
-    assert len(within_limits(found, observed()).doubtful) == 2
+    assert within_limits(found, observed(standing(1, "1"))).to_read == ()
+    assert len(within_limits(found, observed()).to_read) == 2
 
 
 def test_the_note_tells_what_is_asked_for_where_fewer_are_ready() -> None:

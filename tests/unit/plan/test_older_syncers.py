@@ -241,6 +241,6 @@ def test_a_blind_pass_heals_only_what_this_process_knows_to_have_stood() -> None
     assert isinstance(claim, Serving)
     assert (claim.rivals, claim.of(Taken)) == ({key(1): Rival(OLDER, Right.AGE)}, {})
     renewals = {action.key: action for action in plan_blind(claims).actions}
-    assert renewals[key(1)].heal is None  # type: ignore[union-attr]
+    assert renewals[key(1)].if_gone is None  # type: ignore[union-attr]
     again = {action.key: action for action in plan_blind(claims, [key(1)]).actions}
-    assert again[key(1)].heal is not None  # type: ignore[union-attr]
+    assert again[key(1)].if_gone is not None  # type: ignore[union-attr]

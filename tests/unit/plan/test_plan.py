@@ -21,8 +21,8 @@ from eurekube_sync.model.actions import (
     Renew,
     Update,
     brings_up,
+    comes_last,
     grounds_of,
-    removes,
 )
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import Service, ServicePort, SyncerObject, SyncerRef
@@ -38,8 +38,8 @@ from eurekube_sync.plan import (
     overridden,
     plan_blind,
     plan_renewals,
+    removal_id,
     sorted_plan,
-    withdrawal_id,
 )
 from tests.unit.worlds.build import (
     DENIED,
@@ -117,7 +117,7 @@ def test_what_is_frozen_or_unknown_is_renewed_and_not_healed(case: dict[str, Any
     for status in (UP, DOWN, OUT):
         action = only(plan_for(stored(instance(status=status)), **{"slices": (), **case}))
         assert isinstance(action, Renew)
-        assert (action.heal, action.status, action.syncer) == (None, status, REF)
+        assert (action.if_gone, action.status, action.syncer) == (None, status, REF)
 
 
 @pytest.mark.parametrize("case", [*FROZEN.values(), *UNKNOWN.values()], ids=[*FROZEN, *UNKNOWN])
@@ -223,7 +223,7 @@ def test_a_blind_pass_renews_what_is_wanted_and_withdraws_nothing() -> None:
     plan = plan_blind(desired([syncer(), syncer("gone", deleted=1)], [service()], slices))
     renewals = plan.of(Renew)
     assert plan.changes == ()
-    assert [(r.key, r.heal is not None, r.status) for r in renewals] == [(key(1), True, None), (key(2), False, None)]
+    assert [(r.key, r.if_gone is not None, r.status) for r in renewals] == [(key(1), True, None), (key(2), False, None)]
 
 
 def test_a_blind_pass_passes_over_what_no_claim_wants() -> None:
@@ -246,11 +246,11 @@ def test_a_ready_endpoint_is_registered() -> None:
 def test_what_stands_as_it_should_is_renewed() -> None:
     """And brought back on a 404 while it is UP; a DOWN one would be a first registration."""
     assert only(plan_for(stored(instance()))) == Renew(
-        key=key(), syncer=REF, why="pod rating-1 is ready", heal=instance(), status=UP
+        key=key(), syncer=REF, why="pod rating-1 is ready", if_gone=instance(), status=UP
     )
     down = only(plan_for(stored(instance(status=DOWN)), slices=(piece(endpoint(ready=False)),)))
     assert isinstance(down, Renew)
-    assert down.heal is None
+    assert down.if_gone is None
 
 
 @pytest.mark.parametrize(("ready", "was", "becomes"), [(True, DOWN, UP), (False, UP, DOWN), (True, NOTHING, UP)])
@@ -505,11 +505,11 @@ ACTIONS: dict[str, Action] = {
 @pytest.mark.parametrize(
     ("test", "names"),
     [
-        (lambda action: Plan(actions=(action,)).withdrawals, {"down", "cancel up"}),
+        (lambda action: Plan(actions=(action,)).removals, {"down", "cancel up"}),
         (brings_up, {"register", "up again"}),
-        (removes, {"down", "cancel up", "cancel down"}),
+        (comes_last, {"down", "cancel up", "cancel down"}),
     ],
-    ids=["withdraws", "brings up", "removes"],
+    ids=["removes", "brings up", "comes last"],
 )
 def test_each_action_is_a_gain_a_loss_or_neither(test: Callable[[Action], object], names: set[str]) -> None:
     """A withdrawal is what callers lose: a cancel of an UP instance, or UP to DOWN."""
@@ -545,7 +545,7 @@ def test_a_plan_is_in_the_order_of_its_work() -> None:
         (Cancel, key(6)),
     ]
     assert [action.key for action in plan.changes] == [key(1), key(3), key(5), key(6)]
-    assert [action.key for action in plan.withdrawals] == [key(5), key(6)]
+    assert [action.key for action in plan.removals] == [key(5), key(6)]
 
 
 def test_what_takes_away_comes_after_every_change_and_cancels_come_last() -> None:
@@ -558,16 +558,16 @@ def test_what_takes_away_comes_after_every_change_and_cancels_come_last() -> Non
 def test_a_plan_id_is_a_checksum_over_the_withdrawals_alone() -> None:
     """The same set gives the same id, whatever else a pass does, and in any order."""
     down, gone = ACTIONS["down"], Cancel(key=key(2), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
-    id_ = withdrawal_id([down, gone])
-    assert id_ == withdrawal_id([ACTIONS["renew"], gone, ACTIONS["register"], down, ACTIONS["cancel down"]])
-    assert id_ == withdrawal_id([replace(gone, why="another", grounds=Grounds.ORPHANED), down])
-    assert len({id_, withdrawal_id([down]), withdrawal_id([gone]), withdrawal_id([])}) == 4
+    id_ = removal_id([down, gone])
+    assert id_ == removal_id([ACTIONS["renew"], gone, ACTIONS["register"], down, ACTIONS["cancel down"]])
+    assert id_ == removal_id([replace(gone, why="another", grounds=Grounds.ORPHANED), down])
+    assert len({id_, removal_id([down]), removal_id([gone]), removal_id([])}) == 4
     assert (len(id_), int(id_, 16) >= 0) == (12, True)
 
 
 def test_an_update_to_down_and_a_cancel_are_different_removals() -> None:
     """A person who approved the one did not approve the other."""
-    assert withdrawal_id([ACTIONS["down"]]) != withdrawal_id([ACTIONS["cancel up"]])
+    assert removal_id([ACTIONS["down"]]) != removal_id([ACTIONS["cancel up"]])
 
 
 def test_a_pass_of_renewals_renews_all_and_nothing_else() -> None:
@@ -595,7 +595,7 @@ def test_what_an_endpoint_of_which_too_little_is_known_has_is_renewed() -> None:
     claims = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
     action = only(make_plan(claims, observed(stored(instance(1)))))
     assert isinstance(action, Renew)
-    assert (action.why, action.heal) == ("not known", None)
+    assert (action.why, action.if_gone) == ("not known", None)
 
 
 @pytest.mark.parametrize("absent", [True, False])

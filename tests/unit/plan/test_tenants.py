@@ -384,7 +384,7 @@ def test_nobody_comes_in_while_eureka_cannot_be_read() -> None:
     one = claims.claims[BLUE]
     assert isinstance(one, Serving)
     assert one.rivals == {blue: Rival(GREEN, Right.UNDECIDED)}
-    healed = {action.key: action.heal for action in plan_blind(claims, [green]).actions}  # type: ignore[union-attr]
+    healed = {action.key: action.if_gone for action in plan_blind(claims, [green]).actions}  # type: ignore[union-attr]
     assert healed[blue] is None
     assert healed[green] is not None
 

@@ -283,7 +283,7 @@ def reasons(report: PassReport) -> dict[HoldReason, int]:
     """How many removals wait, for which reason."""
     found: Counter[HoldReason] = Counter()
     for hold in report.held.holds if report.held else ():
-        found[hold.reason] += len(hold.withdrawals)
+        found[hold.reason] += len(hold.removals)
     return dict(found)
 
 

@@ -509,7 +509,7 @@ class TestGhosts:
         code, report = pair.run()
         assert code is ExitCode.REMOVALS_HELD
         assert report.held is not None
-        assert len(report.held.withdrawals) == 30
+        assert len(report.held.removals) == 30
         assert len(pair.two.held.held) == 30
         pair.run()
         assert pair.two.calls.count("renew") == 30, "what is held is renewed where it stands"
@@ -531,7 +531,7 @@ class TestGhosts:
         pair.restart()
         code, report = pair.run()
         assert code is ExitCode.OK
-        assert report.outcomes.by_key[key(1)].result is Result.HEALED
+        assert report.outcomes.by_key[key(1)].result is Result.REGISTERED_AGAIN
         assert pair.standing() == (OURS, OURS)
 
     def test_a_frozen_instance_on_one_peer_alone_is_renewed_there(self, pair: Pair) -> None:
