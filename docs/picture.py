@@ -16,7 +16,7 @@ from rich.text import Text
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.connect import Connection, connect
 from eurekube_sync.cli.demo import story
-from eurekube_sync.cli.demo.manifests import LABELS, NAMESPACE, SYNCER
+from eurekube_sync.cli.demo.story import LABELS, NAMESPACE, SYNCER
 from eurekube_sync.cli.options.calls import Calls
 from eurekube_sync.cli.options.eureka import EurekaAccess
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from eurekube_sync.cli.demo import story
-from eurekube_sync.cli.demo.manifests import SYNCER
+from eurekube_sync.cli.demo.story import SYNCER
 from eurekube_sync.embedded.http import Handler, LoopbackServer, Request, Response
 from tests.embedded.playground import TestedPlayground
 

@@ -695,12 +695,6 @@ class TestFinalizers:
         assert body["details"]["uid"] == created["metadata"]["uid"]
         assert server.call("DELETE", syncers(namespace, "rating")).status_code == 404
 
-    def test_a_delete_can_insist_on_a_uid(self, server: KubernetesSubject, namespace: str) -> None:
-        """preconditions.uid of another object is 409 Conflict."""
-        server.post(syncers(namespace), syncer())
-        answer = server.call("DELETE", syncers(namespace, "rating"), {"preconditions": {"uid": "other"}})
-        assert (answer.status_code, answer.json()["reason"]) == (409, "Conflict")
-
 
 class TestServices:
     def test_a_service_gets_an_address_and_a_family(self, server: KubernetesSubject, namespace: str) -> None:

@@ -85,7 +85,7 @@ class ConnectionSettings:
     start_seconds: float = 180.0
     """How long the program that a kubeconfig names for the credentials may take at the start: it may ask a person."""
     hang_seconds: float = 180.0
-    """After which it is begun anew later, beside the one that has not ended; as much longer for each that hangs."""
+    """After which it is begun anew, beside the one that has not ended; twice as long for each that hangs in a row."""
 
 
 def connect(settings: ConnectionSettings, environ: Mapping[str, str] | None = None) -> Connection:
@@ -122,9 +122,8 @@ class _ClientConnection:
         self._environ = environ
         self._lock = threading.Lock()
         self._reading: _Reading | None = None
-        """Who reads the credentials just now, or did last ..."""
-        self._left_behind: list[_Reading] = []
-        """... and those before who may never end."""
+        """Who reads the credentials just now, or did last."""
+        self._patience = settings.hang_seconds
         self._begun = 0
         self._told_unverified = False
         self._by_program = False
@@ -209,9 +208,8 @@ class _ClientConnection:
             if before is None or before.call.done():
                 self._reading = self._begin(read)
             else:
-                self._left_behind = [one for one in self._left_behind if not one.call.done()]
-                if time.monotonic() - before.begun >= self._settings.hang_seconds * (1 + len(self._left_behind)):
-                    self._left_behind.append(before)
+                if time.monotonic() - before.begun >= self._patience:
+                    self._patience *= 2
                     self._reading = self._begin(self._reload)
             assert self._reading is not None  # begun here, if not before
             return self._reading
@@ -224,7 +222,7 @@ class _ClientConnection:
             loaded = read()
             with self._lock:
                 if self._begun == number:
-                    self._loaded = loaded
+                    self._loaded, self._patience = loaded, self._settings.hang_seconds
             return loaded
 
         return _Reading(read, in_side_thread(keep), time.monotonic())

@@ -10,7 +10,7 @@ import click
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.connect import Connection, connect
 from eurekube_sync.cli.demo import story
-from eurekube_sync.cli.demo.manifests import SYNCER
+from eurekube_sync.cli.demo.story import SYNCER
 from eurekube_sync.cli.options.calls import Calls
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, option

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
-from eurekube_sync.cli.demo.manifests import LABELS, NAMESPACE, SYNCER, world
 from eurekube_sync.cli.output.stage import Stage
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
@@ -16,6 +16,15 @@ from eurekube_sync.model.errors import EurekubeError, Stopped
 CACHE_SECONDS = 1.0
 """The demo's Eureka refreshes its lists each second; a real one each 30."""
 OWNER = "demo"
+NAMESPACE = "rating"
+LABELS = {"app": "rating"}
+
+SYNCER: dict[str, Any] = {
+    "apiVersion": "eurekube.io/v1",
+    "kind": "EurekaSyncer",
+    "metadata": {"name": "rating", "namespace": NAMESPACE},
+    "spec": {"mode": "pod", "selector": {"app": "rating"}, "port": "http"},
+}
 
 
 def settings() -> PassSettings:
@@ -85,7 +94,7 @@ def tell(stage: Stage, playground: Playground, world_: World, pause: Callable[[f
 def prepare(playground: Playground) -> None:
     """The world before the syncer: a foreign instance, a Service with two pods, and two more Services of them."""
     playground.register("BILLING", "dc-17:billing:8080", "192.0.2.17", 8080)
-    for manifest in world():
+    for manifest in _cluster():
         playground.create(manifest)
     for number in (1, 2):
         playground.create_pod(NAMESPACE, f"rating-{number}", f"10.0.0.{number}", LABELS)
@@ -123,3 +132,24 @@ def _callers(stage: Stage, playground: Playground, pause: Callable[[float], None
 
 def _wait_for_cache(world_: World) -> None:
     world_.clock.sleep(2 * CACHE_SECONDS + 0.2)
+
+
+def _cluster() -> tuple[dict[str, Any], ...]:
+    """A Service `rating` of two pods, and two more Services of the same pods."""
+    http = {"name": "http", "port": 80, "targetPort": "http"}
+    metrics = {"name": "metrics", "port": 9100, "targetPort": 9100}
+    return (
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
+        _service("rating", {"ports": [http]}),
+        _service("rating-headless", {"ports": [http], "clusterIP": "None"}),
+        _service("rating-metrics", {"ports": [metrics]}),
+    )
+
+
+def _service(name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": LABELS},
+        "spec": {"selector": LABELS, **spec},
+    }

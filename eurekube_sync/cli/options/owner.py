@@ -1,9 +1,9 @@
-"""Who we are."""
+"""Who we are, and what the `owner` commands share."""
 
 from __future__ import annotations
 
 from eurekube_sync.cli.options.declare import on_command_line, option
-from eurekube_sync.cli.values import OWNER
+from eurekube_sync.cli.values import NAME, OWNER, Duration
 
 owner_option = option(
     "--owner",
@@ -16,3 +16,24 @@ owner_option = option(
 def named_owner(owner: str) -> tuple[str, ...]:
     """The option as it was given on this command line; whoever has it in a variable has it in the next shell, too."""
     return ("--owner", owner) if on_command_line("owner") else ()
+
+
+dry_run_option = option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
+
+observe_option = option(
+    "--observe",
+    variable=False,
+    type=Duration(least=1),
+    default=None,
+    help="How long to watch whether somebody renews them.  [default: two of their renewal periods, and 5s]",
+    show_default=False,
+)
+
+which_cluster_option = option(
+    "--cluster",
+    variable=False,
+    type=NAME,
+    metavar="UID",
+    default=None,
+    help="UID of the cluster. No cluster is then asked.",
+)

@@ -46,8 +46,6 @@ class DeleteOptions:
 
     dry_run: bool = False
     grace_seconds: int | None = None
-    uid: str = ""
-    resource_version: str = ""
 
 
 def typed(resource: Resource, body: Any) -> Object:
@@ -141,19 +139,6 @@ def check_finalizers(resource: Resource, old: Mapping[str, Any], new: Mapping[st
         fault = ("metadata.finalizers", "FieldValueForbidden", text)
         times = 2 if resource.custom else 1  # the real server names it twice for a custom resource
         raise errors.invalid(resource.kind, resource.group, old["name"], [fault] * times)
-
-
-def check_preconditions(resource: Resource, stored: Stored, options: DeleteOptions) -> None:
-    """Refuse to delete another object than the caller means."""
-    metadata = stored.obj["metadata"]
-    for label, wanted, found in (
-        ("UID", options.uid, metadata["uid"]),
-        ("ResourceVersion", options.resource_version, metadata["resourceVersion"]),
-    ):
-        if wanted and wanted != found:
-            in_object = "UID in object meta" if label == "UID" else "ResourceVersion in object meta"
-            why = f"Precondition failed: {label} in precondition: {wanted}, {in_object}: {found}"
-            raise errors.conflict(resource.plural, resource.group, stored.name, why)
 
 
 def is_over(obj: Mapping[str, Any]) -> bool:

@@ -132,7 +132,6 @@ class Objects:
     def delete(self, resource: Resource, stored: Stored, options: DeleteOptions) -> tuple[Object, bool]:
         """Delete, or begin to; the object and whether it is gone."""
         metadata = stored.obj["metadata"]
-        checks.check_preconditions(resource, stored, options)
         if resource == resources.NAMESPACES and stored.name in _KEPT_NAMESPACES:
             raise errors.forbidden(resource.plural, "", stored.name, "this namespace may not be deleted")
         grace = checks.grace_seconds(resource, stored.obj, options)

@@ -350,12 +350,9 @@ def _options(request: Request) -> WriteOptions:
 def _delete_options(request: Request) -> DeleteOptions:
     body = _decoded(request.body) if request.body else {}
     grace = body.get("gracePeriodSeconds", request.query.get("gracePeriodSeconds"))
-    preconditions = body.get("preconditions") or {}
     return DeleteOptions(
         dry_run="All" in (request.query.get("dryRun"), *(body.get("dryRun") or ())),
         grace_seconds=None if grace is None else int(grace),
-        uid=preconditions.get("uid") or "",
-        resource_version=preconditions.get("resourceVersion") or "",
     )
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import click
 
 from eurekube_sync.cli.commands.owner.carry_out import carry_out
-from eurekube_sync.cli.commands.owner.options import dry_run_option, observe_option
 from eurekube_sync.cli.options.calls import Calls, call_options
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import on_command_line, option
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
-from eurekube_sync.cli.options.owner import owner_option
+from eurekube_sync.cli.options.owner import dry_run_option, observe_option, owner_option
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import scope_options
 from eurekube_sync.cli.values import HOST_AND_PORT, NAME, SYNCER
