@@ -28,7 +28,7 @@ T = TypeVar("T")
 _LOOK_SECONDS = 0.5
 """How often a reader that waits looks whether the program was asked to stop."""
 _STOP_SECONDS = 1.0
-"""What an answer that is under way is still given then: most are whole, and tell what a write did."""
+"""What an answer that is under way still gets then: most come whole, and say what a write did."""
 _CONNECT_TIMES = 2
 """A connection may take its timeout so often: resolvers wait 5 s for a name server before they ask again, and each
 address of a name is given the whole timeout."""

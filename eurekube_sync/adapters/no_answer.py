@@ -74,8 +74,8 @@ def no_answer(error: BaseException, server: str = "the server") -> NoAnswer:
 
     if among(exceptions.ProxyError):
         return _of_proxy(found)
-    if (told := _of_tls(found)) is not None:
-        return told
+    if (said := _of_tls(found)) is not None:
+        return said
     if among(exceptions.SSLError):
         return NoAnswer(why="TLS could not be agreed on")
     refused = among(exceptions.NewConnectionError)  # which is a ConnectTimeoutError, too
@@ -105,7 +105,7 @@ def _causes(error: BaseException) -> list[BaseException]:
 
 
 def _of_tls(found: list[BaseException]) -> NoAnswer | None:
-    """What these causes tell of TLS; None when they tell nothing."""
+    """What these causes say about TLS; None when they say nothing."""
     for cause in found:
         if isinstance(cause, ssl.SSLError):
             return _tls_failure(cause)
@@ -116,12 +116,12 @@ def _of_tls(found: list[BaseException]) -> NoAnswer | None:
 
 def _of_proxy(found: list[BaseException]) -> NoAnswer:
     """What a proxy says of a tunnel is `OSError("Tunnel connection failed: 407 ...")` of `http.client`."""
-    told = next((match for cause in found if (match := _TUNNEL_REFUSED.search(str(cause)))), None)
-    if told is None:
+    said = next((match for cause in found if (match := _TUNNEL_REFUSED.search(str(cause)))), None)
+    if said is None:
         return NoAnswer(why="the proxy could not be reached", again=True)
-    if told[1] == "407":
+    if said[1] == "407":
         return NoAnswer(why="the proxy asks for a login; put it into the proxy's URL", fault=Fault.LOGIN)
-    return NoAnswer(why=f"the proxy refuses to pass it on ({told[1]})", again=True)
+    return NoAnswer(why=f"the proxy refuses to pass it on ({said[1]})", again=True)
 
 
 def _of_connection(found: list[BaseException]) -> str:
@@ -141,7 +141,7 @@ def _of_connection(found: list[BaseException]) -> str:
 def _tls_failure(error: ssl.SSLError) -> NoAnswer:
     """One clause for each way in which TLS fails; the reasons are those of OpenSSL."""
     reason = (error.reason or "").upper()
-    told = reason.lower().replace("_", " ")
+    said = reason.lower().replace("_", " ")
     if isinstance(error, ssl.SSLCertVerificationError):
         trouble = _UNTRUSTED.get(error.verify_code, f"is not trusted ({error.verify_message}): give its authority")
         return NoAnswer(why=f"the server's certificate {trouble}")
@@ -149,11 +149,11 @@ def _tls_failure(error: ssl.SSLError) -> NoAnswer:
         why = "this port does not speak TLS; begin the URL with http://, or correct it"
         return NoAnswer(why=why, fault=Fault.ADDRESS)
     if "CERTIFICATE_REQUIRED" in reason or ("ALERT" in reason and any(part in reason for part in _CERTIFICATE_REFUSED)):
-        why = f"the server refuses us in TLS ({told}): it may ask for a client certificate, of an authority that it"
+        why = f"the server refuses us in TLS ({said}): it may ask for a client certificate, of an authority that it"
         return NoAnswer(why=f"{why} trusts", fault=Fault.LOGIN)
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
         why = "the connection ended within TLS; check that the server speaks TLS, and whether it wants a client"
         return NoAnswer(why=f"{why} certificate")
-    which = f" ({told})" if told else ""
+    which = f" ({said})" if said else ""
     why = f"TLS could not be agreed on{which}; compare the protocol versions, certificates and the CA file"
     return NoAnswer(why=why)

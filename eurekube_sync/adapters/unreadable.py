@@ -1,4 +1,4 @@
-"""What reading a server's JSON raises, and in which words it is told."""
+"""What reading a server's JSON raises, and the words for it."""
 
 from __future__ import annotations
 

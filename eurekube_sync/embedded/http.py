@@ -69,7 +69,7 @@ class _Connection(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: the owner of the server decides what is worth telling."""
+        """Log nothing: the owner of the server decides what is worth a line."""
 
 
 class _Server(ThreadingHTTPServer):

@@ -87,7 +87,7 @@ def schema_faults(value: Any, json_schema: Schema, described: Schema, *, dropped
 
 
 def _is_union(schema: Schema) -> bool:
-    """Whether values of several types are allowed, which only the description can tell."""
+    """Whether values of several types are allowed, which only the description says."""
     return "type" not in schema and bool(schema.get("x-kubernetes-preserve-unknown-fields"))
 
 

@@ -46,7 +46,7 @@ class Purge:
     def cautions(self) -> tuple[str, ...]:
         """What a person should know before: how much of it `run` would never cancel, and what may undo it.
 
-        A purge is a person's order to cancel all of our instances; a policy tells `run` what to do by itself.
+        A purge is a person's order to cancel all of our instances; a policy is for `run` alone.
         """
         found = []
         counts = Counter(policy_of(one.metadata) for one in self.instances)

@@ -42,7 +42,7 @@ class OwnerReport:
 
 
 def told_whole(world: OwnerWorld, report: OwnerReport) -> OwnerReport:
-    """The same with what no peer that was called can tell: which were away."""
+    """The same with the servers that were away."""
     away = world.registry.unreached()
     if not away:
         return report

@@ -148,14 +148,14 @@ def unreadable(answer: Answer) -> RegistryUnusable | None:
 
 def failure(error: OSError, call: str) -> tuple[RegistryError, bool]:
     """The error for a call without an answer, and whether another try may help."""
-    told = no_answer(error, "Eureka")
-    look = told.look
+    said = no_answer(error, "Eureka")
+    look = said.look
     if not isinstance(error, requests.RequestException):
-        told, look = NoAnswer(why="the CA file, client certificate or key cannot be read any more"), ""
+        said, look = NoAnswer(why="the CA file, client certificate or key cannot be read any more"), ""
     elif not isinstance(error, _OF_THE_NETWORK):
-        told, look = NoAnswer(why=type(error).__name__, fault=Fault.ADDRESS), "check the URL and the proxy settings"
-    why = f"{told.why}; {look}" if look else told.why
-    return _ERRORS[told.fault](f"{call} failed: {why}."), told.again
+        said, look = NoAnswer(why=type(error).__name__, fault=Fault.ADDRESS), "check the URL and the proxy settings"
+    why = f"{said.why}; {look}" if look else said.why
+    return _ERRORS[said.fault](f"{call} failed: {why}."), said.again
 
 
 def _other_path(url: str) -> str:
@@ -188,8 +188,8 @@ class _SpringError(msgspec.Struct):
 def _reason_of(body: bytes, secrets: Collection[str]) -> str:
     """The server's own words, as far as they may be shown."""
     try:
-        told = msgspec.json.decode(body, type=_SpringError)
-        text = told.message or told.error
+        said = msgspec.json.decode(body, type=_SpringError)
+        text = said.message or said.error
     except UNREADABLE:  # Eureka's own, which is text
         text = body[:4096].decode(errors="replace")
     return excerpt(text, most=_LONGEST, secrets=secrets) or "no reason given"

@@ -98,7 +98,7 @@ class BatchingRegistry:
         self._verdicts: dict[str, _Verdict] = {}
         self._lost: dict[str, tuple[float, str]] = {}
         """Servers that did not answer when they were last called, since when (monotonic), and why."""
-        self._told: Batching | None = None
+        self._said: Batching | None = None
         self._doubts = doubts if doubts is not None else Doubts()
         self._batches = EverywhereBatches(
             servers,
@@ -140,7 +140,7 @@ class BatchingRegistry:
 
     def batches(self) -> Batches | None:
         """While they are safe, and every answer had the known form."""
-        if self._told is None or not self._told.on or self._dry_run:
+        if self._said is None or not self._said.on or self._dry_run:
             return None
         return self._batches if self._batches.trouble is None and self._batches.usable() else None
 
@@ -148,7 +148,7 @@ class BatchingRegistry:
         trouble = self._batches.trouble
         if trouble is not None:
             return Batching(on=False, why=f"{trouble} {SINGLY}")
-        return self._told or Batching(on=False, why="No Eureka server has said yet whether batches are safe.")
+        return self._said or Batching(on=False, why="No Eureka server has said yet whether batches are safe.")
 
     def unreached(self) -> tuple[str, ...]:
         """Of the single calls."""
@@ -212,9 +212,9 @@ class BatchingRegistry:
         except RegistryUnavailable:
             raise
         except RegistryError as error:
-            told = str(error).removesuffix(".")
+            said = str(error).removesuffix(".")
             return _Verdict(
-                trouble=f"{name} does not say which replicas it has ({told}); if --eureka-url names all of "
+                trouble=f"{name} does not say which replicas it has ({said}); if --eureka-url names all of "
                 "them, use --eureka-batch on."
             )
         ours = {_place(one) for one in self._asked}
@@ -238,8 +238,8 @@ class BatchingRegistry:
                 return Batching(on=False, why=f"{verdict.trouble} {SINGLY}")
         for name, (since, why) in self._lost.items() if len(self._asked) > 1 or not self._verdicts else ():
             if name not in self._verdicts or now - since >= self._away_seconds:
-                told = f"{name} does not answer ({why}), and a batch would reach it through no other server."
-                return Batching(on=False, why=f"{told} {SINGLY}")
+                said = f"{name} does not answer ({why}), and a batch would reach it through no other server."
+                return Batching(on=False, why=f"{said} {SINGLY}")
         selves = [(one.instance_id, one.replicas) for one in self._verdicts.values() if one.instance_id]
         twice = next((name for name, replicas in selves if selves.count((name, replicas)) > 1), None)
         if twice is not None:
@@ -254,10 +254,10 @@ class BatchingRegistry:
         return Batching(on=True, why=f"Renewals go {where} in batches of {SIZE}: {because}.")
 
     def _tell(self, found: Batching) -> None:
-        if self._told != found:
+        if self._said != found:
             without = logging.WARNING if self._required else logging.INFO
             _log.log(logging.DEBUG if found.on else without, "%s", found.why)  # that all is well is no news
-        self._told = found
+        self._said = found
 
 
 def _place(url: str) -> tuple[str, str, int | None, str]:

@@ -1,6 +1,6 @@
-"""Which instances may differ between Eureka servers. A heartbeat in a batch cannot tell: it carries no timestamp.
+"""Which instances may differ between Eureka servers. A heartbeat in a batch cannot show it: it has no timestamp.
 
-A single renewal can: the server that gets it hands it on with the instance's timestamp, and servers that differ then
+A single renewal can: its server replicates it with the instance's timestamp, and servers that differ then
 exchange the younger copy (`PeerEurekaNode.heartbeat`). So what is in doubt is renewed singly until all copies are the
 same age.
 """

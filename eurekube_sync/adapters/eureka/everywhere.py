@@ -87,7 +87,7 @@ class EverywhereBatches:
         lack what came meanwhile."""
         before = self.usable()
         self._admitted = frozenset(admitted)
-        if len(self._servers) > 1:  # what a single one has lost, its list tells
+        if len(self._servers) > 1:  # what a single one has lost, its list shows
             self._returned = (self._returned | self._admitted.difference(before)) & self._admitted
         self._left_out = set()
         self._lacking = {}
@@ -306,13 +306,13 @@ _UNREAD = _Unread()
 
 def refused(error: RegistryError) -> str:
     """Why a batch was not answered in the known form, and what to do about it."""
-    told = str(error).removesuffix(".")
+    said = str(error).removesuffix(".")
     if isinstance(error, RegistryDenied):
         return (
-            f"Batches are refused: {told}. To have them, let the server's Spring Security allow "
+            f"Batches are refused: {said}. To have them, let the server's Spring Security allow "
             "/eureka/peerreplication/** like /eureka/apps/**."
         )
-    return f"Batches do not work: {told}."
+    return f"Batches do not work: {said}."
 
 
 def _renewed(codes: Mapping[str, int]) -> Batched:

@@ -185,7 +185,7 @@ class EurekaPeers:
         return None
 
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
-        """On the first peer, which tells the others."""
+        """On the first peer, which replicates it."""
         self._first(lambda peer: peer.register(instance, dirty_timestamp=dirty_timestamp))
         self._registered = self._clock.monotonic()
         self._to_renew.pop(instance.key, None)
@@ -314,7 +314,7 @@ class EurekaPeers:
         """List the other peers when a sweep is due, or those that are owed one, for what the first one lacks."""
         due = self._sweep_due()
         self._shown.add(first)
-        self._strays.show(first, ())  # its own list tells what it holds
+        self._strays.show(first, ())  # its own list says what it holds
         self._owed |= self._rests.back() | self._strays.peers()  # its strays may be gone
         reachable = [name for name in self._reachable(without=first) if name not in without]
         self._look_at([name for name in reachable if due or name in self._owed], listed.data)
@@ -362,12 +362,12 @@ def _none_left(messages: Mapping[str, str]) -> str:
     """What each peer said, by its address; what several say alike is said once."""
     if not messages:
         return "No Eureka peer was tried: no time was left for it."
-    told: dict[str, list[str]] = {}
+    said: dict[str, list[str]] = {}
     for name, message in messages.items():
-        same = next((first for first in told if alike(first, messages[first], name, message)), None)
-        told.setdefault(same or name, []).append(name)
+        same = next((first for first in said if alike(first, messages[first], name, message)), None)
+        said.setdefault(same or name, []).append(name)
     sentences = []
-    for first, names in told.items():
+    for first, names in said.items():
         others = f" (and the same of {', '.join(names[1:])})" if names[1:] else ""
         sentences.append(messages[first].removesuffix(".") + others)
     return f"No Eureka peer could be used: {'; and '.join(sentences)}."

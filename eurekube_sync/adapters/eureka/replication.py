@@ -26,7 +26,7 @@ _MOST_BYTES = 512 * 1024
 """Of one body: half of what nginx takes by default. 250 instances with little metadata are 160 kB."""
 _LARGEST_STATUS = 1024 * 1024
 REPLICATION_SECONDS = 5.0
-"""How long a register may be on its way to the other peers: servers send every half second what they have to tell."""
+"""How long a register may be on its way to the other peers: servers replicate every half second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

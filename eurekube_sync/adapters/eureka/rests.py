@@ -68,8 +68,8 @@ class Rests:
             )
             self._back.discard(name)
         if before is None or before.refusing is not refusing:
-            told = why if same is None else f"for the same reason as {same}."
-            _log.warning("the Eureka peer %s is not used until it works: %s", name, told)
+            said = why if same is None else f"for the same reason as {same}."
+            _log.warning("the Eureka peer %s is not used until it works: %s", name, said)
 
     def worked(self, name: str, *, listed: bool = False) -> bool:
         """The peer gave a list, or took a write; whether that ended a rest. A list says nothing of writes, which may be

@@ -50,11 +50,11 @@ def decode_list(body: bytes) -> DecodedList:
     except UNREADABLE:
         decoded, counts = _decode_with_care(body)
     try:
-        told = sum(int(count) for count in _COUNTS.findall(counts or ""))
+        said = sum(int(count) for count in _COUNTS.findall(counts or ""))
     except ValueError as error:
         raise RegistryUnusable(f"Eureka's list has an apps__hashcode with {reason(error)}.") from error
     read = len(decoded.instances) + sum(1 for label in decoded.malformed if label.startswith("?"))
-    if read < told:
+    if read < said:
         raise RegistryUnusable(
             "Eureka's list holds fewer instances than its own apps__hashcode counts: something between us and the "
             "server shortens it."

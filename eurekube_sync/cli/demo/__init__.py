@@ -1,1 +1,1 @@
-"""The demo: embedded servers, example manifests, and the real program over HTTP, told step by step."""
+"""The demo: embedded servers, example manifests, and the real program over HTTP, step by step."""

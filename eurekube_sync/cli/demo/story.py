@@ -116,9 +116,9 @@ def _pass(stage: Stage, world_: World, *, dry_run: bool = False) -> PassReport:
 def _expect(report: PassReport, *, registers: int = 0, updates: int = 0, cancels: int = 0) -> None:
     kinds = [type(action).__name__ for action in report.plan.changes if getattr(action, "was", "") is not None]
     found = (kinds.count("Register"), kinds.count("Update"), kinds.count("Cancel"))
-    told = (registers, updates, cancels)
-    if found != told or report.outcomes.failures:
-        raise EurekubeError(f"the demo left its story: {found} instead of {told} changes; {sentences(report)}")
+    planned = (registers, updates, cancels)
+    if found != planned or report.outcomes.failures:
+        raise EurekubeError(f"the demo left its story: {found} instead of {planned} changes; {sentences(report)}")
 
 
 def _callers(stage: Stage, playground: Playground, pause: Callable[[float], None], *, expected: int) -> None:

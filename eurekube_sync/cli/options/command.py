@@ -1,4 +1,4 @@
-"""A command whose help says the rule of the variables once, and which tells of all that is missing at once."""
+"""A command whose help states the rule of the variables once, and which reports all missing options at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Command(click.Command):
     """One that has options of ours."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Tells of every option that is missing, not of the first alone."""
+        """Reports every missing option, not only the first."""
         given = list(args)
         try:
             return super().parse_args(ctx, args)

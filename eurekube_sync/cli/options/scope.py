@@ -43,7 +43,7 @@ _BY_NAME = (
 )
 
 name_scope_options = group("scope", _scope, *_BY_NAME)
-"""As far as names tell; the command gets a `Scope`."""
+"""A scope of names alone; the command gets a `Scope`."""
 
 scope_options = group(
     "scope",

@@ -1,1 +1,1 @@
-"""What a pass tells a person or a machine. `table` is the one place that imports rich."""
+"""The report of a pass, for a person or a machine. `table` is the one place that imports rich."""

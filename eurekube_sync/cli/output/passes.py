@@ -1,4 +1,4 @@
-"""How the commands that make passes tell of each."""
+"""How the commands that make passes report each."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _PATIENCE = 3.0
 
 @contextmanager
 def waiting(what: str, *, after: float = _PATIENCE) -> Iterator[None]:
-    """Tells that `what` goes on, and for how long, once it has lasted so many seconds."""
+    """Shows `what`, and for how long it lasts, once it has lasted `after` seconds."""
     console = Console(stderr=True)
     columns = (SpinnerColumn("line"), TextColumn("{task.description}"), TimeElapsedColumn())
     line = Progress(*columns, console=console, transient=True, disable=not _watched(console))
@@ -37,7 +37,7 @@ def _watched(console: Console) -> bool:
 
 
 class ProgressLine(AbstractContextManager["ProgressLine"]):
-    """A context manager; `tell` may be called as often as one likes."""
+    """A context manager; `tell` may be called any number of times."""
 
     def __init__(self) -> None:
         console = Console(stderr=True)

@@ -23,5 +23,5 @@ class Sentence:
 
 
 def of_syncer(ref: SyncerRef, reason: str, message: str, *, note: bool = False) -> Sentence:
-    """What is told of one syncer, under a machine word."""
+    """A sentence about one syncer, under a machine word."""
     return Sentence(text=f"syncer {ref}: {reason}: {message}", note=note, reason=reason, about=str(ref))

@@ -72,7 +72,7 @@ def _account(claim: Serving) -> tuple[str, str]:
     if claim.conduct.suspend:
         return "Suspended", _SUSPENDED
     if claim.incomplete or claim.unclear:
-        return "", ""  # that is told as what it is
+        return "", ""  # that has its own sentence
     if not any(isinstance(one, Wanted | OverLimit | Taken) for one in claim.verdicts.values()):
         return nothing_wanted(claim)
     if claim.unready:

@@ -1,4 +1,4 @@
-"""What Eureka servers tell each other, read and written: batches (`ReplicationList`), and `StatusInfo`."""
+"""What Eureka servers send to each other, read and written: batches (`ReplicationList`), and `StatusInfo`."""
 
 from __future__ import annotations
 

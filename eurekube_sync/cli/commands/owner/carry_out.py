@@ -27,7 +27,7 @@ def carry_out(
     calls: Calls,
     form: ReportForm,
 ) -> ExitCode:
-    """Does the work; without `kubernetes` no cluster is asked. An exit code in place of a report has been told."""
+    """Does the work; without `kubernetes` no cluster is asked. An exit code needs no report."""
     clock = SystemClock()
     with stopped_by_signals(clock), _world(eureka, kubernetes, calls, clock) as world:
         done = work(world)
