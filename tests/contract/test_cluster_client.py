@@ -414,7 +414,7 @@ class TestConfiguration:
         path = self.kubeconfig(tmp_path, **{"current-context": ""})
         assert "has no current context: give --context; it has: one" in self.refused(path)
         path = self.kubeconfig(tmp_path, **{"current-context": "gone"})
-        assert "the current context 'gone'" in self.refused(path)
+        assert "has no context 'gone'" in self.refused(path)
 
     @pytest.mark.parametrize("text", ["a: [", "- a", "", "\x00"])
     def test_a_file_that_is_no_kubeconfig(self, tmp_path: Path, text: str) -> None:

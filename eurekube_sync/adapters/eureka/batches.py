@@ -98,7 +98,7 @@ class BatchingRegistry:
         self._verdicts: dict[str, _Verdict] = {}
         self._lost: dict[str, tuple[float, str]] = {}
         """Servers that did not answer when they were last called, since when (monotonic), and why."""
-        self._said: Batching | None = None
+        self._batching: Batching | None = None
         self._doubts = doubts if doubts is not None else Doubts()
         self._batches = EverywhereBatches(
             servers,
@@ -140,7 +140,7 @@ class BatchingRegistry:
 
     def batches(self) -> Batches | None:
         """While they are safe, and every answer had the known form."""
-        if self._said is None or not self._said.on or self._dry_run:
+        if self._batching is None or not self._batching.on or self._dry_run:
             return None
         return self._batches if self._batches.trouble is None and self._batches.usable() else None
 
@@ -148,7 +148,7 @@ class BatchingRegistry:
         trouble = self._batches.trouble
         if trouble is not None:
             return Batching(on=False, why=f"{trouble} {SINGLY}")
-        return self._said or Batching(on=False, why="No Eureka server has said yet whether batches are safe.")
+        return self._batching or Batching(on=False, why="No Eureka server has said yet whether batches are safe.")
 
     def unreached(self) -> tuple[str, ...]:
         """Of the single calls."""
@@ -254,10 +254,10 @@ class BatchingRegistry:
         return Batching(on=True, why=f"Renewals go {where} in batches of {SIZE}: {because}.")
 
     def _tell(self, found: Batching) -> None:
-        if self._said != found:
+        if self._batching != found:
             without = logging.WARNING if self._required else logging.INFO
             _log.log(logging.DEBUG if found.on else without, "%s", found.why)  # that all is well is no news
-        self._said = found
+        self._batching = found
 
 
 def _place(url: str) -> tuple[str, str, int | None, str]:

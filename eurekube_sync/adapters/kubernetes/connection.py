@@ -360,15 +360,12 @@ def _names_program(paths: str, context: str) -> bool:
             programs.setdefault(name, "exec" in one or "auth-provider" in one)
         current = current or str(document.get("current-context") or "")
     known = ", ".join(sorted(contexts)) or "none"
-    if context and context not in contexts:
-        raise ConfigurationError(f"the kubeconfig {paths} has no context {context!r}; it has: {known}")
-    if not context and not current:
+    chosen = context or current
+    if not chosen:
         raise ConfigurationError(f"the kubeconfig {paths} has no current context: give --context; it has: {known}")
-    if not context and current not in contexts:
-        raise ConfigurationError(
-            f"the current context {current!r} of the kubeconfig {paths} does not exist; it has: {known}"
-        )
-    return programs.get(contexts[context or current], False)
+    if chosen not in contexts:
+        raise ConfigurationError(f"the kubeconfig {paths} has no context {chosen!r}; it has: {known}")
+    return programs.get(contexts[chosen], False)
 
 
 def _named(document: Mapping[str, Any], many: str, one: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -12,6 +12,9 @@ from enum import Enum
 from functools import cached_property
 from typing import NamedTuple
 
+_EXPIRY = 180_000
+"""Milliseconds after which an entry is loaded anew, written or not."""
+
 
 class Entity(Enum):
     """`Key.EntityType`, with the reserved application name of the whole list apart."""
@@ -49,10 +52,9 @@ class Payload:
 class ResponseCache:
     """Both levels. `interval` 0 stands for `useReadOnlyResponseCache=false`. Times are milliseconds."""
 
-    def __init__(self, load: Callable[[Key, int], Payload], *, interval: int, expiry: int, start: int) -> None:
+    def __init__(self, load: Callable[[Key, int], Payload], *, interval: int, start: int) -> None:
         self._load = load
         self._interval = interval
-        self._expiry = expiry
         self._read_only: dict[Key, Payload] = {}
         self._read_write: dict[Key, tuple[int, Payload]] = {}
         self._ticks = self._ticks_until(start)
@@ -83,7 +85,7 @@ class ResponseCache:
 
     def _fresh(self, key: Key, now: int) -> Payload:
         loaded = self._read_write.get(key)
-        if loaded is None or now - loaded[0] >= self._expiry:
+        if loaded is None or now - loaded[0] >= _EXPIRY:
             loaded = (now, self._load(key, now))
             self._read_write[key] = loaded
         return loaded[1]

@@ -36,7 +36,6 @@ class EmbeddedEureka:
         now: Callable[[], float],
         *,
         response_cache_seconds: float = 30.0,
-        response_cache_expiry_seconds: float = 180.0,
         eviction_seconds: float = 60.0,
         self_preservation: bool = True,
         warming_up: bool = False,
@@ -52,7 +51,6 @@ class EmbeddedEureka:
         self._cache = ResponseCache(
             self._load,
             interval=int(response_cache_seconds * 1000),
-            expiry=int(response_cache_expiry_seconds * 1000),
             start=start,
         )
         self._registry = LeaseRegistry(
