@@ -6,10 +6,9 @@ from dataclasses import replace
 
 from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.kubernetes import put_finalizers_on
-from eurekube_sync.brake import Brake, held_of
+from eurekube_sync.brake import held_of
 from eurekube_sync.brake.removals import removals_left
-from eurekube_sync.controller.one_pass import APPLYING, PassReport, World
-from eurekube_sync.desired.claims import Desired
+from eurekube_sync.controller.one_pass import APPLYING, Decided, Found, Given, PassReport, Renewed, World
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Register, Renew, Update, comes_last
 from eurekube_sync.model.deadline import Deadline
@@ -31,7 +30,7 @@ def renew_ours(
     under another owner."""
     if isinstance(registry, Unknown):
         lately = sorted(world.memory.renewals.renewed_lately())
-        return applier.renew([Renew(key=key, syncer=None, why="it stood") for key in lately])
+        return applier.renew([Renew(key=key, syncer=None, why="it was registered") for key in lately])
     observed = registry.data
     class_, contended = observed.scope.syncer_class, served_by_others(observed)
     registered = [
@@ -39,25 +38,18 @@ def renew_ours(
         for key, one in observed.ours.items()
         if key not in cancelled and one.metadata.get(CLASS) == class_ and syncer_of(one) not in contended
     ]
-    return applier.renew(plan_renewals(registered, "it stands").of(Renew), registered)
+    return applier.renew(plan_renewals(registered, "it is registered").of(Renew), registered)
 
 
-def carry_out(
-    world: World,
-    applier: Applier,
-    deadline: Deadline,
-    brake: Brake,
-    report: PassReport,
-    desired: Desired,
-    renewed: list[Outcome],
-) -> PassReport:
+def carry_out(given: Given, early: Renewed, found: Found, decided: Decided, report: PassReport) -> PassReport:
     """The renewals that are left; finalizers, before anything is registered; adds and other changes; then, weighed
-    against what the adds really gained, what takes away. What the next pass has to know of it is remembered."""
-    plan = report.plan
-    early = {outcome.action.key: outcome for outcome in renewed}
+    against what the adds really gained, the removals. What the next pass has to know of it is remembered."""
+    world, deadline, applier, desired = given.world, given.deadline, found.applier, found.desired
+    brake, plan = replace(decided.brake, approval=None, approved=decided.braked.approved), report.plan
+    renewed = {outcome.action.key: outcome for outcome in early.outcomes}
     renewals = plan.of(Renew)
-    done = [replace(early[action.key], action=action) for action in renewals if action.key in early]
-    done += applier.renew([action for action in renewals if action.key not in early])
+    done = [replace(renewed[action.key], action=action) for action in renewals if action.key in renewed]
+    done += applier.renew([action for action in renewals if action.key not in renewed])
     expired = [o.action for o in done if o.result is Result.GONE and isinstance(o.action, Renew) and o.action.if_gone]
     adds = [*(a for a in plan.actions if isinstance(a, Register | Update) and not comes_last(a)), *expired]
     deadline.stage_of_rest(0.5, APPLYING)

@@ -2,60 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
-from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.brake import Brake, Braked, apply_brake, to_look_up
-from eurekube_sync.brake.approval import Approval, annotated
+from eurekube_sync.brake.approval import Approval, annotated, refusal
 from eurekube_sync.brake.removals import without_successor, witnesses
 from eurekube_sync.brake.sightings import Sighted
-from eurekube_sync.controller.one_pass import PassSettings
+from eurekube_sync.controller.one_pass import APPLYING, Decided, Found, Given, PassSettings, Renewed
 from eurekube_sync.desired.claims import Desired, Serving
-from eurekube_sync.model.actions import Removal
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.kubernetes import Pods
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.observe.kubernetes import pods_behind
 from eurekube_sync.plan import Choice, Plan, plan_blind, warned, with_unread
 from eurekube_sync.plan.filters import choose, plan_for
-from eurekube_sync.plan.suspend import lost
+from eurekube_sync.plan.suspend import is_suspended, lost
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """What is to be done, and what was found on the way to it."""
+def decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]:
+    """The plan, and what was found with the uncached reads and the limits applied.
 
-    braked: Braked
-    brake: Brake
-    """With the pods that were looked up."""
-    desired: Desired
-    """The claims within their limits."""
-    registry: Complete[Observed] | Unknown
-
-
-def decide(
-    applier: Applier,
-    desired: Desired,
-    registry: Complete[Observed] | Unknown,
-    brake: Brake,
-    last_up: Collection[InstanceKey],
-    cancelled: Collection[InstanceKey],
-    pods_of: Callable[[Collection[Removal], Observed], Pods],
-) -> Decision:
-    """The plan, and the claims within their limits: drafted from the list, made from uncached reads of all that the
-    draft would change, and of what is to stay UP beside it, then braked. Where the brake would hold something, the pods
-    of that are listed, and it is braked anew: `pods_of` gives them. `last_up` is what this process last saw UP,
-    and `cancelled` what it cancelled a moment ago: a list may show that still, and it must take no other's place."""
+    The plan is drafted from the list, and made again from uncached reads of all that the draft would change, and of
+    what is to stay UP beside it. What this process cancelled a moment ago is read too: a list may still show it, and it
+    must take no other's place. Where the brake would hold something, the pods of that are listed, and it is braked
+    again.
+    """
+    world, settings, desired, registry = given.world, given.settings, found.desired, found.registry
+    given.deadline.stage_of_rest(0.5, APPLYING)
+    now, monotonic, memory = world.clock.now(), world.clock.monotonic(), world.memory
+    refused = refusal(settings.approved, given.ownership, now)
+    seen = memory.sightings.before(desired, monotonic=monotonic, now=now, within=settings.confirm_within)
+    brake = brake_of(settings, desired, None if refused else settings.approved, seen, now)
+    remembers = isinstance(registry, Unknown) or any(map(is_suspended, desired.claims.values()))
+    last_up = memory.last_up(desired) if remembers else frozenset()
     if isinstance(registry, Unknown):
-        blind = Braked(plan=plan_blind(desired, last_up), held=None)
-        return Decision(braked=blind, brake=brake, desired=desired, registry=registry)
+        braked = Braked(plan=plan_blind(desired, last_up), held=None)
+        return found, Decided(at=now, brake=brake, braked=braked, refused=refused)
     observed = registry.data
 
     def rests_on(plan: Plan, choice: Choice, observed: Observed) -> Iterator[InstanceKey]:
         """What is to be read uncached."""
         yield from plan.suspects
-        yield from (key for key in cancelled if key in observed.ours)
+        yield from (key for key in early.cancelled if key in observed.ours)
         yield from choice.to_read
         yield from lost(choice.desired, observed, last_up)
         yield from witnesses(plan, observed, read)
@@ -65,7 +54,7 @@ def decide(
     read: set[InstanceKey] = set()
     # An uncached read may bring up another suspect.
     while unread := [key for key in rests_on(plan, choice, observed) if key not in read]:
-        observed = observed.refreshed(applier.read(unread))
+        observed = observed.refreshed(found.applier.read(unread))
         read.update(unread)
         choice = choose(desired, observed)
         plan = plan_for(choice.desired, observed, last_up)
@@ -74,10 +63,11 @@ def decide(
     plan = without_successor(plan, choice.desired, observed)
     braked = apply_brake(plan, observed, brake)
     if unlisted := to_look_up(braked.held):
-        brake = replace(brake, pods=pods_of(unlisted, observed))
+        pods = pods_behind(world.cluster, found.view, unlisted, observed, settings.scope)
+        brake = replace(brake, pods=pods)
         braked = apply_brake(plan, observed, brake)
-    told = warned(choice.desired, observed)
-    return Decision(braked=braked, brake=brake, desired=told, registry=Complete(data=observed))
+    decided = Decided(at=now, brake=brake, braked=braked, refused=refused)
+    return replace(found, desired=warned(choice.desired, observed), registry=Complete(data=observed)), decided
 
 
 def brake_of(settings: PassSettings, desired: Desired, approval: Approval | None, seen: Sighted, now: float) -> Brake:

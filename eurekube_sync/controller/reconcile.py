@@ -10,15 +10,14 @@ that depends on it is changed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from eurekube_sync.apply.finalizers import look_elsewhere
 from eurekube_sync.apply.kubernetes import without_finalizer
 from eurekube_sync.brake import Braked
-from eurekube_sync.brake.approval import refusal
 from eurekube_sync.controller.carry_out import applier_of, carry_out, renew_ours
-from eurekube_sync.controller.decide import brake_of, decide
+from eurekube_sync.controller.decide import decide
 from eurekube_sync.controller.one_pass import (
     APPLYING,
     CHOOSING,
@@ -42,10 +41,10 @@ from eurekube_sync.desired.claims import Deleting, Desired
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.actions import Removal, Renew
+from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import ObservedInstance
-from eurekube_sync.model.kubernetes import Pods, SyncerObject
+from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.model.outcomes import Outcome, Result
 from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.sources import Complete, Listed, Unknown
@@ -54,14 +53,12 @@ from eurekube_sync.observe.kubernetes import (
     SameCluster,
     absent_namespaces,
     living_pods,
-    pods_behind,
     read_cluster,
     read_pods,
     read_syncers,
 )
 from eurekube_sync.observe.other_owner import OtherOwner, other_owners
 from eurekube_sync.plan import Plan
-from eurekube_sync.plan.suspend import is_suspended
 
 
 def reconcile(world: World, settings: PassSettings) -> PassReport:
@@ -92,7 +89,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     found = _claim(given, scope, syncers, early)
     others = _other_owners(given, found)
     found = _look_elsewhere(given, listed, found)
-    found, decided = _decide(given, early, found)
+    found, decided = decide(given, early, found)
     if isinstance(found.registry, Complete) and any(other.stops_us for other in others):
         return renew_beside(given, early, found, found.registry, decided, others)
     if doubt := _doubt(given, early, found, decided.braked):
@@ -101,7 +98,7 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     report = replace(_report(given, found, decided), other_owners=others, unserved=unserved_syncers(given, found))
     if settings.dry_run:
         return replace(report, all_statuses=statuses_due(given, found, report).all_statuses)
-    report = _carry_out(given, early, found, decided, report)
+    report = carry_out(given, early, found, decided, report)
     report = keep_unserved(given, early, found, report)
     return write_to_kubernetes(given, found, report)
 
@@ -180,26 +177,6 @@ def _look_elsewhere(given: Given, listed: Complete[tuple[ObservedInstance, ...]]
     return replace(found, registry=Complete(data=registry.data.beside(there, deleted)), unseen=unseen)
 
 
-def _decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]:
-    """The plan after uncached reads and the brake; and what was found, with those reads and the limits applied."""
-    world, settings, desired = given.world, given.settings, found.desired
-    given.deadline.stage_of_rest(0.5, APPLYING)
-    now = world.clock.now()
-    refused = refusal(settings.approved, given.ownership, now)
-    monotonic, memory = world.clock.monotonic(), world.memory
-    seen = memory.sightings.before(desired, monotonic=monotonic, now=now, within=settings.confirm_within)
-    brake = brake_of(settings, desired, None if refused else settings.approved, seen, now)
-    remembers = isinstance(found.registry, Unknown) or any(map(is_suspended, desired.claims.values()))
-    last_up = memory.last_up(desired) if remembers else ()
-
-    def pods_of(going: Collection[Removal], observed: Observed) -> Pods:
-        return pods_behind(world.cluster, found.view, going, observed, settings.scope)
-
-    made = decide(found.applier, desired, found.registry, brake, last_up, early.cancelled, pods_of)
-    decided = Decided(at=now, brake=made.brake, braked=made.braked, refused=refused)
-    return replace(found, desired=made.desired, registry=made.registry), decided
-
-
 def _doubt(given: Given, early: Renewed, found: Found, braked: Braked) -> Unknown | None:
     """Why the lists may be another cluster's: asked after all reads, right before the first change."""
     world, plan = given.world, braked.plan
@@ -235,9 +212,3 @@ def _report(given: Given, found: Found, decided: Decided) -> PassReport:
         released=decided.braked.approved,
         cut_short=given.deadline.cut_short,
     )
-
-
-def _carry_out(given: Given, early: Renewed, found: Found, decided: Decided, report: PassReport) -> PassReport:
-    """Writes to Eureka."""
-    brake = replace(decided.brake, approval=None, approved=decided.braked.approved)
-    return carry_out(given.world, found.applier, given.deadline, brake, report, found.desired, early.outcomes)

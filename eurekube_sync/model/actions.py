@@ -158,8 +158,3 @@ def brings_up(action: Action) -> bool:
 def comes_last(action: Action) -> bool:
     """Whether it belongs to the last stage of a pass: every cancel, and UP to DOWN."""
     return isinstance(action, Cancel) or removes(action)
-
-
-def grounds_of(action: Removal) -> Grounds:
-    """What the removal rests on."""
-    return action.grounds

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from eurekube_sync.desired.claims import Claim, Desired, Serving
 from eurekube_sync.desired.policy import GONE, POLICY, Policy, is_gone, policy_asked, policy_of
-from eurekube_sync.model.actions import Action, Cancel, Change, Renew, Update, grounds_of
+from eurekube_sync.model.actions import Action, Cancel, Change, Renew, Update
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.ownership import KEYS, POD
 from eurekube_sync.observe.eureka import Observed
@@ -100,5 +100,5 @@ def _left_to_expire(action: Cancel, registered: ObservedInstance, policy: Policy
         was=registered.status,
         stored_timestamp=registered.last_dirty_timestamp,
         proof=action.proof,
-        grounds=grounds_of(action),
+        grounds=action.grounds,
     )

@@ -144,9 +144,9 @@ def _of_nobody_else(self: Scope, syncers: Any) -> Scope:
 
 
 def _withdrawals_first(carry_out: Callable[..., Any]) -> Callable[..., Any]:
-    def wrong(world: Any, applier: Applier, deadline: Any, settings: Any, report: Any, *rest: Any) -> Any:
-        applier.remove([a for a in report.plan.actions if isinstance(a, Update | Cancel) and comes_last(a)], {})
-        return carry_out(world, applier, deadline, settings, report, *rest)
+    def wrong(given: Any, early: Any, found: Any, decided: Any, report: Any) -> Any:
+        found.applier.remove([a for a in report.plan.actions if isinstance(a, Update | Cancel) and comes_last(a)], {})
+        return carry_out(given, early, found, decided, report)
 
     return wrong
 

@@ -22,7 +22,6 @@ from eurekube_sync.model.actions import (
     Update,
     brings_up,
     comes_last,
-    grounds_of,
 )
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import Service, ServicePort, SyncerObject, SyncerRef
@@ -521,7 +520,7 @@ def test_a_not_ready_endpoint_is_no_positive_evidence(name: str) -> None:
     """A cancel has its own grounds."""
     action = ACTIONS[name]
     assert isinstance(action, Update | Cancel)
-    assert grounds_of(action).positive is (name == "cancel up")
+    assert action.grounds.positive is (name == "cancel up")
 
 
 def test_only_a_wish_is_positive_evidence() -> None:
