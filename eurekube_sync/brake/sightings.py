@@ -4,7 +4,7 @@ A process remembers by itself. A process that just began reads the syncer's stat
 `unconfirmedSince`. A pass that does not see the removal again forgets it, here and in the status. Where the status
 could not be written, what this process saw counts. Neither lasts for ever: where nobody looked for long, what was seen
 before may have ended in between, and the wait begins anew. An orphan has no syncer and no status: only a process that
-makes a second pass confirms it. Whatever else knew (a mark in the instance, an Event) would be a write to what
+makes a second pass confirms it. Anything else (a mark in the instance, an Event) would be a write to what
 nobody asks for any more, or would vanish with its namespace.
 """
 

@@ -49,7 +49,7 @@ class Drain:
     """In the order of `Kind`; empty while nobody drains it."""
     why: str = ""
     drain_unknown: frozenset[Kind] = frozenset()
-    """Of these nobody knew."""
+    """Whether one of these is drained is unknown."""
 
 
 NO_DRAIN = Drain()

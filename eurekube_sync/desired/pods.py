@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eurekube_sync.desired.catalog import Catalog
@@ -33,29 +33,10 @@ def serve_pods(
     chosen = {service.name: service for service, _ in [*(plain or ()), *(secure or ())]}
     apps = {service.name: builder.app_name(service) for service, _ in plain or secure or ()}
     family = _family(spec, list(chosen.values()))
-    # A Service without pods has an empty slice. One with none at all is too young, or it is being made anew.
-    missing = [
-        (service, why)
-        for service in chosen.values()
-        if (why := untold(service, catalog.slices_of(service), family=family) or _left_over(service, catalog))
-    ]
-    perhaps = [service for service, _ in missing]
-    if not any(_told(service, catalog, family) for service in chosen.values()):
-        names = f"Service {', '.join(chosen)} has no EndpointSlice: type ExternalName has no pods"
-        raise InvalidSyncer("NoEndpointSlices", "; ".join(why for _, why in missing) or names)
-    for _, why in missing:
-        yield Incomplete(reason="NoEndpointSlices", message=why)
+    missing = _missing(chosen.values(), catalog, family)
     truncated = [service for service in chosen.values() if any(piece.truncated for piece in catalog.slices_of(service))]
-    if truncated:
-        names = ", ".join(service.name for service in truncated)
-        message = f"the Endpoints of Service {names} are truncated: they do not list all of its addresses"
-        yield Incomplete(reason="EndpointsTruncated", message=message, unknown=True)
-    for name, service in sorted(chosen.items()):
-        if service.publish_not_ready and _without_health(catalog.slices_of(service)):
-            unclear = f"the Endpoints of Service {name} do not say which pods are ready"
-            builder.warn(f"{unclear}, because of publishNotReadyAddresses")
-    for denied in catalog.drains.denied():
-        builder.warn(denied)
+    yield from _incomplete(missing, truncated)
+    _warn(chosen, catalog, builder)
     cut = frozenset(service.name for service in truncated)
     on_plain = None if plain is None else _listening(plain, catalog, family, cut)
     on_secure = None if secure is None else _listening(secure, catalog, family, cut)
@@ -63,12 +44,6 @@ def serve_pods(
     assert main is not None  # without a secure port there is a plain one
     for identity, backend in main.by_identity.items():
         behind = main.services[identity]
-        app, *others = sorted({apps[service.name] for service in behind}) if len(behind) > 1 else [apps[behind[0].name]]
-        if others:
-            raise InvalidSyncer(
-                "AmbiguousService",
-                f"{backend.label} is behind the Services {', '.join([app, *others])}: name the app in spec.appName",
-            )
         lacking = beside is not None and identity not in beside.by_identity
         safe = on_secure.by_identity[identity].port if on_secure is not None and not lacking else None
         site = Site(
@@ -82,9 +57,9 @@ def serve_pods(
             label=backend.label,
             allotted=backend.pod is not None,
         )
-        key = builder.key(app, site)
-        found = _found(spec, backend, site, key, catalog, builder, perhaps)
-        if lacking and not isinstance(found, Leaving):  # it lacks that port, or a slice is yet to come: who knew
+        key = builder.key(_app(backend, behind, apps), site)
+        found = _found(spec, backend, site, key, catalog, builder, [service for service, _ in missing])
+        if lacking and not isinstance(found, Leaving):  # it lacks that port, or a slice is still to come
             why = f"{backend.label} has no port {spec.secure_port!r} (yet)"
             builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
             found = Kept(why=why, host=site.host, port=site.main_port)
@@ -94,6 +69,48 @@ def serve_pods(
             why = f"{backend.label} has no port {spec.port!r} (yet)"
             builder.warn(f"{why}: nothing new of it is registered, and its instances are kept")
             yield Unplaced(identity=identity, why=why)
+
+
+def _missing(services: Collection[Service], catalog: Catalog, family: str) -> list[tuple[Service, str]]:
+    """The Services whose slices do not list all of their pods, and why. A Service without pods has an empty slice; one
+    without a slice is too young, or its slices are being made anew. Raises InvalidSyncer where all are so."""
+    missing = [
+        (service, why)
+        for service in services
+        if (why := untold(service, catalog.slices_of(service), family=family) or _left_over(service, catalog))
+    ]
+    if not any(_told(service, catalog, family) for service in services):
+        names = f"Service {', '.join(one.name for one in services)} has no EndpointSlice: type ExternalName has no pods"
+        raise InvalidSyncer("NoEndpointSlices", "; ".join(why for _, why in missing) or names)
+    return missing
+
+
+def _incomplete(missing: Sequence[tuple[Service, str]], truncated: Sequence[Service]) -> Iterator[Incomplete]:
+    for _, why in missing:
+        yield Incomplete(reason="NoEndpointSlices", message=why)
+    if truncated:
+        names = ", ".join(service.name for service in truncated)
+        message = f"the Endpoints of Service {names} are truncated: they do not list all of its addresses"
+        yield Incomplete(reason="EndpointsTruncated", message=message, unknown=True)
+
+
+def _warn(chosen: Mapping[str, Service], catalog: Catalog, builder: Builder) -> None:
+    for name, service in sorted(chosen.items()):
+        if service.publish_not_ready and _without_health(catalog.slices_of(service)):
+            unclear = f"the Endpoints of Service {name} do not say which pods are ready"
+            builder.warn(f"{unclear}, because of publishNotReadyAddresses")
+    for denied in catalog.drains.denied():
+        builder.warn(denied)
+
+
+def _app(backend: Backend, behind: Sequence[Service], apps: Mapping[str, str]) -> str:
+    app, *others = sorted({apps[service.name] for service in behind}) if len(behind) > 1 else [apps[behind[0].name]]
+    if others:
+        raise InvalidSyncer(
+            "AmbiguousService",
+            f"{backend.label} is behind the Services {', '.join([app, *others])}: name the app in spec.appName",
+        )
+    return app
 
 
 def _told(service: Service, catalog: Catalog, family: str) -> bool:
