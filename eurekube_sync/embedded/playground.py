@@ -32,6 +32,10 @@ _LEASE_SECONDS = 86_400
 """Of a service of the data centre: nobody renews it here."""
 
 
+class FolderError(OSError):
+    """No folder can be written for the kubeconfig."""
+
+
 class Playground:
     """A context manager. `definition` is the CRD, and `validate` judges syncers by it as the real API server does;
     `cache_seconds` is how old Eureka's lists may be."""
@@ -56,7 +60,10 @@ class Playground:
         """Every request that came over HTTP, in order."""
 
     def __enter__(self) -> Self:
-        folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="eurekube-sync-")))
+        try:
+            folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="eurekube-sync-")))
+        except OSError as error:
+            raise FolderError(error.errno, error.strerror) from error
         kubernetes = LoopbackServer(self._counted(self.kubernetes.handle), port=self._ports[0])
         eureka = LoopbackServer(self._counted(self.eureka.handle), port=self._ports[1])
         self.kubernetes_url = self._stack.enter_context(kubernetes).url

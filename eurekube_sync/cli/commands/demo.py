@@ -19,7 +19,7 @@ from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.cli.output.stage import Stage
 from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.signals import stopped_by_signals
-from eurekube_sync.embedded.playground import Playground
+from eurekube_sync.embedded.playground import FolderError, Playground
 from eurekube_sync.manifests import load_crd, refusal
 from eurekube_sync.model.errors import ConfigurationError, Stopped
 
@@ -43,6 +43,10 @@ def command(serve: bool, kubernetes_port: int, eureka_port: int) -> None:
                     eureka_port=eureka_port,
                 )
             )
+        except FolderError as error:
+            raise ConfigurationError(
+                f"the demo cannot write its kubeconfig ({error.strerror}): set TMPDIR to a folder that it may write"
+            ) from error
         except OSError as error:
             raise ConfigurationError(
                 f"the servers cannot listen on --kubernetes-port {kubernetes_port} and --eureka-port {eureka_port} "
