@@ -29,6 +29,9 @@ _CONTROLLERS = (
     "garbage-collector-controller",
     "namespace-controller",
     "serviceaccount-controller",
+    "root-ca-certificate-publisher-controller",
+    "deployment-controller",
+    "replicaset-controller",
 )
 
 
@@ -69,8 +72,10 @@ class ApiServer(Server):
     name = "kube-apiserver"
     stop_seconds = 1.0
 
-    def __init__(self, *, etcd_url: str, port: int | None = None) -> None:
-        """`etcd_url` is that of a running etcd; `port` None: a free one."""
+    def __init__(self, *, etcd_url: str, service_accounts: bool = False, port: int | None = None) -> None:
+        """`etcd_url` is that of a running etcd; `port` None: a free one. With `service_accounts` a pod needs its
+        account, and gets a volume with its token."""
+        self._service_accounts = service_accounts
         self._program = kubernetes() / "kube-apiserver"
         super().__init__(port=port)
         self._etcd_url = etcd_url
@@ -101,7 +106,7 @@ class ApiServer(Server):
             "--service-cluster-ip-range=10.96.0.0/16,fd00:10:96::/112",
             "--allow-privileged=true",
             "--authorization-mode=RBAC",
-            "--disable-admission-plugins=ServiceAccount",
+            *([] if self._service_accounts else ["--disable-admission-plugins=ServiceAccount"]),
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={self.key_file}",
             f"--service-account-signing-key-file={self.key_file}",
@@ -121,12 +126,13 @@ class ControllerManager(Server):
 
     name = "kube-controller-manager"
 
-    def __init__(self, *, kubeconfig: Path, key_file: Path, port: int | None = None) -> None:
-        """`key_file` signs the tokens of service accounts; `port` None: a free one."""
+    def __init__(self, *, kubeconfig: Path, key_file: Path, ca_file: Path, port: int | None = None) -> None:
+        """`key_file` signs the tokens of service accounts, `ca_file` is given to pods; `port` None: a free one."""
         self._program = kubernetes() / "kube-controller-manager"
         super().__init__(port=port)
         self._kubeconfig = kubeconfig
         self._key_file = key_file
+        self._ca_file = ca_file
 
     def _command(self) -> list[str]:
         return [
@@ -137,6 +143,7 @@ class ControllerManager(Server):
             f"--cert-dir={self.directory / 'certificates'}",
             "--leader-elect=false",
             f"--service-account-private-key-file={self._key_file}",
+            f"--root-ca-file={self._ca_file}",
             f"--controllers={','.join(_CONTROLLERS)}",
             "--kube-api-qps=500",
             "--kube-api-burst=1000",
@@ -151,8 +158,9 @@ class ControllerManager(Server):
 class KubernetesServers:
     """The three servers together; a context manager. Each one, also when stopped alone, keeps its address and data."""
 
-    def __init__(self) -> None:
-        """Nothing is started before `start` or `with`."""
+    def __init__(self, *, service_accounts: bool = False) -> None:
+        """Nothing is started before `start` or `with`. `service_accounts`: those that pods need, see `ApiServer`."""
+        self._service_accounts = service_accounts
         self.directory = temporary_directory("kubernetes")
         self.kubeconfig = self.directory / "kubeconfig"
         self._running = ExitStack()
@@ -161,10 +169,15 @@ class KubernetesServers:
         """Start all three. Raises ServerError or BuildError."""
         try:
             self.etcd = self._running.enter_context(Etcd())
-            self.api_server = self._running.enter_context(ApiServer(etcd_url=self.etcd.url))
+            self.api_server = self._running.enter_context(
+                ApiServer(etcd_url=self.etcd.url, service_accounts=self._service_accounts)
+            )
             write_kubeconfig(self.kubeconfig, url=self.url, token=self.admin_token, ca_file=self.ca_file)
-            manager = ControllerManager(kubeconfig=self.kubeconfig, key_file=self.api_server.key_file)
-            self.controller_manager = self._running.enter_context(manager)
+            self.controller_manager = self._running.enter_context(
+                ControllerManager(
+                    kubeconfig=self.kubeconfig, key_file=self.api_server.key_file, ca_file=self.api_server.ca_file
+                )
+            )
         except BaseException:
             self.close()
             raise

@@ -1,0 +1,150 @@
+"""Owns buildah and podman with a store of the tests' own, and a base image made of Debian packages.
+
+No image can be pulled where there are only package registries. The base has what the Dockerfile asks of `python:slim`:
+`python3` with `venv`, and certificates.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.servers.cache import BuildError, cached, run_logged
+
+ROOT = Path(__file__).parents[2]
+TOOLS = ("buildah", "podman", "runc", "mmdebstrap")
+BASE = "localhost/python:stand-in"
+IMAGE = "localhost/eurekube-sync:test"
+_SUITE = "trixie"
+_PACKAGES = "python3,python3-venv,python3-pip-whl,ca-certificates"
+_DEBOOTSTRAP = (
+    "--variant=essential",
+    f"--include={_PACKAGES}",
+    "--dpkgopt=path-exclude=/usr/share/doc/*",
+    "--dpkgopt=path-exclude=/usr/share/man/*",
+    '--customize-hook=ln -s /usr/bin/python3 "$1/usr/local/bin/python3"',
+)
+_MIRROR = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org/debian")
+_CERTIFICATES = Path("/etc/ssl/certs")
+# Without it podman fails at setrlimit, where a limit may not be raised.
+_CONTAINERS = """
+[containers]
+default_ulimits = []
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+"""
+_STORAGE = """
+[storage]
+driver = "overlay"
+graphroot = "{folder}/images"
+runroot = "{folder}/run"
+"""
+
+
+def install_tools() -> None:
+    """Install what is missing, as root on Debian. Raises BuildError where that cannot be done: nothing is skipped."""
+    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
+    if not missing:
+        return
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise BuildError(f"the image needs {', '.join(missing)}: install them, or run this as root on Debian")
+    run_logged("apt-update", ["apt-get", "update"])
+    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+    run_logged("apt-install", ["apt-get", "install", "--yes", "--no-install-recommends", *TOOLS], environment=quiet)
+
+
+def base_archive() -> Path:
+    """Return the base as a tar file, made first when the cache lacks it: about a minute. Raises BuildError."""
+
+    def build(folder: Path) -> None:
+        run_logged("image-base", ["mmdebstrap", *_DEBOOTSTRAP, _SUITE, folder / "base.tar", _MIRROR])
+
+    return cached(f"image-base-{_SUITE}", [*_DEBOOTSTRAP], build) / "base.tar"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Containers:
+    """The images in one folder, and containers of them."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        (self.folder / "containers.conf").write_text(_CONTAINERS)
+        (self.folder / "storage.conf").write_text(_STORAGE.format(folder=self.folder))
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What both programs need to know."""
+        return {
+            **os.environ,
+            "CONTAINERS_CONF": str(self.folder / "containers.conf"),
+            "CONTAINERS_STORAGE_CONF": str(self.folder / "storage.conf"),
+        }
+
+    def build_base(self) -> None:
+        """The base, from its tar file."""
+        archive = base_archive()
+        dockerfile = self.folder / "Base"
+        dockerfile.write_text("FROM scratch\nADD base.tar /\n")
+        self.call("buildah", "bud", "--isolation", "chroot", "-t", BASE, "-f", dockerfile, archive.parent)
+
+    def build(self, image: str = IMAGE) -> None:
+        """The project's image on that base, by its Dockerfile. The machine's certificates and pip's settings count."""
+        mounts = [f"{_CERTIFICATES}:{_CERTIFICATES}:ro"]
+        if (settings := Path("/etc/pip.conf")).is_file():
+            mounts.append(f"{settings}:{settings}:ro")
+        volumes = [part for mount in mounts for part in ("-v", mount)]
+        time = self.call("git", "-C", ROOT, "log", "-1", "--format=%ct").strip()
+        options = (
+            "--isolation",
+            "chroot",
+            "--pull-never",
+            "--timestamp",
+            time,
+            "--build-arg",
+            f"BASE={BASE}",
+            *volumes,
+        )
+        self.call("buildah", "bud", *options, "-t", image, ROOT)
+
+    def run(
+        self, *arguments: str, options: tuple[str, ...] = ("--network=none",), image: str = IMAGE
+    ) -> subprocess.CompletedProcess[str]:
+        """The program in a container as Kubernetes runs it: a read-only root, nobody's user, no right. Never raises on
+        an exit code."""
+        secured = (
+            "--read-only",
+            "--read-only-tmpfs=false",
+            "--user=65532:65532",
+            "--cap-drop=all",
+            "--security-opt=no-new-privileges",
+            "--unsetenv=HOME",
+        )
+        return subprocess.run(
+            ["podman", "run", "--rm", *secured, *options, image, *arguments],
+            env=self.variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+
+    def call(self, *command: str | Path) -> str:
+        """What a program prints. AssertionError, with all that it said, when it fails."""
+        done = subprocess.run(
+            command,
+            env=self.variables,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+            stdin=subprocess.DEVNULL,
+        )
+        assert done.returncode == 0, f"{command[0]}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout
