@@ -33,7 +33,12 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 STRICT = {"dryRun": "All", "fieldValidation": "Strict"}
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
-SHIPPED = sorted(file for folder in ("crds", "cronjob") for file in (ROOT / folder).rglob("*.yaml"))
+SHIPPED = sorted(
+    file
+    for folder in ("crds", "cronjob/base")
+    for file in (ROOT / folder).glob("*.yaml")
+    if file.stem != "kustomization"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -144,16 +145,20 @@ def test_the_cronjob_is_applied_and_deleted(kubectl: Kubectl) -> None:
     rbac = "rbac.authorization.k8s.io"
     made = (
         "serviceaccount/eurekube-sync",
-        f"clusterrole.{rbac}/eurekube-sync",
-        f"clusterrolebinding.{rbac}/eurekube-sync",
         f"role.{rbac}/eurekube-sync-lock",
+        f"clusterrole.{rbac}/eurekube-sync",
+        f"clusterrole.{rbac}/eurekube-sync-cluster",
         f"rolebinding.{rbac}/eurekube-sync-lock",
+        f"clusterrolebinding.{rbac}/eurekube-sync",
+        f"clusterrolebinding.{rbac}/eurekube-sync-cluster",
+        "configmap/eurekube-sync-HASH",
         "cronjob.batch/eurekube-sync",
     )
+    base = str(ROOT / "cronjob" / "base")
     for outcome in ("created", "unchanged"):
-        told = kubectl("apply", "-f", str(ROOT / "cronjob")).splitlines()
+        told = re.sub("(?<=configmap/eurekube-sync-)[a-z0-9]+", "HASH", kubectl("apply", "-k", base)).splitlines()
         assert told == [f"{name} {outcome}" for name in made]
-    kubectl("delete", "-f", str(ROOT / "cronjob"))
+    kubectl("delete", "-k", base)
     assert kubectl.run("get", "cronjob", "eurekube-sync", "-n", "eurekube-sync").returncode == 1
 
 

@@ -39,7 +39,7 @@ def install_crd(world: KubernetesWorld) -> None:
     delete it."""
     with contextlib.suppress(requests.HTTPError):
         world.request("POST", CRD_PATH, dict(load_crd()))
-    _wait_for_crd(world)
+    wait_for_crd(world)
     remove_syncers(world)
 
 
@@ -47,10 +47,11 @@ def create_crd(world: KubernetesWorld) -> None:
     """Creates the CRD anew, and waits until its objects can be listed."""
     remove_crd(world)
     world.request("POST", CRD_PATH, dict(load_crd()))
-    _wait_for_crd(world)
+    wait_for_crd(world)
 
 
-def _wait_for_crd(world: KubernetesWorld) -> None:
+def wait_for_crd(world: KubernetesWorld) -> None:
+    """Until its objects can be listed."""
 
     def served() -> bool:
         with contextlib.suppress(requests.HTTPError):

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import requests
 
+from tests.deployment.rendered import shipped
+from tests.deployment.rights import SERVICE_ACCOUNT, granted
 from tests.integration.program import Program, Registry
-from tests.integration.test_safety import SERVICE_ACCOUNT, as_shipped_service_account
 from tests.servers.world import KubernetesWorld
 
 pytestmark = pytest.mark.servers
@@ -107,7 +108,7 @@ def test_pods_that_may_not_be_read_take_no_metadata_away(
     world.wait_for_slices(NAMESPACE, "shop", {"10.1.0.1": "Ready"})
     create_syncer(world, "shop", metadataFrom=[{"key": "version", "podLabel": "version"}])
     id_ = f"{program.owner}:{NAMESPACE}:shop:10.1.0.1:8080"
-    with as_shipped_service_account(world) as token:
+    with granted(world, shipped()) as token:
         program.token = token
         program.good()
         instance = registry.instance("SHOP", id_)

@@ -7,14 +7,14 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
-import yaml
 
 from eurekube_sync.embedded.http import Request
+from tests.deployment.rendered import shipped
+from tests.deployment.rights import SERVICE_ACCOUNT, granted
 from tests.integration.conftest import CRD_NAME, CRD_PATH, create_crd, remove_crd, strip_finalizers
 from tests.integration.program import CountingProxy, Program, Registry
 from tests.servers.kube import KubernetesServers
@@ -26,10 +26,8 @@ pytestmark = pytest.mark.servers
 NAMESPACE = "safety"
 SYNCERS = f"/apis/eurekube.io/v1/namespaces/{NAMESPACE}/eurekasyncers"
 SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
-SERVICE_ACCOUNT = "system:serviceaccount:eurekube-sync:eurekube-sync"
 TIMEOUTS = ("--call-timeout=10s", "--pass-timeout=20s")
 """A busy machine's Eureka has to answer within the first; the cluster gets a share of the second."""
-CRONJOB = Path(__file__).parents[2] / "cronjob" / "eurekube-sync.yaml"
 
 
 @pytest.fixture
@@ -164,7 +162,7 @@ def test_a_right_taken_away_withdraws_nothing(
 ) -> None:
     """Without the right to list slices nothing is seen to go: all is renewed, and the exit code says why."""
     world = kubernetes_world
-    with as_shipped_service_account(world) as token:
+    with granted(world, shipped()) as token:
         program.token = token
         addresses = give_endpoints(world, 50)
         create_syncer(world)
@@ -322,53 +320,3 @@ def test_fifty_pods_that_turn_unready_at_once_stay(
     status = world.request("GET", f"{SYNCERS}/shop")["status"]
     assert {c["type"]: c["status"] for c in status["conditions"]}["RemovalHeld"] == "False"
     assert up_ids(program, registry, addresses) == 50
-
-
-@contextlib.contextmanager
-def as_shipped_service_account(world: KubernetesWorld) -> Iterator[str]:
-    """The ServiceAccount and rights of the shipped manifests; gives its own token."""
-    documents = [d for d in yaml.safe_load_all(CRONJOB.read_text()) if d["kind"] != "CronJob"]
-    with contextlib.suppress(requests.HTTPError):
-        world.create_namespace("eurekube-sync")
-    paths = {
-        "ServiceAccount": "/api/v1/namespaces/eurekube-sync/serviceaccounts",
-        "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-        "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-        "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/eurekube-sync/roles",
-        "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/eurekube-sync/rolebindings",
-    }
-    for document in documents:
-        world.request("POST", paths[document["kind"]], document)
-    world.wait_for_rules(SERVICE_ACCOUNT, documents)
-    try:
-        yield world.mint_token("eurekube-sync", "eurekube-sync")
-    finally:
-        for document in documents:
-            world.request("DELETE", f"{paths[document['kind']]}/{document['metadata']['name']}")
-        world.wait_for_rules(SERVICE_ACCOUNT, documents, granted=False)
-
-
-def test_the_shipped_cronjob_is_accepted_and_its_rights_suffice(
-    program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
-) -> None:
-    """The API server's dry run takes the CronJob, and its ServiceAccount can do all that a life needs."""
-    world = kubernetes_world
-    cronjob = next(d for d in yaml.safe_load_all(CRONJOB.read_text()) if d["kind"] == "CronJob")
-    with as_shipped_service_account(world) as token:
-        path = "/apis/batch/v1/namespaces/eurekube-sync/cronjobs?dryRun=All&fieldValidation=Strict"
-        accepted = world.request("POST", path, cronjob)
-        assert accepted["spec"]["concurrencyPolicy"] == "Forbid"
-
-        program.token = token
-        addresses = give_endpoints(world, 3)
-        create_syncer(world)
-        args = cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["args"]
-        program.options = (*program.options, f"--lock=eurekube-sync/eurekube-sync-{program.owner}")  # as in the pod
-        done = program.run(*[a for a in args[1:] if "interval" not in a], "--interval=1s")
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert up_ids(program, registry, addresses) == 3
-        events = world.request("GET", f"/api/v1/namespaces/{NAMESPACE}/events")["items"]
-        assert events, "the ServiceAccount may write events"
-        world.request("DELETE", f"{SYNCERS}/shop")
-        program.run_until(lambda: not world.request("GET", SYNCERS)["items"])
-        assert up_ids(program, registry, addresses) == 0

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from eurekube_sync.desired.scope import Shard
 from eurekube_sync.model.kubernetes import SyncerRef
+from tests.deployment.rendered import Form, documents
+from tests.deployment.rights import Right, granted, lacking
 from tests.integration.hand_made import make_app, make_namespace, make_syncer, remove_app, slices_of, syncers_of
 from tests.integration.program import CountingProxy, Program, Registry
-from tests.integration.test_safety import SERVICE_ACCOUNT
 from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers
 from tests.servers.world import KubernetesWorld
 
 pytestmark = pytest.mark.servers
 
-BY_NAMESPACE = Path(__file__).parents[2] / "cronjob" / "by-namespace" / "eurekube-sync.yaml"
 APPS = tuple((f"scope-{number % 2}", f"app{number}") for number in range(6))
 
 
@@ -149,61 +146,24 @@ def up(registry: Registry, program: Program) -> list[str]:
 # --- Rights in chosen namespaces -----------------------------------------------------------------------------------
 
 
-PATHS = {
-    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
-    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
-    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
-    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-}
-
-
-def optional_rules(manifest: str) -> dict[str, Any]:
-    """The rules that stand in a manifest as comments, by resource."""
-    blocks = re.findall(r"^# - apiGroups:.*\n(?:^#   .*\n)+", manifest, re.MULTILINE)
-    rules = [yaml.safe_load(re.sub(r"^# ", "", block, flags=re.MULTILINE))[0] for block in blocks]
-    return {rule["resources"][0]: rule for rule in rules}
-
-
-@contextlib.contextmanager
-def as_service_account(
-    world: KubernetesWorld, namespace: str, *, without: str = "", optional: str = ""
-) -> Iterator[str]:
-    """The rights of the shipped manifests, for this namespace, with the rule for the `optional` resource, which stands
-    there as a comment; gives the ServiceAccount's token."""
-    text = BY_NAMESPACE.read_text().replace("namespace: rating", f"namespace: {namespace}")
-    documents: list[dict[str, Any]] = [d for d in yaml.safe_load_all(text) if d["kind"] != "CronJob"]
-    documents = [d for d in documents if d["metadata"]["name"] != without]
-    if optional:
-        bears = "eurekube-sync-crd" if optional == "nodes" else "eurekube-sync"
-        role = next(d for d in documents if "rules" in d and d["metadata"]["name"] == bears)
-        role["rules"].append(optional_rules(text)[optional])
-    make_namespace(world, "eurekube-sync")
-    paths = [PATHS[d["kind"]].format(d["metadata"].get("namespace")) for d in documents]
-    for path, document in zip(paths, documents, strict=True):
-        world.request("POST", path, document)
-    world.wait_for_rules(SERVICE_ACCOUNT, documents)
-    try:
-        yield world.mint_token("eurekube-sync", "eurekube-sync")
-    finally:
-        for path, document in zip(paths, documents, strict=True):
-            world.request("DELETE", f"{path}/{document['metadata']['name']}")
-        world.wait_for_rules(SERVICE_ACCOUNT, documents, granted=False)
+def namespaced(namespace: str, *components: str) -> list[dict[str, Any]]:
+    """The shipped manifests for one namespace."""
+    settings = {"EUREKUBE_SYNC_NAMESPACE": namespace}
+    form = Form(folder="namespaced", namespace=namespace, components=components, settings=settings)
+    return documents(form.kustomized)
 
 
 def test_a_role_in_each_namespace_is_enough(
     program: Program, registry: Registry, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """A whole life with the shipped Roles, cluster-wide lists being denied; the CronJob beside them is accepted."""
+    """A whole life with the shipped Role, cluster-wide lists being denied."""
     world = kubernetes_world
     namespace, app = APPS[0]
     make_syncer(world, namespace, app, app)
-    cronjob = next(d for d in yaml.safe_load_all(BY_NAMESPACE.read_text()) if d["kind"] == "CronJob")
-    with as_service_account(world, namespace) as token:
-        world.request("POST", "/apis/batch/v1/namespaces/eurekube-sync/cronjobs?dryRun=All", cronjob)
+    with granted(world, namespaced(namespace)) as token:
         program.token = token
         assert program.run().returncode == 11, "without --namespace the whole cluster is listed, and that is denied"
-        program.options = (*program.options, f"--namespace={namespace}", "--lock=eurekube-sync/eurekube-sync")
+        program.options = (*program.options, f"--namespace={namespace}", f"--lock={namespace}/eurekube-sync")
         program.good()
         assert len(up(registry, program)) == 2
         world.request("DELETE", f"{syncers_of(namespace)}/{app}")
@@ -224,18 +184,18 @@ NEEDED = {"nodes": 0, "endpoints": 11}
 def test_a_right_that_few_need_is_asked_for_and_is_enough(
     resource: str, program: Program, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """As the comment in the manifest writes it; without it the pass names what was denied."""
+    """As the component in cronjob/rights grants it; without it the pass names what was denied."""
     world = kubernetes_world
     namespace, app = APPS[0]
     make_syncer(world, namespace, app, app)
     program.options = (*program.options, f"--namespace={namespace}", *OPTIONAL[resource])
-    with as_service_account(world, namespace) as token:
+    with granted(world, namespaced(namespace)) as token:
         program.token = token
         done = program.run("-o", "json")
         assert done.returncode == NEEDED[resource], done.stdout
         messages = [source["message"] for source in json.loads(done.stdout)["unknown"]]
         assert any(f'cannot list resource "{resource}"' in message for message in messages), messages
-    with as_service_account(world, namespace, optional=resource) as token:
+    with granted(world, namespaced(namespace, f"rights/{resource}")) as token:
         program.token = token
         assert program.good()["unknown"] == []
 
@@ -268,7 +228,7 @@ def test_what_a_person_drains_stays_down_when_the_right_to_see_it_is_taken_away(
         world.request("POST", "/api/v1/nodes", {"metadata": {"name": f"drain-{number}"}})
     try:
         apply(1, 2)
-        with as_service_account(world, namespace, optional="nodes") as token:
+        with granted(world, namespaced(namespace, "rights/nodes")) as token:
             program.token = token
             program.good()
             registry.list_follows(app.upper(), ids[:2])
@@ -276,7 +236,7 @@ def test_what_a_person_drains_stays_down_when_the_right_to_see_it_is_taken_away(
             program.good()
             assert statuses() == ["DOWN", "UP", None]
             registry.list_follows(app.upper(), ids[:2])
-        with as_service_account(world, namespace) as token:
+        with granted(world, namespaced(namespace)) as token:
             program.token = token
             apply(1, 2, 3)
             (unseen,) = program.good()["unknown"]
@@ -287,7 +247,7 @@ def test_what_a_person_drains_stays_down_when_the_right_to_see_it_is_taken_away(
             annotate(None)
             program.good()
             assert statuses() == ["DOWN", "UP", "UP"]
-        with as_service_account(world, namespace, optional="nodes") as token:
+        with granted(world, namespaced(namespace, "rights/nodes")) as token:
             program.token = token
             program.run_until(lambda: statuses() == ["UP", "UP", "UP"])
     finally:
@@ -295,27 +255,19 @@ def test_what_a_person_drains_stays_down_when_the_right_to_see_it_is_taken_away(
             world.request("DELETE", f"/api/v1/nodes/drain-{number}")
 
 
-def test_the_rights_that_few_need_are_in_both_manifests() -> None:
-    """As comments: neither manifest grants a right to nodes, or to write anything of a pod."""
-    here, whole = (
-        optional_rules(path.read_text()) for path in (BY_NAMESPACE, BY_NAMESPACE.parents[1] / BY_NAMESPACE.name)
-    )
-    assert here == whole
-    assert set(here) == {"endpoints", "pods/status", "nodes"}
-    assert here["nodes"] == {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}
-    assert here["pods/status"]["verbs"] == ["patch"]
+CRD = Right("apiextensions.k8s.io", "customresourcedefinitions", "get")
 
 
 def test_without_the_right_to_read_the_crd_only_deletions_wait(
     program: Program, registry: Registry, apps: None, kubernetes_world: KubernetesWorld
 ) -> None:
-    """It is the one right that no Role can grant: registrations go on, a deletion waits and says what it needs."""
+    """No Role can grant it: registrations go on, a deletion waits and says what it needs."""
     world = kubernetes_world
     namespace, app = APPS[0]
     make_syncer(world, namespace, app, app)
-    with as_service_account(world, namespace, without="eurekube-sync-crd") as token:
+    with granted(world, lacking(namespaced(namespace), CRD)) as token:
         program.token = token
-        program.options = (*program.options, f"--namespace={namespace}", "--lock=eurekube-sync/eurekube-sync")
+        program.options = (*program.options, f"--namespace={namespace}", f"--lock={namespace}/eurekube-sync")
         program.good()
         world.request("DELETE", f"{syncers_of(namespace)}/{app}")
         done = program.run("-o", "json")

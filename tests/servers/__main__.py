@@ -9,7 +9,7 @@ from types import FrameType
 from .cache import BuildError, say
 from .eureka import EurekaServer
 from .eureka_build import eureka
-from .go_builds import etcd, kubernetes, toxiproxy
+from .go_builds import etcd, helm, kubernetes, toxiproxy
 from .kube import KubernetesServers
 from .process import ServerError
 
@@ -18,6 +18,8 @@ _BUILDS: dict[str, Callable[[], object]] = {
     "kube": kubernetes,
     "eureka": eureka,
     "toxiproxy": toxiproxy,
+    "helm3": lambda: helm(3),
+    "helm4": lambda: helm(4),
 }
 
 

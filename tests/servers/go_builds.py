@@ -1,4 +1,4 @@
-"""Owns how the servers written in Go are built from their modules: etcd, the Kubernetes commands, toxiproxy.
+"""Owns how what is written in Go is built from its modules: etcd, the Kubernetes commands, toxiproxy, Helm.
 
 What is built is fixed by `go/*/go.mod` and `go.sum`. To raise a version, change it in go.mod (for Kubernetes also in
 every `replace` and below), run `go mod tidy -e` there and commit both files. Go's own module and build caches are
@@ -13,6 +13,7 @@ from .toolchains import go
 ETCD_VERSION = "v3.6.8"
 KUBERNETES_VERSION = "v1.36.3"
 TOXIPROXY_VERSION = "v2.12.0"
+HELM_VERSIONS = {3: "v3.22.0", 4: "v4.3.1"}
 
 _MODULES = Path(__file__).parent / "go"
 _ENVIRONMENT = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": "-trimpath -buildvcs=false"}
@@ -57,10 +58,20 @@ def kubernetes() -> Path:
 
 def toxiproxy() -> Path:
     """Return the toxiproxy server command, built first when the cache lacks it. Raises BuildError."""
+    folder = _installed("toxiproxy", TOXIPROXY_VERSION, "github.com/Shopify/toxiproxy/v2/cmd/server")
+    return folder / "server"
+
+
+def helm(major: int = 4) -> Path:
+    """Return the helm command of a major version, built first when the cache lacks it: 2 minutes. Raises BuildError."""
+    return _installed(f"helm{major}", HELM_VERSIONS[major], f"helm.sh/helm/v{major}/cmd/helm") / "helm"
+
+
+def _installed(name: str, version: str, package: str) -> Path:
+    """The folder with the command of a package, which needs no go.mod of ours."""
 
     def build(folder: Path) -> None:
-        package = f"github.com/Shopify/toxiproxy/v2/cmd/server@{TOXIPROXY_VERSION}"
-        run_logged("toxiproxy", [go(), "install", package], environment={**_ENVIRONMENT, "GOBIN": str(folder)})
-        (folder / "server").rename(folder / "toxiproxy-server")
+        command: list[str | Path] = [go(), "install", "-ldflags", "-s -w", f"{package}@{version}"]
+        run_logged(name, command, environment={**_ENVIRONMENT, "GOBIN": str(folder)})
 
-    return cached(f"toxiproxy-{TOXIPROXY_VERSION}", [], build) / "toxiproxy-server"
+    return cached(f"{name}-{version}", [package], build)

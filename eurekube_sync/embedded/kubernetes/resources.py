@@ -55,6 +55,7 @@ NODES = Resource(plural="nodes", kind="Node", namespaced=False, short_names=("no
 ENDPOINTS = Resource(plural="endpoints", kind="Endpoints", short_names=("ep",))
 EVENTS = Resource(plural="events", kind="Event", short_names=("ev",))
 SERVICE_ACCOUNTS = Resource(plural="serviceaccounts", kind="ServiceAccount", short_names=("sa",))
+CONFIG_MAPS = Resource(plural="configmaps", kind="ConfigMap", short_names=("cm",))
 ROLES = tuple(
     Resource(
         group="rbac.authorization.k8s.io",
@@ -82,7 +83,7 @@ DEFINITIONS = Resource(
 )
 
 BUILT_IN = (
-    *(NAMESPACES, SERVICES, PODS, NODES, ENDPOINTS, EVENTS, SERVICE_ACCOUNTS),
+    *(NAMESPACES, SERVICES, PODS, NODES, ENDPOINTS, EVENTS, SERVICE_ACCOUNTS, CONFIG_MAPS),
     *(*ROLES, CRON_JOBS, SLICES, LEASES, DEFINITIONS),
 )
 

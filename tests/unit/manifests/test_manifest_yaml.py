@@ -14,7 +14,8 @@ from eurekube_sync.manifests.crd import object_schema
 from eurekube_sync.manifests.schema import go_pattern
 
 ROOT = Path(__file__).parents[3]
-SHIPPED = sorted(path for folder in ("crds", "cronjob") for path in (ROOT / folder).rglob("*.yaml"))
+FILES = [path for folder in ("crds", "cronjob") for path in (ROOT / folder).rglob("*.yaml")]
+SHIPPED = sorted(path for path in FILES if path.parent.name != "templates")
 FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """The characters that no YAML text may hold, https://yaml.org/spec/1.2.2/#51-character-set."""
 

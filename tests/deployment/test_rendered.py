@@ -1,0 +1,171 @@
+"""The manifests: kustomize and Helm make the same of them, and the API server takes each, without a warning, where Pod
+Security is `restricted`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import yaml
+
+from eurekube_sync import __version__
+from tests.deployment.conftest import Helm, remove_namespace, restricted_namespace
+from tests.deployment.rendered import (
+    CHART,
+    FORMS,
+    NAME,
+    ROOT,
+    Form,
+    Json,
+    documents,
+    of_kind,
+    pod_template,
+    workload,
+)
+from tests.servers.kube import KubernetesServers
+from tests.servers.world import KubernetesWorld
+
+pytestmark = pytest.mark.servers
+EACH_FORM = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+REQUIRED = ("--set", "owner=a", "--set", "eurekaUrl=http://e/eureka")
+
+
+@pytest.fixture(scope="module")
+def namespaces(world: KubernetesWorld) -> Iterator[None]:
+    """Those of the forms."""
+    names = {form.namespace for form in FORMS.values()}
+    for name in names:
+        restricted_namespace(world, name)
+    yield
+    for name in names:
+        remove_namespace(world, name)
+
+
+@pytest.mark.parametrize("major", [4, 3])
+@EACH_FORM
+def test_helm_and_kustomize_make_the_same(form: Form, major: int) -> None:
+    """As data; only the hash in a ConfigMap's name is kustomize's own, and a checksum in its place Helm's."""
+    assert documents(form.templated(major)) == documents(form.kustomized)
+
+
+@pytest.mark.parametrize(("changed", "rolls"), [({"settings": {"EUREKUBE_SYNC_INTERVAL": "20s"}}, True), ({}, False)])
+def test_a_change_of_the_settings_replaces_the_daemons_pods(changed: Json, rolls: bool) -> None:
+    """By both tools: a pod reads its variables once."""
+    before = FORMS["daemon"]
+    after = replace(before, values={**before.values, **changed}, settings=changed.get("settings", {}))
+    pods = [
+        (pod_template(workload(raw(a))), pod_template(workload(raw(b)))) for a, b in rendered_by_both(before, after)
+    ]
+    assert [one != other for one, other in pods] == [rolls, rolls]
+
+
+def rendered_by_both(before: Form, after: Form) -> list[tuple[str, str]]:
+    """By kustomize, and by Helm."""
+    return [(before.kustomized, after.kustomized), (before.templated(), after.templated())]
+
+
+def raw(text: str) -> list[Json]:
+    """With the hash and the checksum."""
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+@EACH_FORM
+def test_every_form_has_the_same_pod(form: Form) -> None:
+    """But for what it runs, how often, and where."""
+    pods = [pod_template(workload(documents(each.kustomized)))["spec"] for each in (FORMS["cronjob"], form)]
+    for pod in pods:
+        pod.pop("affinity", None)
+        pod.pop("restartPolicy", None)
+        pod["containers"][0].pop("args")
+    assert pods[0] == pods[1]
+
+
+@EACH_FORM
+def test_the_api_server_takes_every_manifest(
+    form: Form, cluster: KubernetesServers, world: KubernetesWorld, namespaces: None
+) -> None:
+    """Each field is one that it knows, and Pod Security has nothing to warn of; the pod itself is let in."""
+    done = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=form.kustomized)
+    assert "Warning" not in done.stderr
+    found = documents(form.kustomized)
+    assert len(done.stdout.splitlines()) == len(found)
+    template = pod_template(workload(found))
+    account = {"apiVersion": "v1", **of_kind(found, "ServiceAccount")[0]}
+    accounts = f"/api/v1/namespaces/{form.namespace}/serviceaccounts"
+    world.request("POST", accounts, account)
+    pod = {"metadata": {"name": "one", "labels": template["metadata"]["labels"]}, "spec": template["spec"]}
+    pods = f"/api/v1/namespaces/{form.namespace}/pods?dryRun=All&fieldValidation=Strict"
+    try:
+        world.request("POST", pods, pod)
+        careless: Json = {"containers": [{"name": "a", "image": "a"}]}
+        with pytest.raises(requests.HTTPError, match="violates PodSecurity"):
+            world.request("POST", pods, {"metadata": {"name": "two"}, "spec": careless})
+    finally:
+        world.request("DELETE", f"{accounts}/{NAME}")
+
+
+def test_the_base_alone_names_no_installation() -> None:
+    """Applied as it is, it asks in its log for the options that are missing, instead of using an example's."""
+    form = Form()
+    (settings,) = of_kind(documents(form.kustomized), "ConfigMap")
+    assert settings["data"] == {"EUREKUBE_SYNC_OWNER": form.owner, "EUREKUBE_SYNC_EUREKA_URL": form.eureka_url}
+    written = "".join(path.read_text() for path in (ROOT / "cronjob" / "base").iterdir())
+    assert "EUREKUBE_SYNC_OWNER=" not in written
+
+
+def test_the_chart_has_the_crd_as_it_is() -> None:
+    """A copy, because a chart cannot reach beyond its folder: `cp crds/eurekasyncer.yaml cronjob/chart/crds/`."""
+    assert (CHART / "crds" / "eurekasyncer.yaml").read_text() == (ROOT / "crds" / "eurekasyncer.yaml").read_text()
+
+
+def test_the_chart_and_the_program_have_one_version() -> None:
+    """The image's tag comes from the chart's."""
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    image = pod_template(workload(documents(Form().kustomized)))["spec"]["containers"][0]["image"]
+    assert (chart["version"], chart["appVersion"], image) == (__version__, __version__, f"{NAME}:{__version__}")
+
+
+def test_helm_finds_no_fault(helms: Helm) -> None:
+    """`helm lint --strict`."""
+    helms("lint", "--strict", CHART, *REQUIRED)
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"owner": ""}, "set owner: the name of this installation, another one for each cluster"),
+        ({"eurekaUrl": ""}, "set eurekaUrl: where Eureka is, such as http://eureka.example.com:8761/eureka"),
+        ({"owner": "My_Cluster"}, "/owner"),
+        ({"eurekaUrl": "eureka:8761"}, "/eurekaUrl"),
+        ({"mode": "deamon"}, "/mode"),
+        ({"ower": "a"}, "'ower'"),
+        ({"image": {"repo": "a"}}, "'repo'"),
+        ({"settings": {"LOG_FORMAT": "json"}}, "'LOG_FORMAT'"),
+        ({"settings": {"EUREKUBE_SYNC_OWNER": "b"}}, "EUREKUBE_SYNC_OWNER"),
+        ({"shards": 1}, "/shards"),
+        ({"namespaces": "shop"}, "/namespaces"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_its_name(
+    values: dict[str, Any], sentence: str, helm4: Helm, tmp_path: Path
+) -> None:
+    """A missing owner or URL with a sentence, a misspelt or impossible value with its path."""
+    whole = {"owner": "a", "eurekaUrl": "http://e/eureka", **values}
+    refused = helm4.run("template", NAME, CHART, "--values", "-", stdin=json.dumps(whole))
+    assert refused.returncode != 0
+    assert sentence in refused.stderr
+
+
+def test_every_value_has_its_place_in_the_schema() -> None:
+    """No value is one that the schema leaves open."""
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert set(values) == set(schema["properties"]) - {"global"}
+    for name, value in values.items():
+        if isinstance(value, dict) and value and name != "resources":
+            assert set(value) == set(schema["properties"][name]["properties"]), name

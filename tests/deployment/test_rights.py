@@ -1,0 +1,124 @@
+"""The rights of the manifests: what a whole life uses is what they grant, no more; without any one of them the program
+names the one that is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import requests
+import yaml
+
+from eurekube_sync.embedded.http import Request
+from tests.deployment.conftest import hands
+from tests.deployment.rendered import CRONJOB, NAMESPACE, shipped
+from tests.deployment.rights import Right, granted, lacking, right_for, rights_of
+from tests.integration.conftest import remove_syncers
+from tests.integration.hand_made import make_app, make_namespace, make_syncer, remove_app, slices_of, syncers_of
+from tests.integration.program import CountingProxy, Program, Registry
+from tests.servers.eureka import EurekaServer
+from tests.servers.kube import KubernetesServers
+from tests.servers.world import KubernetesWorld
+
+pytestmark = pytest.mark.servers
+SHOP = "rights"
+RIGHTS = rights_of(list(yaml.safe_load_all((CRONJOB / "base" / "rights.yaml").read_text())))
+
+
+@pytest.fixture
+def shop(world: KubernetesWorld, with_crd: None) -> Iterator[None]:
+    """A namespace of apps."""
+    make_namespace(world, SHOP)
+    yield
+    remove_syncers(world)
+    for app in ("shop", "late"):
+        remove_app(world, SHOP, app)
+    for event in world.request("GET", f"/api/v1/namespaces/{SHOP}/events")["items"]:
+        world.request("DELETE", f"/api/v1/namespaces/{SHOP}/events/{event['metadata']['name']}")
+
+
+@pytest.fixture
+def program(
+    cluster: KubernetesServers, eureka_fast: EurekaServer, registry: Registry, shop: None, tmp_path: Path
+) -> Iterator[Program]:
+    """The program; somebody else changes a syncer a moment before its status is written for the first time."""
+    other = hands(cluster)
+    raced: list[str] = []
+
+    def race(call: Request) -> None:
+        if call.method == "PATCH" and call.path.endswith("/shop/status") and not raced:
+            raced.append(call.path)
+            with suppress(requests.HTTPError):
+                other.request("PATCH", call.path.removesuffix("/status"), {"metadata": {"labels": {"raced": "yes"}}})
+
+    with (
+        CountingProxy(cluster.url, ca_file=cluster.ca_file, before=race) as kubernetes,
+        CountingProxy(eureka_fast.url.removesuffix("/eureka")) as counted,
+    ):
+        yield Program(
+            kubernetes=kubernetes,
+            eureka=counted,
+            token="",
+            folder=tmp_path,
+            owner="rights",
+            options=("--registry-cache=3s", f"--lock={NAMESPACE}/eurekube-sync-rights"),  # as in its pod
+            registry=registry,
+        )
+
+
+def life(program: Program, world: KubernetesWorld) -> Iterator[str]:
+    """What the program says in each pass from the first registration to the last deletion."""
+
+    def said() -> str:
+        done = program.run()
+        return done.stdout + done.stderr
+
+    make_app(world, SHOP, "shop", [])
+    pods = [{"kind": "Pod", "namespace": SHOP, "name": f"shop-{number}", "uid": f"shop-{number}"} for number in (1, 2)]
+    ends = [
+        {"addresses": [f"10.33.0.{number}"], "conditions": {"ready": True}, "targetRef": pod}
+        for number, pod in enumerate(pods, start=1)
+    ]
+    world.request("PATCH", f"{slices_of(SHOP)}/shop-1", {"endpoints": ends})
+    make_syncer(world, SHOP, "shop", "shop")
+    make_syncer(world, SHOP, "late", "late")
+    yield said()
+    make_app(world, SHOP, "late", ["10.33.1.1"])
+    yield said()
+    remove_app(world, SHOP, "late")
+    yield said()  # the event of the first pass again
+    world.request("PATCH", f"{slices_of(SHOP)}/shop-1", {"endpoints": []})
+    yield said()  # the brake would hold these removals: are the pods dead?
+    for name in ("shop", "late"):
+        world.request("DELETE", f"{syncers_of(SHOP)}/{name}")
+    yield said()
+
+
+def test_a_life_uses_every_right_and_no_other(program: Program, registry: Registry, world: KubernetesWorld) -> None:
+    """From the first registration until the syncers are gone, nothing is refused."""
+    used: set[Right] = set()
+    found = shipped()
+    with granted(world, found) as token:
+        program.token = token
+        for said in life(program, world):
+            assert "cannot" not in said
+            used |= {right_for(call) for call in program.kubernetes.calls}
+        program.run_until(lambda: not world.request("GET", syncers_of(SHOP))["items"])
+    assert used == rights_of(found) == RIGHTS
+    assert registry.listed(program.owner) == {}
+
+
+@pytest.mark.parametrize("right", sorted(RIGHTS), ids=str)
+def test_a_right_that_is_missing_is_named(right: Right, program: Program, world: KubernetesWorld) -> None:
+    """In a report or a log, in the API server's own words, in the first pass that needs it."""
+    with granted(world, lacking(shipped(), right)) as token:
+        program.token = token
+        sentence = f'cannot {right.verb} resource "{right.resource}"'
+        told: list[str] = []
+        for said in life(program, world):
+            told.append(said)
+            if sentence in said:
+                return
+    raise AssertionError(f"{sentence}: not in\n" + "\n".join(told))
