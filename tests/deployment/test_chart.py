@@ -149,7 +149,7 @@ def test_an_app_brings_its_syncer(helms: Helm, shop: None, cluster: KubernetesSe
     """The example's chart: what it renders is valid offline and to the API server, and goes with the release."""
     cluster.kubectl(*SERVER_SIDE)
     wait_for_crd(world)
-    chart = ROOT / "docs" / "examples" / "chart"
+    chart = ROOT / "docs" / "app-chart"
     rendered = helms("template", "payment", chart, "--set", "eureka.limit=0")
     done = subprocess.run([BINARY, "validate", "-"], input=rendered, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -109,7 +109,7 @@ def test_the_page_leads_to_a_synced_app_and_back(
 def test_the_snippet_of_the_page_is_the_examples_template() -> None:
     """And no section with commands is left out above, or by the image's test."""
     (snippet,) = blocks(PAGE, "gotemplate")
-    assert snippet == (ROOT / "docs" / "examples" / "chart" / "templates" / "eurekasyncer.yaml").read_text()
+    assert snippet == (ROOT / "docs" / "app-chart" / "templates" / "eurekasyncer.yaml").read_text()
     titles = [part.split("\n", 1)[0] for part in PAGE.split("\n## ")[1:]]
     followed = (ROOT / "tests" / "deployment" / "test_install_page.py").read_text()
     for title in titles:
