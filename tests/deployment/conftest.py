@@ -15,6 +15,7 @@ import requests
 
 from tests.deployment.rendered import Json
 from tests.integration.conftest import install_crd, remove_crd, remove_syncers
+from tests.integration.hand_made import make_namespace
 from tests.integration.program import Registry
 from tests.servers.eureka import EurekaServer
 from tests.servers.go_builds import helm
@@ -120,14 +121,17 @@ def helm4(cluster: KubernetesServers, tmp_path: Path) -> Helm:
 
 
 def restricted_namespace(world: KubernetesWorld, name: str) -> None:
-    """A namespace where only pods that Pod Security calls restricted may run; its default account is there."""
-    world.request("POST", "/api/v1/namespaces", {"metadata": {"name": name, "labels": RESTRICTED}})
+    """A namespace, which may be there, where only pods that Pod Security calls restricted may run. Its default account
+    is there."""
+    make_namespace(world, name)
+    world.request("PATCH", f"/api/v1/namespaces/{name}", {"metadata": {"labels": RESTRICTED}})
     wait_until(lambda: _accounts(world, name) != [], "the namespace has no service account")
 
 
 def remove_namespace(world: KubernetesWorld, name: str) -> None:
-    """With all that is in it, also the pods of a node that died, and wait until it is gone."""
-    world.request("DELETE", f"/api/v1/namespaces/{name}")
+    """With all that is in it, also the pods of a node that died, and wait until it is gone; it may be gone already."""
+    with contextlib.suppress(requests.HTTPError):
+        world.request("DELETE", f"/api/v1/namespaces/{name}")
 
     def gone() -> bool:
         for pod in world.request("GET", f"/api/v1/namespaces/{name}/pods")["items"]:

@@ -85,8 +85,8 @@ def test_the_page_leads_to_a_synced_app_and_back(
     """Dry run, chart, syncer, other settings, upgrade, uninstall; then the same with kustomize."""
     node("page")
     ids = [f"my-cluster:rating:rating:10.34.0.{last}:8080" for last in (1, 2)]
-    assert "in sync" in checkout.follow("Look first")
-    assert "in sync" in checkout.follow("Install the chart")
+    assert "dry run: nothing to change" in checkout.follow("Look first")
+    assert "no EurekaSyncer in scope" in checkout.follow("Install the chart")
     printed = checkout.follow("Register an app")
     assert "2/2" in printed
     assert all(id_ in printed for id_ in ids)

@@ -17,7 +17,8 @@ from tests.servers.cache import BuildError, cached, run_logged
 ROOT = Path(__file__).parents[2]
 TOOLS = ("buildah", "podman", "runc", "mmdebstrap")
 BASE = "localhost/python:stand-in"
-IMAGE = "localhost/eurekube-sync:test"
+IMAGE = "registry.example.com/eurekube-sync:0.1.0"
+"""As docs/install.md calls it."""
 _SUITE = "trixie"
 _PACKAGES = "python3,python3-venv,python3-pip-whl,ca-certificates"
 _DEBOOTSTRAP = (
@@ -29,6 +30,15 @@ _DEBOOTSTRAP = (
 )
 _MIRROR = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org/debian")
 _CERTIFICATES = Path("/etc/ssl/certs")
+_PIP = Path("/etc/pip.conf")
+_DOCKER = """#!/bin/sh
+command=$1; shift
+case $command in
+build) exec buildah bud --isolation chroot --pull-never --build-arg BASE={base} {volumes} "$@" ;;
+push) exec buildah push "$1" dir:{pushed} ;;
+esac
+exit 1
+"""
 # Without it podman fails at setrlimit, where a limit may not be raised.
 _CONTAINERS = """
 [containers]
@@ -93,24 +103,22 @@ class Containers:
         dockerfile.write_text("FROM scratch\nADD base.tar /\n")
         self.call("buildah", "bud", "--isolation", "chroot", "-t", BASE, "-f", dockerfile, archive.parent)
 
-    def build(self, image: str = IMAGE) -> None:
-        """The project's image on that base, by its Dockerfile. The machine's certificates and pip's settings count."""
-        mounts = [f"{_CERTIFICATES}:{_CERTIFICATES}:ro"]
-        if (settings := Path("/etc/pip.conf")).is_file():
-            mounts.append(f"{settings}:{settings}:ro")
-        volumes = [part for mount in mounts for part in ("-v", mount)]
-        time = self.call("git", "-C", ROOT, "log", "-1", "--format=%ct").strip()
-        options = (
-            "--isolation",
-            "chroot",
-            "--pull-never",
-            "--timestamp",
-            time,
-            "--build-arg",
-            f"BASE={BASE}",
-            *volumes,
-        )
-        self.call("buildah", "bud", *options, "-t", image, ROOT)
+    def follow(self, script: str) -> None:
+        """Runs a shell script in the checkout. `docker build` and `docker push` in it are buildah, with that base, the
+        machine's certificates and pip's settings, and a folder as registry."""
+        mounts = [_CERTIFICATES, *([_PIP] if _PIP.is_file() else [])]
+        volumes = " ".join(f"-v {path}:{path}:ro" for path in mounts)
+        programs = self.folder / "bin"
+        programs.mkdir()
+        docker = programs / "docker"
+        docker.write_text(_DOCKER.format(base=BASE, volumes=volumes, pushed=self.pushed))
+        docker.chmod(0o755)
+        self.call("env", f"PATH={programs}:{os.environ['PATH']}", "sh", "-euxc", script)
+
+    @property
+    def pushed(self) -> Path:
+        """What stands for a registry."""
+        return self.folder / "pushed"
 
     def run(
         self, *arguments: str, options: tuple[str, ...] = ("--network=none",), image: str = IMAGE
@@ -139,6 +147,7 @@ class Containers:
         """What a program prints. AssertionError, with all that it said, when it fails."""
         done = subprocess.run(
             command,
+            cwd=ROOT,
             env=self.variables,
             capture_output=True,
             text=True,

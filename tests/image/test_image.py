@@ -13,7 +13,7 @@ import pytest
 
 from eurekube_sync import __version__
 from eurekube_sync.controller.exit_codes import ExitCode
-from tests.image.containers import BASE, IMAGE, Containers, install_tools
+from tests.image.containers import BASE, IMAGE, ROOT, Containers, install_tools
 from tests.integration.conftest import install_crd, remove_syncers
 from tests.integration.hand_made import make_app, make_namespace, make_syncer
 from tests.integration.program import Registry
@@ -21,9 +21,11 @@ from tests.servers.eureka import EurekaServer
 from tests.servers.kube import KubernetesServers
 from tests.servers.process import temporary_directory
 from tests.servers.world import KubernetesWorld
+from tests.unit.docs.test_documentation import blocks, section
 
 pytestmark = pytest.mark.servers
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+PAGE = (ROOT / "docs" / "install.md").read_text()
 MEGABYTE = 1_000_000
 START = """import resource, kubernetes, eurekube_sync.cli.command_line, eurekube_sync.cli.commands.run
 used = resource.getrusage(resource.RUSAGE_SELF)
@@ -34,15 +36,20 @@ TMP = "--mount=type=tmpfs,destination=/tmp"
 
 @pytest.fixture(scope="module")
 def containers() -> Iterator[Containers]:
-    """The image, built."""
+    """The image, built and pushed as docs/install.md says."""
     install_tools()
     folder = temporary_directory("containers")
     containers = Containers(folder=folder)
     containers.build_base()
-    containers.build()
+    containers.follow("\n".join(blocks(section(PAGE, "Build the image"), "sh")))
     yield containers
     containers.call("buildah", "rmi", "--all", "--force")
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_it_was_pushed(containers: Containers) -> None:
+    """As one image with its manifest."""
+    assert (containers.pushed / "manifest.json").is_file()
 
 
 def test_it_tells_its_version(containers: Containers) -> None:

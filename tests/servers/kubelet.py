@@ -30,9 +30,9 @@ from .world import Json, KubernetesWorld
 
 _POLL_SECONDS = 0.2
 _GRACE_SECONDS = 30.0
-# The mounts are the process's own. `/run` holds nothing that it needs.
+# Mounts and host name are the process's own. `/run` holds nothing that it needs.
 _MOUNT = 'mount -t tmpfs t /run && while [ "$1" != -- ]; do mkdir -p "$2" && mount --bind "$1" "$2"; shift 2; done'
-_SCRIPT = f'{_MOUNT} && shift && exec "$@"'
+_SCRIPT = f'echo "$0" > /proc/sys/kernel/hostname && {_MOUNT} && shift && exec "$@"'
 
 
 @dataclass(slots=True)
@@ -123,11 +123,11 @@ class Kubelet:
         variables = self._variables(pod, container)
         arguments = [_expanded(word, variables) for word in (*container.get("command", ()), *container.get("args", ()))]
         mounts = [str(path) for pair in self._mounts(pod, container) for path in pair]
-        own = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+        own = ["unshare", "--mount", "--uts", *([] if os.geteuid() == 0 else ["--map-root-user"])]
         programs = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
         with (self._folder / f"{pod['metadata']['name']}.log").open("ab") as log:
             process = subprocess.Popen(
-                [*own, "sh", "-c", _SCRIPT, "sh", *mounts, "--", *arguments],
+                [*own, "sh", "-c", _SCRIPT, pod["metadata"]["name"], *mounts, "--", *arguments],
                 env={"PATH": programs, **variables},
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -1,7 +1,8 @@
-"""The CronJob for real: the controllers make its Jobs, a stand-in kubelet runs their pods, and Eureka has the app."""
+"""CronJob and daemon for real: the controllers make the pods, a stand-in kubelet runs them, and Eureka has the app."""
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator
 
@@ -13,6 +14,7 @@ from tests.integration.conftest import wait_for_crd
 from tests.integration.hand_made import make_app, make_namespace, make_syncer, remove_app, syncers_of
 from tests.integration.program import Registry
 from tests.servers.eureka import EurekaServer
+from tests.servers.kube import KubernetesServers
 from tests.servers.kubelet import Kubelet
 from tests.servers.world import KubernetesWorld
 from tests.waiting import wait_until
@@ -84,6 +86,84 @@ def test_from_the_chart_to_a_synced_app_and_beyond_the_death_of_a_node(
     )
     status = world.request("GET", f"{syncers_of('rating')}/rating")["status"]
     assert (status["ready"], status["up"]) == ("2/2", 2)
+
+
+def holder(world: KubernetesWorld) -> str:
+    """The pod that has the lock; nothing while none has it."""
+    leases = world.request("GET", f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases")["items"]
+    names = [pod["metadata"]["name"] for pod in world.request("GET", f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]]
+    held = [lease["spec"].get("holderIdentity") or "" for lease in leases]
+    return next((name for name in names for identity in held if identity.startswith(name)), "")
+
+
+def test_the_pods_of_a_sharded_job_share_the_work(
+    helm4: Helm,
+    node: Callable[[str], Kubelet],
+    rating: None,
+    registry: Registry,
+    eureka_fast: EurekaServer,
+    cluster: KubernetesServers,
+    world: KubernetesWorld,
+) -> None:
+    """Three pods with a lock each, each with its number as its shard; one of them registers the app."""
+    values = ("--set", "owner=real", "--set", f"eurekaUrl={eureka_fast.url}", "--set", "mode=sharded")
+    helm4("install", NAME, CHART, "--namespace", NAMESPACE, *values)
+    wait_for_crd(world)
+    make_syncer(world, "rating", "rating", "rating")
+    kubelet = node("shards")
+    cluster.kubectl("create", "job", "now", f"--from=cronjob/{NAME}", "--namespace", NAMESPACE)
+    wait_until(lambda: succeeded(world, "now") == 3, lambda: logs(kubelet))
+    assert renewed(registry) > 0
+    leases = world.request("GET", f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases")["items"]
+    names = {lease["metadata"]["name"] for lease in leases}
+    assert names == {f"eurekube-sync-real-{number}-of-3" for number in range(3)}
+
+
+def succeeded(world: KubernetesWorld, job: str) -> int:
+    """How many pods of a Job ended well."""
+    status = world.request("GET", f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{job}")["status"]
+    return int(status.get("succeeded", 0))
+
+
+def test_of_two_daemons_the_other_goes_on(
+    helm4: Helm,
+    node: Callable[[str], Kubelet],
+    rating: None,
+    registry: Registry,
+    eureka_fast: EurekaServer,
+    world: KubernetesWorld,
+) -> None:
+    """The one that works is killed: the other renews long before a lease expires. Then that one stands still; when it
+    goes on, it says that it lost the lock, and leaves the work to who has it."""
+    values = ("--set", "owner=real", "--set", f"eurekaUrl={eureka_fast.url}", "--set", "mode=daemon")
+    helm4("install", NAME, CHART, "--namespace", NAMESPACE, *values)
+    wait_for_crd(world)
+    make_syncer(world, "rating", "rating", "rating")
+    kubelet = node("daemons")
+    wait_until(lambda: renewed(registry) > 0, lambda: logs(kubelet))
+    wait_until(lambda: len(pods(world, on="daemons")) == 2, "the Deployment has no two pods")
+    first = holder(world)
+    assert first
+
+    killed = time.time()
+    kubelet.process(first).kill()
+    wait_until(lambda: holder(world) not in ("", first), lambda: logs(kubelet))
+    wait_until(lambda: renewed(registry) > killed, lambda: logs(kubelet))
+    assert renewed(registry) - killed < LEASE_SECONDS / 4
+
+    second = holder(world)
+    wait_until(
+        lambda: len([p for p in pods(world, on="daemons") if p["status"]["phase"] == "Running"]) == 2, "no third"
+    )
+    process = kubelet.process(second)
+    process.send_signal(signal.SIGSTOP)
+    wait_until(lambda: holder(world) not in ("", second), lambda: logs(kubelet))
+    third = holder(world)
+    process.send_signal(signal.SIGCONT)
+    wait_until(lambda: "lock" in kubelet.log(second), lambda: logs(kubelet))
+    time.sleep(20)
+    assert holder(world) == third
+    assert renewed(registry) > killed
 
 
 def logs(kubelet: Kubelet) -> str:
