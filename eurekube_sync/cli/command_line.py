@@ -19,6 +19,8 @@ from eurekube_sync.model.errors import EurekubeError
 _COMMANDS = {
     "run": "eurekube_sync.cli.commands.run",
     "keepalive": "eurekube_sync.cli.commands.keepalive",
+    "status": "eurekube_sync.cli.commands.status",
+    "explain": "eurekube_sync.cli.commands.explain",
     "orphans": "eurekube_sync.cli.commands.orphans",
     "owner": "eurekube_sync.cli.commands.owner.group",
     "validate": "eurekube_sync.cli.commands.validate",

@@ -7,7 +7,7 @@ import os
 import random
 import secrets
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.cli.options.lock import LockChoice, lock_name
 from eurekube_sync.controller.keepalive import RegistryWorld
 from eurekube_sync.controller.lock import Lock
+from eurekube_sync.controller.look import LookWorld
 from eurekube_sync.controller.memory import Memory
 from eurekube_sync.controller.one_pass import PassSettings, World
 from eurekube_sync.model.deadline import TimeLimit
@@ -28,6 +29,7 @@ from eurekube_sync.model.ports import Clock, Registry
 from eurekube_sync.observe.own_writes import OwnWrites
 
 if TYPE_CHECKING:
+    from eurekube_sync.adapters.kubernetes import Connection as ClusterConnection
     from eurekube_sync.adapters.kubernetes import ConnectionSettings
 
 _ASK_TIMEOUT = 2.0
@@ -58,14 +60,20 @@ class Connection:
 
 @contextmanager
 def connect(connection: Connection, clock: Clock) -> Iterator[World]:
-    """Connects to both; raises ConfigurationError. The clients are imported here: they are slow to load, and half of
-    the commands need neither."""
+    """Connects to both; raises ConfigurationError."""
+    with _connected(connection, clock) as (world, _):
+        yield world
+
+
+@contextmanager
+def _connected(connection: Connection, clock: Clock) -> Iterator[tuple[World, ClusterConnection]]:
+    """The clients are imported here: they are slow to load, and half of the commands need neither."""
     from eurekube_sync.adapters.kubernetes import KubernetesCluster
     from eurekube_sync.adapters.kubernetes import connect as connect_cluster
 
     to_cluster = connect_cluster(_of_cluster(connection))
     with connect_registry(connection, clock) as seen:
-        yield World(
+        world = World(
             registry=seen.registry,
             cluster=KubernetesCluster(
                 to_cluster,
@@ -79,6 +87,19 @@ def connect(connection: Connection, clock: Clock) -> Iterator[World]:
             time_limit=seen.time_limit,
             memory=Memory(renewals=seen.renewals, own_writes=OwnWrites(seconds=connection.registry_cache)),
         )
+        yield world, to_cluster
+
+
+@contextmanager
+def connect_to_look(connection: Connection, clock: Clock) -> Iterator[LookWorld]:
+    """Connects to the cluster, and to Eureka where a URL is given; raises ConfigurationError. No call writes."""
+    from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
+
+    with ExitStack() as opened:
+        world, to_cluster = opened.enter_context(_connected(connection, clock))
+        servers = opened.enter_context(_servers(connection, clock, world.time_limit))
+        details = KubernetesDetails(to_cluster, clock=clock, random=random.Random(), limit=world.time_limit)
+        yield LookWorld(world=world, details=details, servers=servers)
 
 
 def connect_lock(connection: Connection, clock: Clock, choice: LockChoice, settings: PassSettings) -> Lock | None:
@@ -128,7 +149,39 @@ def connect_registry(connection: Connection, clock: Clock) -> Iterator[RegistryW
 
 
 @contextmanager
+def _servers(connection: Connection, clock: Clock, limit: TimeLimit) -> Iterator[Mapping[str, Registry]]:
+    """Each Eureka server by itself, by its address; none where no URL is given."""
+    if not connection.eureka.eureka_url:
+        yield {}
+        return
+    from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaClient
+    from eurekube_sync.adapters.eureka.peers import parse_addresses
+
+    addresses = parse_addresses(connection.eureka.eureka_url)
+    common = ConnectionOptions(
+        address=addresses[0],
+        connect_timeout=min(5.0, connection.calls.call_timeout),
+        read_timeout=connection.calls.call_timeout,
+        concurrency=connection.calls.concurrency,
+        retries=1,
+    )
+    options = with_access(common, connection.eureka, addresses, clock)
+    with ExitStack() as opened:
+        yield {
+            address.url: opened.enter_context(
+                EurekaClient(replace(options, address=address), clock=clock, random=random.Random(), limit=limit)
+            )
+            for address in addresses
+        }
+
+
+@contextmanager
 def _registry(connection: Connection, clock: Clock, limit: TimeLimit) -> Iterator[Registry]:
+    if not connection.eureka.eureka_url:
+        from eurekube_sync.adapters.eureka.unnamed import UnnamedEureka
+
+        yield UnnamedEureka()
+        return
     from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaClient
     from eurekube_sync.adapters.eureka.batches import BatchingRegistry, BatchMode
     from eurekube_sync.adapters.eureka.doubts import Doubts

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from eurekube_sync.desired.scope import ANY, Shard, parse_selector
+from eurekube_sync.explain.what import parse_what
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER_PATTERN
 from eurekube_sync.model.wording import duration
@@ -175,3 +176,5 @@ NAMESPACE_PAIRS = Value("from:to[,...]", _namespace_pairs)
 HOST_AND_PORT = Value("host:port", _host_and_port)
 """`10.0.0.7:8080`, `host.example.com:8080`, `[fd00::7]:8080`."""
 SYNCER = Value("namespace/name", _syncer)
+WHAT = Value("what", parse_what)
+"""What `explain` is asked about."""

@@ -21,6 +21,7 @@ class ExitCode(IntEnum):
     CONFIGURATION = 3
     INVALID_MANIFEST = 4
     CHANGES_PENDING = 5
+    NOT_REGISTERED = 6
     KUBERNETES_UNREAD = 10
     KUBERNETES_DENIED = 11
     EUREKA_UNREAD = 20
@@ -47,6 +48,9 @@ _MEANINGS = {
     ),
     ExitCode.INVALID_MANIFEST: "`validate` found a manifest that the API server would refuse, or no syncer at all",
     ExitCode.CHANGES_PENDING: "with `--detailed-exitcode`: `run --dry-run` found changes, or `orphans` found orphans",
+    ExitCode.NOT_REGISTERED: (
+        "`explain`: it is not registered, or only in part. `status`: a syncer is broken, or not all of it is UP"
+    ),
     ExitCode.KUBERNETES_UNREAD: (
         "Kubernetes could not be read: no answer, an answer that makes no sense, or the CRD is missing or being "
         "deleted. Instances that depend on it were renewed and not removed"
@@ -90,6 +94,7 @@ CODES: Mapping[tuple[Server | None, Cause | None], ExitCode] = {
     (Server.KUBERNETES, None): ExitCode.INCOMPLETE,
     (Server.EUREKA, Cause.UNAVAILABLE): ExitCode.EUREKA_UNREAD,
     (Server.EUREKA, Cause.UNUSABLE): ExitCode.EUREKA_UNREAD,
+    (Server.EUREKA, Cause.NOT_READ): ExitCode.EUREKA_UNREAD,
     (Server.EUREKA, Cause.DENIED): ExitCode.EUREKA_DENIED,
     (Server.EUREKA, None): ExitCode.INCOMPLETE,
 }
@@ -141,6 +146,11 @@ def _unreleased(report: PassReport) -> bool:
 def of_error(error: EurekubeError) -> ExitCode:
     """The exit code of an error that ended the program."""
     return _of(error.cause, error.server)
+
+
+def of_unknown(server: Server, unknown: Unknown) -> ExitCode:
+    """The exit code of a source that could not be read."""
+    return _of(unknown.cause, server)
 
 
 def of_failures(causes: Collection[Cause | None], *, succeeded: int) -> ExitCode:

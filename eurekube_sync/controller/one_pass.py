@@ -57,6 +57,9 @@ class PassSettings:
     renew_only: Unknown | None = None
     """Why nothing may be changed: nobody knows who has the lock."""
     dry_run: bool = False
+    looks: bool = False
+    """Of a dry run for a person who may not read which cluster it is: it goes on with the cluster that the marks in
+    Eureka name."""
     deadline: float = 120
     registry_cache: float = 45
     """How long Eureka's lists may hide what was written: 30 s in the server, and some."""

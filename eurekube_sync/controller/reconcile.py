@@ -48,7 +48,7 @@ from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.model.outcomes import Outcome, Result
 from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.sources import Complete, Listed, Unknown
-from eurekube_sync.observe.eureka import Observed, observe
+from eurekube_sync.observe.eureka import Observed, marked_cluster, observe
 from eurekube_sync.observe.kubernetes import (
     SameCluster,
     absent_namespaces,
@@ -69,6 +69,8 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     deadline.stage(LISTING)
     asked, asked_at = world.clock.monotonic(), world.clock.now()
     listed = world.registry.list_instances()
+    if isinstance(identity, Unknown) and settings.dry_run and settings.looks:
+        identity = marked_cluster(listed, settings.owner)
     if isinstance(identity, Unknown):
         deadline.stage(SETTLING)
         return renew_unidentified(world, settings, deadline, listed, identity)
@@ -180,6 +182,8 @@ def _look_elsewhere(given: Given, listed: Complete[tuple[ObservedInstance, ...]]
 def _doubt(given: Given, early: Renewed, found: Found, braked: Braked) -> Unknown | None:
     """Why the lists may be another cluster's: asked after all reads, right before the first change."""
     world, plan = given.world, braked.plan
+    if given.settings.dry_run and given.settings.looks:
+        return None  # nothing is changed, and a person is told what could not be read
     matters = plan.changes or braked.held or _writes_more(plan, found.desired, found.registry, early.outcomes)
     otherwise = "its lists prove nothing" if given.settings.dry_run else "our instances are only renewed"
     given.deadline.stage_of_rest(0.5, APPLYING)  # the reads may have used up their share

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
+from eurekube_sync.model.details import PodDetail, ServiceSelector
 from eurekube_sync.model.eureka import Batching, Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import (
     Drainable,
@@ -233,6 +234,16 @@ class LockStore(Protocol):
 
     def replace(self, record: LockRecord) -> LockRecord | None:
         """Write it over the version that the record was read as; None when it was changed or deleted since."""
+
+
+class Details(Protocol):
+    """What Kubernetes tells a person who asks why. Never raises."""
+
+    def list_pod_details(self, namespace: str) -> Source[tuple[PodDetail, ...]]:
+        """All Pods of a namespace, whole."""
+
+    def list_service_selectors(self, namespace: str) -> Source[tuple[ServiceSelector, ...]]:
+        """What each Service of a namespace selects."""
 
 
 class Workers(Protocol):

@@ -16,7 +16,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, syncer_of
-from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.sources import Complete, Unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +147,13 @@ def is_ours(instance: ObservedInstance, ownership: Ownership, scope: Scope) -> b
     """Whether a pass may change the instance: owner and cluster match, and its syncer is in scope."""
     syncer = syncer_of(instance)
     return syncer is not None and ownership.holds(instance) and scope.covers(syncer)
+
+
+def marked_cluster(registry: Complete[tuple[ObservedInstance, ...]] | Unknown, owner: str) -> Complete[str]:
+    """The UID of the one cluster where the owner has instances; empty where there are none, or several's."""
+    listed = registry.data if isinstance(registry, Complete) else ()
+    found = {one.metadata.get(CLUSTER, "") for one in listed if one.metadata.get(OWNER) == owner}
+    return Complete(data=found.pop() if len(found) == 1 else "")
 
 
 def held_by_owner(

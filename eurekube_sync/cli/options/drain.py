@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 
 from eurekube_sync.cli.options.declare import option
@@ -13,12 +16,21 @@ _CHOICES = {
     "all": frozenset({Kind.POD, Kind.NODE}),
 }
 
-drain_option = option(
-    "--drain-annotations",
-    "drains",
-    type=click.Choice(list(_CHOICES)),
-    default="services",
-    callback=lambda _context, _parameter, chosen: _CHOICES[chosen],
-    help="Where the annotation eurekube.io/drain is looked for: on Services, also on Pods, or also on Nodes (all).",
-)
+
+def _option(default: str, more: str = "") -> Callable[[Any], Any]:
+    return option(
+        "--drain-annotations",
+        "drains",
+        type=click.Choice(list(_CHOICES)),
+        default=default,
+        callback=lambda _context, _parameter, chosen: _CHOICES[chosen],
+        help="Where the annotation eurekube.io/drain is looked for: on Services, also on Pods, or also on Nodes (all)."
+        + more,
+    )
+
+
+drain_option = _option("services")
 """The command gets the kinds beside Services, named `drains`."""
+
+look_for_drains_option = _option("all", " Give the same value that run has.")
+"""The same for a person who asks what is drained."""

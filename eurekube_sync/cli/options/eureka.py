@@ -39,6 +39,13 @@ class EurekaAccess:
     eureka_proxy: str | None = None
 
     @property
+    def printable_urls(self) -> tuple[str, ...]:
+        """Each server's address, without a login; none where none was given."""
+        from eurekube_sync.adapters.eureka.peers import parse_addresses
+
+        return tuple(one.url for one in parse_addresses(self.eureka_url)) if self.eureka_url else ()
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """What every report should say."""
         if not self.eureka_insecure_skip_tls_verify:
@@ -187,18 +194,14 @@ def _one_text(_context: click.Context, _parameter: click.Parameter, given: tuple
     return url
 
 
-eureka_options = group(
-    "eureka",
-    EurekaAccess,
-    option(
-        "--eureka-url",
-        metavar="URL",
-        required=True,
-        multiple=True,
-        callback=_one_text,
-        help="Address of Eureka with its path, such as http://eureka.example.com:8761/eureka. For several peers repeat "
-        "the option, or put commas between the addresses. The preferred one comes first.",
-    ),
+_URL: dict[str, Any] = {
+    "metavar": "URL",
+    "multiple": True,
+    "help": "Address of Eureka with its path, such as http://eureka.example.com:8761/eureka. For several peers repeat "
+    "the option, or put commas between the addresses. The preferred one comes first.",
+}
+
+_ACCESS = (
     option(
         "--eureka-username",
         metavar="NAME",
@@ -222,4 +225,16 @@ eureka_options = group(
         help="HTTP proxy for Eureka. HTTPS_PROXY and similar variables, and netrc, are not used.",
     ),
 )
+
+eureka_options = group(
+    "eureka", EurekaAccess, option("--eureka-url", required=True, callback=_one_text, **_URL), *_ACCESS
+)
 """The command gets them as `eureka`, one `EurekaAccess`."""
+
+optional_eureka_options = group(
+    "eureka",
+    EurekaAccess,
+    option("--eureka-url", callback=lambda *given: _one_text(*given) if given[2] else "", **_URL),
+    *_ACCESS,
+)
+"""The same for a command that can do without: the URL is then empty."""

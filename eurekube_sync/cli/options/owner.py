@@ -12,6 +12,14 @@ owner_option = option(
     help="Name of this installation. It is part of each instance id; use another one for each cluster.",
 )
 
+optional_owner_option = option(
+    "--owner",
+    type=OWNER,
+    default="",
+    show_default=False,
+    help="Name of the installation. Default: the only one whose instances Eureka shows.",
+)
+
 
 def named_owner(owner: str) -> tuple[str, ...]:
     """The option as it was given on this command line; whoever has it in a variable has it in the next shell, too."""

@@ -1,0 +1,88 @@
+"""`explain`: why something is registered in Eureka, or is not, link by link."""
+
+from __future__ import annotations
+
+import click
+
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.cli.connect import Connection, connect_to_look
+from eurekube_sync.cli.options.brake import brake_options
+from eurekube_sync.cli.options.calls import Calls, call_options
+from eurekube_sync.cli.options.command import Command
+from eurekube_sync.cli.options.drain import look_for_drains_option
+from eurekube_sync.cli.options.eureka import EurekaAccess, optional_eureka_options
+from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
+from eurekube_sync.cli.options.owner import named_owner, optional_owner_option
+from eurekube_sync.cli.options.report import ReportForm, report_options
+from eurekube_sync.cli.options.scope import scope_options
+from eurekube_sync.cli.output.explain import explanations_data, explanations_table
+from eurekube_sync.cli.output.progress import waiting
+from eurekube_sync.cli.signals import stopped_by_signals
+from eurekube_sync.cli.values import WHAT
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.look import Look, LookWorld, look, with_details, with_readings
+from eurekube_sync.controller.one_pass import PassSettings
+from eurekube_sync.desired.drain import Kind
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.explain.chain import explain
+from eurekube_sync.explain.links import Explanation
+from eurekube_sync.explain.missing import explain_missing
+from eurekube_sync.explain.outcome import code_of
+from eurekube_sync.explain.registry import keys_to_read
+from eurekube_sync.explain.subject import subjects
+from eurekube_sync.explain.what import What, namespace_of
+
+
+@click.command(cls=Command, short_help="Say why something is registered in Eureka, or is not.")
+@click.argument("what", type=WHAT)
+@optional_owner_option
+@optional_eureka_options
+@kubernetes_options
+@scope_options
+@call_options
+@look_for_drains_option
+@brake_options
+@report_options
+def command(
+    what: What,
+    owner: str,
+    eureka: EurekaAccess,
+    kubernetes: KubernetesAccess,
+    scope: Scope,
+    calls: Calls,
+    drains: frozenset[Kind],
+    brake: BrakeLimits,
+    form: ReportForm,
+) -> ExitCode:
+    """Say why something is registered in Eureka, or is not, link by link, to the first link that breaks.
+
+    WHAT is NAMESPACE/NAME of a syncer, svc/NAMESPACE/NAME, pod/NAMESPACE/NAME, an app, IP:PORT, or an instance id.
+
+    It makes a dry pass and writes nothing. Without a right, or without --eureka-url, it says which link could not be
+    looked at, and goes on with the others. Give it the options of the installation; its variables are the same.
+    """
+    form.set_up_logs()
+    settings = PassSettings(owner=owner, scope=scope, brake=brake, drains=drains, named=named_owner(owner))
+    connection = Connection(eureka=eureka, kubernetes=kubernetes, calls=calls, dry_run=True)
+    clock = SystemClock()
+    with stopped_by_signals(clock), connect_to_look(connection, clock) as seen, waiting("waiting for an answer"):
+        found, explained = _explained(seen, settings, what)
+    code = code_of(explained, found)
+    form.write(
+        lambda: explanations_table(explained, eureka.notices),
+        lambda: explanations_data(explained, found, code, eureka.notices),
+    )
+    return code
+
+
+def _explained(seen: LookWorld, settings: PassSettings, what: What) -> tuple[Look, tuple[Explanation, ...]]:
+    namespace = namespace_of(what)
+    found = look(seen, settings, [namespace] if namespace else sorted(settings.scope.namespaces or ()))
+    found = with_details(seen, found, [namespace] if namespace else [])
+    about = subjects(what, found)
+    if not about:
+        return found, (explain_missing(what, found),)
+    found = with_details(seen, found, [one.namespace for one in about])
+    found = with_readings(seen, found, frozenset().union(*(keys_to_read(one, found) for one in about)))
+    return found, tuple(explain(one, found) for one in about)

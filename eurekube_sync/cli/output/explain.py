@@ -1,0 +1,90 @@
+"""An explanation as lines, a mark each, and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import yaml
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from eurekube_sync.cli.output.lines import Line
+from eurekube_sync.cli.output.marks import sign_of
+from eurekube_sync.cli.output.table import marked
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.look import Look
+from eurekube_sync.explain.links import Explanation, Link, Outcome
+from eurekube_sync.model.sources import Complete
+
+_STYLES = {
+    Outcome.REGISTERED: "bold green",
+    Outcome.PARTLY: "bold yellow",
+    Outcome.NOT_REGISTERED: "bold red",
+    Outcome.UNKNOWN: "bold yellow",
+}
+
+
+def explanations_table(explained: Sequence[Explanation], notices: Sequence[str] = ()) -> RenderableType:
+    """One block for each syncer; the last line of each is the answer."""
+    parts: list[RenderableType] = [marked(notice) for notice in notices]
+    for index, one in enumerate(explained):
+        parts += [Text("")] if index else []
+        parts += list(_lines(one, several=len(explained) > 1))
+    return Group(*parts)
+
+
+def _lines(one: Explanation, *, several: bool) -> Iterator[RenderableType]:
+    if several:
+        yield Line(f"{one.about}: {one.syncer}", style="bold")
+    for link in one.links:
+        yield Line(link.text, mark=sign_of(link.mark), indent=2)
+        yield from (Line(detail, indent=4, style="" if link.broken else "dim") for detail in link.details)
+    end = "" if one.sentence.endswith(".") else "."
+    yield Line(f"{one.sentence}{end}", style=_STYLES[one.outcome])
+    if one.fix:
+        yield Line(one.fix, mark=Text("Next:", style="bold"))
+    if one.manifest:
+        document = yaml.safe_dump(one.manifest, sort_keys=False).rstrip()
+        yield from (Line(line, indent=2) for line in document.splitlines())
+
+
+def explanations_data(
+    explained: Sequence[Explanation], look: Look, code: ExitCode, notices: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The same as links with machine words; keys are camelCase."""
+    identity = look.identity
+    return {
+        "exitCode": int(code),
+        "owner": look.owner or None,
+        "cluster": identity.data if isinstance(identity, Complete) else None,
+        "onlyNamespace": look.narrowed or None,
+        "explanations": [_explanation(one) for one in explained],
+        "messages": list(notices),
+    }
+
+
+def _explanation(one: Explanation) -> dict[str, Any]:
+    return {
+        "about": one.about,
+        "syncer": one.syncer or None,
+        "outcome": one.outcome.value,
+        "reason": one.reason or None,
+        "up": one.up,
+        "endpoints": one.of,
+        "apps": list(one.apps),
+        "sentence": one.sentence,
+        "next": one.fix or None,
+        "links": [_link_data(link) for link in one.links],
+        "manifest": one.manifest or None,
+    }
+
+
+def _link_data(link: Link) -> dict[str, Any]:
+    return {
+        "link": link.part.value,
+        "mark": link.mark.value,
+        "reason": link.reason or None,
+        "text": link.text,
+        "details": list(link.details),
+    }

@@ -1,0 +1,180 @@
+"""The state of all syncers, as a table and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.text import Text
+
+from eurekube_sync.brake.approval import rfc_3339
+from eurekube_sync.cli.output.lines import Line
+from eurekube_sync.cli.output.marks import sign_of
+from eurekube_sync.cli.output.table import marked
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.explain.links import Mark
+from eurekube_sync.explain.overview import Overview, Row, State
+from eurekube_sync.explain.spans import span
+from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.wording import counted, one_or_more
+
+_HEADINGS = ("", "SYNCER", "APP", "READY", "STATE", "SINCE", "WHY")
+_MARKS = {
+    State.BROKEN: Mark.BROKEN,
+    State.PARTLY: Mark.BROKEN,
+    State.UNKNOWN: Mark.UNKNOWN,
+    State.IN_SYNC: Mark.OK,
+}
+_GAP = "  "
+_ROOM = 36
+"""Columns that a reason needs beside the rest; with fewer it goes below its row."""
+_SHOWN = 10
+"""Services that no syncer selects."""
+
+
+def overview_table(
+    found: Overview, servers: Sequence[str], notices: Sequence[str] = (), *, everything: bool = False
+) -> RenderableType:
+    """A line about the installation, the rows, and a line that counts them."""
+    parts: list[RenderableType] = [marked(notice) for notice in notices]
+    parts += [Line(_head(found, servers))]
+    parts += [Line(text, mark=sign_of(Mark.UNKNOWN)) for text in _unknown(found)]
+    rows = [row for row in found.rows if everything or row.state is not State.IN_SYNC or row.why]
+    parts += [Table(rows, found.at)] if rows else []
+    hidden = len(found.rows) - len(rows)
+    parts += [Text(f"+ {hidden} in sync (-a shows them)", style="dim")] if hidden else []
+    parts += [Line(_unselected(found.unselected), mark=sign_of(Mark.NOTE))] if found.unselected else []
+    return Group(*parts, Text(summary(found), style="bold"))
+
+
+def _head(found: Overview, servers: Sequence[str]) -> str:
+    parts = [f"owner {found.owner}" if found.owner else "owner unknown"]
+    parts += [f"cluster {found.cluster[:8]}"] if found.cluster else []
+    parts += [f"namespace {found.narrowed} alone"] if found.narrowed else []
+    url = ", ".join(servers)
+    parts += (
+        [f"Eureka {url} {f'up, {found.list_seconds * 1000:.0f} ms' if found.eureka is None else 'not read'}"]
+        if servers
+        else []
+    )
+    parts += [f"oldest renewal {span(found.oldest_lease)} ago"] if found.oldest_lease is not None else []
+    parts += ["no heartbeat: this installation uses no lock"]
+    return "  ".join(parts)
+
+
+def _unselected(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    services, are = one_or_more(len(names), "Service", "Services"), one_or_more(len(names), "is", "are")
+    return f"{services} {', '.join(names[:_SHOWN])}{more} {are} selected by no EurekaSyncer"
+
+
+def _unknown(found: Overview) -> Iterator[str]:
+    if found.eureka is not None:
+        yield f"Eureka could not be looked at: {found.eureka.message}"
+    for name, source in found.unread:
+        yield f"{name} could not be looked at: {source.message}"
+
+
+def summary(found: Overview) -> str:
+    """How many there are, and how they are; no more than was seen."""
+    counts = [
+        (found.count(State.IN_SYNC), "in sync"),
+        (found.count(State.PARTLY), "in part"),
+        (found.count(State.BROKEN), "broken"),
+        (found.count(State.UNKNOWN), "unknown"),
+    ]
+    told = ", ".join(f"{number} {what}" for number, what in counts if number)
+    up = sum(row.up or 0 for row in found.rows)
+    parts = [counted(len(found.rows), "syncer") + (f": {told}" if told else "")]
+    parts += [f"{counted(up, 'instance')} UP"] if found.eureka is None else ["instances unknown"]
+    parts += [f"{found.held} held"] if found.held else []
+    parts += [f"{found.conflicts} in conflict"] if found.conflicts else []
+    return "; ".join(parts)
+
+
+class Table:
+    """The rows as columns; a reason beside its row where there is room, else below it."""
+
+    def __init__(self, rows: Sequence[Row], now: float) -> None:
+        self._cells = [_cells(row, now) for row in rows]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        head = tuple(Text(heading, style="bold dim") for heading in _HEADINGS)
+        table = [head, *self._cells]
+        widths = [max(cells[column].cell_len for cells in table) for column in range(len(_HEADINGS) - 1)]
+        taken = sum(widths) + len(_GAP) * len(widths)
+        beside = options.max_width - taken >= _ROOM
+        for cells in table if beside else [head[:-1], *self._cells]:
+            line = Text(_GAP).join([_padded(cell, width) for cell, width in zip(cells, widths, strict=False)])
+            if len(cells) < len(_HEADINGS) or not beside:
+                line.rstrip()
+                yield line
+                if len(cells) == len(_HEADINGS) and cells[-1].plain:
+                    yield Line(cells[-1].plain, indent=4)
+                continue
+            first, *rest = cells[-1].wrap(console, options.max_width - taken) or [Text("")]
+            line = Text(_GAP).join([line, first])
+            line.rstrip()
+            yield line
+            yield from (Text(" " * taken) + one for one in rest)
+
+
+def _padded(cell: Text, width: int) -> Text:
+    padded = cell.copy()
+    padded.pad_right(width - cell.cell_len)
+    return padded
+
+
+def _cells(row: Row, now: float) -> tuple[Text, ...]:
+    sign = sign_of(_MARKS[row.state])
+    return (
+        sign,
+        Text(str(row.syncer)),
+        Text(printable(", ".join(row.apps[:2])) or "-"),
+        Text(row.ready),
+        Text(row.reason, style=sign.style),
+        Text(span(now - row.since) if row.since is not None else "-"),
+        Text(printable(row.why)),
+    )
+
+
+def overview_data(
+    found: Overview, servers: Sequence[str], code: ExitCode, notices: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The same with every syncer; keys are camelCase, a number is null while it is unknown."""
+    return {
+        "exitCode": int(code),
+        "summary": summary(found),
+        "at": rfc_3339(found.at),
+        "owner": found.owner or None,
+        "cluster": found.cluster or None,
+        "onlyNamespace": found.narrowed or None,
+        "eureka": {
+            "servers": list(servers),
+            "read": found.eureka is None,
+            "message": found.eureka.message if found.eureka else None,
+            "oldestRenewalSeconds": round(found.oldest_lease) if found.oldest_lease is not None else None,
+        },
+        "syncers": [_row_data(row) for row in found.rows],
+        "unselectedServices": list(found.unselected),
+        "held": found.held,
+        "conflicts": found.conflicts,
+        "unknown": [
+            {"source": name, "cause": source.cause.value, "message": source.message} for name, source in found.unread
+        ],
+        "messages": list(notices),
+    }
+
+
+def _row_data(row: Row) -> dict[str, Any]:
+    return {
+        "syncer": str(row.syncer),
+        "state": {State.BROKEN: "broken", State.PARTLY: "partly", State.UNKNOWN: "unknown"}.get(row.state, "inSync"),
+        "reason": row.reason,
+        "why": row.why,
+        "apps": list(row.apps),
+        "up": row.up,
+        "desired": row.of,
+        "since": rfc_3339(row.since) if row.since is not None else None,
+    }

@@ -1,0 +1,166 @@
+"""A dry pass for a person who asks what is registered, and why not: it writes nothing, and goes on where rights end.
+
+Who may list the whole cluster sees what the installation sees. Who may not sees one namespace: then the brake, which
+weighs all namespaces, is not judged. Beside the pass it reads what only a person needs: Pods, and each Eureka server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
+from eurekube_sync.controller.reconcile import reconcile
+from eurekube_sync.desired.claims import every
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.spec import class_of
+from eurekube_sync.model.details import PodDetail, ServiceSelector
+from eurekube_sync.model.errors import RegistryError, unknown_from
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
+from eurekube_sync.model.ports import Details, Registry
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+
+Reading = ObservedInstance | Unknown | None
+"""What an uncached read of one server gave; None: it is not there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookWorld:
+    """What a look touches beside what a pass does."""
+
+    world: World
+    details: Details
+    servers: Mapping[str, Registry] = field(default_factory=dict)
+    """Each Eureka server, by its address."""
+
+
+@dataclass(frozen=True, kw_only=True)  # without slots: it keeps its index
+class Look:
+    """All that was seen."""
+
+    report: PassReport
+    """Of the installation's own scope, or of the one namespace that may be read."""
+    asked: Scope
+    """The scope that the options give."""
+    others: tuple[PassReport, ...] = ()
+    """Of syncers in these namespaces that are out of that scope."""
+    identity: Source[str]
+    """UID of the namespace kube-system, as far as it may be read."""
+    owner: str
+    """Empty where nobody named it, and nothing in Eureka tells."""
+    listed: Source[tuple[ObservedInstance, ...]]
+    """Eureka's cached list, as callers get it."""
+    list_seconds: float = 0.0
+    """How long it took."""
+    narrowed: str = ""
+    """The one namespace that could be read, where the cluster could not; else empty."""
+    at: float
+    """Unix seconds."""
+    pods: Mapping[str, Source[tuple[PodDetail, ...]]] = field(default_factory=dict)
+    """By namespace."""
+    selectors: Mapping[str, Source[tuple[ServiceSelector, ...]]] = field(default_factory=dict)
+    """What the Services of a namespace select."""
+    readings: Mapping[str, Mapping[InstanceKey, Reading]] = field(default_factory=dict)
+    """Uncached, by server."""
+
+    @property
+    def reports(self) -> tuple[PassReport, ...]:
+        """The installation's own first."""
+        return (self.report, *self.others)
+
+    @cached_property
+    def _by_syncer(self) -> Mapping[SyncerRef, Sequence[ObservedInstance]]:
+        found: dict[SyncerRef, list[ObservedInstance]] = {}
+        for one in self.listed.data if isinstance(self.listed, Complete) else ():
+            if syncer := syncer_of(one):
+                found.setdefault(syncer, []).append(one)
+        return found
+
+    def marked(self, ref: SyncerRef) -> Sequence[ObservedInstance]:
+        """What Eureka lists with the mark of this syncer, of whichever owner and cluster."""
+        return self._by_syncer.get(ref, ())
+
+
+def look(seen: LookWorld, settings: PassSettings, namespaces: Collection[str]) -> Look:
+    """A dry pass over the scope of the settings; over `namespaces` alone where the cluster may not be listed. An empty
+    owner is found out from Eureka, where its instances name one."""
+    world = seen.world
+    identity = world.cluster.identity()
+    asked_at = world.clock.monotonic()
+    listed = world.registry.list_instances()
+    took = world.clock.monotonic() - asked_at
+    owner = settings.owner or _owner_in(listed, identity)
+    settings = replace(settings, owner=owner, dry_run=True, looks=True)
+    report = reconcile(world, settings)
+    narrowed = ""
+    if settings.scope.namespaces is None and _denied(report) and len(namespaces) == 1:
+        narrowed = min(namespaces)
+        report = reconcile(world, replace(settings, scope=replace(settings.scope, namespaces=frozenset(namespaces))))
+    scopes = _scopes_beside(report, settings.scope, namespaces)
+    others = tuple(reconcile(world, replace(settings, scope=scope)) for scope in scopes)
+    return Look(
+        report=report,
+        asked=settings.scope,
+        others=others,
+        identity=identity,
+        owner=owner,
+        listed=listed,
+        list_seconds=took,
+        narrowed=narrowed,
+        at=world.clock.now(),
+    )
+
+
+def with_details(seen: LookWorld, found: Look, namespaces: Iterable[str]) -> Look:
+    """The same with the Pods of these namespaces, and what their Services select."""
+    names = [name for name in dict.fromkeys(namespaces) if name not in found.pods]
+    pods = {name: seen.details.list_pod_details(name) for name in names}
+    selectors = {name: seen.details.list_service_selectors(name) for name in names}
+    return replace(found, pods={**found.pods, **pods}, selectors={**found.selectors, **selectors})
+
+
+def with_readings(seen: LookWorld, found: Look, keys: Collection[InstanceKey]) -> Look:
+    """The same with what each Eureka server holds under these keys now."""
+    return replace(found, readings={server: _read(one, sorted(keys)) for server, one in seen.servers.items()})
+
+
+def _read(registry: Registry, keys: Iterable[InstanceKey]) -> Mapping[InstanceKey, Reading]:
+    """A server that gives no answer is not asked for the next instance."""
+    found: dict[InstanceKey, Reading] = {}
+    failed: Unknown | None = None
+    for key in keys:
+        try:
+            found[key] = failed or registry.read_instance(key)
+        except RegistryError as error:
+            found[key] = unknown_from(error)
+            failed = unknown_from(error) if error.cause is not None else None
+    return found
+
+
+def _denied(report: PassReport) -> bool:
+    elsewhere = report.view.syncers.elsewhere if report.view else None
+    return isinstance(elsewhere, Unknown) and elsewhere.cause is Cause.DENIED
+
+
+def _scopes_beside(report: PassReport, scope: Scope, namespaces: Collection[str]) -> list[Scope]:
+    """A scope for each class of syncers in these namespaces that the installation does not serve."""
+    listed = every(report.view.syncers) if report.view else ()
+    left = [one for one in listed if one.namespace in namespaces and not scope.takes(one)]
+    return [
+        Scope(namespaces=frozenset(one.namespace for one in left), syncer_class=name, allowed=scope.allowed)
+        for name in dict.fromkeys(class_of(one) for one in left)
+    ]
+
+
+def _owner_in(listed: Source[tuple[ObservedInstance, ...]], identity: Source[str]) -> str:
+    """The only owner whose marks Eureka shows, of this cluster where that is known; empty for none, or several."""
+    cluster = identity.data if isinstance(identity, Complete) else None
+    found = {
+        one.metadata[OWNER]
+        for one in (listed.data if isinstance(listed, Complete) else ())
+        if syncer_of(one) and OWNER in one.metadata and cluster in (None, one.metadata.get(CLUSTER))
+    }
+    return found.pop() if len(found) == 1 else ""

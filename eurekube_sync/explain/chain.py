@@ -1,0 +1,120 @@
+"""Puts the links of one subject in order, to the first that breaks, and says what they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from eurekube_sync.controller.look import Look
+from eurekube_sync.desired.claims import Serving
+from eurekube_sync.desired.verdicts import Wanted
+from eurekube_sync.explain.conduct import brake_links, conduct_links
+from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, Why
+from eurekube_sync.explain.pods import pod_links
+from eurekube_sync.explain.registry import Standing, registry_links, standing_of
+from eurekube_sync.explain.serving import syncer_links
+from eurekube_sync.explain.spans import span
+from eurekube_sync.explain.subject import Subject, terminates
+from eurekube_sync.model.eureka import InstanceStatus
+
+
+def explain(subject: Subject, look: Look) -> Explanation:
+    """The chain of one syncer, or of what of it was asked about."""
+    standing = standing_of(subject, look)
+    meant = meant_of(subject)
+    links = list(_to_the_first_break(_cluster_links(subject, look, standing, meant)))
+    broken = any(link.broken for link in links)
+    links += registry_links(subject, look, standing, broken=broken)
+    links.append(_last_pass(subject, look))
+    outcome = _outcome(standing, meant, links)
+    cause = next((link for link in links if link.broken), None)
+    return Explanation(
+        about=str(subject.what),
+        syncer=str(subject.ref),
+        links=tuple(links),
+        outcome=outcome,
+        sentence=_sentence(subject, standing, meant, outcome, cause, links),
+        fix=cause.fix if cause else "",
+        up=standing.up if standing.known else None,
+        of=meant,
+        apps=subject.claim.apps if isinstance(subject.claim, Serving) else (),
+    )
+
+
+def meant_of(subject: Subject) -> int:
+    """How many instances its endpoints could give, but for those that end."""
+    return sum(not terminates(one) for one in subject.verdicts.values())
+
+
+def _cluster_links(subject: Subject, look: Look, standing: Standing, meant: int) -> Iterator[Link]:
+    registered = standing.known and meant > 0 and standing.up >= meant
+    yield from syncer_links(subject, look, registered=registered)
+    up = InstanceStatus.UP
+    ready = [one for one in subject.verdicts.values() if isinstance(one, Wanted) and one.instance.status is up]
+    missing = standing.up < len(ready) if standing.known else not _status_says_all_up(subject, len(ready))
+    pods = list(pod_links(subject, look))
+    partly = any(link.broken for link in pods) and bool(ready)
+    # Of some pods that are ready, what holds these back is told first.
+    yield from brake_links(subject, look)
+    if not partly:
+        yield from pods
+    yield from conduct_links(subject, look, missing=missing)
+    if partly:
+        yield from pods
+
+
+def _status_says_all_up(subject: Subject, ready: int) -> bool:
+    status = subject.claim.syncer.status
+    return status is not None and status.up >= ready
+
+
+def _to_the_first_break(links: Iterator[Link]) -> Iterator[Link]:
+    for link in links:
+        yield link
+        if link.broken:
+            return
+
+
+def _last_pass(subject: Subject, look: Look) -> Link:
+    """What is known of the passes that run: their status of the syncer, for want of a heartbeat."""
+    status = subject.claim.syncer.status
+    ready = status.condition("Ready") if status else None
+    if status is None or ready is None:
+        return Link(part=Part.LAST_PASS, mark=Mark.NOTE, text="no pass has written a status of it")
+    since = span(look.at - ready.last_transition)
+    text = f"its status says {ready.reason}, {status.ready} UP, for {since}"
+    return Link(part=Part.LAST_PASS, mark=Mark.NOTE, text=f"{text} (no heartbeat: this installation uses no lock)")
+
+
+def _outcome(standing: Standing, meant: int, links: list[Link]) -> Outcome:
+    broken = next((link for link in links if link.broken), None)
+    if not standing.known:
+        return Outcome.UNKNOWN if broken is None else Outcome.NOT_REGISTERED
+    if broken is None:
+        unknown = any(link.mark is Mark.UNKNOWN and link.part is not Part.DRAIN for link in links)
+        if standing.up and standing.up >= meant and not unknown:
+            return Outcome.REGISTERED
+        return Outcome.UNKNOWN if unknown else (Outcome.PARTLY if standing.up else Outcome.NOT_REGISTERED)
+    return Outcome.PARTLY if standing.up else Outcome.NOT_REGISTERED
+
+
+def _sentence(
+    subject: Subject, standing: Standing, meant: int, outcome: Outcome, broken: Link | None, links: list[Link]
+) -> str:
+    apps = ", ".join(subject.claim.apps[:3]) if isinstance(subject.claim, Serving) else ""
+    as_ = f" as {apps}" if apps else ""
+    counts = f"{standing.up} of {max(meant, standing.up)} UP{as_}"
+    cause = broken.cause or broken.text if broken else ""
+    match outcome:
+        case Outcome.REGISTERED:
+            return f"Registered: {counts}"
+        case Outcome.PARTLY if broken is not None and broken.reason == Why.NOT_RENEWED:
+            return f"Registered, but not for long: {counts}; {cause}"
+        case Outcome.PARTLY if broken is not None and broken.part is Part.BRAKE:
+            return f"Still registered: {counts}; {cause}"
+        case Outcome.PARTLY:
+            return f"Registered in part: {counts}" + (f"; {cause}" if cause else "")
+        case Outcome.NOT_REGISTERED:
+            return f"Not registered: {cause}" if cause else f"Not registered: {counts}"
+        case _:
+            why = next((link.text for link in links if link.mark is Mark.UNKNOWN), "a link could not be looked at")
+            return f"Unknown whether it is registered: {why}"

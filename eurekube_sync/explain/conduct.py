@@ -1,0 +1,195 @@
+"""The links of what people asked for, and of what is in the way: from the limit to the brake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from eurekube_sync.brake.approval import approve_command
+from eurekube_sync.controller.look import Look
+from eurekube_sync.desired.claims import Serving
+from eurekube_sync.desired.policy import Policy
+from eurekube_sync.desired.verdicts import OverLimit, Taken, Wanted
+from eurekube_sync.explain.links import Link, Mark, Part, Why
+from eurekube_sync.explain.subject import Subject, address_of
+from eurekube_sync.model.kubernetes import Condition, ConditionStatus
+from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.plan import Blocked, Obstacle
+
+_MOST = 5
+"""Lines about single instances."""
+
+
+def conduct_links(subject: Subject, look: Look, *, missing: bool) -> Iterator[Link]:
+    """`missing`: Eureka lacks an instance that is ready, so that what holds it back breaks the chain."""
+    claim = subject.claim
+    if isinstance(claim, Serving):
+        yield from _limit(subject, claim)
+        yield from _drain(subject, claim)
+        yield from _suspend(subject, claim, missing=missing)
+        yield from _policy(claim)
+        yield from _rivals(subject, claim)
+    yield from _duplicates(subject, look)
+    yield from _owners(subject)
+
+
+def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
+    out = [one for one in subject.verdicts.values() if isinstance(one, OverLimit)]
+    if not out:
+        yield from (Link(part=Part.LIMIT, mark=Mark.NOTE, text=note) for note in claim.notes)
+        return
+    everything = len(out) == len(subject.verdicts)
+    detached = claim.conduct.detached
+    edit = f"kubectl edit esync {subject.ref.name} -n {subject.ref.namespace}"
+    cause = "its limit is 0" if detached else "it is over the limit of its syncer"
+    yield Link(
+        part=Part.LIMIT,
+        mark=Mark.BROKEN if everything else Mark.NOTE,
+        reason=("Detached" if detached else "OverLimit") if everything else "",
+        text=out[0].why if everything else f"{counted(len(out), 'pod')} over the limit: {'; '.join(claim.notes)}",
+        cause=cause if everything else "",
+        fix=f"raise spec.limit: {edit}" if everything else "",
+    )
+
+
+def _drain(subject: Subject, claim: Serving) -> Iterator[Link]:
+    drained = [one for one in subject.verdicts.values() if isinstance(one, Wanted) and one.drained]
+    if drained:
+        first = drained[0].why
+        everything = len(drained) == len(subject.verdicts)
+        more = f" (and {len(drained) - 1} more)" if len(drained) > 1 else ""
+        yield Link(
+            part=Part.DRAIN,
+            mark=Mark.BROKEN if everything else Mark.NOTE,
+            reason="Drained" if everything else "",
+            text=f"{first}{more}: annotation eurekube.io/drain",
+            cause=first if everything else "",
+            fix=_undrain(first, subject.namespace) if everything else "",
+        )
+    told = [one for one in claim.warnings if "drain annotations" in one]
+    for one in told if not drained else ():
+        yield Link(part=Part.DRAIN, mark=Mark.UNKNOWN, reason=Why.NOT_LOOKED_AT, text=one)
+
+
+def _undrain(why: str, namespace: str) -> str:
+    """`pod orders-a is drained by its annotation` names what to annotate."""
+    kind, name, *_ = [*why.split(), "", ""]
+    where = "" if kind == "node" else f" -n {namespace}"
+    return f"kubectl annotate {kind.lower()} {name}{where} eurekube.io/drain-"
+
+
+def _suspend(subject: Subject, claim: Serving, *, missing: bool) -> Iterator[Link]:
+    if not claim.conduct.suspend:
+        return
+    ref = subject.ref
+    yield Link(
+        part=Part.SUSPEND,
+        mark=Mark.BROKEN if missing else Mark.NOTE,
+        reason="Suspended" if missing else "",
+        text="the syncer is suspended: nothing new is registered, registered instances are renewed",
+        cause="its syncer is suspended" if missing else "",
+        fix=f"set spec.suspend to false: kubectl edit esync {ref.name} -n {ref.namespace}" if missing else "",
+    )
+
+
+def _policy(claim: Serving) -> Iterator[Link]:
+    if claim.conduct.policy is not Policy.SYNC:
+        text = f"policy {claim.conduct.policy}: a run cancels nothing"
+        text += " and changes nothing but UP and DOWN" if claim.conduct.policy is Policy.CREATE_ONLY else ""
+        yield Link(part=Part.POLICY, mark=Mark.NOTE, text=text)
+
+
+def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
+    rivals = {key: rival for key, rival in claim.rivals.items() if key in subject.verdicts}
+    if not rivals:
+        return
+    key, rival = next(iter(rivals.items()))
+    taken = [one for one in rivals if isinstance(claim.verdicts[one], Taken)]
+    more = f" (and {len(rivals) - 1} more)" if len(rivals) > 1 else ""
+    yield Link(
+        part=Part.RIVALS,
+        mark=Mark.BROKEN,
+        reason="Conflict",
+        text=f"{address_of(key, claim.verdicts[key])}: {rival}{more}",
+        cause=f"syncer {rival.syncer} {'registers' if taken else 'has'} its address",
+        fix=f"eurekube-sync explain {rival.syncer}",
+    )
+
+
+def _duplicates(subject: Subject, look: Look) -> Iterator[Link]:
+    found = [one for one in subject.report.plan.blocked if one.syncer == subject.ref and one.conflict]
+    found = [one for one in found if subject.keys is None or one.key in subject.keys]
+    for obstacle, part, reason, cause in (
+        (Obstacle.DUPLICATE, Part.DUPLICATE, "DuplicateRegistration", "its pod registers itself"),
+        (Obstacle.TAKEN, Part.RIVALS, "Conflict", "another instance is registered under its id"),
+    ):
+        same = [one for one in found if one.obstacle is obstacle]
+        if not same:
+            continue
+        more = f" (and {len(same) - 1} more)" if len(same) > 1 else ""
+        why = same[0].why
+        off = "turn the Eureka client of its image off (eureka.client.enabled=false), or delete the syncer"
+        yield Link(
+            part=part,
+            mark=Mark.BROKEN,
+            reason=reason,
+            text=f"{address_of(same[0].key)}: {why}{more}",
+            details=tuple(_in_the_way(same, look)),
+            cause=cause,
+            fix=off if obstacle is Obstacle.DUPLICATE else "cancel that instance, or delete the syncer",
+        )
+
+
+def _in_the_way(blocked: Sequence[Blocked], look: Look) -> Iterator[str]:
+    """What Eureka holds there, and callers get."""
+    keys = {one.other for one in blocked if one.other}
+    for one in look.listed.data if isinstance(look.listed, Complete) and keys else ():
+        if one.key in keys:
+            yield f"callers get {one.key} at {one.ip_addr}:{one.main_port}, {one.status}"
+
+
+def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
+    """What the pass would hold; where the whole cluster could not be read, what the last pass wrote of it."""
+    held = subject.report.held if not look.narrowed else None
+    mine = [one for one in held.withdrawals if one.syncer == subject.ref] if held else []
+    mine = [one for one in mine if subject.keys is None or one.key in subject.keys]
+    if held is not None and mine:
+        hold = next(one for one in held.holds if any(each in one.withdrawals for each in mine))
+        yield Link(
+            part=Part.BRAKE,
+            mark=Mark.BROKEN,
+            reason=hold.reason.value,
+            text=f"{counted(len(mine), 'removal')} of it {one_or_more(len(mine), 'is', 'are')} held: {hold.why}",
+            details=tuple(f"{address_of(one.key)}: {one.why}" for one in mine[:_MOST]),
+            cause=f"{counted(len(mine), 'removal')} {one_or_more(len(mine), 'is', 'are')} held by the brake",
+            fix=f"if that is right, {approve_command(held.plan_id, subject.report.options)}",
+        )
+        return
+    before = _condition(subject, "RemovalHeld")
+    if held is None and before is not None and before.status is ConditionStatus.TRUE and look.narrowed:
+        command = before.message.rpartition(": ")[2]
+        yield Link(
+            part=Part.BRAKE,
+            mark=Mark.BROKEN,
+            reason=before.reason,
+            text=f"the last pass said: {before.message}",
+            cause="its removals are held by the brake",
+            fix=f"if that is right, ask the operator for {command}" if command.startswith("eurekube-sync") else "",
+        )
+
+
+def _condition(subject: Subject, type_: str) -> Condition | None:
+    status = subject.claim.syncer.status
+    return status.condition(type_) if status else None
+
+
+def _owners(subject: Subject) -> Iterator[Link]:
+    for other in subject.report.other_owners:
+        yield Link(
+            part=Part.OWNER,
+            mark=Mark.BROKEN,
+            reason=Why.OWNER_CLASH,
+            text=other.sentence,
+            cause="another owner serves the same syncer",
+            fix="stop one of the two installations",
+        )

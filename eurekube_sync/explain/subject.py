@@ -1,0 +1,172 @@
+"""Whose chain answers a question: the syncers that select what was asked about, and which of their instances it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from eurekube_sync.controller.look import Look
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.claims import Claim, Deleting, Serving
+from eurekube_sync.desired.spec import selected_namespace
+from eurekube_sync.desired.verdicts import Leaving, Verdict, wanted_in
+from eurekube_sync.explain.near import matches
+from eurekube_sync.explain.what import OfAddress, OfApp, OfInstance, OfPod, OfService, OfSyncer, What
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.kubernetes import Endpoint, SyncerRef
+from eurekube_sync.model.sources import Complete
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """One syncer, and what of it was asked about."""
+
+    what: What
+    report: PassReport
+    claim: Claim
+    pod: str = ""
+    """The one pod that was asked about; empty for all."""
+    keys: frozenset[InstanceKey] | None = None
+    """The instances that were asked about; None for all of the syncer."""
+
+    @property
+    def ref(self) -> SyncerRef:
+        """The syncer."""
+        return self.claim.syncer.ref
+
+    @property
+    def namespace(self) -> str:
+        """Of its Services."""
+        return selected_namespace(self.claim.syncer)
+
+    @property
+    def verdicts(self) -> Mapping[InstanceKey, Verdict]:
+        """What the pass decided of what was asked about."""
+        found = self.claim.verdicts if isinstance(self.claim, Serving) else {}
+        return {key: one for key, one in sorted(found.items()) if self.keys is None or key in self.keys}
+
+    def listed(self, look: Look) -> Iterator[ObservedInstance]:
+        """What Eureka's list shows of it."""
+        for one in look.marked(self.ref):
+            meant = self.keys is None or one.key in self.keys
+            if meant or (isinstance(self.what, OfAddress) and is_at(one, self.what)):
+                yield one
+
+
+def subjects(what: What, look: Look) -> tuple[Subject, ...]:
+    """Each syncer that has to do with it; empty where there is none, or nobody could tell."""
+    return tuple(found for report in look.reports for found in _in_report(what, report, look))
+
+
+def _in_report(what: What, report: PassReport, look: Look) -> Iterator[Subject]:
+    for ref, claim in sorted(report.desired.claims.items()) if report.desired else ():
+        match what:
+            case OfSyncer():
+                if what.ref == ref:
+                    yield Subject(what=what, report=report, claim=claim)
+            case OfService():
+                if selected_namespace(claim.syncer) == what.namespace and what.name in services_of(claim):
+                    yield Subject(what=what, report=report, claim=claim)
+            case OfPod():
+                yield from _of_pod(what, report, claim, look)
+            case OfApp():
+                keys = frozenset(key for key in _keys(claim) if key.app == what.name)
+                if keys or what.name in apps_of(claim) or _marked(look, ref, lambda one: one.key.app == what.name):
+                    yield Subject(what=what, report=report, claim=claim, keys=None)
+            case OfAddress():
+                keys = frozenset(key for key, one in _verdicts(claim) if _at(key, one, what))
+                if keys or _marked(look, ref, lambda one: is_at(one, what)):
+                    yield Subject(what=what, report=report, claim=claim, keys=keys)
+            case OfInstance():
+                keys = frozenset(key for key in _keys(claim) if key.id == what.id)
+                theirs = frozenset(one.key for one in look.marked(ref) if one.key.id == what.id)
+                if keys or theirs:
+                    yield Subject(what=what, report=report, claim=claim, keys=keys | theirs)
+            case _:  # pragma: no cover
+                assert_never(what)
+
+
+def services_of(claim: Claim) -> tuple[str, ...]:
+    """The Services that it selects, by name."""
+    return claim.services if isinstance(claim, Serving) else ()
+
+
+def apps_of(claim: Claim) -> tuple[str, ...]:
+    """Its apps, as far as they are known."""
+    return claim.apps if isinstance(claim, Serving) else ()
+
+
+def address_of(key: InstanceKey, verdict: Verdict | None = None) -> str:
+    """`host:port` of an instance, as a person writes it."""
+    wanted = wanted_in(verdict)
+    if wanted is not None:
+        return f"{wanted.instance.ip_addr}:{wanted.instance.main_port}"
+    return ":".join(key.id.split(":")[-2:])
+
+
+def endpoints_of(report: PassReport, namespace: str, services: tuple[str, ...]) -> Iterator[Endpoint]:
+    """All endpoints of these Services, as the slices show them."""
+    listed = report.view.slices.of(namespace) if report.view else None
+    for piece in listed.data if isinstance(listed, Complete) else ():
+        if piece.service in services:
+            yield from piece.endpoints
+
+
+def _of_pod(what: OfPod, report: PassReport, claim: Claim, look: Look) -> Iterator[Subject]:
+    if selected_namespace(claim.syncer) != what.namespace:
+        return
+    there = [one for one in endpoints_of(report, what.namespace, services_of(claim)) if _is_pod(one, what.name)]
+    if there or selects_pod(look, what, services_of(claim)):
+        hosts = {one.address.replace(":", "-") for one in there}
+        keys = frozenset(key for key in _keys(claim) if key.id.split(":")[-2] in hosts)
+        yield Subject(what=what, report=report, claim=claim, pod=what.name, keys=keys)
+
+
+def selects_pod(look: Look, what: OfPod, services: tuple[str, ...]) -> bool:
+    """Whether one of these Services selects the pod, be it an endpoint yet or not."""
+    pods, selectors = look.pods.get(what.namespace), look.selectors.get(what.namespace)
+    if not isinstance(pods, Complete) or not isinstance(selectors, Complete):
+        return False
+    labels = [one.labels for one in pods.data if one.name == what.name]
+    return any(matches(one.selector, some) for one in selectors.data if one.name in services for some in labels)
+
+
+def _is_pod(endpoint: Endpoint, name: str) -> bool:
+    return endpoint.pod is not None and endpoint.pod.name == name
+
+
+def _verdicts(claim: Claim) -> Iterator[tuple[InstanceKey, Verdict]]:
+    yield from claim.verdicts.items() if isinstance(claim, Serving) else ()
+
+
+def _keys(claim: Claim) -> frozenset[InstanceKey]:
+    return (
+        frozenset(claim.verdicts)
+        if isinstance(claim, Serving)
+        else frozenset(claim.keys if isinstance(claim, Deleting) else ())
+    )
+
+
+def _at(key: InstanceKey, verdict: Verdict, what: OfAddress) -> bool:
+    wanted = wanted_in(verdict)
+    if wanted is not None:
+        ports = {one.number for one in (wanted.instance.port, wanted.instance.secure_port) if one.enabled}
+        return wanted.instance.ip_addr == what.host and what.port in (None, *ports)
+    host, port = key.id.split(":")[-2:]
+    return host == what.host.replace(":", "-") and what.port in (None, int(port))
+
+
+def is_at(instance: ObservedInstance, what: OfAddress) -> bool:
+    """Whether an instance in Eureka has the address."""
+    ports = {one.number for one in (instance.port, instance.secure_port) if one.enabled}
+    return instance.ip_addr == what.host and what.port in (None, *ports)
+
+
+def _marked(look: Look, ref: SyncerRef, test: Callable[[ObservedInstance], bool]) -> bool:
+    return any(test(one) for one in look.marked(ref))
+
+
+def terminates(verdict: Verdict) -> bool:
+    """Whether its endpoint is about to end."""
+    return isinstance(verdict, Leaving) and verdict.terminating

@@ -1,0 +1,51 @@
+"""What a person wants to know of Pods and Services beside what a pass needs: why one is not ready, and what it selects.
+
+Read only where somebody asks why: a pass decides without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodCondition:
+    """One entry of a Pod's `status.conditions`."""
+
+    type: str
+    true: bool
+    reason: str = ""
+    message: str = ""
+    since: float | None = None
+    """Unix seconds of its last transition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodDetail:
+    """A Pod as a person looks at it."""
+
+    name: str
+    uid: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    addresses: tuple[str, ...] = ()
+    node: str = ""
+    phase: str = ""
+    terminating: bool = False
+    conditions: tuple[PodCondition, ...] = ()
+    waiting: tuple[str, ...] = ()
+    """Why containers do not run, such as `app: CrashLoopBackOff`."""
+
+    def condition(self, type_: str) -> PodCondition | None:
+        """The condition of that type, if there is one."""
+        return next((one for one in self.conditions if one.type == type_), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSelector:
+    """Which pods a Service selects; empty for one without a selector."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Its own."""
+    selector: Mapping[str, str] = field(default_factory=dict)
