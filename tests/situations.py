@@ -269,7 +269,7 @@ SITUATIONS = (
         about="a class that nobody serves",
         set_up=_class_nobody_serves,
         reason="NotServed",
-        explains=("class internal: no installation has served it",),
+        explains=("class internal: no installation serves it",),
         shows=("class internal: no installation serves it",),
     ),
     Situation(

@@ -15,6 +15,7 @@ from eurekube_sync.explain.serving import syncer_links
 from eurekube_sync.explain.spans import span
 from eurekube_sync.explain.subject import Subject, terminates
 from eurekube_sync.model.eureka import InstanceStatus
+from eurekube_sync.model.kubernetes import ConditionStatus
 
 
 def explain(subject: Subject, look: Look) -> Explanation:
@@ -24,7 +25,7 @@ def explain(subject: Subject, look: Look) -> Explanation:
     links = list(_to_the_first_break(_cluster_links(subject, look, standing, meant)))
     broken = any(link.broken for link in links)
     links += registry_links(subject, look, standing, broken=broken)
-    links.append(_last_pass(subject, look))
+    links += _passes(subject, look)
     outcome = _outcome(standing, meant, links)
     cause = next((link for link in links if link.broken), None)
     return Explanation(
@@ -74,15 +75,18 @@ def _to_the_first_break(links: Iterator[Link]) -> Iterator[Link]:
             return
 
 
-def _last_pass(subject: Subject, look: Look) -> Link:
-    """What is known of the passes that run: their status of the syncer, for want of a heartbeat."""
+def _passes(subject: Subject, look: Look) -> Iterator[Link]:
+    """What is known of the passes that run: their status of the syncer, and their heartbeat."""
     status = subject.claim.syncer.status
     ready = status.condition("Ready") if status else None
     if status is None or ready is None:
-        return Link(part=Part.LAST_PASS, mark=Mark.NOTE, text="no pass has written a status of it")
-    since = span(look.at - ready.last_transition)
-    text = f"its status says {ready.reason}, {status.ready} UP, for {since}"
-    return Link(part=Part.LAST_PASS, mark=Mark.NOTE, text=f"{text} (no heartbeat: this installation uses no lock)")
+        yield Link(part=Part.STATUS, mark=Mark.NOTE, text="no pass has written a status of it")
+    else:
+        since = span(look.at - ready.last_transition)
+        text = f"its status says {ready.reason}, {status.ready} UP, for {since}"
+        said = () if ready.status is ConditionStatus.TRUE else (ready.message,)
+        yield Link(part=Part.STATUS, mark=Mark.NOTE, text=text, details=said)
+    yield Link(part=Part.LAST_PASS, mark=Mark.NOTE, text="last pass: no heartbeat, for this installation uses no lock")
 
 
 def _outcome(standing: Standing, meant: int, links: list[Link]) -> Outcome:

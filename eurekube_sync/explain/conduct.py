@@ -10,7 +10,7 @@ from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.policy import Policy
 from eurekube_sync.desired.verdicts import OverLimit, Taken, Wanted
 from eurekube_sync.explain.links import Link, Mark, Part, Why
-from eurekube_sync.explain.subject import Subject, address_of
+from eurekube_sync.explain.subject import Subject, address_of, observed_at
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.model.wording import counted, one_or_more
@@ -145,7 +145,7 @@ def _in_the_way(blocked: Sequence[Blocked], look: Look) -> Iterator[str]:
     keys = {one.other for one in blocked if one.other}
     for one in look.listed.data if isinstance(look.listed, Complete) and keys else ():
         if one.key in keys:
-            yield f"callers get {one.key} at {one.ip_addr}:{one.main_port}, {one.status}"
+            yield f"callers get {one.key} at {observed_at(one)}, {one.status}"
 
 
 def brake_links(subject: Subject, look: Look) -> Iterator[Link]:

@@ -41,6 +41,8 @@ class Part(StrEnum):
     OWNER = "owner"
     EUREKA = "eureka"
     CALLERS = "callers"
+    STATUS = "status"
+    """What the last pass wrote of it."""
     LAST_PASS = "lastPass"
 
 

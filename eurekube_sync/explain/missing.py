@@ -11,7 +11,7 @@ from eurekube_sync.desired.spec import Selector, parse, selected_namespace
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, Why
 from eurekube_sync.explain.near import matches, near_labels, near_names
 from eurekube_sync.explain.serving import unknown_syncers
-from eurekube_sync.explain.subject import is_at
+from eurekube_sync.explain.subject import is_at, observed_at
 from eurekube_sync.explain.what import OfAddress, OfApp, OfInstance, OfPod, OfService, OfSyncer, What, namespace_of
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import ObservedInstance
@@ -233,7 +233,7 @@ def _in_eureka(what: What, look: Look) -> Iterable[Link]:
     found = [one for one in listed.data if is_meant(what, one)]
     for one in found[:3]:
         whose = f"syncer {syncer_of(one)}" if syncer_of(one) else "no mark of ours"
-        text = f"Eureka holds {one.key} at {one.ip_addr}:{one.main_port}, {one.status}, {whose}"
+        text = f"Eureka holds {one.key} at {observed_at(one)}, {one.status}, {whose}"
         yield Link(part=Part.EUREKA, mark=Mark.NOTE, text=text)
 
 

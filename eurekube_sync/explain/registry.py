@@ -11,7 +11,7 @@ from eurekube_sync.desired.drain import DRAINED
 from eurekube_sync.desired.verdicts import Wanted
 from eurekube_sync.explain.links import Link, Mark, Part, Why
 from eurekube_sync.explain.spans import span
-from eurekube_sync.explain.subject import Subject, address_of
+from eurekube_sync.explain.subject import Subject, address_of, observed_at
 from eurekube_sync.model.actions import Register
 from eurekube_sync.model.eureka import DEFAULT_LEASE, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.sources import Complete, Unknown
@@ -99,22 +99,18 @@ def _holds(subject: Subject, look: Look, standing: Standing, *, broken: bool) ->
 def _details(subject: Subject, look: Look, standing: Standing) -> Iterator[str]:
     """Status, override and lease of each, on each server where they differ."""
     for key, one in sorted(standing.held.items())[:_MOST]:
-        override = one.overridden_status
+        override = one.instance.override
         parts = [one.status.value]
         parts += [f"override {override}"] if override is not InstanceStatus.UNKNOWN else []
         parts += [f"drained by {one.metadata[DRAINED]}"] if DRAINED in one.metadata else []
         parts += [_lease(one, look.at)] if one.last_renewal else []
-        yield f"{key.app} {_address(one)}: {', '.join(parts)}{_elsewhere(key, one, look)}"
+        yield f"{key.app} {observed_at(one)}: {', '.join(parts)}{_elsewhere(key, one, look)}"
     if len(standing.held) > _MOST:
         yield f"and {len(standing.held) - _MOST} more"
 
 
-def _address(one: ObservedInstance) -> str:
-    return f"{one.ip_addr}:{one.main_port}"
-
-
 def _lease(one: ObservedInstance, now: float) -> str:
-    left = one.last_renewal / 1000 + (one.lease.duration or DEFAULT_LEASE.duration) - now
+    left = one.last_renewal / 1000 + (one.instance.lease.duration or DEFAULT_LEASE.duration) - now
     return f"lease ends in {span(left)}" if left > 0 else f"lease ended {span(-left)} ago"
 
 
@@ -188,13 +184,13 @@ def _lacking(subject: Subject, look: Look, lacking: Sequence[InstanceKey]) -> Li
 def _with_another_status(other: Mapping[InstanceKey, ObservedInstance], look: Look) -> Link:
     key, one = next(iter(sorted(other.items())))
     more = f" (and {len(other) - 1} more)" if len(other) > 1 else ""
-    if one.overridden_status is not InstanceStatus.UNKNOWN or one.status is InstanceStatus.OUT_OF_SERVICE:
+    if one.instance.override is not InstanceStatus.UNKNOWN or one.status is InstanceStatus.OUT_OF_SERVICE:
         server = next(iter(look.readings), "http://eureka.example.com:8761/eureka")
         return Link(
             part=Part.EUREKA,
             mark=Mark.BROKEN,
             reason=Why.OUT_OF_SERVICE,
-            text=f"{key.app} {_address(one)} is {one.status}: a person set it in Eureka{more}",
+            text=f"{key.app} {observed_at(one)} is {one.status}: a person set it in Eureka{more}",
             details=("an override outlives every registration, so no pass changes it",),
             cause=f"a person set it {one.status}",
             fix=f"curl -X DELETE {server}/apps/{key.app}/{key.id}/status",
@@ -204,7 +200,7 @@ def _with_another_status(other: Mapping[InstanceKey, ObservedInstance], look: Lo
         part=Part.EUREKA,
         mark=Mark.BROKEN,
         reason="Drained" if drained else Why.ANOTHER_STATUS,
-        text=f"{key.app} {_address(one)} is {one.status} in Eureka{more}"
+        text=f"{key.app} {observed_at(one)} is {one.status} in Eureka{more}"
         + (f": the last pass saw it drained by annotation of a {drained.replace(',', ' and a ')}" if drained else ""),
         cause=f"it is drained by a {drained.replace(',', ' and a ')}" if drained else f"it is {one.status} in Eureka",
         fix="remove the annotation eurekube.io/drain there" if drained else "wait for the next pass",
@@ -214,7 +210,8 @@ def _with_another_status(other: Mapping[InstanceKey, ObservedInstance], look: Lo
 def _silent(silent: Mapping[InstanceKey, ObservedInstance], look: Look) -> Link:
     oldest = max(look.at - one.renewed for one in silent.values())
     ends = min(
-        one.last_renewal / 1000 + (one.lease.duration or DEFAULT_LEASE.duration) - look.at for one in silent.values()
+        one.last_renewal / 1000 + (one.instance.lease.duration or DEFAULT_LEASE.duration) - look.at
+        for one in silent.values()
     )
     till = f"the first lease ends in {span(ends)}" if ends > 0 else "the first lease has ended"
     return Link(

@@ -87,10 +87,10 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
         )
     if not inside:
         own = f"class {name}" if name else "its name, labels or missing class"
-        text = f"{own}: no installation has served it in {age}; the options given here are for {scope}"
+        text = f"{own}: no installation serves it; the options given here are for {scope} (created {age} ago)"
         cause = f"no installation serves {'class ' + name if name else 'it'}"
     else:
-        text, cause = f"no pass has written its status in {age}: no installation serves it", "no installation serves it"
+        text, cause = f"no installation serves it: no pass has written its status in {age}", "no installation serves it"
     fix = (
         f"remove spec.syncerClass, or ask the operator for an installation with --syncer-class {name}"
         if name

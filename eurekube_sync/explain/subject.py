@@ -97,6 +97,11 @@ def apps_of(claim: Claim) -> tuple[str, ...]:
     return claim.apps if isinstance(claim, Serving) else ()
 
 
+def observed_at(one: ObservedInstance) -> str:
+    """`host:port` of an instance in Eureka."""
+    return f"{one.instance.ip_addr}:{one.instance.main_port}"
+
+
 def address_of(key: InstanceKey, verdict: Verdict | None = None) -> str:
     """`host:port` of an instance, as a person writes it."""
     wanted = wanted_in(verdict)
@@ -159,8 +164,9 @@ def _at(key: InstanceKey, verdict: Verdict, what: OfAddress) -> bool:
 
 def is_at(instance: ObservedInstance, what: OfAddress) -> bool:
     """Whether an instance in Eureka has the address."""
-    ports = {one.number for one in (instance.port, instance.secure_port) if one.enabled}
-    return instance.ip_addr == what.host and what.port in (None, *ports)
+    found = instance.instance
+    ports = {one.number for one in (found.port, found.secure_port) if one.enabled}
+    return found.ip_addr == what.host and what.port in (None, *ports)
 
 
 def _marked(look: Look, ref: SyncerRef, test: Callable[[ObservedInstance], bool]) -> bool:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import signal
-import struct
 import subprocess
-import termios
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,35 +14,9 @@ import pytest
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import Handler, Request, Response
 from tests.command.program import BINARY, IDS, LONG_SECONDS, Program, rating, syncer
+from tests.command.terminal import ESCAPE, at_terminal
 
-_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 LONG_URL_ERROR = Response(status=400, body=b"x" * 300)
-
-
-def at_terminal(program: Program, *arguments: str, columns: int, **variables: str) -> tuple[int, str]:
-    """Runs the command at a terminal of so many columns; its exit code and all that it showed."""
-    controller, terminal = os.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    process = subprocess.Popen(
-        [BINARY, *arguments],
-        cwd=program.folder,
-        env=program.environment(**{"TERM": "xterm-256color", "NO_COLOR": None, **variables}),
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        close_fds=True,
-    )
-    os.close(terminal)
-    shown = b"".join(iter(lambda: _read(controller), b""))
-    os.close(controller)
-    return process.wait(timeout=LONG_SECONDS), shown.decode().replace("\r\n", "\n")
-
-
-def _read(controller: int) -> bytes:
-    try:
-        return os.read(controller, 65536)
-    except OSError:  # Linux says so when the last process has closed the other end
-        return b""
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +31,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 def test_a_table_fits_its_terminal_and_breaks_no_id(world: Program, columns: int) -> None:
     """Nothing is wider than the terminal, and each id can be copied in one piece."""
     code, shown = at_terminal(world, "run", "--dry-run", columns=columns)
-    plain = _ESCAPE.sub("", shown)
+    plain = ESCAPE.sub("", shown)
     assert code == ExitCode.OK
     assert all(len(line.rstrip()) <= columns for line in plain.splitlines())
     assert all(id_ in plain for id_ in IDS)
@@ -103,7 +74,7 @@ def test_a_long_refusal_stays_readable(tmp_path: Path) -> None:
 
     with rating(tmp_path) as program, program.eureka_behind(refuse):
         code, shown = at_terminal(program, "run", columns=60)
-    plain = _ESCAPE.sub("", shown)
+    plain = ESCAPE.sub("", shown)
     assert code == ExitCode.INCOMPLETE
     assert all(len(line.rstrip()) <= 60 for line in plain.splitlines())
     assert "x" * 200 not in "".join(plain.split())

@@ -20,6 +20,7 @@ from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.wording import counted, one_or_more
 
 _HEADINGS = ("", "SYNCER", "APP", "READY", "STATE", "SINCE", "WHY")
+_SINCE = _HEADINGS.index("SINCE")
 _MARKS = {
     State.BROKEN: Mark.BROKEN,
     State.PARTLY: Mark.BROKEN,
@@ -103,6 +104,7 @@ class Table:
         head = tuple(Text(heading, style="bold dim") for heading in _HEADINGS)
         table = [head, *self._cells]
         widths = [max(cells[column].cell_len for cells in table) for column in range(len(_HEADINGS) - 1)]
+        widths[_SINCE] = max(widths[_SINCE], len("59 min"))  # a table that is watched stands still
         taken = sum(widths) + len(_GAP) * len(widths)
         beside = options.max_width - taken >= _ROOM
         for cells in table if beside else [head[:-1], *self._cells]:

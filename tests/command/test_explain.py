@@ -1,0 +1,141 @@
+"""`explain` and `status` in twelve situations: both name the true cause, to an operator and to a developer."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from eurekube_sync.controller.exit_codes import ExitCode
+from tests.command.program import Ended, Program
+from tests.command.terminal import ESCAPE, at_terminal
+from tests.embedded.access import Denial
+from tests.embedded.playground import TestedPlayground
+from tests.servers.world import KubernetesWorld
+from tests.situations import OTHER_NODE, SITUATIONS, Scene, Situation
+
+SNAPSHOTS = Path(__file__).with_name("snapshots")
+WRITE = "SNAPSHOTS"
+"""`SNAPSHOTS=write` writes them anew; look at each before it is committed."""
+_DEVELOPERS_LIMITS = (Denial(namespace=""), Denial(namespace="kube-system"))
+"""Nothing of the whole cluster, not even which one it is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Set:
+    """A situation that was set up."""
+
+    situation: Situation
+    namespace: str
+    program: Program
+
+    @property
+    def what(self) -> str:
+        return self.situation.what.format(self.namespace)
+
+    def has(self, ended: Ended, sentences: tuple[str, ...]) -> None:
+        shown = " ".join(ended.out.split())
+        for sentence in sentences:
+            assert sentence.format(self.namespace) in shown, ended.out + ended.err
+
+
+@pytest.fixture(scope="module", params=SITUATIONS, ids=str)
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Set]:
+    """Each situation between embedded servers of its own."""
+    situation: Situation = request.param
+    namespace = f"s{situation.number}"
+    with TestedPlayground(cache_seconds=0.05) as playground:
+        program = Program(playground=playground, folder=tmp_path_factory.mktemp(namespace))
+        world = KubernetesWorld(playground.kubernetes_url)
+        world.create_namespace(namespace)
+        world.create_node(OTHER_NODE)
+
+        def run() -> None:
+            ended = program.run("--drain-annotations=all")
+            assert ended.code in (ExitCode.OK, ExitCode.REMOVALS_HELD), ended.out + ended.err
+
+        situation.set_up(
+            Scene(world=world, eureka_url=playground.eureka_url, namespace=namespace, run=run, owner="demo")
+        )
+        yield Set(situation=situation, namespace=namespace, program=program)
+
+
+@pytest.fixture
+def developer(found: Set) -> Iterator[Set]:
+    """The same for somebody who may read his own namespace alone."""
+    access = found.program.playground.kubernetes.access
+    access.denials.update(_DEVELOPERS_LIMITS)
+    yield found
+    access.denials.clear()
+
+
+def test_explain_names_the_true_cause(found: Set) -> None:
+    """In the first screen, with the machine word, the exit code, and nothing written anywhere."""
+    ended = found.program.command("explain", found.what)
+    assert ended.code == found.situation.code, ended.out + ended.err
+    assert len(ended.out.splitlines()) <= 24
+    found.has(ended, found.situation.explains)
+    assert {*ended.eureka, *ended.kubernetes} == {"GET"}
+    data = json.loads(found.program.command("explain", found.what, "-o", "json").out)
+    assert data["exitCode"] == found.situation.code
+    assert found.situation.reason in [one["reason"] for one in data["explanations"]]
+    broken = [link for one in data["explanations"] for link in one["links"] if link["mark"] == "broken"]
+    assert [link["reason"] for link in broken] == [found.situation.reason], "to the first that breaks"
+
+
+def test_status_names_the_true_cause(found: Set) -> None:
+    """With its exit code, and in JSON with the machine word."""
+    ended = found.program.command("status", "-n", found.namespace, "-a")
+    assert ended.code == found.situation.status_code, ended.out + ended.err
+    found.has(ended, found.situation.shows)
+    assert {*ended.eureka, *ended.kubernetes} == {"GET"}
+
+
+def test_a_developer_is_told_as_much(developer: Set) -> None:
+    """Without a right beyond his namespace and without a Eureka: what was not looked at is unknown, never missing."""
+    situation = developer.situation
+    ended = developer.program.command(
+        "explain",
+        developer.what,
+        "-n",
+        developer.namespace,
+        EUREKUBE_SYNC_EUREKA_URL=None,
+        EUREKUBE_SYNC_OWNER=None,
+    )
+    assert ended.code == situation.code_without_eureka, ended.out + ended.err
+    developer.has(ended, situation.explains if situation.without_eureka is None else situation.without_eureka)
+    assert "Eureka holds no instance" not in ended.out
+    assert "what Eureka holds could not be looked at" in ended.out or situation.number in (1, 11)
+    shown = developer.program.command(
+        "status", "-n", developer.namespace, "-a", EUREKUBE_SYNC_EUREKA_URL=None, EUREKUBE_SYNC_OWNER=None
+    )
+    assert "Eureka could not be looked at" in shown.out
+    assert "instances unknown" in shown.out
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_it_looks_as_it_was_reviewed(found: Set, columns: int) -> None:
+    """Both commands at a terminal; ages, ports and plan ids stand still."""
+    shown = []
+    for arguments in (["explain", found.what], ["status", "-n", found.namespace, "-a"]):
+        _, text = at_terminal(found.program, *arguments, columns=columns)
+        plain = ESCAPE.sub("", text)
+        assert all(len(line) <= columns for line in plain.splitlines())
+        shown.append(f"$ eurekube-sync {' '.join(arguments)}\n{_still(plain)}")
+    file = SNAPSHOTS / f"{found.situation}-{columns}.txt"
+    if os.environ.get(WRITE) == "write":
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("\n".join(shown))
+    assert file.read_text() == "\n".join(shown), f"if that is right, {WRITE}=write"
+
+
+def _still(text: str) -> str:
+    text = re.sub(r"\b\d+ s( *)", lambda found: "N s".ljust(len(found[0])) if found[1] else "N s", text)
+    text = re.sub(r"127\.0\.0\.1:\d{5}", "127.0.0.1:PPPPP", text)
+    text = re.sub(r"up, \d+ ms", "up, N ms", text)
+    return re.sub(r"\b[0-9a-f]{12}\b", "0123456789ab", text)
