@@ -279,7 +279,7 @@ SITUATIONS = (
         reason="Expired",
         explains=("no pass runs any more, so its leases expired",),
         shows=("Expired",),
-        without_eureka=("no heartbeat", "no --eureka-url"),
+        without_eureka=("no heartbeat", "give --eureka-url"),
         code_without_eureka=ExitCode.EUREKA_UNREAD,
     ),
     Situation(
@@ -309,6 +309,7 @@ SITUATIONS = (
         explains=("EurekaSyncer {0}/orders registers as ODERS",),
         shows=("ODERS",),
         status_code=ExitCode.OK,
+        code_without_eureka=ExitCode.EUREKA_UNREAD,
     ),
     Situation(
         number=12,

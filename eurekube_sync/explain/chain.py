@@ -25,7 +25,7 @@ def explain(subject: Subject, look: Look) -> Explanation:
     links = list(_to_the_first_break(_cluster_links(subject, look, standing, meant)))
     broken = any(link.broken for link in links)
     links += registry_links(subject, look, standing, broken=broken)
-    links += _passes(subject, look)
+    links += _passes(subject, look, alone=not standing.known and not broken)
     outcome = _outcome(standing, meant, links)
     cause = next((link for link in links if link.broken), None)
     return Explanation(
@@ -75,8 +75,9 @@ def _to_the_first_break(links: Iterator[Link]) -> Iterator[Link]:
             return
 
 
-def _passes(subject: Subject, look: Look) -> Iterator[Link]:
-    """What is known of the passes that run: their status of the syncer, and their heartbeat."""
+def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
+    """What is known of the passes that run: their status of the syncer, and their heartbeat. `alone`: nothing else says
+    what is registered, so that a status that is not Ready is what breaks."""
     status = subject.claim.syncer.status
     ready = status.condition("Ready") if status else None
     if status is None or ready is None:
@@ -84,9 +85,18 @@ def _passes(subject: Subject, look: Look) -> Iterator[Link]:
     else:
         since = span(look.at - ready.last_transition)
         text = f"its status says {ready.reason}, {status.ready} UP, for {since}"
-        said = () if ready.status is ConditionStatus.TRUE else (ready.message,)
-        yield Link(part=Part.STATUS, mark=Mark.NOTE, text=text, details=said)
-    yield Link(part=Part.LAST_PASS, mark=Mark.NOTE, text="last pass: no heartbeat, for this installation uses no lock")
+        good = ready.status is ConditionStatus.TRUE
+        breaks = alone and ready.status is ConditionStatus.FALSE
+        yield Link(
+            part=Part.STATUS,
+            mark=Mark.BROKEN if breaks else Mark.NOTE,
+            reason=ready.reason if breaks else "",
+            text=text,
+            details=() if good else (ready.message,),
+            cause=ready.message if breaks else "",
+            fix=f"kubectl describe esync {subject.ref.name} -n {subject.ref.namespace}" if breaks else "",
+        )
+    yield Link(part=Part.LAST_PASS, mark=Mark.NOTE, text="last pass: no heartbeat was looked at")
 
 
 def _outcome(standing: Standing, meant: int, links: list[Link]) -> Outcome:
@@ -120,5 +130,6 @@ def _sentence(
         case Outcome.NOT_REGISTERED:
             return f"Not registered: {cause}" if cause else f"Not registered: {counts}"
         case _:
-            why = next((link.text for link in links if link.mark is Mark.UNKNOWN), "a link could not be looked at")
+            unknown = [link for link in links if link.mark is Mark.UNKNOWN and link.part is not Part.DRAIN]
+            why = unknown[-1].text if unknown else "a link could not be looked at"
             return f"Unknown whether it is registered: {why}"

@@ -12,7 +12,7 @@ from eurekube_sync.desired.verdicts import OverLimit, Taken, Wanted
 from eurekube_sync.explain.links import Link, Mark, Part, Why
 from eurekube_sync.explain.subject import Subject, address_of, observed_at
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus
-from eurekube_sync.model.sources import Complete
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.plan import Blocked, Obstacle
 
@@ -39,7 +39,7 @@ def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
         yield from (Link(part=Part.LIMIT, mark=Mark.NOTE, text=note) for note in claim.notes)
         return
     everything = len(out) == len(subject.verdicts)
-    detached = claim.conduct.detached
+    detached = claim.conduct.claims_nothing
     edit = f"kubectl edit esync {subject.ref.name} -n {subject.ref.namespace}"
     cause = "its limit is 0" if detached else "it is over the limit of its syncer"
     yield Link(
@@ -62,13 +62,14 @@ def _drain(subject: Subject, claim: Serving) -> Iterator[Link]:
             part=Part.DRAIN,
             mark=Mark.BROKEN if everything else Mark.NOTE,
             reason="Drained" if everything else "",
-            text=f"{first}{more}: annotation eurekube.io/drain",
+            text=f"{first}{more}, eurekube.io/drain",
             cause=first if everything else "",
             fix=_undrain(first, subject.namespace) if everything else "",
         )
     told = [one for one in claim.warnings if "drain annotations" in one]
     for one in told if not drained else ():
-        yield Link(part=Part.DRAIN, mark=Mark.UNKNOWN, reason=Why.NOT_LOOKED_AT, text=one)
+        text = one.replace("are not read", "could not be looked at")
+        yield Link(part=Part.DRAIN, mark=Mark.UNKNOWN, reason=Why.NOT_LOOKED_AT, text=text)
 
 
 def _undrain(why: str, namespace: str) -> str:
@@ -150,11 +151,12 @@ def _in_the_way(blocked: Sequence[Blocked], look: Look) -> Iterator[str]:
 
 def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
     """What the pass would hold; where the whole cluster could not be read, what the last pass wrote of it."""
-    held = subject.report.held if not look.narrowed else None
-    mine = [one for one in held.withdrawals if one.syncer == subject.ref] if held else []
+    unseen = bool(look.narrowed) or isinstance(subject.report.registry, Unknown)
+    held = subject.report.held if not unseen else None
+    mine = [one for one in held.removals if one.syncer == subject.ref] if held else []
     mine = [one for one in mine if subject.keys is None or one.key in subject.keys]
     if held is not None and mine:
-        hold = next(one for one in held.holds if any(each in one.withdrawals for each in mine))
+        hold = next(one for one in held.holds if any(each in one.removals for each in mine))
         yield Link(
             part=Part.BRAKE,
             mark=Mark.BROKEN,
@@ -166,7 +168,7 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
         )
         return
     before = _condition(subject, "RemovalHeld")
-    if held is None and before is not None and before.status is ConditionStatus.TRUE and look.narrowed:
+    if held is None and before is not None and before.status is ConditionStatus.TRUE and unseen:
         command = before.message.rpartition(": ")[2]
         yield Link(
             part=Part.BRAKE,

@@ -68,8 +68,6 @@ class Why(StrEnum):
     """A person set a status in Eureka."""
     ANOTHER_STATUS = "AnotherStatus"
     """Eureka shows another status than the pass wants."""
-    ON_SOME_SERVERS = "OnSomeServers"
-    """Eureka's servers do not hold the same."""
     TERMINATING = "Terminating"
     """The pod is being deleted."""
 

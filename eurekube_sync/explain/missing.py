@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.controller.look import Look
@@ -164,7 +165,7 @@ def _nearly_selecting(namespace: str, name: str, labels: Any, look: Look) -> tup
 def _nothing(what: What, look: Look) -> Explanation:
     """An app, an address or an id that no claim and no mark names."""
     instances = look.listed.data if isinstance(look.listed, Complete) else ()
-    theirs = list(_in_eureka(what, look))
+    theirs = list(_in_eureka(what, look)) if instances else []
     if theirs:
         link = Link(
             part=Part.SYNCER,
@@ -183,19 +184,20 @@ def _nothing(what: What, look: Look) -> Explanation:
     }
     near = near_names(str(what), apps)
     text = f"nothing here is {what}: no syncer wants it, and Eureka lists none"
-    if not isinstance(look.listed, Complete):
-        text = f"no syncer wants {what}; Eureka could not be looked at: {look.listed.message}"
+    if isinstance(look.listed, Unknown):
+        text = f"no syncer wants {what}; what Eureka holds could not be looked at: {look.listed.message}"
     link = _nothing_link(text, near, "eurekube-sync status -a")
     named = [_named_by(one, look) for one in near]
-    link = Link(
-        part=link.part,
-        mark=link.mark,
-        reason=link.reason,
-        text=link.text,
+    unknown = isinstance(look.listed, Unknown)
+    link = replace(
+        link,
+        mark=Mark.UNKNOWN if unknown else Mark.BROKEN,
         details=(*link.details, *(one for one in named if one)),
         cause=f"nothing is registered as {what}",
-        fix=link.fix,
     )
+    if unknown:
+        sentence = f"Unknown whether it is registered: {text}"
+        return Explanation(about=str(what), links=(link,), outcome=Outcome.UNKNOWN, sentence=sentence, fix=link.fix)
     return _explanation(what, (link,), link)
 
 

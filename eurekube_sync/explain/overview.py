@@ -11,7 +11,7 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Serving, every
 from eurekube_sync.desired.spec import class_of
 from eurekube_sync.explain.chain import explain
-from eurekube_sync.explain.links import Explanation, Mark, Outcome
+from eurekube_sync.explain.links import Explanation, Mark, Outcome, Why
 from eurekube_sync.explain.missing import unselected
 from eurekube_sync.explain.subject import Subject
 from eurekube_sync.explain.what import OfSyncer
@@ -106,7 +106,7 @@ def overview(look: Look) -> Overview:
         unread=tuple(unread(report.view)),
         unselected=tuple(f"{name}/{one}" for name in sorted(look.selectors) for one in unselected(look, name)),
         narrowed=look.narrowed,
-        held=len(report.held.withdrawals) if report.held else 0,
+        held=len(report.held.removals) if report.held else 0,
         conflicts=len(blocked),
     )
 
@@ -114,12 +114,12 @@ def overview(look: Look) -> Overview:
 def in_need(look: Look) -> frozenset[str]:
     """Namespaces of syncers that are not in order, so that their Pods are worth a look."""
     claims = look.report.desired.claims.items() if look.report.desired else ()
-    return frozenset(ref.namespace for ref, claim in claims if not _in_order(claim, look.report.standings.get(ref)))
+    return frozenset(ref.namespace for ref, claim in claims if not _in_order(claim, look.report.all_statuses.get(ref)))
 
 
 def _served(report: PassReport, look: Look) -> Iterator[Row]:
     for ref, claim in report.desired.claims.items() if report.desired else ():
-        standing = report.standings.get(ref)
+        standing = report.all_statuses.get(ref)
         if standing is not None and _in_order(claim, standing) and isinstance(look.listed, Complete):
             yield _row(claim.syncer, State.IN_SYNC, _reason(standing), standing=standing)
             continue
@@ -146,7 +146,7 @@ def _explained(syncer: SyncerObject, found: Explanation, standing: SyncerStatus 
     return Row(
         syncer=syncer.ref,
         state=state,
-        reason=found.reason or ("Unknown" if state is State.UNKNOWN else _reason(standing)),
+        reason=found.reason or (Why.NOT_LOOKED_AT if state is State.UNKNOWN else _reason(standing)),
         why=why or _note(found),
         apps=found.apps,
         up=found.up,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from eurekube_sync.controller.look import Look
-from eurekube_sync.desired.claims import Claim, Deleting, Frozen, Serving
+from eurekube_sync.desired.claims import Claim, Deleting, NotServed, Serving
 from eurekube_sync.desired.spec import class_of, parse
 from eurekube_sync.explain.links import Link, Mark, Part
 from eurekube_sync.explain.near import matches, near_labels, written
@@ -99,8 +99,8 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     return Link(part=Part.SERVED, mark=Mark.BROKEN, reason="NotServed", text=text, cause=cause, fix=fix)
 
 
-def _broken_part(claim: Serving | Frozen) -> Link | None:
-    if not isinstance(claim, Frozen):
+def _broken_part(claim: Serving | NotServed) -> Link | None:
+    if not isinstance(claim, NotServed):
         return None
     part = _PART_OF.get(claim.reason, Part.ENDPOINTS)
     if claim.unknown:
@@ -211,7 +211,7 @@ def _port(subject: Subject, claim: Serving) -> str:
     """`port http (8080), as app ORDERS, VIP orders`."""
     asked = subject.claim.syncer.spec.get("port") or subject.claim.syncer.spec.get("securePort")
     numbers = sorted({key.id.rsplit(":", 1)[1] for key in claim.verdicts})
-    named = str(asked) if asked is not None else ", ".join(numbers) or "found"
+    named = str(asked) if asked is not None else ", ".join(numbers) or "chosen"
     port = f"port {named}" + (
         f" ({', '.join(numbers)})" if numbers and named not in (*numbers, ", ".join(numbers)) else ""
     )
@@ -231,9 +231,11 @@ def _slices(subject: Subject, claim: Serving) -> Link:
 
 
 def unknown_syncers(look: Look, namespace: str) -> Unknown | None:
-    """Why the syncers of a namespace could not be listed; None where they were."""
+    """Why the syncers of a namespace, or of all that were asked for, could not be listed; None where they were."""
     view = look.report.view
     if view is None or isinstance(view.identity, Unknown):
         return view.identity if view and isinstance(view.identity, Unknown) else None
-    listed = view.syncers.of(namespace)
-    return listed if isinstance(listed, Unknown) else None
+    sources = [view.syncers.of(namespace)] if namespace else [*view.syncers.by_namespace.values()]
+    if not namespace and not look.report.scope.namespaces:
+        sources.append(view.syncers.elsewhere)
+    return next((one for one in sources if isinstance(one, Unknown)), None)

@@ -191,6 +191,13 @@ def lists_answered(answer: Response) -> Callable[[Request, Handler], Response]:
 
 
 @contextmanager
+def empty(folder: Path) -> Iterator[Program]:
+    """A world without a namespace of ours."""
+    with TestedPlayground(cache_seconds=0.05) as playground:
+        yield Program(playground=playground, folder=folder)
+
+
+@contextmanager
 def rating(folder: Path, *, pods: int = 2) -> Iterator[Program]:
     """The demo's world: a foreign instance, and `rating` with its syncer and so many pods."""
     with TestedPlayground(cache_seconds=0.05) as playground:

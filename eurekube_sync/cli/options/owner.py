@@ -15,7 +15,8 @@ owner_option = option(
 optional_owner_option = option(
     "--owner",
     type=OWNER,
-    default="",
+    default=None,
+    callback=lambda _context, _parameter, given: given or "",
     show_default=False,
     help="Name of the installation. Default: the only one whose instances Eureka shows.",
 )

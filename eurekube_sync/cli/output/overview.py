@@ -39,7 +39,7 @@ def overview_table(
 ) -> RenderableType:
     """A line about the installation, the rows, and a line that counts them."""
     parts: list[RenderableType] = [marked(notice) for notice in notices]
-    parts += [Line(_head(found, servers))]
+    parts += [Line(line) for line in _head(found, servers)]
     parts += [Line(text, mark=sign_of(Mark.UNKNOWN)) for text in _unknown(found)]
     rows = [row for row in found.rows if everything or row.state is not State.IN_SYNC or row.why]
     parts += [Table(rows, found.at)] if rows else []
@@ -49,7 +49,7 @@ def overview_table(
     return Group(*parts, Text(summary(found), style="bold"))
 
 
-def _head(found: Overview, servers: Sequence[str]) -> str:
+def _head(found: Overview, servers: Sequence[str]) -> Iterator[str]:
     parts = [f"owner {found.owner}" if found.owner else "owner unknown"]
     parts += [f"cluster {found.cluster[:8]}"] if found.cluster else []
     parts += [f"namespace {found.narrowed} alone"] if found.narrowed else []
@@ -59,9 +59,10 @@ def _head(found: Overview, servers: Sequence[str]) -> str:
         if servers
         else []
     )
-    parts += [f"oldest renewal {span(found.oldest_lease)} ago"] if found.oldest_lease is not None else []
-    parts += ["no heartbeat: this installation uses no lock"]
-    return "  ".join(parts)
+    yield "  ".join(parts)
+    parts = ["last pass: no heartbeat was looked at"]
+    parts += [f"oldest renewal: {span(found.oldest_lease)} ago"] if found.oldest_lease is not None else []
+    yield "  ".join(parts)
 
 
 def _unselected(names: Sequence[str]) -> str:

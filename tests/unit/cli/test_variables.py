@@ -26,6 +26,8 @@ BRAKE = {"--brake-percent", "--brake-count", "--brake-ceiling", "--brake-apps-pe
 FROM_NO_VARIABLE = {
     "run": {"--approve", *BRAKE},
     "orphans": BRAKE,
+    "explain": BRAKE,
+    "status": {"--all", "--app", "--condition", "--interval", "--watch", *BRAKE},
     "validate": {"--allow-empty"},
     "owner adopt": {"--app", "--address", "--syncer", "--cluster", "--observe"},
     "owner rename": {"--cluster", "--observe"},

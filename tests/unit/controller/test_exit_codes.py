@@ -12,7 +12,7 @@ from eurekube_sync.model.sources import Cause, Server, Unknown
 BLOCKS_ONE_SYNCER = InvalidSyncer
 OURS = {Cause.CONFIGURATION, Cause.STOPPED, Cause.REFUSED, Cause.OWNER_CLASH, Cause.LOCK_LOST}
 """The causes that are no server's."""
-KUBERNETES_ONLY = {Cause.CRD_MISSING, Cause.CRD_TERMINATING, Cause.NOT_READ}
+KUBERNETES_ONLY = {Cause.CRD_MISSING, Cause.CRD_TERMINATING}
 
 
 def test_each_cause_has_a_code_on_each_server_that_can_have_it() -> None:

@@ -1,0 +1,86 @@
+"""docs/troubleshooting.md has each reason that a condition, an event or an explanation can have, and each exit code."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import eurekube_sync
+from eurekube_sync.brake.holds import HoldReason
+from eurekube_sync.controller.exit_codes import CODES, ExitCode
+from eurekube_sync.explain.links import Why
+from eurekube_sync.model.sources import Server
+
+PAGE = Path(__file__).parents[3] / "docs" / "troubleshooting.md"
+TEXT = PAGE.read_text()
+STAGES = ("desired", "apply", "observe", "explain")
+"""The folders whose code gives reasons."""
+CALLS = {"InvalidSyncer": 0, "refused": 2, "_refusal": 1, "Aspect": 2, "_unknown": 1, "add": 2}
+"""Which argument of a call is a reason."""
+_REASON = re.compile(r"[A-Z][A-Za-z]+")
+
+
+def headings(level: int) -> list[str]:
+    """The titles of one level."""
+    return re.findall(rf"^{'#' * level} (.+)$", TEXT, re.MULTILINE)
+
+
+def reasons_in(tree: ast.AST) -> Iterator[str]:
+    """Texts that stand where a reason stands: an argument called `reason`, or what the calls above take."""
+    for node in ast.walk(tree):
+        found: list[ast.expr] = []
+        if isinstance(node, ast.Call):
+            name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            found += [one.value for one in node.keywords if one.arg == "reason"]
+            found += [node.args[CALLS[name]]] if name in CALLS and len(node.args) > CALLS[name] else []
+        if isinstance(node, ast.Assign) and [getattr(one, "id", "") for one in node.targets] == ["reason"]:
+            found.append(node.value)
+        if isinstance(node, ast.FunctionDef):
+            found += [default for default in node.args.defaults if node.args.args[-1].arg == "reason"]
+        if isinstance(node, ast.FunctionDef) and node.name in ("nothing_wanted",):
+            found += [one for each in ast.walk(node) if isinstance(each, ast.Tuple) for one in each.elts[:1]]
+        for value in found:
+            for each in ast.walk(value):
+                if isinstance(each, ast.Constant) and isinstance(each.value, str) and _REASON.fullmatch(each.value):
+                    yield each.value
+
+
+def constants_in(tree: ast.Module) -> Iterator[str]:
+    """Names of a module that hold a reason."""
+    for node in tree.body:
+        value = node.value.value if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) else None
+        if isinstance(value, str) and _REASON.fullmatch(value):
+            yield value
+
+
+def reasons() -> set[str]:
+    """All of them, from the code."""
+    package = Path(eurekube_sync.__file__).parent
+    found = {one.value for one in (*HoldReason, *Why)}
+    found |= {cause.value for server, cause in CODES if server is Server.KUBERNETES and cause}
+    for folder in STAGES:
+        for file in (package / folder).rglob("*.py"):
+            tree = ast.parse(file.read_text())
+            found.update(reasons_in(tree))
+            if (folder, file.stem) == ("apply", "conditions"):
+                found.update(constants_in(tree))
+    return found
+
+
+def test_every_reason_has_a_heading() -> None:
+    """None is missing, and none is there that the program does not know."""
+    assert set(headings(3)) == reasons()
+
+
+def test_every_exit_code_has_a_heading() -> None:
+    """With its number, in the order of the table."""
+    assert [one for one in headings(4) if one[0].isdigit()] == [f"{code.value} {code.name}" for code in ExitCode]
+
+
+def test_every_heading_says_what_it_is_and_what_to_do() -> None:
+    """A paragraph for each, with a fix."""
+    for title, text in re.findall(r"^#{3,4} (.+)\n\n(.*?)(?=\n#|\Z)", TEXT, re.MULTILINE | re.DOTALL):
+        assert len(text.strip()) > 40, title
+        assert "**Do**" in text or "Nothing is to be done" in text, title
