@@ -13,7 +13,7 @@ import yaml
 
 from eurekube_sync.embedded.http import Request
 from tests.deployment.conftest import hands
-from tests.deployment.rendered import CRONJOB, NAMESPACE, shipped
+from tests.deployment.rendered import CRONJOB, NAMESPACE, Form, documents, shipped
 from tests.deployment.rights import Right, granted, lacking, right_for, rights_of
 from tests.integration.conftest import remove_syncers
 from tests.integration.hand_made import make_app, make_namespace, make_syncer, remove_app, slices_of, syncers_of
@@ -130,3 +130,39 @@ def test_a_right_that_is_missing_is_named(right: Right, program: Program, world:
             if sentence in said:
                 return
     raise AssertionError(f"{sentence}: not in\n" + "\n".join(told))
+
+
+GATE = "eurekube.io/registered"
+
+
+@pytest.mark.parametrize("component", [(), ("rights/readiness-gate",)], ids=["without", "with"])
+def test_the_right_of_a_readiness_gate(component: tuple[str, ...], program: Program, world: KubernetesWorld) -> None:
+    """With its component the condition is written; without it the pass names the right."""
+    with suppress(requests.HTTPError):
+        world.create_node("gates")
+    world.create_service(SHOP, "gated", ports={"http": 8080})
+    gates = [{"conditionType": GATE}]
+    ips, labels = ["10.36.0.1"], {"app": "gated"}
+    world.create_pod(SHOP, "gated-1", labels=labels, node="gates", ips=ips, ready=False, readinessGates=gates)
+    world.patch_pod_status(SHOP, "gated-1", {"conditions": [{"type": "ContainersReady", "status": "True"}]})
+    world.wait_for_slices(SHOP, "gated", {"10.36.0.1": "NotReady"})
+    make_syncer(world, SHOP, "gated", "gated", readinessGate=True)
+
+    def opened() -> bool:
+        status = world.request("GET", f"/api/v1/namespaces/{SHOP}/pods/gated-1")["status"]
+        return {"True"} == {each["status"] for each in status["conditions"] if each["type"] == GATE}
+
+    try:
+        with granted(world, documents(Form(components=component).kustomized)) as token:
+            program.token = token
+            said = [program.run() for _ in range(2)]
+        assert opened() is bool(component)
+        denied = [
+            done.stdout + done.stderr
+            for done in said
+            if 'cannot patch resource "pods/status"' in done.stdout + done.stderr
+        ]
+        assert (denied == []) is bool(component), said
+    finally:
+        world.delete_pod(SHOP, "gated-1")
+        remove_app(world, SHOP, "gated")
