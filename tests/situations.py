@@ -279,7 +279,7 @@ SITUATIONS = (
         reason="Expired",
         explains=("no pass runs any more, so its leases expired",),
         shows=("Expired",),
-        without_eureka=("no heartbeat", "give --eureka-url"),
+        without_eureka=("last pass: unknown", "give --eureka-url"),
         code_without_eureka=ExitCode.EUREKA_UNREAD,
     ),
     Situation(

@@ -7,7 +7,7 @@ import os
 import random
 import secrets
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -23,15 +23,19 @@ from eurekube_sync.controller.lock import Lock
 from eurekube_sync.controller.look import LookWorld
 from eurekube_sync.controller.memory import Memory
 from eurekube_sync.controller.one_pass import PassSettings, World
+from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL
-from eurekube_sync.model.ports import Clock, Registry
+from eurekube_sync.model.lock import LockName
+from eurekube_sync.model.ports import Clock, LockStore, Registry
 from eurekube_sync.observe.own_writes import OwnWrites
 
 if TYPE_CHECKING:
     from eurekube_sync.adapters.kubernetes import Connection as ClusterConnection
     from eurekube_sync.adapters.kubernetes import ConnectionSettings
 
+_NAMESPACE = "eurekube-sync"
+"""Where the manifests that are shipped put the program."""
 _ASK_TIMEOUT = 2.0
 """Seconds for the question whether batches are safe: a server that hangs is asked again in each pass."""
 _log = logging.getLogger(__name__)
@@ -91,15 +95,29 @@ def _connected(connection: Connection, clock: Clock) -> Iterator[tuple[World, Cl
 
 
 @contextmanager
-def connect_to_look(connection: Connection, clock: Clock) -> Iterator[LookWorld]:
+def connect_to_look(connection: Connection, clock: Clock, choice: LockChoice) -> Iterator[LookWorld]:
     """Connects to the cluster, and to Eureka where a URL is given; raises ConfigurationError. No call writes."""
+    from eurekube_sync.adapters.kubernetes import LeaseObject, own_namespace
     from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
 
     with ExitStack() as opened:
         world, to_cluster = opened.enter_context(_connected(connection, clock))
         servers = opened.enter_context(_servers(connection, clock, world.time_limit))
         details = KubernetesDetails(to_cluster, clock=clock, random=random.Random(), limit=world.time_limit)
-        yield LookWorld(world=world, details=details, servers=servers)
+
+        def locks(owner: str, scope: Scope) -> Sequence[tuple[LockName, LockStore]]:
+            """Of the whole installation, then of the scope that was given: a namespace may be a mere filter."""
+            access = connection.kubernetes
+            own = own_namespace(os.environ, kubeconfig=access.kubeconfig or "", context=access.context or "")
+            scopes = (replace(scope, namespaces=None), scope)
+            names = [lock_name(choice, owner, one, own or _NAMESPACE) for one in scopes]
+            return [
+                (name, LeaseObject(to_cluster, name, clock=clock, random=random.Random()))
+                for name in dict.fromkeys(names)
+                if name is not None
+            ]
+
+        yield LookWorld(world=world, details=details, servers=servers, locks=locks)
 
 
 def connect_lock(connection: Connection, clock: Clock, choice: LockChoice, settings: PassSettings) -> Lock | None:

@@ -6,7 +6,7 @@ weighs all namespaces, is not judged. Beside the pass it reads what only a perso
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -16,11 +16,12 @@ from eurekube_sync.desired.claims import every
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import class_of
 from eurekube_sync.model.details import PodDetail, ServiceSelector
-from eurekube_sync.model.errors import RegistryError, unknown_from
+from eurekube_sync.model.errors import ClusterError, RegistryError, unknown_from
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.lock import LockName, LockRecord
 from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
-from eurekube_sync.model.ports import Details, Registry
+from eurekube_sync.model.ports import Details, LockStore, Registry
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 
 Reading = ObservedInstance | Unknown | None
@@ -35,6 +36,17 @@ class LookWorld:
     details: Details
     servers: Mapping[str, Registry] = field(default_factory=dict)
     """Each Eureka server, by its address."""
+    locks: Callable[[str, Scope], Sequence[tuple[LockName, LockStore]]] = lambda _owner, _scope: ()
+    """The locks that an installation of this owner and scope may use; none where it uses none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """What the lock of the installation says of its last good pass."""
+
+    name: str
+    found: LockRecord | Unknown | None
+    """None: there is no such object."""
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: it keeps its index
@@ -55,6 +67,8 @@ class Look:
     """Eureka's cached list, as callers get it."""
     list_seconds: float = 0.0
     """How long it took."""
+    heartbeat: Heartbeat | None = None
+    """None where the installation uses no lock, or its owner is not known."""
     narrowed: str = ""
     """The one namespace that could be read, where the cluster could not; else empty."""
     at: float
@@ -109,6 +123,7 @@ def look(seen: LookWorld, settings: PassSettings, namespaces: Collection[str]) -
         owner=owner,
         listed=listed,
         list_seconds=took,
+        heartbeat=_heartbeat(seen, owner, settings.scope) if owner else None,
         narrowed=narrowed,
         at=world.clock.now(),
     )
@@ -137,6 +152,21 @@ def _read(registry: Registry, keys: Iterable[InstanceKey]) -> Mapping[InstanceKe
         except RegistryError as error:
             found[key] = unknown_from(error)
             failed = unknown_from(error) if error.cause is not None else None
+    return found
+
+
+def _heartbeat(seen: LookWorld, owner: str, scope: Scope) -> Heartbeat | None:
+    """Of the first lock that is there; else why the first could not be read."""
+    found: Heartbeat | None = None
+    for name, store in seen.locks(owner, scope):
+        try:
+            record = store.read()
+        except ClusterError as error:
+            found = found or Heartbeat(name=str(name), found=unknown_from(error))
+            continue
+        if record is not None:
+            return Heartbeat(name=str(name), found=record)
+        found = found or Heartbeat(name=str(name), found=None)
     return found
 
 

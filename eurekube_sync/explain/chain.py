@@ -8,6 +8,7 @@ from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.verdicts import Wanted
 from eurekube_sync.explain.conduct import brake_links, conduct_links
+from eurekube_sync.explain.heartbeat import heartbeat_link
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, Why
 from eurekube_sync.explain.pods import pod_links
 from eurekube_sync.explain.registry import Standing, registry_links, standing_of
@@ -80,13 +81,13 @@ def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
     what is registered, so that a status that is not Ready is what breaks."""
     status = subject.claim.syncer.status
     ready = status.condition("Ready") if status else None
+    breaks = alone and ready is not None and ready.status is ConditionStatus.FALSE
     if status is None or ready is None:
         yield Link(part=Part.STATUS, mark=Mark.NOTE, text="no pass has written a status of it")
     else:
         since = span(look.at - ready.last_transition)
         text = f"its status says {ready.reason}, {status.ready} UP, for {since}"
         good = ready.status is ConditionStatus.TRUE
-        breaks = alone and ready.status is ConditionStatus.FALSE
         yield Link(
             part=Part.STATUS,
             mark=Mark.BROKEN if breaks else Mark.NOTE,
@@ -96,7 +97,7 @@ def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
             cause=ready.message if breaks else "",
             fix=f"kubectl describe esync {subject.ref.name} -n {subject.ref.namespace}" if breaks else "",
         )
-    yield Link(part=Part.LAST_PASS, mark=Mark.NOTE, text="last pass: no heartbeat was looked at")
+    yield heartbeat_link(look, alone=alone and not breaks)
 
 
 def _outcome(standing: Standing, meant: int, links: list[Link]) -> Outcome:
@@ -130,6 +131,9 @@ def _sentence(
         case Outcome.NOT_REGISTERED:
             return f"Not registered: {cause}" if cause else f"Not registered: {counts}"
         case _:
+            status = subject.claim.syncer.status
+            if status is not None and any(link.part is Part.LAST_PASS and link.mark is Mark.OK for link in links):
+                return f"By its last pass {status.ready} UP{as_}; Eureka itself could not be looked at"
             unknown = [link for link in links if link.mark is Mark.UNKNOWN and link.part is not Part.DRAIN]
             why = unknown[-1].text if unknown else "a link could not be looked at"
             return f"Unknown whether it is registered: {why}"

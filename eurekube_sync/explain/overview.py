@@ -11,7 +11,8 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Serving, every
 from eurekube_sync.desired.spec import class_of
 from eurekube_sync.explain.chain import explain
-from eurekube_sync.explain.links import Explanation, Mark, Outcome, Why
+from eurekube_sync.explain.heartbeat import heartbeat_link
+from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Why
 from eurekube_sync.explain.missing import unselected
 from eurekube_sync.explain.subject import Subject
 from eurekube_sync.explain.what import OfSyncer
@@ -75,6 +76,8 @@ class Overview:
     eureka: Unknown | None
     """Why Eureka could not be looked at; None where it was."""
     list_seconds: float
+    last_pass: Link
+    """What the heartbeat says."""
     oldest_lease: float | None
     """Seconds since the renewal that is longest ago, of all instances of these syncers; None for none, or unknown."""
     unread: tuple[tuple[str, Unknown], ...]
@@ -102,9 +105,12 @@ def overview(look: Look) -> Overview:
         at=look.at,
         eureka=look.listed if isinstance(look.listed, Unknown) else None,
         list_seconds=look.list_seconds,
+        last_pass=heartbeat_link(look, alone=False),
         oldest_lease=_oldest(rows, look),
         unread=tuple(unread(report.view)),
-        unselected=tuple(f"{name}/{one}" for name in sorted(look.selectors) for one in unselected(look, name)),
+        unselected=tuple(
+            f"{name}/{one}" for name in sorted(look.asked.namespaces or ()) for one in unselected(look, name)
+        ),
         narrowed=look.narrowed,
         held=len(report.held.removals) if report.held else 0,
         conflicts=len(blocked),

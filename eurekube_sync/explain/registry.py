@@ -9,6 +9,7 @@ from eurekube_sync.controller.look import Look, Reading
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.drain import DRAINED
 from eurekube_sync.desired.verdicts import Wanted
+from eurekube_sync.explain.heartbeat import RUNS
 from eurekube_sync.explain.links import Link, Mark, Part, Why
 from eurekube_sync.explain.spans import span
 from eurekube_sync.explain.subject import Subject, address_of, observed_at
@@ -158,7 +159,6 @@ def _lacking(subject: Subject, look: Look, lacking: Sequence[InstanceKey]) -> Li
     pending = any(isinstance(one, Register) and one.key in lacking for one in subject.report.plan.actions)
     addresses = ", ".join(address_of(key, subject.verdicts.get(key)) for key in lacking[:3])
     more = f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
-    runs = "see that eurekube-sync runs: kubectl get cronjobs,jobs,deployments -A | grep eurekube"
     if was_up:
         return Link(
             part=Part.EUREKA,
@@ -167,7 +167,7 @@ def _lacking(subject: Subject, look: Look, lacking: Sequence[InstanceKey]) -> Li
             text=f"Eureka does not hold {addresses}{more}, and its status says {status.up if status else 0} UP",
             details=("the leases expired, because no pass renewed them",),
             cause="no pass runs any more, so its leases expired",
-            fix=runs,
+            fix=RUNS,
         )
     them = one_or_more(len(lacking), "it", "them")
     does = "registers" if pending or not look.owner else "is to register"
@@ -177,7 +177,7 @@ def _lacking(subject: Subject, look: Look, lacking: Sequence[InstanceKey]) -> Li
         reason=Why.NOT_YET,
         text=f"Eureka does not hold {addresses}{more} yet; the next pass {does} {them}",
         cause="no pass has registered it yet",
-        fix=f"wait for the next pass; if this stays, {runs}",
+        fix=f"wait for the next pass; if this stays, {RUNS}",
     )
 
 
@@ -220,7 +220,7 @@ def _silent(silent: Mapping[InstanceKey, ObservedInstance], look: Look) -> Link:
         reason=Why.NOT_RENEWED,
         text=f"nobody renewed {counted(len(silent), 'instance')} for {span(oldest)}; {till}",
         cause="no pass renews it any more",
-        fix="see that eurekube-sync runs: kubectl get cronjobs,jobs,deployments -A | grep eurekube",
+        fix=RUNS,
     )
 
 

@@ -14,8 +14,11 @@ from tests.command.program import BINARY, LONG_SECONDS, Program
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def at_terminal(program: Program, *arguments: str, columns: int, **variables: str) -> tuple[int, str]:
-    """Runs the command at a terminal of so many columns; its exit code and all that it showed."""
+def at_terminal(
+    program: Program, *arguments: str, columns: int, progress: bool = True, **variables: str
+) -> tuple[int, str]:
+    """Runs the command at a terminal of so many columns; its exit code and all that it showed. Without `progress` not
+    what a slow machine adds."""
     controller, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     process = subprocess.Popen(
@@ -24,7 +27,7 @@ def at_terminal(program: Program, *arguments: str, columns: int, **variables: st
         env=program.environment(**{"TERM": "xterm-256color", "NO_COLOR": None, **variables}),
         stdin=terminal,
         stdout=terminal,
-        stderr=terminal,
+        stderr=terminal if progress else subprocess.DEVNULL,
         close_fds=True,
     )
     os.close(terminal)

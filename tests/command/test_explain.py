@@ -7,10 +7,12 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from eurekube_sync.adapters.kubernetes.lock_store import LAST_GOOD_PASS
 from eurekube_sync.controller.exit_codes import ExitCode
 from tests.command.program import Ended, Program, empty
 from tests.command.terminal import ESCAPE, at_terminal
@@ -119,7 +121,7 @@ def test_it_looks_as_it_was_reviewed(found: Set, columns: int) -> None:
     """Both commands at a terminal; ages, ports and plan ids stand still."""
     shown = []
     for arguments in (["explain", found.what], ["status", "-n", found.namespace, "-a"]):
-        _, text = at_terminal(found.program, *arguments, columns=columns)
+        _, text = at_terminal(found.program, *arguments, columns=columns, progress=False)
         plain = ESCAPE.sub("", text)
         assert all(len(line) <= columns for line in plain.splitlines())
         shown.append(f"$ eurekube-sync {' '.join(arguments)}\n{_still(plain)}")
@@ -136,3 +138,46 @@ def _still(text: str) -> str:
     text = re.sub(r"127\.0\.0\.1:\d{5}", "127.0.0.1:PPPPP", text)
     text = re.sub(r"up, \d+ ms", "up, N ms", text)
     return re.sub(r"\b[0-9a-f]{12}\b", "0123456789ab", text)
+
+
+LOCK = "operators/installation"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/operators/leases/installation"
+
+
+@pytest.mark.parametrize(
+    ("minutes", "code", "sentences"),
+    [
+        (0, ExitCode.EUREKA_UNREAD, ("last good pass: ", "By its last pass 1/1 UP as ORDERS")),
+        (5, ExitCode.NOT_REGISTERED, ("last good pass: 5 min ago", "no pass has been good for 5 min")),
+        (
+            47,
+            ExitCode.NOT_REGISTERED,
+            ("last good pass: 47 min ago", "so its leases expired", "see that eurekube-sync"),
+        ),
+    ],
+)
+def test_the_heartbeat_tells_a_developer_that_nobody_renews(
+    tmp_path: Path, minutes: int, code: ExitCode, sentences: tuple[str, ...]
+) -> None:
+    """He sees InSync in the cluster, and no Eureka: only the Lease says since when no pass ran."""
+    with empty(tmp_path) as program:
+        world = KubernetesWorld(program.playground.kubernetes_url)
+        for name in ("operators", "shop"):
+            world.create_namespace(name)
+        scene = Scene(world=world, eureka_url=program.playground.eureka_url, namespace="shop", run=int, owner="demo")
+        scene.service()
+        scene.pod()
+        scene.syncer()
+        scene.wait()
+        assert program.run("--lock", LOCK).code == ExitCode.OK
+        if minutes:
+            at = datetime.now(UTC) - timedelta(minutes=minutes, seconds=5)
+            annotations = {LAST_GOOD_PASS: at.strftime("%Y-%m-%dT%H:%M:%SZ")}
+            world.request("PATCH", LEASE, {"metadata": {"annotations": annotations}})
+        program.playground.kubernetes.access.denials.update(_DEVELOPERS_LIMITS)
+        ended = program.command("explain", "shop/orders", "--lock", LOCK, EUREKUBE_SYNC_EUREKA_URL=None)
+        shown = program.command("status", "-n", "shop", "--lock", LOCK, EUREKUBE_SYNC_EUREKA_URL=None)
+    assert ended.code == shown.code == code, ended.out + ended.err + shown.out
+    for sentence in sentences:
+        assert sentence in ended.out, ended.out
+    assert "last good pass: " in shown.out

@@ -13,6 +13,7 @@ from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.drain import look_for_drains_option
 from eurekube_sync.cli.options.eureka import EurekaAccess, optional_eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
+from eurekube_sync.cli.options.lock import LockChoice, look_at_lock_option
 from eurekube_sync.cli.options.owner import named_owner, optional_owner_option
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import scope_options
@@ -42,6 +43,7 @@ from eurekube_sync.explain.what import What, namespace_of
 @scope_options
 @call_options
 @look_for_drains_option
+@look_at_lock_option
 @brake_options
 @report_options
 def command(
@@ -52,6 +54,7 @@ def command(
     scope: Scope,
     calls: Calls,
     drains: frozenset[Kind],
+    lock: LockChoice,
     brake: BrakeLimits,
     form: ReportForm,
 ) -> ExitCode:
@@ -66,7 +69,7 @@ def command(
     settings = PassSettings(owner=owner, scope=scope, brake=brake, drains=drains, named=named_owner(owner))
     connection = Connection(eureka=eureka, kubernetes=kubernetes, calls=calls, dry_run=True)
     clock = SystemClock()
-    with stopped_by_signals(clock), connect_to_look(connection, clock) as seen, waiting("waiting for an answer"):
+    with stopped_by_signals(clock), connect_to_look(connection, clock, lock) as seen, waiting("waiting for an answer"):
         found, explained = _explained(seen, settings, what)
     code = code_of(explained, found)
     form.write(

@@ -14,6 +14,7 @@ from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.drain import look_for_drains_option
 from eurekube_sync.cli.options.eureka import EurekaAccess, optional_eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
+from eurekube_sync.cli.options.lock import LockChoice, look_at_lock_option
 from eurekube_sync.cli.options.owner import named_owner, optional_owner_option
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import scope_options
@@ -54,6 +55,7 @@ _MOST_NAMESPACES = 20
 )
 @call_options
 @look_for_drains_option
+@look_at_lock_option
 @brake_options
 @report_options
 def command(
@@ -68,6 +70,7 @@ def command(
     interval: float,
     calls: Calls,
     drains: frozenset[Kind],
+    lock: LockChoice,
     brake: BrakeLimits,
     form: ReportForm,
 ) -> ExitCode:
@@ -81,7 +84,7 @@ def command(
     connection = Connection(eureka=eureka, kubernetes=kubernetes, calls=calls, dry_run=True)
     clock = SystemClock()
     servers = eureka.printable_urls
-    with stopped_by_signals(clock), connect_to_look(connection, clock) as seen:
+    with stopped_by_signals(clock), connect_to_look(connection, clock, lock) as seen:
         while True:
             with waiting("waiting for an answer"):
                 found = chosen_rows(_overview(seen, settings), app=app, condition=condition)

@@ -36,6 +36,15 @@ lock_option = option(
 )
 
 
+look_at_lock_option = option(
+    "--lock",
+    type=Value("auto|off|namespace/name", _lock),
+    default="auto",
+    help="The Lease object that shows when the last good pass was. auto: the one that run takes by default, in the "
+    "pod's own namespace, or outside of a cluster in the namespace eurekube-sync.",
+)
+
+
 def lock_name(choice: LockChoice, owner: str, scope: Scope, namespace: str | None) -> LockName | None:
     """One for each installation and shard, since copies of another scope do other work. `namespace` is the pod's own;
     None outside of a cluster."""

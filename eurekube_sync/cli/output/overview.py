@@ -60,9 +60,9 @@ def _head(found: Overview, servers: Sequence[str]) -> Iterator[str]:
         else []
     )
     yield "  ".join(parts)
-    parts = ["last pass: no heartbeat was looked at"]
-    parts += [f"oldest renewal: {span(found.oldest_lease)} ago"] if found.oldest_lease is not None else []
-    yield "  ".join(parts)
+    yield found.last_pass.text
+    if found.oldest_lease is not None:
+        yield f"oldest renewal: {span(found.oldest_lease)} ago"
 
 
 def _unselected(names: Sequence[str]) -> str:
@@ -159,6 +159,7 @@ def overview_data(
             "message": found.eureka.message if found.eureka else None,
             "oldestRenewalSeconds": round(found.oldest_lease) if found.oldest_lease is not None else None,
         },
+        "lastPass": found.last_pass.text,
         "syncers": [_row_data(row) for row in found.rows],
         "unselectedServices": list(found.unselected),
         "held": found.held,

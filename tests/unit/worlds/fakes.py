@@ -604,7 +604,18 @@ class FakeWorld:
     ) -> PassReport:
         """One pass; the wire then holds its calls alone. A text that is approved is a plan id."""
         self.wire.calls.clear()
-        world = World(
+        settings = replace(
+            self.settings,
+            approved=PlanId(approved) if isinstance(approved, str) else approved,
+            dry_run=dry_run,
+            deadline=deadline,
+        )
+        return reconcile(self.world, settings)
+
+    @property
+    def world(self) -> World:
+        """What a pass of a process touches."""
+        return World(
             registry=self.registry,
             cluster=self.cluster,
             clock=self.clock,
@@ -619,16 +630,11 @@ class FakeWorld:
             ),
             time_limit=self.time_limit,
         )
-        settings = PassSettings(
-            owner=self.owner,
-            scope=self.scope,
-            drains=self.drains,
-            brake=self.brake,
-            approved=PlanId(approved) if isinstance(approved, str) else approved,
-            dry_run=dry_run,
-            deadline=deadline,
-        )
-        return reconcile(world, settings)
+
+    @property
+    def settings(self) -> PassSettings:
+        """How its passes are made."""
+        return PassSettings(owner=self.owner, scope=self.scope, drains=self.drains, brake=self.brake)
 
     def later(self, seconds: float) -> None:
         """Time passes."""

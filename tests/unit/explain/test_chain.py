@@ -1,0 +1,392 @@
+"""Each link of the chain: what breaks it, what it says, and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.desired.scope import Shard
+from eurekube_sync.explain.links import Mark, Outcome, Part
+from eurekube_sync.explain.outcome import code_of
+from eurekube_sync.model.details import PodCondition, PodDetail, ServiceSelector
+from eurekube_sync.model.eureka import InstanceStatus
+from eurekube_sync.model.kubernetes import ServicePort, SyncerRef
+from eurekube_sync.model.sources import Cause, Complete, Unknown
+from tests.unit.explain.world import Asked, broken, text
+from tests.unit.worlds.build import NS, endpoint, foreign, key, service, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+DENIED = Unknown(cause=Cause.DENIED, message="403: you may not")
+
+
+def _registered(*numbers: int, **spec: Any) -> Asked:
+    asked = Asked(*(endpoint(number) for number in numbers), one=syncer(created=FakeWorld().clock.now(), **spec))
+    asked.fake.run()
+    return asked
+
+
+def test_what_is_registered_breaks_nowhere() -> None:
+    """Every link holds, and the exit code is 0."""
+    asked = _registered(1, 2)
+    found = asked.why()
+    assert (found.outcome, found.up, found.of, found.fix) == (Outcome.REGISTERED, 2, 2, "")
+    assert found.sentence == "Registered: 2 of 2 UP as RATING"
+    assert code_of([found], asked.look(f"{NS}/rating")) == ExitCode.OK
+
+
+def test_it_is_explained_without_a_write() -> None:
+    """Neither server is written to."""
+    asked = Asked(endpoint(1))
+    before = dict(asked.fake.registry.held)
+    asked.why()
+    assert asked.fake.registry.held == before
+    assert asked.syncer.status is None
+
+
+@pytest.mark.parametrize(
+    ("what", "up"),
+    [
+        (f"svc/{NS}/rating", 2),
+        (f"pod/{NS}/rating-1", 1),
+        ("rating", 2),
+        ("10.0.0.2:8080", 1),
+        ("10.0.0.2", 1),
+        (key(1).id, 1),
+    ],
+)
+def test_each_question_is_about_its_instances_alone(what: str, up: int) -> None:
+    """Of a pod its own, of a Service all."""
+    found = _registered(1, 2).why(what)
+    assert (found.syncer, found.outcome, found.up) == (f"{NS}/rating", Outcome.REGISTERED, up)
+
+
+def test_an_invalid_spec_is_named() -> None:
+    """With the sentence of the condition."""
+    found = Asked(endpoint(1), one=syncer(mode="pods")).why()
+    assert (broken(found).part, broken(found).reason) == (Part.SPEC, "InvalidSpec")
+    assert "spec.mode must be" in broken(found).text
+
+
+def test_a_port_that_is_not_there_is_named() -> None:
+    """Beside those that are."""
+    found = Asked(endpoint(1), one=syncer(port="grpc")).why()
+    assert (broken(found).part, broken(found).reason) == (Part.PORT, "NoSuchPort")
+    assert "http (80)" in text(found)
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "near"),
+    [
+        ({"app": "ratng"}, {"app": "rating"}, "Service rating has app=rating"),
+        ({"app": "rating"}, {"name": "rating"}, "Service rating has name=rating"),
+    ],
+)
+def test_a_service_that_nearly_matches_is_shown(selector: dict[str, str], labels: dict[str, str], near: str) -> None:
+    """One edit away, or under another key."""
+    one = syncer(selector={"matchLabels": selector})
+    found = Asked(endpoint(1), one=one, services=[service(labels=labels)]).why()
+    assert broken(found).reason == "NoMatchingService"
+    assert near in text(found)
+
+
+def test_a_label_on_the_pods_alone_is_shown() -> None:
+    """With the command that labels the Service which selects them."""
+    asked = Asked(endpoint(1), services=[service(labels={"team": "a"})])
+    asked.details.pods = Complete(data=(PodDetail(name="rating-1", uid="u", labels={"app": "rating"}),))
+    asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
+    found = asked.why()
+    assert "1 pod has app=rating, no Service has" in text(found)
+    assert found.fix == f"kubectl label service rating -n {NS} app=rating"
+
+
+def test_a_pod_that_is_not_ready_says_why_and_since_when() -> None:
+    """By the conditions of the pod, which only a person reads."""
+    asked = Asked(endpoint(1, ready=False))
+    since = asked.fake.clock.now() - 41 * 60
+    ready = PodCondition(type="Ready", true=False, message="containers with unready status: [app]", since=since)
+    asked.details.pods = Complete(data=(PodDetail(name="rating-1", uid="u", conditions=(ready,)),))
+    found = asked.why()
+    assert broken(found).text == "pod rating-1 is not ready: containers with unready status: [app] (41 min)"
+    assert found.sentence == "Not registered: its pod is not ready"
+    assert found.fix == f"kubectl describe pod rating-1 -n {NS}"
+
+
+def test_of_several_pods_those_that_are_not_ready_are_told() -> None:
+    """It is registered in part, and the code says so."""
+    asked = Asked(endpoint(1), endpoint(2, ready=False))
+    asked.fake.run()
+    found = asked.why()
+    assert (found.outcome, found.up, found.of) == (Outcome.PARTLY, 1, 2)
+    assert found.sentence == "Registered in part: 1 of 2 UP as RATING; 1 of its 2 pods is not ready"
+    assert code_of([found], asked.look(f"{NS}/rating")) == ExitCode.NOT_REGISTERED
+
+
+def test_pods_that_may_not_be_looked_at_are_unknown_and_not_missing() -> None:
+    """The verdict of the pass stands all the same."""
+    asked = Asked(endpoint(1, ready=False))
+    asked.details.pods = asked.details.selectors = DENIED
+    assert "why could not be looked at: 403" in text(asked.why())
+
+
+def test_a_service_that_selects_no_pod_shows_the_nearest() -> None:
+    """With how many pods have that label."""
+    asked = Asked()
+    asked.details.pods = Complete(data=(PodDetail(name="a", uid="u", labels={"app": "ratings"}),))
+    asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
+    found = asked.why()
+    assert broken(found).reason == "NoEndpoints"
+    assert "Service rating selects app=rating: no pod has it; nearest: app=ratings (1 pod)" in text(found)
+
+
+def test_a_pod_without_an_address_says_what_it_waits_for() -> None:
+    """It is selected, and no endpoint yet."""
+    asked = Asked()
+    waits = PodCondition(type="PodScheduled", true=False, message="0/1 nodes are available")
+    asked.details.pods = Complete(
+        data=(PodDetail(name="a", uid="u", labels={"app": "rating"}, phase="Pending", conditions=(waits,)),)
+    )
+    asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
+    assert "pod a: not scheduled: 0/1 nodes are available" in text(asked.why())
+    assert broken(asked.why(f"pod/{NS}/a")).reason == "NoEndpoints"
+
+
+def test_a_limit_breaks_what_it_leaves_out_alone() -> None:
+    """Of the syncer it is a note, of the pod that is out the cause."""
+    asked = _registered(1, 2, limit=1)
+    whole = asked.why()
+    assert whole.up == 1
+    outside = [one for one in (asked.why(f"pod/{NS}/rating-{n}") for n in (1, 2)) if one.reason]
+    assert [broken(one).reason for one in outside] == ["OverLimit"]
+    assert "raise spec.limit" in outside[0].fix
+
+
+def test_a_limit_of_zero_and_a_suspension_are_named() -> None:
+    """Each with its reason."""
+    assert broken(_registered(1, limit=0).why()).reason == "Detached"
+    assert broken(_registered(1, suspend=True).why()).reason == "Suspended"
+
+
+def test_a_policy_is_a_note() -> None:
+    """It keeps nothing from being registered."""
+    found = _registered(1, policy="UpsertOnly").why()
+    assert found.outcome is Outcome.REGISTERED
+    assert [link.mark for link in found.links if link.part is Part.POLICY] == [Mark.NOTE]
+
+
+def test_an_older_syncer_is_named_with_the_next_question() -> None:
+    """The younger one is told who has the address."""
+    asked = Asked(endpoint(1), one=syncer("older", created=1))
+    asked.add(syncer(created=asked.fake.clock.now() + 5))
+    asked.fake.run()
+    found = asked.why()
+    assert broken(found).reason == "Conflict"
+    assert found.fix == f"eurekube-sync explain {NS}/older"
+    both = {one.syncer: one.reason for one in asked.all(f"svc/{NS}/rating")}
+    assert both == {f"{NS}/older": "", f"{NS}/rating": "Conflict"}
+
+
+def test_a_deletion_is_told() -> None:
+    """Nothing further is asked of it."""
+    asked = _registered(1)
+    asked.add(replace(asked.syncer, deleted=asked.fake.clock.now()))
+    assert broken(asked.why()).reason == "Deleting"
+
+
+def test_what_the_brake_holds_comes_before_what_made_it() -> None:
+    """With the command to paste."""
+    asked = _registered(1)
+    asked.fake.cluster.slices = [replace(asked.fake.cluster.slices[0], endpoints=(endpoint(1, ready=False),))]
+    found = asked.why()
+    assert broken(found).part is Part.BRAKE
+    assert found.sentence.startswith("Still registered: 1 of 1 UP")
+    assert "eurekube-sync run --approve " in found.fix
+    assert "pod rating-1 is not ready" in text(found)
+
+
+def test_a_class_that_nobody_serves_is_told_at_once() -> None:
+    """The options are for others, and no pass has written a status."""
+    found = Asked(endpoint(1), one=syncer(syncerClass="internal")).why()
+    assert (broken(found).part, broken(found).reason) == (Part.SERVED, "NotServed")
+    assert "class internal" in found.sentence
+
+
+def test_a_class_that_another_installation_serves_is_in_order() -> None:
+    """Its status says that passes see it."""
+    asked = Asked(endpoint(1), one=syncer(syncerClass="internal"))
+    asked.in_scope(syncer_class="internal")
+    asked.fake.run()
+    asked.in_scope()
+    assert asked.why().outcome is Outcome.REGISTERED
+
+
+def test_a_syncer_that_no_pass_has_seen_for_minutes_is_not_served() -> None:
+    """A younger one waits for its first pass."""
+    asked = Asked(endpoint(1))
+    assert broken(asked.why()).reason == "NotYetRegistered"
+    asked.fake.later(600)
+    assert broken(asked.why()).reason == "NotServed"
+
+
+def test_another_shard_is_another_scope() -> None:
+    """Neither shard is told that the other's syncer is broken while a pass writes its status."""
+    asked = _registered(1)
+    ref = SyncerRef(NS, "rating")
+    asked.in_scope(shard=next(s for n in range(2) if not (s := Shard(index=n, count=2)).holds(ref)))
+    assert asked.why().outcome is Outcome.REGISTERED
+
+
+def test_eureka_without_an_instance_that_the_status_shows_means_that_it_expired() -> None:
+    """No pass runs any more."""
+    asked = _registered(1)
+    asked.fake.registry.held.clear()
+    found = asked.why()
+    assert broken(found).reason == "Expired"
+    assert "no pass runs any more" in found.sentence
+
+
+def test_a_persons_status_is_told_with_the_call_that_ends_it() -> None:
+    """No pass would change it."""
+    asked = _registered(1)
+    held = asked.fake.registry.held[key(1)]
+    out = InstanceStatus.OUT_OF_SERVICE
+    asked.fake.registry.held[key(1)] = replace(held, instance=replace(held.instance, status=out, override=out))
+    found = asked.why()
+    assert broken(found).reason == "OutOfService"
+    assert found.fix == f"curl -X DELETE http://eureka-1/eureka/apps/RATING/{key(1).id}/status"
+
+
+def test_servers_that_differ_are_shown() -> None:
+    """Each by its address: one of them does not hold it."""
+    asked = _registered(1)
+    asked.servers["http://eureka-2/eureka"] = FakeWorld().registry
+    assert "http://eureka-2/eureka does not hold it" in text(asked.why())
+
+
+def test_what_a_cached_list_still_shows_callers_is_told() -> None:
+    """With until when, at the latest."""
+    asked = Asked(endpoint(1))
+    asked.fake.registry = type(asked.fake.registry)(asked.fake.wire, asked.fake.clock, cache=30)
+    asked.servers = {"http://eureka-1/eureka": asked.fake.registry}
+    asked.fake.run()
+    asked.fake.later(31)
+    asked.fake.registry.list_instances()
+    del asked.fake.registry.held[key(1)]
+    assert "callers may still call 1 instance" in text(asked.why())
+
+
+def test_without_eureka_the_links_of_the_cluster_are_told() -> None:
+    """What Eureka holds is unknown; the exit code is Eureka's."""
+    asked = _registered(1)
+    asked.fake.registry.unreadable = DENIED
+    found = asked.why()
+    assert (found.outcome, found.up) == (Outcome.UNKNOWN, None)
+    assert "what Eureka holds could not be looked at: 403" in text(found)
+    assert code_of([found], asked.look(f"{NS}/rating")) == ExitCode.EUREKA_DENIED
+
+
+def test_a_list_that_is_denied_is_unknown_and_the_rest_goes_on() -> None:
+    """Slices that may not be listed are not slices that are empty; Eureka is looked at all the same."""
+    asked = _registered(1)
+    asked.fake.cluster.unknown[("slices", "*")] = DENIED
+    found = asked.why()
+    assert (found.outcome, found.up) == (Outcome.UNKNOWN, 1)
+    assert "could not be looked at: 403" in text(found)
+    assert "Eureka holds 1 instance of it, 1 UP" in text(found)
+
+
+def test_syncers_that_may_not_be_listed_are_not_missing() -> None:
+    """Neither is what nobody could look for."""
+    asked = _registered(1)
+    asked.fake.cluster.unknown[("syncers", "*")] = DENIED
+    found = asked.why()
+    assert found.outcome is Outcome.UNKNOWN
+    assert "there is no" not in text(found)
+
+
+def test_a_cluster_that_may_not_say_who_it_is_is_explained_all_the_same() -> None:
+    """By the marks that Eureka shows."""
+    asked = _registered(1)
+    asked.fake.cluster.uid = DENIED
+    assert asked.why().outcome is Outcome.REGISTERED
+
+
+def test_an_owner_that_nobody_names_is_found_in_eureka() -> None:
+    """The only one whose marks are there."""
+    asked = _registered(1)
+    asked.owner = ""
+    assert asked.look(f"{NS}/rating").owner == asked.fake.owner
+    assert asked.why().outcome is Outcome.REGISTERED
+
+
+def test_an_unknown_owner_is_no_obstacle() -> None:
+    """Where Eureka shows none, the pass of nobody registers it next."""
+    asked = Asked(endpoint(1))
+    asked.owner = ""
+    assert broken(asked.why()).reason == "NotYetRegistered"
+
+
+@pytest.mark.parametrize(
+    ("what", "reason", "says"),
+    [
+        (f"{NS}/ratin", "NoSyncer", f"there is {NS}/rating"),
+        (f"svc/{NS}/nothing", "NothingFound", f"there is no Service {NS}/nothing"),
+        (f"pod/{NS}/nothing", "NothingFound", f"there is no pod {NS}/nothing"),
+        ("RATINGS", "NothingFound", f"EurekaSyncer {NS}/rating registers as RATING"),
+        ("10.9.9.9", "NothingFound", "nothing here is 10.9.9.9"),
+    ],
+)
+def test_what_is_not_there_is_said_with_what_is_near(what: str, reason: str, says: str) -> None:
+    """And never explained as something else."""
+    found = _registered(1).why(what)
+    assert (broken(found).reason, found.outcome) == (reason, Outcome.NOT_REGISTERED)
+    assert says in text(found)
+
+
+def test_a_service_that_no_syncer_selects_gets_the_smallest_one() -> None:
+    """Ready to be applied."""
+    asked = Asked(endpoint(1))
+    asked.remove()
+    asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
+    found = asked.why(f"svc/{NS}/rating")
+    assert broken(found).reason == "NoSyncer"
+    assert found.manifest["spec"] == {"selector": {"service": "rating"}}
+
+
+def test_a_syncer_that_nearly_selects_a_service_is_shown_instead() -> None:
+    """No second one is advised."""
+    asked = Asked(endpoint(1), services=[service(labels={"app": "ratings"})])
+    asked.details.selectors = Complete(data=(ServiceSelector(name="rating", labels={"app": "ratings"}),))
+    found = asked.why(f"svc/{NS}/rating")
+    assert not found.manifest
+    assert f"EurekaSyncer {NS}/rating selects app=rating, and the Service has app=ratings" in text(found)
+
+
+def test_a_pod_that_no_service_selects_is_told() -> None:
+    """With the Service that nearly does."""
+    asked = Asked(endpoint(1))
+    asked.details.pods = Complete(data=(PodDetail(name="a", uid="u", labels={"app": "ratings"}),))
+    asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
+    found = asked.why(f"pod/{NS}/a")
+    assert broken(found).reason == "NotSelected"
+    assert "Service rating selects app=rating, and the pod has app=ratings" in text(found)
+
+
+def test_anothers_instance_is_not_ours() -> None:
+    """It is registered, and no syncer's."""
+    asked = _registered(1)
+    other = foreign("dc-1", app="BILLING")
+    asked.fake.registry.held[other.key] = other
+    found = asked.why("BILLING")
+    assert broken(found).reason == "NoSyncer"
+    assert found.sentence.startswith("Not ours")
+
+
+def test_a_service_without_the_port_keeps_the_rest_of_the_chain() -> None:
+    """Two ports, neither of them http."""
+    ports = (ServicePort(name="web", port=80), ServicePort(name="admin", port=9000))
+    found = Asked(endpoint(1), services=[service("rating", *ports)]).why()
+    assert broken(found).reason in ("AmbiguousPort", "NoSuchPort")
+    assert "web (80), admin (9000)" in text(found)

@@ -1,0 +1,110 @@
+"""The state of all syncers: the broken first, each with its word, and no more than was seen."""
+
+from __future__ import annotations
+
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.explain.outcome import code_of_overview
+from eurekube_sync.explain.overview import Overview, State, chosen, in_need, overview
+from eurekube_sync.model.details import ServiceSelector
+from eurekube_sync.model.sources import Cause, Complete, Unknown
+from tests.unit.explain.world import Asked
+from tests.unit.worlds.build import NS, endpoint, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+DENIED = Unknown(cause=Cause.DENIED, message="403: you may not")
+
+
+def of(asked: Asked) -> Overview:
+    """What `status` gets."""
+    return overview(asked.look(f"{NS}/rating"))
+
+
+def _three() -> Asked:
+    asked = Asked(endpoint(1))
+    now = asked.fake.clock.now()
+    asked.fake.run()
+    asked.add(syncer("absent", created=now, selector={"app": "nothing"}))
+    asked.add(syncer("of-others", created=now, syncerClass="internal"))
+    return asked
+
+
+def test_the_broken_come_first() -> None:
+    """Each with its reason; the exit code is theirs."""
+    found = of(_three())
+    assert [(row.syncer.name, row.state, row.reason) for row in found.rows] == [
+        ("absent", State.BROKEN, "NoMatchingService"),
+        ("of-others", State.BROKEN, "NotServed"),
+        ("rating", State.IN_SYNC, "InSync"),
+    ]
+    assert code_of_overview(found) == ExitCode.NOT_REGISTERED
+
+
+def test_all_in_order_is_zero() -> None:
+    """With the count of instances and the oldest renewal."""
+    asked = Asked(endpoint(1))
+    asked.fake.run()
+    found = of(asked)
+    assert [(row.ready, row.state) for row in found.rows] == [("1/1", State.IN_SYNC)]
+    assert code_of_overview(found) == ExitCode.OK
+    assert in_need(asked.look(f"{NS}/rating")) == frozenset()
+
+
+def test_what_expired_is_broken_whatever_its_status_says() -> None:
+    """And since when is not what the condition says."""
+    asked = Asked(endpoint(1))
+    asked.fake.run()
+    asked.fake.registry.held.clear()
+    (row,) = of(asked).rows
+    assert (row.reason, row.state, row.since) == ("Expired", State.BROKEN, None)
+
+
+def test_without_eureka_nothing_is_said_to_be_in_sync() -> None:
+    """The status says so, and nobody saw it."""
+    asked = Asked(endpoint(1))
+    asked.fake.run()
+    asked.fake.registry.unreadable = DENIED
+    found = of(asked)
+    assert [(row.state, row.up) for row in found.rows] == [(State.UNKNOWN, None)]
+    assert code_of_overview(found) == ExitCode.EUREKA_DENIED
+
+
+def test_a_namespace_that_may_not_be_listed_is_no_empty_one() -> None:
+    """It has no rows, and an exit code."""
+    asked = Asked(endpoint(1))
+    asked.fake.cluster.unknown[("syncers", "*")] = DENIED
+    found = of(asked)
+    assert not found.rows
+    assert [source for _, source in found.unread] == [DENIED]
+    assert code_of_overview(found) == ExitCode.KUBERNETES_DENIED
+
+
+def test_rows_are_chosen_by_app_and_condition() -> None:
+    """A type, a type with a value, or a reason."""
+    found = of(_three())
+
+    def names(**by: str) -> list[str]:
+        return [row.syncer.name for row in chosen(found, **by).rows]
+
+    assert names(app="rating") == ["rating"]
+    assert names(condition="Ready") == ["rating"]
+    assert names(condition="Ready=False") == ["absent"]
+    assert names(condition="NotServed") == ["of-others"]
+
+
+def test_services_that_no_syncer_selects_are_listed() -> None:
+    """Of a namespace that somebody named, by the selectors of all syncers, served or not."""
+    asked = Asked(endpoint(1))
+    asked.details.selectors = Complete(
+        data=(ServiceSelector(name="rating", labels={"app": "rating"}), ServiceSelector(name="other"))
+    )
+    assert of(asked).unselected == ()
+    asked.in_scope(namespaces=frozenset({NS}))
+    assert of(asked).unselected == (f"{NS}/other",)
+
+
+def test_an_owner_of_nobody_shows_no_heartbeat() -> None:
+    """It says so, and looks at no lock."""
+    asked = Asked(endpoint(1))
+    asked.owner = ""
+    assert FakeWorld().owner not in of(asked).last_pass.text
+    assert "give --owner" in of(asked).last_pass.text

@@ -1,0 +1,97 @@
+"""A fake world that somebody asks about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from eurekube_sync.controller.look import Look, LookWorld, look, with_details, with_readings
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.explain.chain import explain
+from eurekube_sync.explain.links import Explanation, Link, Mark
+from eurekube_sync.explain.missing import explain_missing
+from eurekube_sync.explain.registry import keys_to_read
+from eurekube_sync.explain.subject import subjects
+from eurekube_sync.explain.what import namespace_of, parse_what
+from eurekube_sync.model.details import PodDetail, ServiceSelector
+from eurekube_sync.model.kubernetes import Endpoint, Service, SyncerObject, SyncerRef
+from eurekube_sync.model.lock import LockName
+from eurekube_sync.model.ports import LockStore, Registry
+from eurekube_sync.model.sources import Complete, Source
+from tests.unit.worlds.build import NS, piece, service, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+
+class Details:
+    """What Kubernetes tells of Pods and Services; by default that there are none."""
+
+    def __init__(self) -> None:
+        self.pods: Source[tuple[PodDetail, ...]] = Complete(data=())
+        self.selectors: Source[tuple[ServiceSelector, ...]] = Complete(data=())
+
+    def list_pod_details(self, namespace: str) -> Source[tuple[PodDetail, ...]]:
+        return self.pods
+
+    def list_service_selectors(self, namespace: str) -> Source[tuple[ServiceSelector, ...]]:
+        return self.selectors
+
+
+class Asked:
+    """A world, and questions about it."""
+
+    def __init__(
+        self, *endpoints: Endpoint, one: SyncerObject | None = None, services: Sequence[Service] | None = None
+    ) -> None:
+        """One syncer that is new, one Service and these endpoints, unless another is given."""
+        self.fake = FakeWorld()
+        self.details = Details()
+        self.servers: dict[str, Registry] = {"http://eureka-1/eureka": self.fake.registry}
+        self.locks: list[tuple[LockName, LockStore]] = []
+        self.add(replace(one or syncer(), created=self.fake.clock.now()))
+        self.fake.cluster.services = [service()] if services is None else list(services)
+        self.fake.cluster.slices = [piece(*endpoints)]
+        self.owner = self.fake.owner
+
+    def add(self, one: SyncerObject) -> None:
+        self.fake.cluster.syncers[one.ref] = one
+
+    def remove(self) -> None:
+        self.fake.cluster.syncers.clear()
+
+    @property
+    def syncer(self) -> SyncerObject:
+        return self.fake.cluster.syncers[SyncerRef(NS, "rating")]
+
+    def look(self, what: str) -> Look:
+        seen = LookWorld(
+            world=self.fake.world, details=self.details, servers=self.servers, locks=lambda _owner, _scope: self.locks
+        )
+        namespace = namespace_of(parse_what(what)) or NS
+        found = look(seen, replace(self.fake.settings, owner=self.owner), [namespace])
+        found = with_details(seen, found, [namespace])
+        about = subjects(parse_what(what), found)
+        return with_readings(seen, found, frozenset().union(*(keys_to_read(one, found) for one in about)))
+
+    def all(self, what: str = f"{NS}/rating") -> list[Explanation]:
+        found = self.look(what)
+        about = subjects(parse_what(what), found)
+        return [explain(one, found) for one in about] or [explain_missing(parse_what(what), found)]
+
+    def why(self, what: str = f"{NS}/rating") -> Explanation:
+        (one,) = self.all(what)
+        return one
+
+    def in_scope(self, **changes: object) -> None:
+        self.fake.scope = replace(Scope(), **changes)  # type: ignore[arg-type]
+
+
+def broken(one: Explanation) -> Link:
+    """The link that breaks; there is one."""
+    (link,) = (link for link in one.links if link.mark is Mark.BROKEN)
+    return link
+
+
+def text(one: Explanation) -> str:
+    """All that it says."""
+    lines = [line for link in one.links for line in (link.text, *link.details)]
+    return "\n".join([*lines, one.sentence, one.fix])
