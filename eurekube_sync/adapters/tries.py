@@ -22,6 +22,7 @@ from eurekube_sync.model.ports import Clock, Random
 A = TypeVar("A")
 Came: TypeAlias = tuple[A | EurekubeError, str | None]
 """Of one try: an answer, or the error to raise if it was the last; and `Retry-After`, or None where it is useless."""
+NO_ANSWER = "none"
 CHUNK = 256 * 1024
 """Bytes to read at once."""
 LARGEST = 256 * 1024 * 1024
@@ -54,6 +55,8 @@ class Tries:
     """Bounds each answer as a whole."""
     most: int = 4
     """How often one call is tried."""
+    count: Callable[[str], None] = lambda _: None
+    """Given the status of each try, or NO_ANSWER, by the adapter that makes it."""
 
     def call(self, once: Callable[[AnswerTime], Came[A]], unanswered: Callable[[str], EurekubeError]) -> A:
         """The last answer; raises the last error, or what `unanswered` makes of a clause when there was no time."""

@@ -7,9 +7,10 @@ import os
 import random
 import secrets
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from eurekube_sync.adapters.workers import ThreadWorkers
@@ -28,6 +29,7 @@ from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL
 from eurekube_sync.model.lock import LockName
 from eurekube_sync.model.ports import Clock, LockStore, Registry
+from eurekube_sync.model.sources import Server
 from eurekube_sync.observe.own_writes import OwnWrites
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ class Connection:
     """`auto`, `on` or `off`."""
     dry_run: bool = False
     """Nothing is asked that is a write in form."""
+    count: Callable[[Server, str], None] = lambda _server, _code: None
+    """Given the status of each call to a server."""
     sweep_interval: float | None = None
     """How often every peer of Eureka is listed; None for what the leases need."""
 
@@ -85,6 +89,7 @@ def _connected(connection: Connection, clock: Clock) -> Iterator[tuple[World, Cl
                 random=random.Random(),
                 limit=seen.time_limit,
                 endpoints_source=connection.kubernetes.endpoints_source,
+                count=partial(connection.count, Server.KUBERNETES),
             ),
             clock=clock,
             workers=seen.workers,
@@ -133,7 +138,8 @@ def connect_lock(connection: Connection, clock: Clock, choice: LockChoice, setti
     name = lock_name(choice, settings.owner, settings.scope, namespace)
     if name is None:
         return None
-    store = LeaseObject(connect_cluster(to_cluster), name, clock=clock, random=random.Random())
+    count = partial(connection.count, Server.KUBERNETES)
+    store = LeaseObject(connect_cluster(to_cluster), name, clock=clock, random=random.Random(), count=count)
     return Lock(store, clock, name, identity=f"{socket.gethostname()}_{secrets.token_hex(4)}")
 
 
@@ -230,7 +236,13 @@ def _registry(connection: Connection, clock: Clock, limit: TimeLimit) -> Iterato
         def clients(of_them: ConnectionOptions) -> dict[str, EurekaClient]:
             return {
                 address.url: opened.enter_context(
-                    EurekaClient(replace(of_them, address=address), clock=clock, random=chance, limit=limit)
+                    EurekaClient(
+                        replace(of_them, address=address),
+                        clock=clock,
+                        random=chance,
+                        limit=limit,
+                        count=partial(connection.count, Server.EUREKA),
+                    )
                 )
                 for address in addresses
             }

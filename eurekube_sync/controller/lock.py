@@ -89,6 +89,12 @@ class Lock:
         """Whether this copy may write now."""
         return self._clock.monotonic() < self._held_until
 
+    @property
+    def last_good(self) -> GoodPass | None:
+        """The last good pass of any copy, as the object was last read."""
+        record = self._seen.record if self._seen else None
+        return record.good if record else None
+
     def standing(self) -> Standing:
         """Who has it, as far as is known. What could not be read for as long as a holder may be silent is unknown."""
         if self.held:
@@ -166,8 +172,11 @@ class Lock:
         return True
 
 
-def wait_for(lock: Lock, clock: Clock, *, patience: float = inf) -> Standing | None:
-    """Waits until this copy has the lock, or nobody knows who has it; says once who has it meanwhile.
+def wait_for(
+    lock: Lock, clock: Clock, *, patience: float = inf, waits: Callable[[], None] = lambda: None
+) -> Standing | None:
+    """Waits until this copy has the lock, or nobody knows who has it; says once who has it meanwhile. `waits` is called
+    after each look.
 
     After `patience` it gives the HeldBy that it waited for. None: it was asked to stop.
     """
@@ -184,6 +193,7 @@ def wait_for(lock: Lock, clock: Clock, *, patience: float = inf) -> Standing | N
         if standing.holder != told:
             told = standing.holder
             log.info("waiting for the lock %s, which %s holds", lock.name, told)
+        waits()
         clock.sleep(EVERY)
     return None
 

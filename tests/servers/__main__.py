@@ -12,6 +12,7 @@ from .eureka_build import eureka
 from .go_builds import etcd, helm, kubernetes, toxiproxy
 from .kube import KubernetesServers
 from .process import ServerError
+from .promtool import promtool
 
 _BUILDS: dict[str, Callable[[], object]] = {
     "etcd": etcd,
@@ -20,6 +21,7 @@ _BUILDS: dict[str, Callable[[], object]] = {
     "toxiproxy": toxiproxy,
     "helm3": lambda: helm(3),
     "helm4": lambda: helm(4),
+    "promtool": promtool,
 }
 
 

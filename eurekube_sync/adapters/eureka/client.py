@@ -24,7 +24,7 @@ from eurekube_sync.adapters.eureka import answers, replication, wire
 from eurekube_sync.adapters.eureka.address import ConnectionOptions
 from eurekube_sync.adapters.eureka.answers import Answer
 from eurekube_sync.adapters.eureka.login import Login
-from eurekube_sync.adapters.tries import CHUNK, Came, Tries, read_whole
+from eurekube_sync.adapters.tries import CHUNK, NO_ANSWER, Came, Tries, read_whole
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable, RegistryUnusable, unknown_from
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
@@ -61,6 +61,7 @@ class EurekaClient:
         adapter: BaseAdapter | None = None,
         session: requests.Session | None = None,
         limit: TimeLimit | None = None,
+        count: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._options = options
         self._clock = clock
@@ -70,6 +71,7 @@ class EurekaClient:
             limit=limit or TimeLimit(clock),
             answer_seconds=options.answer_timeout,
             most=options.retries + 1,
+            count=count,
         )
         self._login = options.credentials
         self._session = _prepared(session or requests.Session(), options, adapter)
@@ -200,9 +202,11 @@ class EurekaClient:
         def once(within: AnswerTime) -> Came[Answer]:
             try:
                 answer = self._send(method, path, body, within, accept)
+                self._tries.count(str(answer.status))
             except (OSError, HTTPError, ValueError) as failed:
                 # An error of requests is an OSError; a plain one says that a PEM file is gone. The others leak through
                 # requests where an answer's head makes no sense.
+                self._tries.count(NO_ANSWER)
                 known = failed if isinstance(failed, OSError) else requests.RequestException(failed)
                 error, again = answers.failure(known, call)
                 error.__cause__ = failed

@@ -9,7 +9,7 @@ import msgspec
 
 from eurekube_sync.adapters.answer_time import AnswerTime
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
-from eurekube_sync.adapters.tries import Came, Tries
+from eurekube_sync.adapters.tries import NO_ANSWER, Came, Tries
 from eurekube_sync.adapters.unreadable import UNREADABLE
 from eurekube_sync.model.errors import (
     ClusterCredentialsLate,
@@ -56,13 +56,14 @@ class Calls:
 
         def once(within: AnswerTime) -> Came[Answer]:
             try:
-                answer = self._connection.send(call, within)
+                answer = self._send(call, within)
                 if answer.status == 401:
                     self._renew(within)
-                    answer = self._connection.send(call, within)
+                    answer = self._send(call, within)
             except ClusterCredentialsLate:
                 raise
             except ClusterUnavailable as error:
+                self._tries.count(NO_ANSWER)
                 return error, ""
             if answer.status == 401:
                 raise ClusterDenied(f"the Kubernetes API does not know who we are (401 to {call}): log in again")
@@ -73,6 +74,11 @@ class Calls:
 
         where = f"{call} to the Kubernetes API at {self._connection.server}"
         return self._tries.call(once, lambda why: ClusterUnavailable(f"{where} {why}"))
+
+    def _send(self, call: Call, within: AnswerTime) -> Answer:
+        answer = self._connection.send(call, within)
+        self._tries.count(str(answer.status))
+        return answer
 
     def _renew(self, within: AnswerTime) -> None:
         try:

@@ -7,7 +7,7 @@ walked in `walks`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -107,12 +107,14 @@ class KubernetesCluster:
         limit: TimeLimit | None = None,
         answer_seconds: float = 60.0,
         endpoints_source: EndpointsSource = "slices",
+        count: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`endpoints_source` is `endpoints` for clusters without EndpointSlices. `answer_seconds` bounds each answer as
-        a whole; `limit` every call and new try by what is left of it."""
+        a whole; `limit` every call and new try by what is left of it. `count` is given the status of each try."""
         limit = limit or TimeLimit(clock)
         self._calls = Calls(
-            connection, Tries(clock=clock, random=random, limit=limit, answer_seconds=answer_seconds, most=tries)
+            connection,
+            Tries(clock=clock, random=random, limit=limit, answer_seconds=answer_seconds, most=tries, count=count),
         )
         self._endpoints_source = endpoints_source
         self._counted: dict[str, float] = {}

@@ -5,7 +5,7 @@ A merge patch that insists on the resourceVersion leaves labels and annotations 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,11 +35,20 @@ _MERGE_PATCH = "application/merge-patch+json"
 class LeaseObject:
     """The lock as one object. May be used from several threads."""
 
-    def __init__(self, connection: Connection, name: LockName, *, clock: Clock, random: Random) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        name: LockName,
+        *,
+        clock: Clock,
+        random: Random,
+        count: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._name = name
         # No pass bounds these calls: the lock has to be renewed while one is under way.
         self._calls = Calls(
-            connection, Tries(clock=clock, random=random, limit=TimeLimit(clock), answer_seconds=CALL_SECONDS, most=1)
+            connection,
+            Tries(clock=clock, random=random, limit=TimeLimit(clock), answer_seconds=CALL_SECONDS, most=1, count=count),
         )
         self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{name.namespace}/leases"
 

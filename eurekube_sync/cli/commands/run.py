@@ -23,6 +23,7 @@ from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
 from eurekube_sync.cli.options.leases import Leases, lease_options
 from eurekube_sync.cli.options.lock import LockChoice, lock_option
+from eurekube_sync.cli.options.monitoring import Monitoring, monitoring_options
 from eurekube_sync.cli.options.owner import named_owner, owner_option
 from eurekube_sync.cli.options.passes import Passes, pass_options
 from eurekube_sync.cli.options.report import ReportForm, report_options
@@ -32,6 +33,7 @@ from eurekube_sync.cli.output.progress import waiting
 from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.under_lock import under_lock
+from eurekube_sync.cli.watched import Watched, watched
 from eurekube_sync.controller.between_passes import BetweenPasses
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.lock import Lock, UnderLock
@@ -72,6 +74,7 @@ from eurekube_sync.model.wording import counted
 @lease_options
 @brake_options
 @approve_option
+@monitoring_options
 @report_options
 def command(
     owner: str,
@@ -89,6 +92,7 @@ def command(
     leases: Leases,
     brake: BrakeLimits,
     approve: str | None,
+    monitoring: Monitoring,
     form: ReportForm,
 ) -> ExitCode:
     """Make Eureka equal to what the cluster says: one pass, --passes N, or --daemon.
@@ -133,20 +137,35 @@ def command(
         lease_duration=leases.duration,
     )
     tell = teller(form, passes, eureka.notices)
-    # A person who approves means now, beside a daemon that has the lock; two passes at once do no harm.
-    without_lock = passes.dry_run or (settings.approved is not None and not passes.many)
-    held = None if without_lock else connect_lock(connection, clock, lock, settings)
-
-    def work() -> ExitCode:
-        return _passes(held, connection, clock, settings, schedule, passes, tell)
-
-    with stopped_by_signals(clock):
-        code = work() if held is None else under_lock(held, clock, work, daemon=passes.number is None)
+    with stopped_by_signals(clock), watched(monitoring, clock, owner, scope, passes) as watch:
+        connection = replace(connection, count=watch.monitor.called)
+        code = _run(connection, clock, lock, settings, schedule, passes, tell, watch)
     if not passes.many and not passes.dry_run and form.at_terminal:
         minutes = counted(2 * leases.duration / 60, "minute")
         hint = f"leases expire in {minutes} unless something renews them: use run --daemon or a CronJob"
         console_for(sys.stdout).print(hint, style="dim")
     return code
+
+
+def _run(
+    connection: Connection,
+    clock: SystemClock,
+    choice: LockChoice,
+    settings: PassSettings,
+    schedule: Schedule,
+    passes: Passes,
+    tell: Callable[[PassReport, ExitCode], None],
+    watch: Watched,
+) -> ExitCode:
+    """All passes, under the lock where there is one."""
+    # A person who approves means now, beside a daemon that has the lock; two passes at once do no harm.
+    without_lock = passes.dry_run or (settings.approved is not None and not passes.many)
+    held = None if without_lock else connect_lock(connection, clock, choice, settings)
+
+    def work() -> ExitCode:
+        return _passes(held, connection, clock, settings, schedule, passes, tell, watch)
+
+    return work() if held is None else under_lock(held, clock, watch, work, daemon=passes.number is None)
 
 
 def _passes(
@@ -157,13 +176,17 @@ def _passes(
     schedule: Schedule,
     passes: Passes,
     tell: Callable[[PassReport, ExitCode], None],
+    watch: Watched,
 ) -> ExitCode:
     """All passes of this process, or those until it loses the lock."""
     with connect(connection, clock) as world:
         under = UnderLock(lock, world.time_limit.only_while) if lock else None
+        begun = clock.monotonic()
 
         def one_pass() -> PassReport:
-            nonlocal settings
+            nonlocal settings, begun
+            watch.monitor.turned()
+            begun = clock.monotonic()
             settings = replace(settings, renew_only=under.before() if under else None)
             with waiting("waiting for an answer") if not passes.many else nullcontext():
                 report = reconcile(world, settings)
@@ -176,6 +199,7 @@ def _passes(
         def told(report: PassReport, code: ExitCode) -> None:
             if lock and code in (ExitCode.OK, ExitCode.REMOVALS_HELD):
                 lock.passed(good_pass(report, lock.identity))
+            watch.passed(report, code, clock.monotonic() - begun)
             tell(report, code)
 
         between = (

@@ -15,6 +15,7 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL
 from eurekube_sync.model.lock import GoodPass
 from eurekube_sync.model.sources import Complete
+from eurekube_sync.monitoring.measure import scope_text
 from eurekube_sync.observe.self_preservation import Headroom, headroom, interval_of
 
 log = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ def good_pass(report: PassReport, holder: str) -> GoodPass:
         at=report.at,
         holder=holder,
         owner=report.owner,
-        scope=" ".join(report.scope.options) or "all",
+        scope=scope_text(report.scope),
         result=summary(report),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,11 +17,13 @@ from eurekube_sync.adapters.repeating import repeating
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.lock import LockChoice, lock_name, lock_option
 from eurekube_sync.cli.under_lock import under_lock
+from eurekube_sync.cli.watched import Watched
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.lock import Lock
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.model.errors import ConfigurationError, LockLost
 from eurekube_sync.model.lock import LockName, LockRecord
+from eurekube_sync.monitoring.monitor import Monitor
 from tests.unit.worlds.lock import NAME, Store
 
 
@@ -113,6 +116,11 @@ def clock() -> NoWait:
     return NoWait()
 
 
+def unwatched(clock: NoWait) -> Watched:
+    """Nobody watches."""
+    return Watched(Monitor(clock, "shop", "all", allowed=100))
+
+
 def works(code: ExitCode = ExitCode.OK, *, lost: int = 0) -> Callable[[], ExitCode]:
     """Work that loses the lock so many times before it is done."""
     left = [lost]
@@ -136,7 +144,7 @@ def test_a_run_has_the_lock_and_gives_it_back(clock: NoWait) -> None:
         seen.append(lock.held)
         return ExitCode.REMOVALS_HELD
 
-    assert under_lock(lock, clock, work, daemon=False) is ExitCode.REMOVALS_HELD
+    assert under_lock(lock, clock, unwatched(clock), work, daemon=False) is ExitCode.REMOVALS_HELD
     assert seen == [True]
     assert store.record is not None
     assert store.record.holder == ""
@@ -153,21 +161,21 @@ def test_a_run_beside_one_that_renews_does_nothing(clock: NoWait, caplog: pytest
     def work() -> ExitCode:
         raise AssertionError("it works")
 
-    assert under_lock(Lock(store, clock, NAME, "a"), clock, work, daemon=False) is ExitCode.OK
+    assert under_lock(Lock(store, clock, NAME, "a"), clock, unwatched(clock), work, daemon=False) is ExitCode.OK
     assert caplog.messages[-1] == "nothing was done: b holds the lock eurekube-sync/shop and is at work"
 
 
 def test_a_daemon_that_lost_the_lock_begins_anew(clock: NoWait, caplog: pytest.LogCaptureFixture) -> None:
     """And says why."""
     store = Store()
-    assert under_lock(Lock(store, clock, NAME, "a"), clock, works(lost=2), daemon=True) is ExitCode.OK
+    assert under_lock(Lock(store, clock, NAME, "a"), clock, unwatched(clock), works(lost=2), daemon=True) is ExitCode.OK
     assert caplog.messages == ["b holds the lock", "b holds the lock"]
 
 
 def test_a_run_that_lost_the_lock_ends(clock: NoWait) -> None:
     """Its error has an exit code."""
     with pytest.raises(LockLost):
-        under_lock(Lock(Store(), clock, NAME, "a"), clock, works(lost=1), daemon=False)
+        under_lock(Lock(Store(), clock, NAME, "a"), clock, unwatched(clock), works(lost=1), daemon=False)
 
 
 @pytest.mark.parametrize(("daemon", "code"), [(True, ExitCode.OK), (False, ExitCode.INCOMPLETE)])
@@ -175,7 +183,27 @@ def test_a_run_that_waits_can_be_stopped(clock: NoWait, daemon: bool, code: Exit
     """A daemon ended as it should; of the others, passes are left."""
     store = Store(record=LockRecord(holder="b", version="1"))
     clock.stop()
-    assert under_lock(Lock(store, clock, NAME, "a"), clock, works(), daemon=daemon) is code
+    assert under_lock(Lock(store, clock, NAME, "a"), clock, unwatched(clock), works(), daemon=daemon) is code
+
+
+def test_the_lock_of_a_loop_that_stopped_is_not_renewed(clock: NoWait, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that hangs must not keep another one from the work."""
+    monkeypatch.setattr("eurekube_sync.cli.under_lock.EVERY", 0.001)
+    store, watch = Store(), unwatched(clock)
+    renewed = threading.Event()
+    store.trouble = lambda: renewed.set() if store.calls[-1] == "replace" else None
+
+    def work() -> ExitCode:
+        assert renewed.wait(30)
+        clock.waited += 101  # the loop does not turn meanwhile
+        time.sleep(0.05)
+        renewed.clear()
+        assert not renewed.wait(0.1)
+        watch.monitor.turned()
+        assert renewed.wait(30)
+        return ExitCode.OK
+
+    assert under_lock(Lock(store, clock, NAME, "a"), clock, watch, work, daemon=True) is ExitCode.OK
 
 
 def test_a_call_is_repeated_whatever_it_raises(caplog: pytest.LogCaptureFixture) -> None:

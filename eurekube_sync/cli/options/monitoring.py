@@ -1,0 +1,83 @@
+"""Who may watch the process, and how."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from eurekube_sync.cli.options.declare import group, option
+from eurekube_sync.cli.values import File, Value
+
+
+class ListenAddress(NamedTuple):
+    host: str
+    """Empty: every address of the machine."""
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Monitoring:
+    """Where metrics go; nowhere by default."""
+
+    listen: ListenAddress | None = None
+    metrics_file: str | None = None
+    push_metrics: str | None = None
+
+    @property
+    def file(self) -> Path | None:
+        return Path(self.metrics_file) if self.metrics_file else None
+
+    @property
+    def wanted(self) -> bool:
+        return bool(self.listen or self.metrics_file or self.push_metrics)
+
+
+_ADDRESS = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\]]*)):([0-9]{1,5})")
+
+
+def _address(text: str) -> ListenAddress:
+    found = _ADDRESS.fullmatch(text.strip())
+    if not found or int(found[3]) > 65535:
+        raise ValueError(f"{text!r} is not an address to listen on; write :8080, 127.0.0.1:8080 or [::1]:8080")
+    return ListenAddress(found[1] or found[2] or "", int(found[3]))
+
+
+def _url(text: str) -> str:
+    parts = urlsplit(text.strip())
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{text!r} is not the URL of a Pushgateway; write http://pushgateway:9091")
+    return text.strip()
+
+
+def _parse(
+    listen: ListenAddress | None = None, metrics_file: str | None = None, push_metrics: str | None = None
+) -> Monitoring:
+    return Monitoring(listen=listen, metrics_file=metrics_file, push_metrics=push_metrics)
+
+
+monitoring_options = group(
+    "monitoring",
+    _parse,
+    option(
+        "--listen",
+        type=Value("[host]:port", _address),
+        default=None,
+        help="Serve /metrics, /livez, /readyz and a page for people, as at :8080, to anybody who can reach it.",
+    ),
+    option(
+        "--metrics-file",
+        type=File(dir_okay=False),
+        default=None,
+        help="Write the metrics into this file after each pass, for the textfile collector of node_exporter.",
+    ),
+    option(
+        "--push-metrics",
+        type=Value("url", _url),
+        default=None,
+        help="Push the metrics to this Pushgateway after each pass.",
+    ),
+)
+"""The command gets them as `monitoring`, a `Monitoring`."""

@@ -1,0 +1,1 @@
+"""What a running process shows of itself: metrics, health, and a page for people."""

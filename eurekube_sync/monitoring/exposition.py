@@ -1,0 +1,87 @@
+"""The metrics in Prometheus' own format: as text, as a file, and pushed. The one file that imports its client."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from prometheus_client import (
+    CollectorRegistry,
+    ProcessCollector,
+    generate_latest,
+    pushadd_to_gateway,
+    write_to_textfile,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from eurekube_sync.monitoring.definitions import DURATION, LAST_GOOD, METRICS
+from eurekube_sync.monitoring.monitor import Monitor, by_metric
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+PUSH_SECONDS = 5.0
+_log = logging.getLogger(__name__)
+_EARLIER = re.compile(rf"^{LAST_GOOD.name}\{{.*\}} (\S+)$", re.MULTILINE)
+
+
+class _Collector(Collector):
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
+
+    def collect(self) -> Iterator[Family]:
+        """Each metric that has a value."""
+        series = self._monitor.series()
+        for metric in METRICS:
+            if metric is DURATION:
+                buckets, total = self._monitor.durations()
+                yield HistogramMetricFamily(metric.name, metric.help, buckets=buckets, sum_value=total)
+                continue
+            kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+            family = kind(metric.name, metric.help, labels=metric.labels)
+            for labels, value in by_metric(series, metric):
+                family.add_metric(labels, value)
+            if family.samples:
+                yield family
+
+
+def registry_of(monitor: Monitor, *, process: bool = False) -> CollectorRegistry:
+    """One of our own; `process` adds what the machine says of this process."""
+    registry = CollectorRegistry()
+    registry.register(_Collector(monitor))
+    if process:
+        ProcessCollector(registry=registry)
+    return registry
+
+
+def text(monitor: Monitor) -> bytes:
+    """What a scrape gets."""
+    return generate_latest(registry_of(monitor, process=True))
+
+
+def write_file(monitor: Monitor, path: Path) -> None:
+    """For the textfile collector of node_exporter, which tells of processes itself. The file is replaced at once; what
+    fails is logged."""
+    try:
+        write_to_textfile(str(path), registry_of(monitor))
+    except OSError as error:
+        _log.warning("--metrics-file %s was not written: %s", path, error.strerror or error)
+
+
+def good_in_file(path: Path) -> float | None:
+    """When the last good pass was, by the file that an earlier process left."""
+    try:
+        found = _EARLIER.search(path.read_text(encoding="utf-8"))
+        return float(found[1]) if found else None
+    except (OSError, ValueError):
+        return None
+
+
+def push(monitor: Monitor, url: str, group: dict[str, str]) -> None:
+    """To a Pushgateway; what is not known now keeps its value there. What fails is logged."""
+    try:
+        pushadd_to_gateway(url, "eurekube-sync", registry_of(monitor), grouping_key=group, timeout=PUSH_SECONDS)
+    except Exception as error:  # noqa: BLE001 - whatever urllib raises; metrics must not end a pass
+        _log.warning("the metrics were not pushed to --push-metrics %s: %s", url, error)

@@ -1,0 +1,114 @@
+"""The page for people: plain HTML without scripts, from a `Picture`. Pure. Every text is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from html import escape
+
+from eurekube_sync.model.wording import counted
+from eurekube_sync.monitoring.definitions import AT_RISK, HELD, INSTANCES, UNKNOWN
+from eurekube_sync.monitoring.measure import GOOD
+from eurekube_sync.monitoring.monitor import Picture, by_metric
+
+_STYLE = """
+:root{color-scheme:light dark}
+body{font:15px/1.45 system-ui,sans-serif;margin:0 auto;padding:1rem;max-width:70rem}
+h1{font-size:1.4rem;margin:.2rem 0}h2{font-size:1.1rem;margin:1.6rem 0 .4rem}
+p{margin:.3rem 0}
+table{border-collapse:collapse;width:100%}
+th,td{text-align:left;vertical-align:top;padding:.3rem .6rem .3rem 0;border-bottom:1px solid #8884}
+td{overflow-wrap:anywhere}
+dl{display:flex;flex-wrap:wrap;gap:.5rem 2rem;margin:.6rem 0}
+dt{font-size:.8rem;opacity:.75}dd{margin:0;font-size:1.3rem}
+.bad{color:#c62828;font-weight:600}.quiet{opacity:.75}
+@media (prefers-color-scheme:dark){.bad{color:#ff8a80}}
+@media (max-width:40rem){thead{display:none}tr{display:block;padding:.4rem 0;border-bottom:1px solid #8884}
+td{display:block;border:0;padding:.05rem 0}td[data-name]:before{content:attr(data-name) ": ";opacity:.75}}
+"""
+
+
+def html_of(picture: Picture) -> str:
+    """The whole page; it asks the browser to load it again each 10 s."""
+    return "".join(_parts(picture))
+
+
+def _parts(picture: Picture) -> Iterator[str]:
+    yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+    yield '<meta name="viewport" content="width=device-width,initial-scale=1"><meta http-equiv="refresh" content="10">'
+    yield f"<title>eurekube-sync {escape(picture.owner)}</title><style>{_STYLE}</style></head><body>"
+    yield f"<h1>eurekube-sync: {escape(picture.owner)}</h1>"
+    yield f'<p class="quiet">Scope: {escape(picture.scope)}. {escape(picture.lock)} Made {_time(picture.now)}.</p>'
+    yield from _state(picture)
+    yield from _counts(picture)
+    yield from _syncers(picture)
+    yield from _passes(picture)
+    yield '<p class="quiet"><a href="/metrics">Metrics</a></p></body></html>'
+
+
+def _state(picture: Picture) -> Iterator[str]:
+    if not picture.passes:
+        yield "<p>No pass has ended yet in this process.</p>"
+        return
+    last = picture.passes[0]
+    how = "was good" if last.code in GOOD else f"ended with {escape(last.code.name)} ({last.code:d})"
+    class_ = "" if last.code in GOOD else ' class="bad"'
+    yield f"<p{class_}>The last pass {how}: {escape(last.summary)}</p>"
+
+
+def _counts(picture: Picture) -> Iterator[str]:
+    series = list(picture.series)
+    states: dict[str, float] = {}
+    for (_, state), number in by_metric(series, INSTANCES):
+        states[state] = states.get(state, 0) + number
+    found = [(f"instances {state}", number, state != "UP") for state, number in sorted(states.items(), reverse=True)]
+    found += [(f"removals held: {reason}", number, True) for (reason,), number in by_metric(series, HELD)]
+    found += [("leases at risk", number, True) for _, number in by_metric(series, AT_RISK) if number]
+    found += [
+        (f"sources of {server} not read", number, True) for (server,), number in by_metric(series, UNKNOWN) if number
+    ]
+    yield "<dl>"
+    for name, number, bad in found:
+        yield f"<div><dt>{escape(name)}</dt><dd{' class=bad' if bad and number else ''}>{number:g}</dd></div>"
+    yield "</dl>"
+
+
+def _syncers(picture: Picture) -> Iterator[str]:
+    rows = (
+        (
+            (str(one.ref), one.app, one.ready, one.reason, one.message),
+            not one.works,
+        )
+        for one in picture.syncers
+    )
+    yield "<h2>Syncers</h2>"
+    if not picture.syncers:
+        yield "<p>None is known.</p>"
+        return
+    yield from _table(("Syncer", "App", "Ready", "Reason", "Message"), rows)
+    if picture.left_out:
+        yield f"<p>{counted(picture.left_out, 'syncer')} more; those that are not ready come first.</p>"
+
+
+def _passes(picture: Picture) -> Iterator[str]:
+    yield "<h2>Last passes</h2>"
+    rows = (
+        ((_time(one.at), f"{one.seconds:.1f} s", one.code.name, one.summary), one.code not in GOOD)
+        for one in picture.passes
+    )
+    yield from _table(("Ended", "Took", "Result", "Summary"), rows)
+
+
+def _table(names: tuple[str, ...], rows: Iterable[tuple[tuple[str, ...], bool]]) -> Iterator[str]:
+    yield "<table><thead><tr>" + "".join(f'<th scope="col">{name}</th>' for name in names) + "</tr></thead><tbody>"
+    for cells, bad in rows:
+        yield '<tr class="bad">' if bad else "<tr>"
+        yield "".join(
+            f'<td data-name="{name}">{escape(cell)}</td>' for name, cell in zip(names, cells, strict=True) if cell
+        )
+        yield "</tr>"
+    yield "</tbody></table>"
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

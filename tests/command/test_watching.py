@@ -1,0 +1,85 @@
+"""What the installed command shows of itself, and what it does not load while nobody asks."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.command.program import LONG_SECONDS, Program, rating
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    with rating(tmp_path) as found:
+        yield found
+
+
+def test_a_daemon_serves_metrics_health_and_a_page(program: Program) -> None:
+    """At a free port, which the log names; the calls to both servers are counted."""
+    process = program.start("run", "--daemon", "--interval=1s", "--listen=127.0.0.1:0")
+    assert process.stderr is not None
+    found = re.search(r"listening on (http://\S+):", process.stderr.readline())
+    assert found is not None
+    url = found[1]
+    wait_until(lambda: requests.get(f"{url}/readyz", timeout=10).status_code == 200, "no pass ended")
+    assert requests.get(f"{url}/livez", timeout=10).status_code == 200
+    metrics = requests.get(f"{url}/metrics", timeout=10).text
+    assert 'eurekube_sync_instances{app="RATING",state="UP"} 2.0' in metrics
+    assert 'eurekube_sync_passes_total{result="OK"}' in metrics
+    assert 'eurekube_sync_calls_total{code="204",server="Eureka"} 2.0' in metrics
+    assert 'eurekube_sync_calls_total{code="200",server="Kubernetes"}' in metrics
+    assert "rating/rating" in requests.get(url, timeout=10).text
+    process.send_signal(signal.SIGTERM)
+    assert program.end(process).code == 0
+
+
+def test_a_single_run_leaves_a_file(program: Program, tmp_path: Path) -> None:
+    """Also one that fails, which keeps the time of the last good pass."""
+    path = tmp_path / "sync.prom"
+    assert program.run(f"--metrics-file={path}").code == 0
+    good = [line for line in path.read_text().splitlines() if line.startswith("eurekube_sync_last_good")]
+    assert len(good) == 1
+    program.eureka_url = "http://127.0.0.1:9/eureka"
+    assert program.run(f"--metrics-file={path}").code == 20
+    text = path.read_text()
+    assert "eurekube_sync_last_pass_exit_code 20.0" in text
+    assert good[0] in text
+    assert 'eurekube_sync_calls_total{code="none",server="Eureka"}' in text
+
+
+def test_an_address_that_is_taken_ends_it_at_once(program: Program) -> None:
+    """Before anything is written."""
+    url = program.playground.eureka_url
+    host = url.removeprefix("http://").partition("/")[0]
+    done = program.run(f"--listen={host}")
+    assert done.code == 3
+    assert done.sentence == f"Error: --listen cannot open {host}: Address already in use"
+    assert not done.eureka
+
+
+def test_a_run_that_nobody_watches_loads_no_server_and_no_client_of_prometheus(program: Program) -> None:
+    """They cost time and memory at each start of a CronJob."""
+    code = (
+        "import sys; from eurekube_sync.cli.command_line import exit_code; code = exit_code(sys.argv[1:]);"
+        "print(sorted({'prometheus_client', 'http.server', 'socketserver'} & set(sys.modules)), file=sys.stderr);"
+        "sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "run"],
+        cwd=program.folder,
+        env=program.environment(),
+        capture_output=True,
+        text=True,
+        timeout=LONG_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == "[]"

@@ -1,0 +1,58 @@
+"""The options that let others watch a run."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from eurekube_sync.cli.options.command import Command
+from eurekube_sync.cli.options.monitoring import Monitoring, monitoring_options
+
+
+def read(*arguments: str) -> Monitoring:
+    """What the command line makes of them."""
+    found: list[Monitoring] = []
+
+    @click.command(cls=Command)
+    @monitoring_options
+    def command(monitoring: Monitoring) -> None:
+        found.append(monitoring)
+
+    command.main(list(arguments), standalone_mode=False)
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        (":8080", "", 8080),
+        ("127.0.0.1:0", "127.0.0.1", 0),
+        ("localhost:9", "localhost", 9),
+        ("[::1]:8080", "::1", 8080),
+    ],
+)
+def test_an_address(text: str, host: str, port: int) -> None:
+    """With or without a host."""
+    assert read("--listen", text).listen == (host, port)
+    assert read("--listen", text).wanted
+
+
+@pytest.mark.parametrize("text", ["", "8080", ":", ":x", ":65536", "::1:8080", "http://a:1", "[::1]", "a b:1"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    """With the forms that there are."""
+    with pytest.raises(click.BadParameter, match=r"write :8080, 127\.0\.0\.1:8080 or \[::1\]:8080"):
+        read("--listen", text)
+
+
+@pytest.mark.parametrize("text", ["", "pushgateway:9091", "ftp://a", "http://"])
+def test_what_is_no_gateway_is_refused(text: str) -> None:
+    """A push would fail at each pass."""
+    with pytest.raises(click.BadParameter, match="write http://pushgateway:9091"):
+        read("--push-metrics", text)
+
+
+def test_nothing_is_asked_for_by_default() -> None:
+    """Neither is anything served then."""
+    assert not read().wanted
+    assert read("--push-metrics", "http://a:9091").push_metrics == "http://a:9091"
+    assert str(read("--metrics-file", "x.prom").file) == "x.prom"

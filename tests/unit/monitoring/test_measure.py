@@ -1,0 +1,106 @@
+"""The metrics of a pass are what its report says; what it does not know has no value."""
+
+from __future__ import annotations
+
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.model.errors import RegistryUnavailable
+from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.monitoring.definitions import (
+    ACTIONS,
+    AT_RISK,
+    EXIT_CODE,
+    HELD,
+    INSTANCES,
+    LAST_GOOD,
+    LAST_PASS,
+    PASSES,
+    SYNCERS,
+    UNKNOWN,
+    Metric,
+)
+from eurekube_sync.monitoring.measure import Measured, measured, scope_text
+from tests.unit.worlds.build import endpoint, piece, service, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+
+def world(*numbers: int) -> FakeWorld:
+    """One syncer, with these endpoints."""
+    found = FakeWorld()
+    found.cluster.apply(syncer(), service(), piece(*(endpoint(number) for number in numbers)))
+    return found
+
+
+def of(report: PassReport, code: ExitCode = ExitCode.OK) -> Measured:
+    return measured(report, code, now=5.0)
+
+
+def values(found: Measured, metric: Metric) -> dict[tuple[str, ...], float]:
+    """Of one metric, by its labels."""
+    return {labels: value for (one, labels), value in {**found.shown, **found.added}.items() if one is metric}
+
+
+def test_a_first_pass() -> None:
+    """What it registered stands, and is counted."""
+    found = of(world(1, 2).run())
+    assert values(found, INSTANCES) == {("RATING", "UP"): 2}
+    assert values(found, ACTIONS) == {("Register", "Done"): 2}
+    assert values(found, PASSES) == {("OK",): 1}
+    assert values(found, SYNCERS)["Ready", "True"] == 1
+    assert values(found, UNKNOWN) == {("Kubernetes",): 0, ("Eureka",): 0}
+    assert (values(found, AT_RISK), values(found, EXIT_CODE)) == ({(): 0}, {(): 0})
+    assert values(found, LAST_PASS) == {(): 5.0}
+    assert values(found, LAST_GOOD) == {("all",): 5.0}
+
+
+def test_what_changed_and_what_was_cancelled() -> None:
+    """Counted as it stands after the pass."""
+    one = world(1, 2, 3, 4)
+    one.run()
+    one.cluster.apply(piece(endpoint(1), endpoint(2, ready=False), endpoint(3), endpoint(4, ready=False)))
+    found = of(one.run())
+    assert values(found, INSTANCES) == {("RATING", "UP"): 2, ("RATING", "DOWN"): 2}
+    one.cluster.apply(piece(endpoint(1), endpoint(2, ready=False), endpoint(3)))
+    found = of(one.run())
+    assert values(found, INSTANCES) == {("RATING", "UP"): 2, ("RATING", "DOWN"): 1}
+    assert values(found, ACTIONS) == {("Renew", "Done"): 3, ("Cancel", "Done"): 1}
+
+
+def test_a_renewal_that_fails_is_a_lease_at_risk() -> None:
+    """The instance still stands."""
+    one = world(1)
+    one.run()
+    one.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
+    one.registry.refuse = {key: RegistryUnavailable("no answer") for key in one.registry.held}
+    found = of(one.run(), ExitCode.EUREKA_UNREAD)
+    assert values(found, AT_RISK) == {(): 1}
+    assert values(found, UNKNOWN) == {("Kubernetes",): 0, ("Eureka",): 1}
+
+
+def test_what_cannot_be_read_has_no_value() -> None:
+    """An outage must not look like an empty registry; and a pass that fails is not good."""
+    one = world(1)
+    one.run()
+    one.cluster.uid = Unknown(cause=Cause.DENIED, message="no")
+    found = of(one.run(), ExitCode.KUBERNETES_DENIED)
+    assert (values(found, INSTANCES), values(found, SYNCERS), values(found, LAST_GOOD)) == ({}, {}, {})
+    assert found.renewed.isdisjoint({INSTANCES, SYNCERS, HELD, LAST_GOOD})
+    assert values(found, EXIT_CODE) == {(): 11}
+    assert values(found, UNKNOWN)["Kubernetes",] > 0
+
+
+def test_held_removals_are_counted_by_reason() -> None:
+    """And renewals between two passes are renewals."""
+    one = world(1)
+    one.run()
+    one.cluster.apply(piece())
+    found = of(one.run(), ExitCode.REMOVALS_HELD)
+    assert values(found, HELD) == {("AwaitingConfirmation",): 1}
+    assert values(found, LAST_GOOD) == {("all",): 5.0}
+
+
+def test_the_scope_is_the_options_that_give_it() -> None:
+    """So a command can be pasted."""
+    assert scope_text(Scope()) == "all"
+    assert scope_text(Scope(shard=Shard(index=1, count=3))) == "--shard 1/3"

@@ -1,0 +1,165 @@
+"""What a process remembers of its passes: counters grow, gauges follow the last pass, and a loop that stops is seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.embedded.http import LoopbackServer, Request, Response
+from eurekube_sync.model.sources import Cause, Server, Unknown
+from eurekube_sync.monitoring import exposition
+from eurekube_sync.monitoring.definitions import METRICS
+from eurekube_sync.monitoring.monitor import KEPT_PASSES, Monitor
+from tests.unit.worlds.build import endpoint, piece, service, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+
+@pytest.fixture
+def world() -> FakeWorld:
+    found = FakeWorld()
+    found.cluster.apply(syncer(), service(), piece(endpoint(1), endpoint(2)))
+    return found
+
+
+@pytest.fixture
+def monitor(world: FakeWorld) -> Monitor:
+    return Monitor(world.clock, "shop", "all", allowed=100)
+
+
+def samples(monitor: Monitor) -> dict[str, float]:
+    """As a scrape reads them."""
+    text = exposition.text(monitor).decode()
+    return {
+        sample.name + "".join(f",{name}={value}" for name, value in sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_counters_grow_and_gauges_follow(world: FakeWorld, monitor: Monitor) -> None:
+    """Two passes, and the calls that somebody counted."""
+    monitor.passed(world.run(), ExitCode.OK, "2 registered", 0.3)
+    monitor.called(Server.EUREKA, "200")
+    monitor.called(Server.EUREKA, "200")
+    monitor.passed(world.run(), ExitCode.OK, "in sync", 200)
+    found = samples(monitor)
+    assert found["eurekube_sync_instances,app=RATING,state=UP"] == 2
+    assert found["eurekube_sync_actions_total,kind=Register,result=Done"] == 2
+    assert found["eurekube_sync_actions_total,kind=Renew,result=Done"] == 2
+    assert found["eurekube_sync_calls_total,code=200,server=Eureka"] == 2
+    assert found["eurekube_sync_passes_total,result=OK"] == 2
+    assert found["eurekube_sync_pass_duration_seconds_bucket,le=0.25"] == 0
+    assert found["eurekube_sync_pass_duration_seconds_bucket,le=0.5"] == 1
+    assert found["eurekube_sync_pass_duration_seconds_bucket,le=+Inf"] == 2
+    assert found["eurekube_sync_pass_duration_seconds_sum"] == 200.3
+    assert found["eurekube_sync_last_good_pass_timestamp_seconds,scope=all"] == world.clock.now()
+    assert "eurekube_sync_lock_held,scope=all" not in found
+
+
+def test_an_app_that_is_gone_has_no_value_any_more(world: FakeWorld, monitor: Monitor) -> None:
+    """The last pass knows that it is; one that cannot read leaves what was."""
+    monitor.passed(world.run(), ExitCode.OK, "", 1)
+    registry, world.registry.unreadable = None, Unknown(cause=Cause.UNAVAILABLE, message="no")
+    monitor.passed(world.run(), ExitCode.EUREKA_UNREAD, "", 1)
+    assert samples(monitor)["eurekube_sync_instances,app=RATING,state=UP"] == 2
+    world.registry.unreadable = registry
+    world.registry.held.clear()
+    world.cluster.syncers.clear()
+    monitor.passed(world.run(), ExitCode.OK, "", 1)
+    assert not [name for name in samples(monitor) if name.startswith("eurekube_sync_instances")]
+
+
+def test_the_loop_is_alive_while_it_turns(world: FakeWorld, monitor: Monitor) -> None:
+    """However its passes end."""
+    assert (monitor.live, monitor.ready) == (True, False)
+    world.later(100)
+    assert monitor.live
+    world.later(1)
+    assert not monitor.live
+    monitor.turned()
+    assert (monitor.live, monitor.ready) == (True, False)
+    world.registry.unreadable = Unknown(cause=Cause.UNAVAILABLE, message="no")
+    monitor.passed(world.run(), ExitCode.EUREKA_UNREAD, "", 1)
+    assert (monitor.live, monitor.ready) == (True, True)
+
+
+def test_a_copy_that_waits_is_ready_and_shows_no_instances(world: FakeWorld, monitor: Monitor) -> None:
+    """But when the last good pass was, whoever made it; never an older one."""
+    monitor.has_lock(lambda: "Lock a/b: not held.", lambda: False)
+    monitor.waits()
+    assert monitor.ready
+    monitor.passed(world.run(), ExitCode.OK, "", 1)
+    good = world.clock.now()
+    monitor.was_good(good - 60)
+    monitor.waits()
+    found = samples(monitor)
+    assert found["eurekube_sync_last_good_pass_timestamp_seconds,scope=all"] == good
+    assert found["eurekube_sync_lock_held,scope=all"] == 0
+    assert not [name for name in found if name.startswith("eurekube_sync_instances")]
+    monitor.was_good(good + 60)
+    assert samples(monitor)["eurekube_sync_last_good_pass_timestamp_seconds,scope=all"] == good + 60
+
+
+def test_only_the_last_passes_are_kept(world: FakeWorld, monitor: Monitor) -> None:
+    """The latest first."""
+    for number in range(KEPT_PASSES + 5):
+        monitor.passed(world.run(), ExitCode.OK, f"pass {number}", 1)
+    shown = [one.summary for one in monitor.picture().passes]
+    assert (len(shown), shown[0]) == (KEPT_PASSES, f"pass {KEPT_PASSES + 4}")
+
+
+def test_names_and_helps_are_well_made() -> None:
+    """As promtool check metrics asks: units in base form, counters with _total, no name twice."""
+    names = [one.name for one in METRICS]
+    assert len(set(names)) == len(names)
+    for one in METRICS:
+        assert one.name.startswith("eurekube_sync_")
+        assert one.name.endswith("_total") == (one.kind == "counter")
+        assert not one.name.endswith(("_count", "_sum", "_bucket", "_milliseconds", "_minutes"))
+        assert one.help.endswith(".")
+
+
+def test_the_file_is_for_the_textfile_collector(world: FakeWorld, monitor: Monitor, tmp_path: Path) -> None:
+    """Without the metrics of the process; the next process reads from it when the last good pass was."""
+    path = tmp_path / "sync.prom"
+    assert exposition.good_in_file(path) is None
+    monitor.passed(world.run(), ExitCode.OK, "", 1)
+    exposition.write_file(monitor, path)
+    text = path.read_text()
+    assert "process_" not in text
+    assert "eurekube_sync_instances" in text
+    assert exposition.good_in_file(path) == world.clock.now()
+    assert [file.name for file in tmp_path.iterdir()] == ["sync.prom"]
+
+
+def test_a_file_that_cannot_be_written_is_logged(
+    monitor: Monitor, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Metrics end no pass."""
+    exposition.write_file(monitor, tmp_path / "none" / "x.prom")
+    assert "x.prom was not written: No such file or directory" in caplog.text
+
+
+@pytest.mark.loopback
+def test_a_push_adds_to_what_is_there(world: FakeWorld, monitor: Monitor, caplog: pytest.LogCaptureFixture) -> None:
+    """POST, under job, owner and scope: what is not known now stays as it was. One that fails is logged."""
+    calls: list[Request] = []
+
+    def gateway(request: Request) -> Response:
+        calls.append(request)
+        return Response(status=202)
+
+    monitor.passed(world.run(), ExitCode.OK, "", 1)
+    with LoopbackServer(gateway) as server:
+        exposition.push(monitor, server.url, {"owner": "shop", "scope": "--shard 0/3"})
+        url = server.url
+    (call,) = calls
+    assert call.method == "POST"
+    assert call.path.startswith("/metrics/job/eurekube-sync/")
+    assert b"eurekube_sync_passes_total" in call.body
+    assert b"process_" not in call.body
+    exposition.push(monitor, url, {})
+    assert f"the metrics were not pushed to --push-metrics {url}: " in caplog.text

@@ -1,0 +1,110 @@
+"""The page shows what a person asks first, escapes what others wrote, and needs no script."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.monitoring.definitions import AT_RISK, HELD, INSTANCES, UNKNOWN
+from eurekube_sync.monitoring.monitor import KEPT_SYNCERS, Monitor, Passed, Picture, ShownSyncer
+from eurekube_sync.monitoring.page import html_of
+from tests.unit.worlds.build import endpoint, piece, service, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+EMPTY = Picture(owner="shop", scope="all", lock="", now=0, passes=(), syncers=(), left_out=0, series=())
+EVIL = "<script>alert('x')</script>\"&"
+
+
+class Elements(HTMLParser):
+    """Which there are, and that each ends."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_before_the_first_pass() -> None:
+    """It says so."""
+    page = html_of(EMPTY)
+    assert "No pass has ended yet in this process." in page
+    assert "<p>None is known.</p>" in page
+    assert Elements(page).open == []
+
+
+def test_all_that_a_pass_says() -> None:
+    """From the report of a real one."""
+    world = FakeWorld()
+    world.cluster.apply(syncer(), service(), piece(endpoint(1), endpoint(2)))
+    monitor = Monitor(world.clock, "shop", "all", allowed=1)
+    monitor.passed(world.run(), ExitCode.OK, "2 registered, 0 renewed", 0.34)
+    page = html_of(monitor.picture())
+    assert "The last pass was good: 2 registered, 0 renewed" in page
+    assert "<dt>instances UP</dt><dd>2</dd>" in page
+    assert '<td data-name="Ready">2/2</td>' in page
+    assert '<td data-name="Took">0.3 s</td>' in page
+    assert "class=bad" not in page
+
+
+def test_what_a_person_should_see_to_stands_out() -> None:
+    """A failed pass, instances that are not UP, held removals, leases at risk and unread sources."""
+    series = (
+        ((INSTANCES, ("RATING", "DOWN")), 3.0),
+        ((INSTANCES, ("SHOP", "DOWN")), 1.0),
+        ((HELD, ("TooManyRemovals",)), 40.0),
+        ((AT_RISK, ()), 2.0),
+        ((UNKNOWN, ("Eureka",)), 1.0),
+        ((UNKNOWN, ("Kubernetes",)), 0.0),
+    )
+    failed = Passed(at=0, seconds=1, code=ExitCode.EUREKA_UNREAD, summary="nothing changed")
+    broken = ShownSyncer(
+        ref=SyncerRef("a", "b"), app="", ready="", works=False, reason="InvalidSpec", message="port: too large"
+    )
+    one = Picture(owner="o", scope="s", lock="l", now=0, passes=(failed,), syncers=(broken,), left_out=2, series=series)
+    page = html_of(one)
+    assert '<p class="bad">The last pass ended with EUREKA_UNREAD (20): nothing changed</p>' in page
+    assert "<dt>instances DOWN</dt><dd class=bad>4</dd>" in page
+    assert "<dt>removals held: TooManyRemovals</dt><dd class=bad>40</dd>" in page
+    assert "<dt>leases at risk</dt><dd class=bad>2</dd>" in page
+    assert "<dt>sources of Eureka not read</dt><dd class=bad>1</dd>" in page
+    assert "sources of Kubernetes" not in page
+    assert "InvalidSpec" in page
+    assert "2 syncers more; those that are not ready come first." in page
+
+
+def test_what_others_wrote_is_text() -> None:
+    """Names, messages, summaries, the owner."""
+    shown = ShownSyncer(ref=SyncerRef(EVIL, EVIL), app=EVIL, ready=EVIL, works=True, reason=EVIL, message=EVIL)
+    one = Picture(
+        owner=EVIL, scope=EVIL, lock=EVIL, now=0,
+        passes=(Passed(at=0, seconds=1, code=ExitCode.OK, summary=EVIL),),
+        syncers=(shown,), left_out=0, series=(((HELD, (EVIL,)), 1.0), ((INSTANCES, (EVIL, EVIL)), 1.0)),
+    )  # fmt: skip
+    page = html_of(one)
+    assert "<script" not in page
+    elements = Elements(page)
+    assert "script" not in elements.names
+    assert elements.open == []
+
+
+def test_many_syncers_are_cut_and_those_that_do_not_work_come_first() -> None:
+    """A page that a browser can show."""
+    world = FakeWorld()
+    for number in range(KEPT_SYNCERS + 2):
+        world.cluster.apply(syncer(f"app-{number:04}", selector={"service": f"app-{number:04}"}))
+    world.cluster.apply(syncer("zzz"), service(), piece(endpoint(1)))
+    monitor = Monitor(world.clock, "shop", "all", allowed=1)
+    monitor.passed(world.run(), ExitCode.OK, "", 1)
+    picture = monitor.picture()
+    assert (len(picture.syncers), picture.left_out) == (KEPT_SYNCERS, 3)
+    assert "zzz" not in {one.ref.name for one in picture.syncers}

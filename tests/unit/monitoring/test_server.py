@@ -1,0 +1,70 @@
+"""What --listen serves, over a socket."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+import requests
+
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.monitoring.monitor import Monitor
+from eurekube_sync.monitoring.server import serving
+from tests.unit.worlds.build import endpoint, piece, service, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+pytestmark = pytest.mark.loopback
+
+
+@pytest.fixture
+def world() -> FakeWorld:
+    found = FakeWorld()
+    found.cluster.apply(syncer(), service(), piece(endpoint(1)))
+    return found
+
+
+@pytest.fixture
+def monitor(world: FakeWorld) -> Monitor:
+    return Monitor(world.clock, "shop", "all", allowed=100)
+
+
+def test_the_paths(world: FakeWorld, monitor: Monitor) -> None:
+    """Health first, then a pass, and what it shows; a loop that stands still is told by /livez alone."""
+    with serving(monitor, "127.0.0.1", 0) as url:
+        assert requests.get(f"{url}/livez", timeout=10).text == "ok\n"
+        early = requests.get(f"{url}/readyz", timeout=10)
+        assert (early.status_code, early.text) == (503, "no pass has ended yet\n")
+        monitor.passed(world.run(), ExitCode.OK, "1 registered", 1)
+        assert requests.get(f"{url}/readyz?verbose", timeout=10).status_code == 200
+        metrics = requests.get(f"{url}/metrics", timeout=10)
+        assert metrics.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+        assert 'eurekube_sync_instances{app="RATING",state="UP"} 1.0' in metrics.text
+        assert "process_cpu_seconds_total" in metrics.text
+        page = requests.get(url, timeout=10)
+        assert "1 registered" in page.text
+        assert page.headers["Content-Security-Policy"] == "default-src 'none'; style-src 'unsafe-inline'"
+        assert requests.head(url, timeout=10).text == ""
+        assert requests.get(f"{url}/nowhere", timeout=10).status_code == 404
+        assert requests.post(url, data="x", timeout=10).status_code == 501
+        world.later(1000)
+        late = requests.get(f"{url}/livez", timeout=10)
+        assert (late.status_code, late.text) == (503, "the loop does not turn any more\n")
+    with pytest.raises(requests.ConnectionError):
+        requests.get(url, timeout=10)
+
+
+def test_an_address_that_is_taken_is_a_sentence(monitor: Monitor) -> None:
+    """One that says which option."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        expected = f"--listen cannot open 127.0.0.1:{port}: Address already in use"
+        with pytest.raises(ConfigurationError, match=expected), serving(monitor, "127.0.0.1", port):
+            pass
+
+
+def test_an_ipv6_address(monitor: Monitor) -> None:
+    """In brackets, as URLs have it."""
+    with serving(monitor, "::1", 0) as url:
+        assert url.startswith("http://[::1]:")
+        assert requests.get(f"{url}/livez", timeout=10).status_code == 200
