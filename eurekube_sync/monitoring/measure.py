@@ -14,7 +14,7 @@ from typing import TypeAlias
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update
+from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.sources import Complete, Server, Unknown
 from eurekube_sync.monitoring.definitions import (
     ACTIONS,
@@ -70,7 +70,7 @@ def measured(report: PassReport, code: ExitCode, *, now: float) -> Measured:
     added: Counter[Series] = Counter()
     added[PASSES, (code.name,)] += 1
     for outcome in report.outcomes.by_key.values():
-        added[ACTIONS, (_kind(outcome.action), outcome.result.value)] += 1
+        added[ACTIONS, (type(outcome.action).__name__, outcome.result.value)] += 1
     if report.renewed_between:
         added[ACTIONS, ("Renew", "Done")] += report.renewed_between
     return Measured(shown=shown, renewed=frozenset(renewed), added=added)
@@ -105,15 +105,3 @@ def _held(report: PassReport) -> Counter[str]:
     for hold in report.held.holds if report.held else ():
         found[hold.reason.value] += len(hold.withdrawals)
     return found
-
-
-def _kind(action: Action) -> str:
-    match action:
-        case Register():
-            return "Register"
-        case Renew():
-            return "Renew"
-        case Update():
-            return "Update"
-        case Cancel():
-            return "Cancel"

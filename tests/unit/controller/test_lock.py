@@ -308,6 +308,31 @@ def test_the_last_good_pass_is_written_with_the_next_renewal_and_stays() -> None
     assert pair.store.record.good == GOOD
 
 
+def test_a_pass_that_ends_while_the_lock_is_renewed_is_written_by_the_next_renewal() -> None:
+    """It must not be taken for the one that was just written."""
+    pair = Pair()
+    pair.a.attempt()
+    newer = replace(GOOD, at=8.0)
+    pair.a.passed(GOOD)
+    pair.store.back = lambda: pair.a.passed(newer)
+    pair.a.attempt()
+    assert pair.a.last_good == GOOD
+    pair.store.back = lambda: None
+    pair.a.attempt()
+    assert pair.a.last_good == newer
+
+
+def test_a_copy_that_waits_knows_the_last_good_pass() -> None:
+    """As the object says; none before it is read."""
+    pair = Pair()
+    assert pair.b.last_good is None
+    pair.a.attempt()
+    pair.a.passed(GOOD)
+    pair.a.attempt()
+    pair.b.attempt()
+    assert pair.b.last_good == GOOD
+
+
 def test_a_release_tells_the_last_good_pass() -> None:
     """One call for both."""
     pair = Pair()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope, Shard
-from eurekube_sync.model.errors import RegistryUnavailable
+from eurekube_sync.model.errors import RegistryRejected, RegistryUnavailable
 from eurekube_sync.model.sources import Cause, Unknown
 from eurekube_sync.monitoring.definitions import (
     ACTIONS,
@@ -67,6 +69,24 @@ def test_what_changed_and_what_was_cancelled() -> None:
     assert values(found, ACTIONS) == {("Renew", "Done"): 3, ("Cancel", "Done"): 1}
 
 
+def test_a_first_registration_that_fails_stands_nowhere() -> None:
+    """It is an action that failed, and no instance."""
+    one = world(1)
+    one.run()
+    (key,) = one.registry.held
+    one.registry.held.clear()
+    one.registry.refuse_register = {key: RegistryRejected("no")}
+    found = of(one.run(), ExitCode.INCOMPLETE)
+    assert values(found, INSTANCES) == {}
+    assert values(found, ACTIONS) == {("Register", "Failed"): 1}
+
+
+def test_renewals_between_two_passes_are_renewals() -> None:
+    """Of a daemon of many."""
+    found = of(replace(world().run(), renewed_between=7))
+    assert values(found, ACTIONS) == {("Renew", "Done"): 7}
+
+
 def test_a_renewal_that_fails_is_a_lease_at_risk() -> None:
     """The instance still stands."""
     one = world(1)
@@ -91,7 +111,7 @@ def test_what_cannot_be_read_has_no_value() -> None:
 
 
 def test_held_removals_are_counted_by_reason() -> None:
-    """And renewals between two passes are renewals."""
+    """A pass that holds what it should is a good one."""
     one = world(1)
     one.run()
     one.cluster.apply(piece())
