@@ -18,13 +18,15 @@ h1{font-size:1.4rem;margin:.2rem 0}h2{font-size:1.1rem;margin:1.6rem 0 .4rem}
 p{margin:.3rem 0}
 table{border-collapse:collapse;width:100%}
 th,td{text-align:left;vertical-align:top;padding:.3rem .6rem .3rem 0;border-bottom:1px solid #8884}
-td{overflow-wrap:anywhere}
+td:first-child,td:last-child{overflow-wrap:anywhere}
+td[data-name=Ended],td[data-name=Took]{white-space:nowrap}
 dl{display:flex;flex-wrap:wrap;gap:.5rem 2rem;margin:.6rem 0}
 dt{font-size:.8rem;opacity:.75}dd{margin:0;font-size:1.3rem}
 .bad{color:#c62828;font-weight:600}.quiet{opacity:.75}
 @media (prefers-color-scheme:dark){.bad{color:#ff8a80}}
 @media (max-width:40rem){thead{display:none}tr{display:block;padding:.4rem 0;border-bottom:1px solid #8884}
-td{display:block;border:0;padding:.05rem 0}td[data-name]:before{content:attr(data-name) ": ";opacity:.75}}
+td{display:block;border:0;padding:.05rem 0}td:empty{display:none}
+td[data-name]:before{content:attr(data-name) ": ";opacity:.75}}
 """
 
 
@@ -103,9 +105,7 @@ def _table(names: tuple[str, ...], rows: Iterable[tuple[tuple[str, ...], bool]])
     yield "<table><thead><tr>" + "".join(f'<th scope="col">{name}</th>' for name in names) + "</tr></thead><tbody>"
     for cells, bad in rows:
         yield '<tr class="bad">' if bad else "<tr>"
-        yield "".join(
-            f'<td data-name="{name}">{escape(cell)}</td>' for name, cell in zip(names, cells, strict=True) if cell
-        )
+        yield "".join(f'<td data-name="{name}">{escape(cell)}</td>' for name, cell in zip(names, cells, strict=True))
         yield "</tr>"
     yield "</tbody></table>"
 

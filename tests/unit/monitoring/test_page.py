@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 from eurekube_sync.controller.exit_codes import ExitCode
@@ -80,6 +82,20 @@ def test_what_a_person_should_see_to_stands_out() -> None:
     assert "sources of Kubernetes" not in page
     assert "InvalidSpec" in page
     assert "2 syncers more; those that are not ready come first." in page
+
+
+def test_a_cell_without_a_text_keeps_its_place() -> None:
+    """The others would stand in the wrong column."""
+    one = ShownSyncer(ref=SyncerRef("a", "b"), app="", ready="0/0", works=False, reason="", message="why")
+    page = html_of(replace(EMPTY, syncers=(one,)))
+    row = page[page.index("<tbody>") : page.index("</tbody>")]
+    assert re.findall(r'<td data-name="(\w+)">([^<]*)</td>', row) == [
+        ("Syncer", "a/b"),
+        ("App", ""),
+        ("Ready", "0/0"),
+        ("Reason", ""),
+        ("Message", "why"),
+    ]
 
 
 def test_what_others_wrote_is_text() -> None:
