@@ -57,6 +57,7 @@ def another_value(option: click.Option) -> str:
             return "true"
     values = {"duration": "99s", "namespace[,...]": "one,two", "name": "another", "i/n": "1/3", "from:to[,...]": "a:*"}
     values |= {"host:port": "10.0.0.7:8080", "namespace/name": "one/two", "count,share": "7,7%"}
+    values |= {"auto|off|namespace/name": "one/two", "[host]:port": ":7", "url": "http://f:7"}
     return values.get(option.type.name, "some-text")
 
 
