@@ -95,7 +95,7 @@ def _states(report: PassReport) -> Iterator[tuple[str, str]]:
 
 
 def _conditions(report: PassReport) -> Iterator[tuple[str, str]]:
-    for status in report.standings.values():
+    for status in report.all_statuses.values():
         for condition in status.conditions:
             yield condition.type, condition.status.value
 
@@ -103,5 +103,5 @@ def _conditions(report: PassReport) -> Iterator[tuple[str, str]]:
 def _held(report: PassReport) -> Counter[str]:
     found: Counter[str] = Counter()
     for hold in report.held.holds if report.held else ():
-        found[hold.reason.value] += len(hold.withdrawals)
+        found[hold.reason.value] += len(hold.removals)
     return found

@@ -121,8 +121,8 @@ class Monitor:
             self._durations[next((bound for bound in BUCKETS if seconds <= bound), float("inf"))] += 1
             self._seconds += seconds
             self._passes.appendleft(Passed(at=now, seconds=seconds, code=code, summary=summary))
-            if report.standings:
-                shown = sorted((_shown(ref, status) for ref, status in report.standings.items()), key=_order)
+            if report.all_statuses:
+                shown = sorted((_shown(ref, status) for ref, status in report.all_statuses.items()), key=_order)
                 self._syncers, self._left_out = tuple(shown[:KEPT_SYNCERS]), max(0, len(shown) - KEPT_SYNCERS)
         self._ready = True
 
