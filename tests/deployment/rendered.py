@@ -73,6 +73,7 @@ class Form:
 FORMS = {
     "cronjob": Form(),
     "daemon": Form(folder="daemon", values={"mode": "daemon"}),
+    "monitoring": Form(folder="daemon", components=("monitoring",), values={"mode": "daemon", "monitoring": True}),
     "sharded": Form(folder="sharded", values={"mode": "sharded"}),
     "namespaced": Form(
         folder="namespaced",
@@ -95,7 +96,11 @@ def documents(text: str) -> list[Json]:
     found = [document for document in yaml.safe_load_all(text) if document]
     for document in found:
         name = document["metadata"]["name"]
-        if document["kind"] == "ConfigMap" and name.startswith(f"{NAME}-"):
+        if (
+            document["kind"] == "ConfigMap"
+            and name.startswith(f"{NAME}-")
+            and not name.endswith(("-rules", "-dashboard"))
+        ):
             return documents(text.replace(name, NAME))
         if document["kind"] == "Deployment":
             document["spec"]["template"]["metadata"].pop("annotations", None)

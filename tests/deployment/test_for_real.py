@@ -131,6 +131,7 @@ def test_of_two_daemons_the_other_goes_on(
     rating: None,
     registry: Registry,
     eureka_fast: EurekaServer,
+    cluster: KubernetesServers,
     world: KubernetesWorld,
 ) -> None:
     """The one that works is killed: the other renews long before a lease expires. Then that one stands still; when it
@@ -144,6 +145,8 @@ def test_of_two_daemons_the_other_goes_on(
     wait_until(lambda: len(pods(world, on="daemons")) == 2, "the Deployment has no two pods")
     first = holder(world)
     assert first
+    # The one that waits is ready, too.
+    cluster.kubectl("rollout", "status", f"deployment/{NAME}", "--namespace", NAMESPACE, "--timeout=300s")
 
     killed = time.time()
     kubelet.process(first).kill()

@@ -81,7 +81,8 @@ def test_every_form_has_the_same_pod(form: Form) -> None:
     for pod in pods:
         pod.pop("affinity", None)
         pod.pop("restartPolicy", None)
-        pod["containers"][0].pop("args")
+        for own in ("args", "ports", "livenessProbe", "readinessProbe"):
+            pod["containers"][0].pop(own, None)
     assert pods[0] == pods[1]
 
 
@@ -120,9 +121,17 @@ def test_the_base_alone_names_no_installation() -> None:
     assert "EUREKUBE_SYNC_OWNER=" not in written
 
 
-def test_the_chart_has_the_crd_as_it_is() -> None:
-    """A copy, because a chart cannot reach beyond its folder: `cp crds/eurekasyncer.yaml cronjob/chart/crds/`."""
-    assert (CHART / "crds" / "eurekasyncer.yaml").read_text() == (ROOT / "crds" / "eurekasyncer.yaml").read_text()
+@pytest.mark.parametrize(
+    ("original", "copy"),
+    [
+        ("crds/eurekasyncer.yaml", "crds/eurekasyncer.yaml"),
+        ("cronjob/monitoring/rules.yml", "files/rules.yml"),
+        ("cronjob/monitoring/dashboard.json", "files/dashboard.json"),
+    ],
+)
+def test_the_chart_has_a_copy(original: str, copy: str) -> None:
+    """Because it cannot reach beyond its folder: `cp` the one over the other."""
+    assert (CHART / copy).read_text() == (ROOT / original).read_text()
 
 
 def test_the_chart_and_the_program_have_one_version() -> None:

@@ -1,7 +1,8 @@
 """Owns a node that runs the Pods of one Kubernetes API as processes of this machine: scheduler and kubelet in one.
 
 A Pod's first container runs its command, with its args, its variables and its volumes at their paths, and with the
-token of its own service account. Image, resources and security context count for nothing here: tests/image has those.
+token of its own service account. Its readiness probe over HTTP counts. All pods have the machine's network, so each
+listens on a port of its own. Image, resources and security context count for nothing here: tests/image has those.
 """
 
 import base64
@@ -25,7 +26,7 @@ import requests
 from eurekube_sync.embedded.http import Request, Response
 from tests.certificates import Authority, server_context, serving_tls
 
-from .process import temporary_directory
+from .process import free_port, temporary_directory
 from .world import Json, KubernetesWorld
 
 _POLL_SECONDS = 0.2
@@ -39,6 +40,9 @@ _SCRIPT = f'echo "$0" > /proc/sys/kernel/hostname && {_MOUNT} && shift && exec "
 class _Running:
     pod: Json
     process: subprocess.Popen[bytes]
+    port: int
+    """Where it listens instead of on its container's port."""
+    ready: bool
     ending_since: float | None = None
     reported: bool = False
 
@@ -121,7 +125,10 @@ class Kubelet:
     def _start(self, pod: Json) -> None:
         container = pod["spec"]["containers"][0]
         variables = self._variables(pod, container)
+        port = free_port()
         arguments = [_expanded(word, variables) for word in (*container.get("command", ()), *container.get("args", ()))]
+        for listed in container.get("ports", ()):
+            arguments = [re.sub(rf"(?<==):{listed['containerPort']}$", f"127.0.0.1:{port}", each) for each in arguments]
         mounts = [str(path) for pair in self._mounts(pod, container) for path in pair]
         own = ["unshare", "--mount", "--uts", *([] if os.geteuid() == 0 else ["--map-root-user"])]
         programs = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
@@ -133,8 +140,9 @@ class Kubelet:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        self.pods[pod["metadata"]["uid"]] = _Running(pod, process)
-        self._report(pod, "Running", {"running": {}}, ready=True)
+        ready = "readinessProbe" not in container
+        self.pods[pod["metadata"]["uid"]] = _Running(pod, process, port, ready)
+        self._report(pod, "Running", {"running": {}}, ready=ready)
 
     def _follow(self, pod: Json, running: _Running) -> None:
         code = running.process.poll()
@@ -142,6 +150,9 @@ class Kubelet:
             phase = "Failed" if code else "Succeeded"
             self._report(pod, phase, {"terminated": {"exitCode": code % 256}}, ready=False)
             running.reported = True
+        elif code is None and (ready := _is_ready(running)) is not running.ready:
+            self._report(pod, "Running", {"running": {}}, ready=ready)
+            running.ready = ready
         if "deletionTimestamp" not in pod["metadata"]:
             return
         if code is not None:
@@ -229,6 +240,17 @@ class Kubelet:
 
 def _path(pod: Json) -> str:
     return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+
+
+def _is_ready(running: _Running) -> bool:
+    asked = running.pod["spec"]["containers"][0].get("readinessProbe")
+    if asked is None:
+        return True
+    try:
+        url = f"http://127.0.0.1:{running.port}{asked['httpGet']['path']}"
+        return requests.get(url, timeout=asked["timeoutSeconds"]).ok
+    except requests.RequestException:
+        return False
 
 
 def _field(pod: Json, path: str) -> str:
