@@ -32,6 +32,7 @@ NEEDED = {
     "run": _WHERE,
     "keepalive": _WHERE,
     "validate": ["-"],
+    "explain": ["a/b"],
     "orphans": _WHERE,
     "owner adopt": _WHERE,
     "owner rename": ["a", "b", "--eureka-url=http://e/eureka"],
