@@ -144,18 +144,18 @@ LOCK = "operators/installation"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/operators/leases/installation"
 
 
-@pytest.mark.parametrize(
-    ("minutes", "code", "sentences"),
-    [
-        (0, ExitCode.EUREKA_UNREAD, ("last good pass: ", "By its last pass 1/1 UP as ORDERS")),
-        (5, ExitCode.NOT_REGISTERED, ("last good pass: 5 min ago", "no pass has been good for 5 min")),
-        (
-            47,
-            ExitCode.NOT_REGISTERED,
-            ("last good pass: 47 min ago", "so its leases expired", "see that eurekube-sync"),
-        ),
-    ],
-)
+SILENCES = [
+    (0, ExitCode.EUREKA_UNREAD, ("last good pass: ", "By its last pass 1/1 UP as ORDERS")),
+    (5, ExitCode.NOT_REGISTERED, ("last good pass: 5 min ago", "no pass has been good for 5 min")),
+    (
+        47,
+        ExitCode.NOT_REGISTERED,
+        ("last good pass: 47 min ago", "so its leases expired", "see that eurekube-sync"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("minutes", "code", "sentences"), SILENCES)
 def test_the_heartbeat_tells_a_developer_that_nobody_renews(
     tmp_path: Path, minutes: int, code: ExitCode, sentences: tuple[str, ...]
 ) -> None:
