@@ -62,8 +62,8 @@ def command(
 
     WHAT is NAMESPACE/NAME of a syncer, svc/NAMESPACE/NAME, pod/NAMESPACE/NAME, an app, IP:PORT, or an instance id.
 
-    It makes a dry pass and writes nothing. Without a right, or without --eureka-url, it says which link could not be
-    looked at, and goes on with the others. Give it the options of the installation; its variables are the same.
+    It makes a dry pass and writes nothing. Where you lack a right in the cluster, or without --eureka-url, it says
+    which link could not be looked at, and goes on. Give it the options, or variables, that run has.
     """
     form.set_up_logs()
     settings = PassSettings(owner=owner, scope=scope, brake=brake, drains=drains, named=named_owner(owner))

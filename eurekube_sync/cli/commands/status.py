@@ -76,8 +76,8 @@ def command(
 ) -> ExitCode:
     """Show the state of every syncer, the broken first, with since when and why.
 
-    It makes a dry pass and writes nothing. Without --eureka-url it shows what the cluster says. Give it the options of
-    the installation; its variables are the same.
+    It makes a dry pass and writes nothing. Without --eureka-url it shows what the cluster says. Give it the
+    options, or variables, that run has.
     """
     form.set_up_logs()
     settings = PassSettings(owner=owner, scope=scope, brake=brake, drains=drains, named=named_owner(owner))

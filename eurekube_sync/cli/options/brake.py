@@ -17,7 +17,7 @@ brake_options = group(
         variable=False,
         type=Percent(),
         default=30.0,
-        help="Hold removals of more than this percentage of our UP instances, if they are more than --brake-count.",
+        help="Hold removals if they are more than this percentage of our UP instances, and more than --brake-count.",
     ),
     option(
         "--brake-count",
@@ -25,7 +25,7 @@ brake_options = group(
         variable=False,
         type=click.IntRange(0),
         default=10,
-        help="Up to this number of removals, --brake-percent holds nothing.",
+        help="With this number of removals or fewer, --brake-percent holds nothing.",
     ),
     option(
         "--brake-ceiling",
@@ -53,6 +53,6 @@ approve_option = option(
     type=NAME,
     metavar="PLAN_ID|FILE",
     default=None,
-    help="Release held removals: exactly the set with this plan id, or those of a dry run saved with -o json that are "
-    "still planned.",
+    help="Release held removals. A plan id releases exactly its set. A file is a dry run saved with -o json: it "
+    "releases those of its removals that are still planned.",
 )

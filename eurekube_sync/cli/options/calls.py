@@ -36,6 +36,6 @@ batch_option = option(
     "--eureka-batch",
     type=click.Choice(["auto", "on", "off"]),
     default="auto",
-    help="Renew, register and cancel 250 instances in one call to each Eureka server. auto does so if "
-    "--eureka-url names every server that they replicate to. on does so without asking them.",
+    help="Renew, register and cancel 250 instances in one call to each Eureka server. auto: if "
+    "--eureka-url names every server that these servers replicate to. on: without asking the servers that.",
 )

@@ -32,5 +32,5 @@ def _option(default: str, more: str = "") -> Callable[[Any], Any]:
 drain_option = _option("services")
 """The command gets the kinds beside Services, named `drains`."""
 
-look_for_drains_option = _option("all", " Give the same value that run has.")
+look_for_drains_option = _option("all", " Give the value that run has; its own default is services.")
 """The same for a person who asks what is drained."""

@@ -54,7 +54,10 @@ def _duration_option(text: str) -> Callable[[Any], Any]:
 lease_options = group(
     "leases",
     Leases,
-    _duration_option("How long Eureka keeps an instance that was registered and never renewed. A renewal doubles it."),
+    _duration_option(
+        "How long Eureka keeps an instance that was registered and never renewed. After the first renewal it is twice "
+        "as long."
+    ),
     option(
         "--registry-cache",
         type=Duration(),

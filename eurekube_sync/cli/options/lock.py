@@ -31,8 +31,8 @@ lock_option = option(
     "--lock",
     type=Value("auto|off|namespace/name", _lock),
     default="auto",
-    help="The Lease object that lets one of several copies work at a time. auto: in a cluster one of the pod's own "
-    "namespace, elsewhere none. A run with --dry-run, or a single pass with --approve, takes none.",
+    help="Let one of several copies work at a time, by this Lease object. auto: in a cluster, one in the pod's own "
+    "namespace; elsewhere, no lock. A run with --dry-run, or a single pass with --approve, takes none.",
 )
 
 

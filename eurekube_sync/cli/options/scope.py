@@ -31,13 +31,13 @@ _BY_NAME = (
         "namespaces",
         type=NAMESPACES,
         multiple=True,
-        help="Serve only the syncers of this namespace; may be repeated. Default: all.",
+        help="Only the syncers of this namespace; may be repeated. Default: all.",
     ),
     option(
         "--shard",
         type=PART,
         default=None,
-        help="Serve only one part of the syncers. The parts of three are 0/3, 1/3 and 2/3. auto/3 is the one of this "
+        help="Only one part of the syncers. The parts of three are 0/3, 1/3 and 2/3. auto/3 is the one of this "
         "pod's number, in an Indexed Job or a StatefulSet.",
     ),
 )
@@ -49,12 +49,12 @@ scope_options = group(
     "scope",
     _scope,
     *_BY_NAME,
-    option("--selector", "-l", type=SELECTOR, default=None, help="Serve only syncers with these labels."),
+    option("--selector", "-l", type=SELECTOR, default=None, help="Only the syncers with these labels."),
     option(
         "--syncer-class",
         type=SYNCER_CLASS,
         default=None,
-        help="Serve only syncers with this spec.syncerClass. Default: only those without one.",
+        help="Only the syncers with this spec.syncerClass. Default: those without one.",
     ),
     option(
         "--allow-namespace",
