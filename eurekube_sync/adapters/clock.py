@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from queue import Empty, SimpleQueue
 
+_SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""On Linux it goes on while a machine is suspended: what was known before that is old."""
+
 
 class SystemClock:
     """The machine's clocks. `stop` may be called from a signal handler."""
@@ -19,7 +22,7 @@ class SystemClock:
         return time.time()
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return time.clock_gettime(_SINCE_BOOT)
 
     def sleep(self, seconds: float) -> None:
         """Waits; a stop ends it at once."""

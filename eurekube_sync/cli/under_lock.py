@@ -10,7 +10,7 @@ from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.repeating import repeating
 from eurekube_sync.cli.watched import Watched
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.controller.lock import PATIENCE, HeldBy, Lock, wait_for
+from eurekube_sync.controller.lock import PATIENCE, Held, HeldBy, Lock, wait_for
 from eurekube_sync.model.errors import LockLost
 from eurekube_sync.model.lock import EVERY
 
@@ -23,7 +23,8 @@ def under_lock(
     """A daemon waits as long as another copy has the lock. Other runs wait for a while, and leave the work to it.
 
     A daemon that lost the lock begins anew, and remembers nothing: what it saw last may be long gone. Of another run
-    LockLost is raised. While the loop does not turn, the lock is not renewed: another copy takes over.
+    LockLost is raised, unless it never had the lock: then it waits. While the loop does not turn, the lock is not
+    renewed: another copy takes over.
     """
     watched.has(lock)
 
@@ -44,7 +45,7 @@ def under_lock(
             with repeating(renew, EVERY):
                 return work()
         except LockLost as lost:
-            if not daemon:
+            if not daemon and isinstance(standing, Held):
                 raise
             log.warning("%s", lost)
         finally:

@@ -2,8 +2,9 @@
 
 A copy writes only while its own monotonic clock says that nobody else can have the lock yet, so no two machines compare
 their clocks. The holder stops `RENEW_WITHIN` after the beginning of its last renewal that worked. Another copy begins
-when the object has not changed for its `DURATION`, which is longer. That one works at a time spares calls and keeps
-Eureka's self-preservation exact; what a pass may remove never rests on it.
+when the holder has not renewed it for `DURATION`, which is longer. The duration that the object names is for people.
+That one works at a time spares calls and keeps Eureka's self-preservation exact; what a pass may remove never rests on
+it.
 
 While the lock cannot be read, nobody knows who has it: passes renew instances then, and change nothing else.
 """
@@ -52,20 +53,25 @@ class Seen:
     record: LockRecord | None
     """None: there was no object."""
     since: float
-    """Since when it has been the same version, in monotonic seconds."""
+    """Since when no renewal was seen, in monotonic seconds."""
 
 
 def seen_again(before: Seen | None, record: LockRecord | None, now: float) -> Seen:
-    """What is known after a read; `now` is after it, so that a version never looks older than it is."""
-    if before and before.record and record and before.record.version == record.version:
-        return before
+    """What is known after a read; `now` is after it, so that a renewal never looks older than it is. A label that
+    somebody else writes makes a new version, and is no renewal."""
+    if before and before.record and record and _renewal(before.record) == _renewal(record):
+        return Seen(record=record, since=before.since)
     return Seen(record=record, since=now)
 
 
 def may_take(seen: Seen, identity: str, asked: float) -> bool:
-    """Whether nobody else can hold it any more. `asked`: before the read, so that a version never looks older."""
+    """Whether nobody else can hold it any more. `asked`: before the read, so that a renewal never looks older."""
     record = seen.record
-    return record is None or record.holder in ("", identity) or asked - seen.since >= record.duration
+    return record is None or record.holder in ("", identity) or asked - seen.since >= DURATION
+
+
+def _renewal(record: LockRecord) -> tuple[str, float | None, int]:
+    return record.holder, record.renewed, record.transitions
 
 
 class Lock:
@@ -80,6 +86,8 @@ class Lock:
         self._one_at_a_time = threading.Lock()
         self._seen: Seen | None = None
         self._held_until = -inf
+        self.term = 0
+        """How often this copy took it: the same number before and after means that no other copy had it between."""
         self._read_at = -inf
         self._why: Unknown | None = None
         self._good: GoodPass | None = None
@@ -94,6 +102,10 @@ class Lock:
         """The last good pass of any copy, as the object was last read."""
         record = self._seen.record if self._seen else None
         return record.good if record else None
+
+    def renewed_since(self, moment: float) -> bool:
+        """Whether another copy was seen to renew it, or to take it, after that moment in monotonic seconds."""
+        return self._seen is not None and self._seen.since > moment
 
     def standing(self) -> Standing:
         """Who has it, as far as is known. What could not be read for as long as a holder may be silent is unknown."""
@@ -166,6 +178,7 @@ class Lock:
             return False
         if self._good is good:
             self._good = None
+        self.term += before is None or before.holder != self.identity
         self._read_at = self._clock.monotonic()
         self._seen = Seen(record=written, since=self._read_at)
         self._held_until = begun + RENEW_WITHIN
@@ -178,9 +191,9 @@ def wait_for(
     """Waits until this copy has the lock, or nobody knows who has it; says once who has it meanwhile. `waits` is called
     after each look.
 
-    After `patience` it gives the HeldBy that it waited for. None: it was asked to stop.
+    After `patience` it gives the HeldBy that it waited for, if that one renewed meanwhile. None: it was asked to stop.
     """
-    begun, told = clock.monotonic(), ""
+    begun, told, looked = clock.monotonic(), "", inf
     while not clock.stopping():
         lock.attempt()
         standing = lock.standing()
@@ -188,7 +201,8 @@ def wait_for(
             if told and isinstance(standing, Held):
                 log.info("took the lock %s", lock.name)
             return standing
-        if clock.monotonic() - begun >= patience:
+        looked = min(looked, clock.monotonic())
+        if clock.monotonic() - begun >= patience and lock.renewed_since(looked):
             return standing
         if standing.holder != told:
             told = standing.holder
@@ -205,20 +219,26 @@ class UnderLock:
         """`only_while` is given what must be true for any call to begin."""
         self._lock = lock
         self._only_while = only_while
+        self._term: int | None = None
+        """The lock's, when this pass began; None while it may only renew."""
 
     def before(self) -> Unknown | None:
         """None: all may be done. Why the pass may only renew, when nobody knows who has the lock. Raises LockLost when
         another copy has it."""
+        self._term = None
         standing = self._standing()
         if isinstance(standing, Unknown):
             self._only_while(lambda: True)
             return standing
-        self._only_while(lambda: self._lock.held)
+        self._term = term = self._lock.term
+        self._only_while(lambda: self._lock.held and self._lock.term == term)
         return None
 
     def after(self) -> None:
         """Raises LockLost when another copy took it during the pass."""
         self._standing()
+        if self._term is not None and self._term != self._lock.term:
+            raise LockLost(f"another copy held the lock {self._lock.name} meanwhile: this pass is too old to go on")
 
     def _standing(self) -> Standing:
         lock = self._lock

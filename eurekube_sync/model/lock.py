@@ -48,7 +48,7 @@ class LockRecord:
     holder: str
     """Who has it; empty when nobody does."""
     duration: float = DURATION
-    """Seconds, as the holder wrote it."""
+    """Seconds, as the holder wrote it, for people to read."""
     acquired: float | None = None
     """Unix seconds by the holder's clock, for people to read; so is the next. Nothing is decided by them."""
     renewed: float | None = None

@@ -159,11 +159,14 @@ def _run(
 ) -> ExitCode:
     """All passes, under the lock where there is one."""
     # A person who approves means now, beside a daemon that has the lock; two passes at once do no harm.
-    without_lock = passes.dry_run or (settings.approved is not None and not passes.many)
+    without_lock = passes.dry_run or (settings.approved is not None and passes.number is not None)
     held = None if without_lock else connect_lock(connection, clock, choice, settings)
 
     def work() -> ExitCode:
-        return _passes(held, connection, clock, settings, schedule, passes, tell, watch)
+        nonlocal settings
+        # Who lost the lock begins anew without the approval: it may be spent.
+        given, settings = settings, replace(settings, approved=None)
+        return _passes(held, connection, clock, given, schedule, passes, tell, watch)
 
     return work() if held is None else under_lock(held, clock, watch, work, daemon=passes.number is None)
 

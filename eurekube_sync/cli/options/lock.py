@@ -32,7 +32,7 @@ lock_option = option(
     type=Value("auto|off|namespace/name", _lock),
     default="auto",
     help="Let one of several copies work at a time, by this Lease object. auto: in a cluster, one in the pod's own "
-    "namespace; elsewhere, no lock. A run with --dry-run, or a single pass with --approve, takes none.",
+    "namespace; elsewhere, no lock. A run with --dry-run, or with --approve and no --daemon, takes none.",
 )
 
 

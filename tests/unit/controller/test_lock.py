@@ -383,6 +383,38 @@ def test_the_lock_of_a_killed_run_is_taken_within_the_patience() -> None:
     assert wait_for(pair.b, pair.machines[1], patience=PATIENCE) == Held()
 
 
+def test_a_dead_holders_lock_is_taken_whatever_duration_it_names() -> None:
+    """Somebody edited it, or wrote it with another program."""
+    pair = Pair()
+    pair.a.attempt()
+    assert pair.store.record is not None
+    for written in (3600.0, 1.0):
+        pair.store.record = replace(pair.store.record, holder="a", duration=written, version=f"{written}")
+        begun = pair.real.time
+        assert wait_for(pair.b, pair.machines[1], patience=PATIENCE) == Held()
+        assert pair.real.time - begun >= DURATION
+
+
+def test_a_dead_holders_lock_is_taken_though_something_else_in_the_object_changes() -> None:
+    """A label, or an annotation of a deployment tool."""
+    pair = Pair()
+    pair.a.attempt()
+
+    def touch() -> None:
+        assert pair.store.record is not None
+        pair.store.record = replace(pair.store.record, version=f"{pair.real.time}")
+
+    assert wait_for(pair.b, pair.machines[1], patience=PATIENCE, waits=touch) == Held()
+
+
+def test_slow_answers_do_not_make_a_dead_holder_look_at_work() -> None:
+    """A run gives up only when it saw the holder renew."""
+    pair = Pair()
+    pair.a.attempt()
+    pair.store.trouble = lambda: pair.later(2.2) if pair.store.calls[-1] == "read" else None
+    assert wait_for(pair.b, pair.machines[1], patience=PATIENCE) == Held()
+
+
 def test_a_copy_that_waits_can_be_stopped() -> None:
     """By SIGTERM."""
     pair = Pair()
@@ -423,6 +455,23 @@ def test_a_pass_that_lost_the_lock_says_who_has_it() -> None:
     for check in (passes.after, passes.before):
         with pytest.raises(LockLost, match="b holds the lock eurekube-sync/shop now: this process did not renew it"):
             check()
+
+
+def test_a_pass_ends_though_this_copy_has_the_lock_again_when_another_one_had_it_meanwhile() -> None:
+    """Its plan is older than what the other one did."""
+    pair = Pair()
+    pair.a.attempt()
+    passes, limit = under(pair)
+    assert passes.before() is None
+    pair.b.attempt()
+    pair.later(DURATION)
+    pair.b.attempt()
+    pair.b.release()
+    pair.a.attempt()
+    assert pair.a.held
+    assert limit.left() == 0
+    with pytest.raises(LockLost, match="another copy held the lock eurekube-sync/shop meanwhile"):
+        passes.after()
 
 
 def test_passes_only_renew_while_nobody_knows_who_has_the_lock() -> None:
