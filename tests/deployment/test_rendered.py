@@ -95,7 +95,9 @@ def test_the_api_server_takes_every_manifest(
     for how in ([], ["--server-side"]):  # the latter as Argo CD and Flux do
         dry = ("apply", "--dry-run=server", "--validate=strict", *how, "-f", "-")
         done = cluster.kubectl(*dry, stdin=form.kustomized)
-        assert "Warning" not in done.stderr
+        # That of `last-applied-configuration` is about an object that another test applied by the client before.
+        warnings = [line for line in done.stderr.splitlines() if "Warning" in line]
+        assert [line for line in warnings if "last-applied-configuration" not in line] == []
         assert len(done.stdout.splitlines()) == len(found)
     template = pod_template(workload(found))
     account = {"apiVersion": "v1", **of_kind(found, "ServiceAccount")[0]}
