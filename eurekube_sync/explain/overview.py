@@ -14,6 +14,7 @@ from eurekube_sync.explain.chain import explain
 from eurekube_sync.explain.heartbeat import heartbeat_link
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Why
 from eurekube_sync.explain.missing import unselected
+from eurekube_sync.explain.registry import is_silent
 from eurekube_sync.explain.subject import Subject
 from eurekube_sync.explain.what import OfSyncer
 from eurekube_sync.model.eureka import InstanceStatus
@@ -126,7 +127,8 @@ def in_need(look: Look) -> frozenset[str]:
 def _served(report: PassReport, look: Look) -> Iterator[Row]:
     for ref, claim in report.desired.claims.items() if report.desired else ():
         standing = report.all_statuses.get(ref)
-        if standing is not None and _in_order(claim, standing) and isinstance(look.listed, Complete):
+        renewed = isinstance(look.listed, Complete) and not any(is_silent(one, look.at) for one in look.marked(ref))
+        if standing is not None and _in_order(claim, standing) and renewed:
             yield _row(claim.syncer, State.IN_SYNC, _reason(standing), standing=standing)
             continue
         found = explain(Subject(what=OfSyncer(ref), report=report, claim=claim), look)

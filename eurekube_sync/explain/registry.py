@@ -26,6 +26,12 @@ _SILENT = 150.0
 _MOST = 6
 
 
+def is_silent(one: ObservedInstance, at: float) -> bool:
+    """Whether nobody renewed it for long; `at` in Unix seconds. What was registered since is not."""
+    registered = one.last_dirty_timestamp / 1000
+    return bool(one.last_renewal) and at - one.renewed > _SILENT and at - registered > _SILENT
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """What Eureka holds of what was asked about."""
@@ -147,8 +153,7 @@ def _faults(subject: Subject, look: Look, standing: Standing) -> Iterator[Link]:
         other = {key: one for key, one in standing.held.items() if one.status is not InstanceStatus.UP}
     if other:
         yield _with_another_status(other, look)
-    silent = {key: one for key, one in standing.held.items() if one.last_renewal and look.at - one.renewed > _SILENT}
-    silent = {key: one for key, one in silent.items() if look.at * 1000 - one.last_dirty_timestamp > _SILENT * 1000}
+    silent = {key: one for key, one in standing.held.items() if is_silent(one, look.at)}
     if silent and not other:
         yield _silent(silent, look)
 

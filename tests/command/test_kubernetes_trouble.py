@@ -235,7 +235,7 @@ KUBECONFIGS = {
         "contexts: [{name: a, context: {cluster: a, user: a}}]",
         "no current context: give --context",
     ),
-    "dangling context": ("current-context: b\ncontexts: [{name: a}]", "does not exist; it has: a"),
+    "dangling context": ("current-context: b\ncontexts: [{name: a}]", "has no context 'b'; it has: a"),
     "no cluster": ("current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]", "cannot be used"),
     "no scheme": (
         "current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\n"

@@ -80,6 +80,8 @@ def _unknown(found: Overview) -> Iterator[str]:
 
 def summary(found: Overview) -> str:
     """How many there are, and how they are; no more than was seen."""
+    if not found.rows and any(name.startswith("EurekaSyncers") for name, _ in found.unread):
+        return "syncers unknown; instances unknown"
     counts = [
         (found.count(State.IN_SYNC), "in sync"),
         (found.count(State.PARTLY), "in part"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from eurekube_sync.cli.output.overview import summary
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.explain.outcome import code_of_overview
 from eurekube_sync.explain.overview import Overview, State, chosen, in_need, overview
@@ -58,6 +59,16 @@ def test_what_expired_is_broken_whatever_its_status_says() -> None:
     assert (row.reason, row.state, row.since) == ("Expired", State.BROKEN, None)
 
 
+def test_what_nobody_renews_is_not_in_sync_though_it_is_up() -> None:
+    """As `explain` says of it: its leases are about to end."""
+    asked = Asked(endpoint(1))
+    asked.fake.run()
+    asked.fake.later(200)
+    found = of(asked)
+    assert [(row.reason, row.state) for row in found.rows] == [("NotRenewed", State.PARTLY)]
+    assert code_of_overview(found) == ExitCode.NOT_REGISTERED
+
+
 def test_without_eureka_nothing_is_said_to_be_in_sync() -> None:
     """The status says so, and nobody saw it."""
     asked = Asked(endpoint(1))
@@ -75,6 +86,7 @@ def test_a_namespace_that_may_not_be_listed_is_no_empty_one() -> None:
     found = of(asked)
     assert not found.rows
     assert [source for _, source in found.unread] == [DENIED]
+    assert summary(found) == "syncers unknown; instances unknown"
     assert code_of_overview(found) == ExitCode.KUBERNETES_DENIED
 
 
