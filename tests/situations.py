@@ -15,6 +15,8 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from tests.servers.world import KubernetesWorld
 
 NODE, OTHER_NODE = "node-1", "node-2"
+SELF_REGISTERED = "orders-a:orders:8080"
+"""The instance of the pod that registers itself."""
 _READY = {"type": "Ready", "status": "True"}
 
 
@@ -126,7 +128,7 @@ def _selects_no_pod(scene: Scene) -> None:
 
 def _registers_itself(scene: Scene) -> None:
     instance = {
-        "instanceId": "orders-a:orders:8080",
+        "instanceId": SELF_REGISTERED,
         "hostName": "10.9.1.1",
         "ipAddr": "10.9.1.1",
         "app": "ORDERS",

@@ -94,7 +94,9 @@ def life(program: Program, world: KubernetesWorld) -> Iterator[str]:
     yield said()
     remove_app(world, SHOP, "late")
     yield said()  # the event of the first pass again
-    for app in ("shop", "stall"):
+    for number, app in enumerate(("shop", "stall")):
+        assert program.registry is not None
+        program.registry.list_follows(app.upper(), [f"{program.owner}:{SHOP}:{app}:10.33.0.{number}:8080"])
         world.request("PATCH", f"{slices_of(SHOP)}/{app}-1", {"endpoints": []})
     yield said()  # the brake would hold these removals: are the pods dead?
     for name in APPS:

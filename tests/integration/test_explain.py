@@ -18,7 +18,7 @@ import requests
 from eurekube_sync.controller.exit_codes import ExitCode
 from tests.integration.program import Program, Registry
 from tests.servers.world import KubernetesWorld, write_kubeconfig
-from tests.situations import NODE, OTHER_NODE, SITUATIONS, Scene, Situation
+from tests.situations import NODE, OTHER_NODE, SELF_REGISTERED, SITUATIONS, Scene, Situation
 
 _RULES = [
     {"apiGroups": ["eurekube.io"], "resources": ["eurekasyncers"], "verbs": ["get", "list"]},
@@ -78,20 +78,26 @@ def found(
         with contextlib.suppress(requests.HTTPError):
             world.create_node(node)
 
+    ids = [f"{program.owner}:{namespace}:{app}:10.9.1.{n}:8080" for app in ("orders", "bills") for n in (1, 2)]
+
+    def follow() -> None:
+        """What was just written to Eureka is in the list that the next command reads."""
+        for app in ("ORDERS", "BILLS", "ODERS"):
+            registry.list_follows(app, [*ids, SELF_REGISTERED])
+
     def run() -> None:
+        follow()
         ended = program.run("--drain-annotations=all")
         assert ended.returncode in (ExitCode.OK, ExitCode.REMOVALS_HELD), ended.stdout + ended.stderr
-        for app in ("orders", "bills", "oders"):
-            ids = [f"{program.owner}:{namespace}:{app}:10.9.1.{n}:8080" for n in (1, 2)]
-            registry.list_follows(app.upper(), ids)
 
     scene = Scene(world=world, eureka_url=registry.url, namespace=namespace, run=run, owner=program.owner)
     try:
         situation.set_up(scene)
+        follow()
         yield Set(situation=situation, namespace=namespace, program=program, token=_developer(world, namespace))
     finally:
         world.request("PATCH", f"/api/v1/nodes/{NODE}", {"metadata": {"annotations": {"eurekube.io/drain": None}}})
-        requests.delete(f"{registry.url}/apps/ORDERS/orders-a:orders:8080", timeout=30)
+        requests.delete(f"{registry.url}/apps/ORDERS/{SELF_REGISTERED}", timeout=30)
         requests.delete(f"{registry.url}/apps/ORDERS/{scene.id_of()}/status", timeout=30)
         for pod in world.request("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]:
             world.delete_pod(namespace, pod["metadata"]["name"])

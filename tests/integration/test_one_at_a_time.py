@@ -209,6 +209,8 @@ def test_without_the_kubernetes_api_instances_are_renewed(copies: list[Copy], re
     lock = f"--lock={NS}/away"
     done = first.program.run(lock)
     assert (done.returncode, "2 registered" in done.stdout) == (0, True), done.stdout + done.stderr
+    # A process that registered nothing itself knows only what Eureka lists, and renews that.
+    registry.list_follows("RATING", [id_of("10.0.0.1"), id_of("10.0.0.2")])
     away = replace(first.program, token="wrong")
     done = away.run(lock)
     assert done.returncode == ExitCode.KUBERNETES_DENIED, done.stdout + done.stderr
