@@ -281,11 +281,11 @@ class Applier:
                 self._register(action.instance, stored=action.stored_timestamp)
                 return Outcome(action=action, result=Result.DONE, status=action.becomes)
             case Renew():
-                return self._heal(action)
+                return self._register_again(action)
             case _:  # pragma: no cover
                 assert_never(action)
 
-    def _heal(self, action: Renew) -> Outcome:
+    def _register_again(self, action: Renew) -> Outcome:
         assert action.if_gone is not None  # only such renewals are handed back
         try:
             registered = self._registry.read_instance(action.key)

@@ -87,7 +87,7 @@ def from_dry_run(data: Any, name: str) -> SavedDryRun:
     shown = [*_list(data.get("actions")), *_list(data.get("held"))]
     try:
         removals = frozenset(
-            (str(one["action"]), InstanceKey(str(one["app"]), str(one["id"]))) for one in shown if one["withdrawal"]
+            (str(one["action"]), InstanceKey(str(one["app"]), str(one["id"]))) for one in shown if one["removal"]
         )
         owner, cluster, at = data["owner"], data["cluster"], _time(data["at"])
     except (KeyError, TypeError, ValueError) as error:

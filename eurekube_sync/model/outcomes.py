@@ -15,7 +15,7 @@ class Result(StrEnum):
     """How an action ended."""
 
     DONE = "Done"
-    REGISTERED_AGAIN = "Healed"
+    REGISTERED_AGAIN = "RegisteredAgain"
     """A renewal met a 404, and the instance was registered anew."""
     GONE = "Gone"
     """A renewal met a 404, and nothing says that the instance lives."""

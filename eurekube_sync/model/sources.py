@@ -55,7 +55,7 @@ class Proof:
 
     def __post_init__(self, source: Complete[Any]) -> None:
         if type(source) is not Complete:
-            raise TypeError(f"a withdrawal cannot rest on {source!r}")
+            raise TypeError(f"a removal cannot rest on {source!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,7 +64,7 @@ def paged(program: Program) -> Iterator[Program]:
 
 
 @pytest.mark.parametrize("name", SECOND_PAGES)
-def test_a_walk_that_breaks_off_withdraws_nothing(paged: Program, name: str) -> None:
+def test_a_walk_that_breaks_off_removes_nothing(paged: Program, name: str) -> None:
     """The second page expires, fails or is cut: what the first did not show is renewed, and the syncer is told; whole
     again, all is in sync."""
     answer, code, reason = SECOND_PAGES[name]

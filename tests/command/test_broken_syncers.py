@@ -66,7 +66,7 @@ def test_what_stands_for_a_syncer_that_breaks_stays(settled: Program, name: str)
 
 
 def test_an_instance_goes_with_its_pod_though_its_syncer_is_broken(program: Program) -> None:
-    """A frozen syncer adds nothing, and withdraws an instance only when a list of pods shows that its pod is gone."""
+    """A frozen syncer adds nothing, and removes an instance only when a list of pods shows that its pod is gone."""
     assert program.run().code == ExitCode.OK
     program.playground.kubernetes.call("PATCH", f"{SYNCERS}/rating", {"spec": {"port": "grpc"}})
     time.sleep(0.1)

@@ -47,7 +47,7 @@ def assert_safe(ended: Ended) -> None:
 
 
 @pytest.mark.parametrize("name", ODD_LISTS)
-def test_an_odd_list_withdraws_nothing_and_leases_are_renewed(settled: Program, name: str) -> None:
+def test_an_odd_list_removes_nothing_and_leases_are_renewed(settled: Program, name: str) -> None:
     """A list that cannot be believed is told in one sentence, and what should stand is renewed."""
     answer, code, words = ODD_LISTS[name]
     with settled.eureka_behind(lists_answered(answer)):

@@ -1,4 +1,4 @@
-"""Whatever is wrong with the Kubernetes API: one sentence, its exit code, all renewed, none withdrawn."""
+"""Whatever is wrong with the Kubernetes API: one sentence, its exit code, all renewed, none removed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def assert_only_renewed(ended: Ended) -> None:
 
 
 @pytest.mark.parametrize("name", ODD_ANSWERS)
-def test_an_odd_answer_withdraws_nothing(settled: Program, name: str) -> None:
+def test_an_odd_answer_removes_nothing(settled: Program, name: str) -> None:
     """An answer that cannot be believed is told in one sentence, and all is renewed."""
     where, answer, code, words = ODD_ANSWERS[name]
 

@@ -87,7 +87,7 @@ def test_in_sync_a_run_sends_one_list_and_renewals(program: Program) -> None:
 
 
 def test_a_namespace_that_is_not_ours_is_left_alone(program: Program) -> None:
-    """With --namespace nothing of other namespaces is read, renewed or withdrawn."""
+    """With --namespace nothing of other namespaces is read, renewed or removed."""
     assert program.run().code == ExitCode.OK
     ended = program.run("-n", "other")
     assert (ended.code, ended.eureka) == (ExitCode.OK, {"GET": 1}), ended.out

@@ -103,7 +103,7 @@ class Scene:
         self.before = {key: instance_on(self.peers.second, key) for key in self.strangers.keys}
 
     def replace_one(self) -> None:
-        """A withdrawal and a registration, at the next pass."""
+        """A removal and a registration, at the next pass."""
         address, *others = self.desired
         self.gone.append(address)
         self.desired = [NEW, *others]

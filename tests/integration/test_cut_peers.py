@@ -185,7 +185,7 @@ def test_a_peer_lags(scene: Scene, lagging: str) -> None:
 @pytest.mark.parametrize("lease", [LONG_LEASE])
 @pytest.mark.parametrize("cut", ["first", "second"])
 def test_we_are_cut_from_one_peer(scene: Scene, cut: str) -> None:
-    """The other one tells it of a withdrawal and of a registration."""
+    """The other one tells it of a removal and of a registration."""
     way = scene.us_to_first if cut == "first" else scene.us_to_second
     way.drop()
     scene.run(2)
@@ -198,7 +198,7 @@ def test_we_are_cut_from_one_peer(scene: Scene, cut: str) -> None:
 
 @pytest.mark.parametrize("lease", [LONG_LEASE])
 def test_the_second_peer_is_cut_from_all(scene: Scene) -> None:
-    """A withdrawal meanwhile leaves a ghost there; it goes once healed."""
+    """A cancel meanwhile leaves a ghost there; it goes once healed."""
     ways = (scene.us_to_second, scene.peers.to_second, scene.peers.to_first)
     for way in ways:
         way.drop()

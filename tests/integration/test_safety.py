@@ -157,7 +157,7 @@ def test_a_deleted_crd_takes_nothing_out(
     assert up_ids(program, registry, addresses) == count
 
 
-def test_a_right_taken_away_withdraws_nothing(
+def test_a_right_taken_away_removes_nothing(
     program: Program, registry: Registry, shop: None, kubernetes_world: KubernetesWorld
 ) -> None:
     """Without the right to list slices nothing is seen to go: all is renewed, and the exit code says why."""
@@ -195,7 +195,7 @@ def test_a_right_taken_away_withdraws_nothing(
         assert condition(world, "Ready")[:2] == ("True", "InSync")
 
 
-def test_a_list_that_times_out_withdraws_nothing(
+def test_a_list_that_times_out_removes_nothing(
     program: Program,
     registry: Registry,
     shop: None,
@@ -236,7 +236,7 @@ def test_a_list_that_times_out_withdraws_nothing(
         assert condition(world, "Ready")[:2] == ("True", "InSync")
 
 
-def test_an_api_server_that_hangs_withdraws_nothing(
+def test_an_api_server_that_hangs_removes_nothing(
     program: Program,
     registry: Registry,
     shop: None,

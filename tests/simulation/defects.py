@@ -143,7 +143,7 @@ def _of_nobody_else(self: Scope, syncers: Any) -> Scope:
     return replace(self, elsewhere=frozenset())
 
 
-def _withdrawals_first(carry_out: Callable[..., Any]) -> Callable[..., Any]:
+def _removals_first(carry_out: Callable[..., Any]) -> Callable[..., Any]:
     def wrong(given: Any, early: Any, found: Any, decided: Any, report: Any) -> Any:
         found.applier.remove([a for a in report.plan.actions if isinstance(a, Update | Cancel) and comes_last(a)], {})
         return carry_out(given, early, found, decided, report)
@@ -218,11 +218,11 @@ def defects() -> tuple[Defect, ...]:
         ),
         Defect(name="orphans are judged in a filtered view", patches=((Scope, "knowing", _of_nobody_else),)),
         Defect(
-            name="withdrawals come before adds",
-            patches=((reconcile, "carry_out", _withdrawals_first(carry_out.carry_out)),),
+            name="removals come before adds",
+            patches=((reconcile, "carry_out", _removals_first(carry_out.carry_out)),),
         ),
         Defect(
-            name="the cached list is trusted for a withdrawal", patches=((Plan, "suspects", property(_only_what_adds)),)
+            name="the cached list is trusted for a removal", patches=((Plan, "suspects", property(_only_what_adds)),)
         ),
         Defect(
             name="a pass is always cut at the same tail",

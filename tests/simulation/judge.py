@@ -2,7 +2,7 @@
 
 stranger    an instance of somebody else is never changed, if the program could have seen it
 unseen      nothing is written that the same pass did not read uncached before
-withdrawn   what is to be UP, and was since before the pass looked, is not withdrawn
+removed     what is to be UP, and was since before the pass looked, is not removed
 bare        nothing is registered for a syncer without our finalizer
 unwanted    nothing is registered that was not to be UP when the pass looked, but what Eureka lost of a suspended syncer
 drained     what a person drains, and its mark says so, is not brought up meanwhile, whichever lists fail
@@ -259,7 +259,7 @@ class Judge:
         if was is not None and stands is None:
             self.overrides.judge_cancel(view, key, before)
         if was is not None and is_up(was) and not is_up(stands) and status_of(stands) != OUT:
-            self._judge_withdrawal(view, key, was, before, now)
+            self._judge_removal(view, key, was, before, now)
         if stands is not None:
             self.limits.wrote(view, key, syncer_of(stands[0]))
         if was is None and stands is not None:
@@ -280,7 +280,7 @@ class Judge:
             if kind in marked and since <= view.moment:
                 raise Violation("drained", f"{key} was brought up, and its {kind} is drained since {since:.1f} s")
 
-    def _judge_withdrawal(self, view: PassView, key: Key, was: Listed, before: State, now: State) -> None:
+    def _judge_removal(self, view: PassView, key: Key, was: Listed, before: State, now: State) -> None:
         ref = syncer_of(was[0])
         if self.twins.gives_way(view, key, ref):
             return
@@ -291,7 +291,7 @@ class Judge:
         if since is not None and since <= view.moment and not self.is_taken(key):
             told = f"its pod is ready since {since:.1f} s, and the pass looked at {view.moment:.1f} s"
             self.tenants.judge_loss(key)
-            raise Violation("withdrawn", f"{key} was {change(was, now.get(key))}; {told}")
+            raise Violation("removed", f"{key} was {change(was, now.get(key))}; {told}")
         if not self.duplicates(key):
             self.limits.judge_taken(view, key, before)
         view.taken[key], view.taken_pods[key] = ref, pod_of(was[0])

@@ -1,4 +1,4 @@
-"""The type checker refuses code that would withdraw something on the word of a source that was not read whole.
+"""The type checker refuses code that would remove something on the word of a source that was not read whole.
 
 Runs in `tox -e lint`, where mypy is.
 """

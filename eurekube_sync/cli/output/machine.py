@@ -76,7 +76,7 @@ def _headroom(found: Headroom) -> dict[str, Any]:
 
 
 def _plan_id(report: PassReport) -> str | None:
-    """What `--approve` takes; None when nothing would be withdrawn."""
+    """What `--approve` takes; None when nothing would be removed."""
     if report.held is not None:
         return report.held.plan_id
     return removal_id(report.plan.actions) if report.plan.removals else None
@@ -100,7 +100,7 @@ def _action(action: Action, report: PassReport) -> dict[str, Any]:
         "id": action.key.id,
         "syncer": str(action.syncer) if action.syncer else None,
         "why": action.why,
-        "withdrawal": removes(action),
+        "removal": removes(action),
     }
     match action:
         case Register():

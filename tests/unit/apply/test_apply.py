@@ -113,7 +113,7 @@ def test_a_renewal_that_meets_no_lease_is_gone(bench: Bench) -> None:
     assert ended == {key(1): (Result.DONE, UP), key(2): (Result.GONE, None)}
 
 
-def test_a_blind_renewal_counts_as_what_it_would_heal(bench: Bench) -> None:
+def test_a_blind_renewal_counts_as_what_it_would_register_again(bench: Bench) -> None:
     """While the list is Unknown, the wanted status is the best guess."""
     bench.registry.put(stored(instance(1)), stored(instance(2)))
     outcomes = bench.applier.renew([renew(1, if_gone=True, status=None), renew(2, status=None)])
@@ -158,7 +158,7 @@ def test_a_lease_is_as_old_as_the_pass_that_renewed_it(bench: Bench) -> None:
     assert [outcome.action.key for outcome in one_pass().renew([renew()])] == [key()]
 
 
-# --- Registers, updates, heals -----------------------------------------------------------------------------------
+# --- Registers, updates, registers again ---------------------------------------------------------------------------
 
 
 def test_a_register_is_followed_at_once_by_a_renewal(bench: Bench) -> None:
@@ -199,28 +199,28 @@ def test_a_register_that_is_taken_and_not_there_is_a_failure(bench: Bench) -> No
     assert "did not show the instance a moment later" in outcome.detail
 
 
-def test_a_heal_reads_first_and_never_takes_anothers_place(bench: Bench) -> None:
+def test_registering_again_reads_first_and_never_takes_anothers_place(bench: Bench) -> None:
     """Our id with another's mark is a conflict."""
     bench.registry.put(stored(instance(), metadata={}))
     outcome = only(bench.applier.change([renew(if_gone=True)], {}))
     assert (outcome.result, bench.wire.verbs()) == (Result.CONFLICT, ["read_instance"])
 
 
-def test_a_heal_of_what_is_there_is_newer_than_it(bench: Bench) -> None:
+def test_registering_again_is_newer_than_what_is_there(bench: Bench) -> None:
     """A status of UNKNOWN makes a renewal a 404, although the instance stands."""
     bench.registry.put(stored(instance(), status=InstanceStatus.UNKNOWN, timestamp=int(START * 1000) + 5))
     outcome = only(bench.applier.change([renew(if_gone=True)], {}))
     assert (outcome.result, outcome.status, bench.status()) == (Result.REGISTERED_AGAIN, UP, UP)
 
 
-def test_a_heal_needs_a_read_unless_no_read_works_at_all(bench: Bench) -> None:
+def test_registering_again_needs_a_read_unless_no_read_works_at_all(bench: Bench) -> None:
     """When even the list is Unknown, the 404 of the renewal is the uncached answer."""
     bench.registry.unreadable = DENIED
     assert only(bench.applier.change([renew(if_gone=True)], {})).result is Result.FAILED
     assert only(bench.applier.change([renew(if_gone=True, status=None)], {})).result is Result.REGISTERED_AGAIN
 
 
-# --- Withdrawals -------------------------------------------------------------------------------------------------
+# --- Removals ----------------------------------------------------------------------------------------------------
 
 
 def test_a_cancel_of_what_is_gone_is_as_good(bench: Bench) -> None:
@@ -288,7 +288,7 @@ def test_a_vip_counts_like_an_app() -> None:
 
 
 @pytest.mark.parametrize(("grounds", "held"), [(Grounds.ABSENCE, False), (Grounds.OVER_LIMIT, True)])
-def test_only_what_its_limit_withdraws_waits_for_its_syncers_own_successor(grounds: Grounds, held: bool) -> None:
+def test_only_what_its_limit_removes_waits_for_its_syncers_own_successor(grounds: Grounds, held: bool) -> None:
     """A pod over the limit serves; another may be dead, and goes where another syncer's leaves callers one."""
     others = changed(stored(instance(9)), metadata={**instance(9).metadata, SYNCER: "rating/other"})
     standing = {key(1): stored(instance(1)), key(9): others}

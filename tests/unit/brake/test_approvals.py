@@ -44,10 +44,10 @@ def down(number: int) -> Update:
 def dry_run(**rest: Any) -> dict[str, Any]:
     """The document of a dry run that showed a cancel of the first instance, and held one of the second."""
     shown = [
-        {"action": "cancel", "app": key(n).app, "id": key(n).id, "withdrawal": removal}
+        {"action": "cancel", "app": key(n).app, "id": key(n).id, "removal": removal}
         for n, removal in ((1, True), (3, False))
     ]
-    held = [{"action": "update", "app": key(2).app, "id": key(2).id, "withdrawal": True}]
+    held = [{"action": "update", "app": key(2).app, "id": key(2).id, "removal": True}]
     whole = {"dryRun": True, "owner": OWNER, "cluster": CLUSTER, "at": rfc_3339(NOW), "actions": shown}
     return {**whole, "held": held, **rest}
 
@@ -95,7 +95,7 @@ def test_a_saved_dry_run_releases_what_it_showed_and_is_still_planned() -> None:
         (dry_run(at="yesterday"), OTHER_VERSION),
         ({key: value for key, value in dry_run().items() if key != "cluster"}, OTHER_VERSION),
         (dry_run(actions=["x"]), OTHER_VERSION),
-        (dry_run(actions=[{"withdrawal": True}]), OTHER_VERSION),
+        (dry_run(actions=[{"removal": True}]), OTHER_VERSION),
         (dry_run(actions=[], held=None), NO_REMOVAL),
         (dry_run(actions="x", held=None), NO_REMOVAL),
         (dry_run(held=["x"]), OTHER_VERSION),

@@ -186,13 +186,13 @@ def test_only_up_instances_count() -> None:
         assert weigh(sorted_plan(cancels), observed(*stands)) == Braked(plan=sorted_plan(cancels), held=None)
 
 
-def test_a_plan_without_withdrawals_is_never_held() -> None:
+def test_a_plan_without_removals_is_never_held() -> None:
     """Nor is one for a registry where nothing of ours stands."""
     assert brake(0, [register(0)], apps=()) is None
     assert brake(3, [Renew(key=InstanceKey("RATING", "x"), syncer=REF, why="")]) is None
 
 
-def test_held_withdrawals_are_renewed_with_their_status_and_the_rest_is_done() -> None:
+def test_held_removals_are_renewed_with_their_status_and_the_rest_is_done() -> None:
     """All of them, also those that alone would have been few; adds and other cancels go on."""
     stands = observed(*(stored(instance(number)) for number in range(2)))
     gone_down = Cancel(key=instance(5).key, syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=DOWN)
@@ -210,7 +210,7 @@ def test_held_withdrawals_are_renewed_with_their_status_and_the_rest_is_done() -
 
 
 def test_a_plan_id_releases_exactly_what_was_held() -> None:
-    """The same set of withdrawals, or nothing."""
+    """The same set of removals, or nothing."""
     stands = observed(stored(instance(0)))
     plan = sorted_plan([cancel(0)])
     held = weigh(plan, stands).held

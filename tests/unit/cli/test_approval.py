@@ -19,7 +19,7 @@ DRY_RUN = {
     "owner": "prod",
     "cluster": "c",
     "at": "2027-01-15T08:00:00Z",
-    "actions": [{"action": "cancel", "app": "RATING", "id": "prod:rating:rating:10.0.0.1:8080", "withdrawal": True}],
+    "actions": [{"action": "cancel", "app": "RATING", "id": "prod:rating:rating:10.0.0.1:8080", "removal": True}],
     "held": [],
 }
 

@@ -66,7 +66,7 @@ def test_a_cluster_that_may_be_another_one_adds_and_takes_nothing(
     numbers: tuple[int, ...], uid: Source[str], ends_with: ExitCode
 ) -> None:
     """A daemon's kubeconfig or a name leads elsewhere by now, perhaps to a cluster made of the same manifests: its
-    lists are true, and say nothing of ours. Nothing is added, withdrawn or written there until it is known."""
+    lists are true, and say nothing of ours. Nothing is added, removed or written there until it is known."""
     world = article()
     world.run()
     before = ours(world)

@@ -140,7 +140,7 @@ def test_each_of_many_leases_is_renewed_about_every_30_s(interval: float, busy: 
 
 
 def test_a_pass_finds_nothing_that_is_due() -> None:
-    """So neither its reads nor its adds and withdrawals wait for renewals."""
+    """So neither its reads nor its adds and removals wait for renewals."""
     daemon = settled(Daemon())
     daemon.run(6)
     for report in daemon.reports[-6:]:

@@ -268,7 +268,7 @@ def test_a_dry_run_writes_nothing_anywhere(world: FakeWorld) -> None:
 @pytest.mark.parametrize("kind", ["syncers", "services", "slices"])
 @pytest.mark.parametrize("namespace", ["*", NS])
 @pytest.mark.parametrize("cause", list(Cause))
-def test_a_list_that_fails_withdraws_nothing_and_renews_all(kind: str, namespace: str, cause: Cause) -> None:
+def test_a_list_that_fails_removes_nothing_and_renews_all(kind: str, namespace: str, cause: Cause) -> None:
     """Denied, timed out, cut, the CRD gone: renew without end; even when the pods went, or a syncer, meanwhile."""
     world = article()
     world.run()
@@ -282,7 +282,7 @@ def test_a_list_that_fails_withdraws_nothing_and_renews_all(kind: str, namespace
 
 
 def test_eureka_that_cannot_be_read_is_written_blindly() -> None:
-    """Desired ids are renewed, a 404 is registered, nothing is withdrawn."""
+    """Desired ids are renewed, a 404 is registered, nothing is removed."""
     world = article()
     world.run()
     world.registry.held.pop(key(2))

@@ -312,7 +312,7 @@ def keeping(pods: int) -> FakeWorld:
 
 
 def test_all_pods_that_terminate_at_once_stay_for_as_long_as_they_serve() -> None:
-    """Nothing is withdrawn, so the brake has nothing to hold; they go when their successors stand."""
+    """Nothing is removed, so the brake has nothing to hold; they go when their successors stand."""
     world = keeping(30)
     world.cluster.apply(piece(*terminating(range(1, 31), serving=True)))
     report = world.run()

@@ -161,7 +161,7 @@ def test_one_family_of_a_dual_stack_service_is_registered(
 
 
 def test_services_of_different_families_share_one_or_freeze() -> None:
-    """A Service of another family is not one without endpoints: its instances would be withdrawn."""
+    """A Service of another family is not one without endpoints: its instances would be removed."""
     single = service("rating-b", ip_families=("IPv4",))
     slices = (*DUAL_SLICES, piece(endpoint(2), service="rating-b"))
     assert standing(claim({}, (DUAL, single), slices)) == {"10.0.0.1:8080": "UP", "10.0.0.2:8080": "UP"}

@@ -134,7 +134,7 @@ def test_a_slice_for_ports_that_the_service_had_before_is_an_error_not_emptiness
 
 
 def test_endpoints_without_the_port_in_any_slice_are_an_error_not_emptiness() -> None:
-    """The slices may be older than the Service: nothing may be withdrawn for that."""
+    """The slices may be older than the Service: nothing may be removed for that."""
     for port, name in ((HTTP, "http"), (UNNAMED, "80")):
         with pytest.raises(InvalidSyncer, match=f"of Service rating has the port {name}") as caught:
             backends(service(), port, [piece(endpoint(1), port_name="metrics")], family="IPv4")
@@ -143,7 +143,7 @@ def test_endpoints_without_the_port_in_any_slice_are_an_error_not_emptiness() ->
 
 @pytest.mark.parametrize("slices", [[], [piece()], [piece(port=None)], [piece(endpoint(1), family="IPv6")]])
 def test_no_endpoints_of_the_family_is_empty(slices: list[EndpointSlice]) -> None:
-    """A Service that matched and has no endpoints has none: what stood is withdrawn."""
+    """A Service that matched and has no endpoints has none: what stood is removed."""
     assert backends(service(), HTTP, slices, family="IPv4") == ()
 
 

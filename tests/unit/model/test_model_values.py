@@ -28,7 +28,7 @@ def test_only_a_complete_source_proves_anything() -> None:
     """Where no type checker looked, an Unknown is refused all the same; two proofs are as good as one another."""
     assert Complete(data=1).proof == Proof(Complete(data=()))
     for nothing in (DENIED, None, ()):
-        with pytest.raises(TypeError, match="a withdrawal cannot rest on"):
+        with pytest.raises(TypeError, match="a removal cannot rest on"):
             Proof(nothing)  # type: ignore[arg-type]
 
 
@@ -88,7 +88,7 @@ def test_an_error_stands_for_a_cause_or_for_one_refusal(error: EurekubeError, ex
     assert error.cause is expected
 
 
-def test_a_heal_replaces_the_outcome_of_its_renewal() -> None:
+def test_registering_again_replaces_the_outcome_of_its_renewal() -> None:
     """There is one outcome per key: the last."""
     outcomes = Outcomes.of(
         [Outcome(action=renew(), result=Result.GONE), Outcome(action=renew(), result=Result.REGISTERED_AGAIN)],

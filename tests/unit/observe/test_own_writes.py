@@ -86,7 +86,7 @@ def test_what_may_or_may_not_have_been_written_is_forgotten() -> None:
 
 @pytest.mark.parametrize("status", [UP, OUT])
 def test_an_instance_that_was_brought_back_is_remembered(status: InstanceStatus) -> None:
-    """A heal is a registration, and a person's override outlives the lease."""
+    """To register again is a registration, and a person's override outlives the lease."""
     writes = OwnWrites(seconds=45)
     if_gone = Renew(key=key(1), syncer=REF, why="", if_gone=instance(1))
     writes.note(Outcomes.of([Outcome(action=if_gone, result=Result.REGISTERED_AGAIN, status=status)]), 0)

@@ -341,7 +341,7 @@ def test_what_cannot_be_read_takes_nobodys_place_who_is_known_to_be_up() -> None
     assert len(up(world)) == 3, "two of it, and the other app"
 
 
-def test_a_lowered_limit_withdraws_no_one_for_one_that_cannot_be_read() -> None:
+def test_a_lowered_limit_removes_no_one_for_one_that_cannot_be_read() -> None:
     """The list may be old: what it shows may be gone, and the other the last."""
     world = setting(pods=2, limit=2)
     add_another_app(world)
@@ -506,7 +506,7 @@ def test_a_syncer_that_is_no_longer_detached_has_its_addresses_back_without_a_ga
     assert held_by(world) == {f"10.0.0.{n}": ("UP", str(REF)) for n in (1, 2)}
 
 
-def test_with_a_limit_it_withdraws_what_it_does_not_let_in() -> None:
+def test_with_a_limit_it_removes_what_it_does_not_let_in() -> None:
     """Without evidence to the brake: nobody asked the younger syncer."""
     world = two_syncers(pods=3, older=0)
     settled(world)

@@ -182,7 +182,7 @@ def test_a_frozen_instance_stays_without_proof(slices: Any, metadata: dict[str, 
 
 
 def test_unknown_source_outweighs_a_pod_that_took_the_address() -> None:
-    """While a source of the syncer is Unknown nothing of it is withdrawn, not even what another pod replaced."""
+    """While a source of the syncer is Unknown nothing of it is removed, not even what another pod replaced."""
     other = syncer("other", namespace="other")
     taken = piece(endpoint(pod="other-9"), namespace="other")
     services: Listed[Service] = Listed(by_namespace={NS: DENIED}, elsewhere=Complete(data=()))
@@ -216,7 +216,7 @@ def test_an_instance_that_could_not_be_read_is_not_registered(late: bool) -> Non
     assert [(blocked.why, blocked.conflict, blocked.late) for blocked in plan.blocked] == [("timeout", False, late)]
 
 
-def test_a_blind_pass_renews_what_is_wanted_and_withdraws_nothing() -> None:
+def test_a_blind_pass_renews_what_is_wanted_and_removes_nothing() -> None:
     """While Eureka cannot be read: a 404 brings back what is UP; what is DOWN would be a first registration."""
     slices = (piece(endpoint(1), endpoint(2, ready=False)),)
     plan = plan_blind(desired([syncer(), syncer("gone", deleted=1)], [service()], slices))
@@ -511,7 +511,7 @@ ACTIONS: dict[str, Action] = {
     ids=["removes", "brings up", "comes last"],
 )
 def test_each_action_is_a_gain_a_loss_or_neither(test: Callable[[Action], object], names: set[str]) -> None:
-    """A withdrawal is what callers lose: a cancel of an UP instance, or UP to DOWN."""
+    """A removal is what callers lose: a cancel of an UP instance, or UP to DOWN."""
     assert {name for name, action in ACTIONS.items() if test(action)} == names
 
 
@@ -554,7 +554,7 @@ def test_what_takes_away_comes_after_every_change_and_cancels_come_last() -> Non
     assert [action.key for action in plan.actions] == [key(3), key(2), key(1)]
 
 
-def test_a_plan_id_is_a_checksum_over_the_withdrawals_alone() -> None:
+def test_a_plan_id_is_a_checksum_over_the_removals_alone() -> None:
     """The same set gives the same id, whatever else a pass does, and in any order."""
     down, gone = ACTIONS["down"], Cancel(key=key(2), syncer=REF, why="", grounds=Grounds.ABSENCE, proof=PROOF, was=UP)
     id_ = removal_id([down, gone])

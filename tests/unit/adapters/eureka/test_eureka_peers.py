@@ -401,7 +401,7 @@ class TestRefusals:
     def test_a_refused_list_is_said_and_no_lease_lapses(
         self, trouble: RegistryError, code: ExitCode, pair: Pair
     ) -> None:
-        """Pass after pass it is Unknown, so that nothing is withdrawn, while the next peer takes the renewals."""
+        """Pass after pass it is Unknown, so that nothing is removed, while the next peer takes the renewals."""
         pair.one.trouble = trouble
         pair.world.cluster.apply(piece(endpoint(1)))
         for _ in range(2):
@@ -412,7 +412,7 @@ class TestRefusals:
                 f"{trouble} No other peer's list is taken instead; renewals go to the next peer."
             )
             assert pair.one.calls == ["list"]
-            assert pair.two.calls == ["renew", "renew"], "also of the pod that is gone: nothing is withdrawn"
+            assert pair.two.calls == ["renew", "renew"], "also of the pod that is gone: nothing is removed"
             assert report.outcomes.count(Result.DONE) == 1
         assert pair.standing() == (OURS, OURS)
 
