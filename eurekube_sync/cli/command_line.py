@@ -26,6 +26,9 @@ _COMMANDS = {
     "validate": "eurekube_sync.cli.commands.validate",
     "crd": "eurekube_sync.cli.commands.crd",
     "demo": "eurekube_sync.cli.commands.demo",
+    "version": "eurekube_sync.cli.commands.version",
+    "completion": "eurekube_sync.cli.commands.completion",
+    "help": "eurekube_sync.cli.commands.help",
 }
 
 

@@ -79,7 +79,7 @@ def _connected(connection: Connection, clock: Clock) -> Iterator[tuple[World, Cl
     from eurekube_sync.adapters.kubernetes import KubernetesCluster
     from eurekube_sync.adapters.kubernetes import connect as connect_cluster
 
-    to_cluster = connect_cluster(_of_cluster(connection))
+    to_cluster = connect_cluster(cluster_settings(connection))
     with connect_registry(connection, clock) as seen:
         world = World(
             registry=seen.registry,
@@ -131,7 +131,7 @@ def connect_lock(connection: Connection, clock: Clock, choice: LockChoice, setti
     from eurekube_sync.adapters.kubernetes import LeaseObject, own_namespace
     from eurekube_sync.adapters.kubernetes import connect as connect_cluster
 
-    to_cluster = _of_cluster(connection)
+    to_cluster = cluster_settings(connection)
     namespace = None
     if choice == "auto":
         namespace = own_namespace(os.environ, kubeconfig=to_cluster.kubeconfig, context=to_cluster.context)
@@ -143,7 +143,7 @@ def connect_lock(connection: Connection, clock: Clock, choice: LockChoice, setti
     return Lock(store, clock, name, identity=f"{socket.gethostname()}_{secrets.token_hex(4)}")
 
 
-def _of_cluster(connection: Connection) -> ConnectionSettings:
+def cluster_settings(connection: Connection) -> ConnectionSettings:
     from eurekube_sync.adapters.kubernetes import ConnectionSettings
 
     return ConnectionSettings(

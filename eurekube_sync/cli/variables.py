@@ -29,7 +29,7 @@ def warn_of_unknown(environ: Mapping[str, str]) -> None:
     strange = [name for name in environ if _looks_like_ours(name, environ[name])]
     strange = [name for name in strange if name not in _variables([context.command])]
     if strange:
-        commands = [*_commands(context.find_root())]
+        commands = [*all_commands(context.find_root())]
         for name in sorted(strange):
             if name not in _variables(commands):
                 _log.warning("%s", _sentence(name, commands))
@@ -63,7 +63,7 @@ def _options(commands: list[click.Command]) -> Iterator[click.Option]:
                 yield one
 
 
-def _commands(context: click.Context) -> Iterator[click.Command]:
+def all_commands(context: click.Context) -> Iterator[click.Command]:
     """Of the whole program, groups left out."""
     waiting = [context.command]
     while waiting:

@@ -37,6 +37,7 @@ NEEDED = {
     "owner adopt": _WHERE,
     "owner rename": ["a", "b", "--eureka-url=http://e/eureka"],
     "owner purge": _WHERE,
+    "completion": ["bash"],
 }
 
 

@@ -37,7 +37,7 @@ from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 FINALIZER = "eurekube.io/cleanup"
 COMPONENT = "eurekube-sync"
 _GROUP = "/apis/eurekube.io/v1"
-_DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
+DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
 _MERGE_PATCH = "application/merge-patch+json"
 _JSON_PATCH = "application/json-patch+json"
 _STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
@@ -48,7 +48,7 @@ _COUNT_SECONDS = 300
 _LONGEST_MESSAGE = 1024
 """The API's bound on an Event's message."""
 
-_CRD_MISSING = Unknown(
+CRD_MISSING = Unknown(
     cause=Cause.CRD_MISSING,
     message="the CRD eurekasyncers.eurekube.io is not installed: eurekube-sync crd | kubectl apply -f -",
 )
@@ -59,7 +59,7 @@ _SYNCERS = Kind(
     list_kind="EurekaSyncerList",
     item=wire.SyncerItem,
     project=projection.syncer,
-    when_absent=_CRD_MISSING,
+    when_absent=CRD_MISSING,
 )
 _SERVICES = Kind(plural="services", list_kind="ServiceList", item=wire.ServiceItem, project=projection.service)
 _SLICES = Kind(
@@ -193,11 +193,11 @@ class KubernetesCluster:
 
     def crd_live(self) -> Source[float]:
         """When the CRD that lives was created: no later change of it moves that time."""
-        answer = read_one(self._calls, Call(method="GET", path=_DEFINITION))
+        answer = read_one(self._calls, Call(method="GET", path=DEFINITION))
         if isinstance(answer, Unknown):
             return answer
         if answer.status == 404:
-            return _CRD_MISSING
+            return CRD_MISSING
         try:
             definition = msgspec.json.decode(answer.body, type=wire.DefinitionItem)
         except UNREADABLE as error:

@@ -11,22 +11,22 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent import futures
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from eurekube_sync import __version__
 from eurekube_sync.adapters.answer_time import AnswerTime, bound_answers
+from eurekube_sync.adapters.kubernetes.kubeconfig import DEFAULT_PATH, first_line, names_program
 from eurekube_sync.adapters.no_answer import no_answer
 from eurekube_sync.adapters.side_thread import in_side_thread
 from eurekube_sync.adapters.tries import CHUNK, read_whole
 from eurekube_sync.model.errors import ClusterCredentialsLate, ClusterRejected, ClusterUnavailable, ConfigurationError
-from eurekube_sync.model.foreign_text import excerpt, header_secrets
+from eurekube_sync.model.foreign_text import header_secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,11 +239,11 @@ class _ClientConnection:
             return self._load_all()
         except OSError as error:
             what = "the service account" if self._in_cluster() else f"the kubeconfig {self._paths}"
-            raise ConfigurationError(f"{what} cannot be read: {_reason(error)}") from error
+            raise ConfigurationError(f"{what} cannot be read: {first_line(error)}") from error
 
     @property
     def _paths(self) -> str:
-        return self._settings.kubeconfig or self._environ.get("KUBECONFIG") or "~/.kube/config"
+        return self._settings.kubeconfig or self._environ.get("KUBECONFIG") or DEFAULT_PATH
 
     def _load_all(self) -> _Loaded:
         from kubernetes.client.configuration import Configuration
@@ -288,7 +288,7 @@ class _ClientConnection:
             load(client_configuration=configuration)
         except (ConfigException, OSError) as error:
             raise ConfigurationError(
-                f"this runs in a cluster, but its service account cannot be used: {_reason(error)}"
+                f"this runs in a cluster, but its service account cannot be used: {first_line(error)}"
             ) from error
 
     def _load_kubeconfig(self, configuration: Any) -> None:
@@ -296,7 +296,7 @@ class _ClientConnection:
 
         load: Any = kube_config.load_kube_config
         paths = self._paths
-        self._by_program = _names_program(paths, self._settings.context)
+        self._by_program = names_program(paths, self._settings.context)
         try:
             load(
                 config_file=paths,
@@ -305,7 +305,7 @@ class _ClientConnection:
                 persist_config=False,
             )
         except Exception as error:
-            raise ConfigurationError(f"the kubeconfig {paths} cannot be used: {_reason(error)}") from error
+            raise ConfigurationError(f"the kubeconfig {paths} cannot be used: {first_line(error)}") from error
         if not configuration.host.startswith(("http://", "https://")):
             raise ConfigurationError(
                 f"the kubeconfig {paths} names the server {configuration.host}, which lacks https:// before it"
@@ -325,57 +325,7 @@ def _credentials(configuration: Any) -> Mapping[str, str]:
     try:
         settings = configuration.auth_settings()
     except Exception as error:
-        raise ClusterUnavailable(f"the credentials for the Kubernetes API cannot be read: {_reason(error)}") from error
+        raise ClusterUnavailable(
+            f"the credentials for the Kubernetes API cannot be read: {first_line(error)}"
+        ) from error
     return {each["key"]: each["value"] for each in settings.values() if each["in"] == "header"}
-
-
-def _names_program(paths: str, context: str) -> bool:
-    """Whether the context's user names a program for its credentials. Says in one ConfigurationError what the loader
-    would say in many, or not at all."""
-    import yaml
-
-    found = [path for path in (Path(name).expanduser() for name in paths.split(os.pathsep)) if path.is_file()]
-    if not found and Path(paths).expanduser().is_dir():
-        raise ConfigurationError(f"the kubeconfig {paths} is a folder: give the file in it")
-    if not found:
-        raise ConfigurationError(
-            f"there is no kubeconfig {paths}, and this does not run in a cluster: give --kubeconfig FILE"
-        )
-    contexts: dict[str, str] = {}
-    programs: dict[str, bool] = {}
-    current = ""
-    for path in found:
-        try:
-            document = yaml.safe_load(path.read_text())
-        except yaml.MarkedYAMLError as error:
-            line = error.problem_mark.line + 1 if error.problem_mark else 0
-            raise ConfigurationError(f"the kubeconfig {path} is not YAML: line {line}: {error.problem}") from error
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise ConfigurationError(f"the kubeconfig {path} cannot be read: {_reason(error)}") from error
-        if not isinstance(document, dict):
-            raise ConfigurationError(f"the kubeconfig {path} is not a kubeconfig: it holds no mapping")
-        for name, one in _named(document, "contexts", "context"):
-            contexts.setdefault(name, str(one.get("user")))
-        for name, one in _named(document, "users", "user"):
-            programs.setdefault(name, "exec" in one or "auth-provider" in one)
-        current = current or str(document.get("current-context") or "")
-    known = ", ".join(sorted(contexts)) or "none"
-    chosen = context or current
-    if not chosen:
-        raise ConfigurationError(f"the kubeconfig {paths} has no current context: give --context; it has: {known}")
-    if chosen not in contexts:
-        raise ConfigurationError(f"the kubeconfig {paths} has no context {chosen!r}; it has: {known}")
-    return programs.get(contexts[chosen], False)
-
-
-def _named(document: Mapping[str, Any], many: str, one: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    listed = document.get(many)
-    for each in listed if isinstance(listed, list) else ():
-        if isinstance(each, dict):
-            inner = each.get(one)
-            yield str(each.get("name")), inner if isinstance(inner, dict) else {}
-
-
-def _reason(error: BaseException) -> str:
-    """The first line of what an error says, cut: a message is one sentence."""
-    return excerpt((str(error) or type(error).__name__).strip().splitlines()[0], most=200)

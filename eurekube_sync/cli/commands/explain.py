@@ -6,6 +6,7 @@ import click
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.cli.completing import complete_syncers
 from eurekube_sync.cli.connect import Connection, connect_to_look
 from eurekube_sync.cli.options.brake import brake_options
 from eurekube_sync.cli.options.calls import Calls, call_options
@@ -36,7 +37,7 @@ from eurekube_sync.explain.what import What, namespace_of
 
 
 @click.command(cls=Command, short_help="Say why something is registered in Eureka, or is not.")
-@click.argument("what", type=WHAT)
+@click.argument("what", type=WHAT, shell_complete=complete_syncers)
 @optional_owner_option
 @optional_eureka_options
 @kubernetes_options

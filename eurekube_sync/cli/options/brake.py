@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from eurekube_sync.brake import BrakeLimits
-from eurekube_sync.cli.options.declare import group, option
+from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.values import NAME, Percent
 
 brake_options = group(
@@ -44,12 +44,14 @@ brake_options = group(
         help="Hold removals if more than this percentage of our apps, and more than one app, would have no UP "
         "instance left.",
     ),
+    section=Section.BRAKE,
 )
 """The command gets them as `brake`, one `BrakeLimits`. A variable in a profile would weaken the brake for good."""
 
 approve_option = option(
     "--approve",
     variable=False,
+    section=Section.BRAKE,
     type=NAME,
     metavar="PLAN_ID|FILE",
     default=None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import click
 
-from eurekube_sync.cli.options.declare import group, option
+from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.values import Duration
 
 
@@ -29,11 +29,13 @@ call_options = group(
         help="How many calls to Eureka or Kubernetes may run at the same time.",
     ),
     option("--call-timeout", type=Duration(least=0.1), default="10s", help="The longest time to wait for one answer."),
+    section=Section.CALLS,
 )
 """The command gets them as `calls`, one `Calls`."""
 
 batch_option = option(
     "--eureka-batch",
+    section=Section.CALLS,
     type=click.Choice(["auto", "on", "off"]),
     default="auto",
     help="Renew, register and cancel 250 instances in one call to each Eureka server. auto: if "

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from eurekube_sync.cli.options.declare import option
+from eurekube_sync.cli.options.declare import Section, option
 from eurekube_sync.desired.drain import Kind
 
 _CHOICES = {
@@ -21,6 +21,7 @@ def _option(default: str, more: str = "") -> Callable[[Any], Any]:
     return option(
         "--drain-annotations",
         "drains",
+        section=Section.SCOPE,
         type=click.Choice(list(_CHOICES)),
         default=default,
         callback=lambda _context, _parameter, chosen: _CHOICES[chosen],

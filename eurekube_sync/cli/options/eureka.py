@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, group, on_command_line, option, variable_of
+from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, Section, group, on_command_line, option, variable_of
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ports import Clock
 
@@ -195,6 +195,7 @@ def _one_text(_context: click.Context, _parameter: click.Parameter, given: tuple
 
 
 _URL: dict[str, Any] = {
+    "section": Section.WHERE,
     "metavar": "URL",
     "multiple": True,
     "help": "Address of Eureka with its path, such as http://eureka.example.com:8761/eureka. For several peers repeat "
@@ -227,7 +228,11 @@ _ACCESS = (
 )
 
 eureka_options = group(
-    "eureka", EurekaAccess, option("--eureka-url", required=True, callback=_one_text, **_URL), *_ACCESS
+    "eureka",
+    EurekaAccess,
+    option("--eureka-url", required=True, callback=_one_text, **_URL),
+    *_ACCESS,
+    section=Section.LOGIN,
 )
 """The command gets them as `eureka`, one `EurekaAccess`."""
 
@@ -236,5 +241,6 @@ optional_eureka_options = group(
     EurekaAccess,
     option("--eureka-url", callback=lambda *given: _one_text(*given) if given[2] else "", **_URL),
     *_ACCESS,
+    section=Section.LOGIN,
 )
 """The same for a command that can do without: the URL is then empty."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import click
 
-from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, group, option
+from eurekube_sync.cli.completing import complete_contexts
+from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, Section, group, option
 from eurekube_sync.cli.values import NAME, File
 from eurekube_sync.model.ports import EndpointsSource
 
@@ -28,12 +29,19 @@ kubernetes_options = group(
         envvar=[ENVIRONMENT_PREFIX + "KUBECONFIG", "KUBECONFIG"],
         help="Path of the kubeconfig. Default: the pod's service account, else ~/.kube/config.",
     ),
-    option("--context", type=NAME, default=None, help="Context of the kubeconfig. Default: its current one."),
+    option(
+        "--context",
+        type=NAME,
+        default=None,
+        shell_complete=complete_contexts,
+        help="Context of the kubeconfig. Default: its current one.",
+    ),
     option(
         "--endpoints-source",
         type=click.Choice(["slices", "endpoints"]),
         default="slices",
         help="Where the addresses of pods are read from. An old cluster has Endpoints only.",
     ),
+    section=Section.WHERE,
 )
 """The command gets them as `kubernetes`, a `KubernetesAccess`."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from eurekube_sync.cli.options.declare import group, option
+from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.values import Duration
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes
@@ -64,6 +64,7 @@ lease_options = group(
         default="45s",
         help="How old Eureka's lists may be. The deletion of a syncer waits this long.",
     ),
+    section=Section.LEASES,
 )
 """The command gets them as `leases`, one `Leases`."""
 
@@ -71,5 +72,6 @@ kept_lease_options = group(
     "leases",
     Leases,
     _duration_option("The same value that run has. It is checked against --interval."),
+    section=Section.LEASES,
 )
 """The same for who gives none."""

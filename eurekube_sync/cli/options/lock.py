@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from eurekube_sync.cli.options.declare import option
+from eurekube_sync.cli.options.declare import Section, option
 from eurekube_sync.cli.values import Value
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.lock import LockName
@@ -29,6 +29,7 @@ def _lock(text: str) -> LockChoice:
 
 lock_option = option(
     "--lock",
+    section=Section.PASSES,
     type=Value("auto|off|namespace/name", _lock),
     default="auto",
     help="Let one of several copies work at a time, by this Lease object. auto: in a cluster, one in the pod's own "
@@ -38,6 +39,7 @@ lock_option = option(
 
 look_at_lock_option = option(
     "--lock",
+    section=Section.WHERE,
     type=Value("auto|off|namespace/name", _lock),
     default="auto",
     help="The Lease object that shows when the last good pass was. auto: the one that run takes by default, in the "

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from eurekube_sync.cli.options.declare import group, option
+from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.values import File, Value
 
 
@@ -79,5 +79,6 @@ monitoring_options = group(
         default=None,
         help="Push the metrics to this Pushgateway after each pass.",
     ),
+    section=Section.WATCHING,
 )
 """The command gets them as `monitoring`, a `Monitoring`."""

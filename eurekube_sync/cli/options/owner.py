@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from eurekube_sync.cli.options.declare import on_command_line, option
+from eurekube_sync.cli.options.declare import Section, on_command_line, option
 from eurekube_sync.cli.values import NAME, OWNER, Duration
 
 owner_option = option(
     "--owner",
+    section=Section.WHERE,
     type=OWNER,
     required=True,
     help="Name of this installation. It is part of each instance id; use another one for each cluster.",
@@ -14,6 +15,7 @@ owner_option = option(
 
 optional_owner_option = option(
     "--owner",
+    section=Section.WHERE,
     type=OWNER,
     default=None,
     callback=lambda _context, _parameter, given: given or "",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import click
 
-from eurekube_sync.cli.options.declare import group, option
+from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.values import Duration
 
 
@@ -60,6 +60,7 @@ pass_options = group(
         default="120s",
         help="After this time a pass starts nothing new.",
     ),
-    option("--dry-run", is_flag=True, help="Show what a pass would do, and write nothing."),
+    option("--dry-run", is_flag=True, section=Section.COMMAND, help="Show what a pass would do, and write nothing."),
+    section=Section.PASSES,
 )
 """The command gets them as `passes`, one `Passes`."""

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import yaml
 
-from eurekube_sync.cli.options.declare import group, option
+from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.output.logs import set_up_logs
 from eurekube_sync.cli.output.streams import discard_output
 from eurekube_sync.cli.output.table import console_for
@@ -81,5 +81,6 @@ report_options = group(
         help="Format of the logs on stderr.",
     ),
     option("--verbose", "-v", is_flag=True, help="Log each call."),
+    section=Section.REPORT,
 )
 """The command gets them as `form`, a `ReportForm`."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from eurekube_sync.cli.options.declare import group, option
+from eurekube_sync.cli.completing import complete_namespaces
+from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.values import NAMESPACE_PAIRS, NAMESPACES, PART, SELECTOR, SYNCER_CLASS
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.desired.spec import Expression
@@ -30,6 +31,7 @@ _BY_NAME = (
         "-n",
         "namespaces",
         type=NAMESPACES,
+        shell_complete=complete_namespaces,
         multiple=True,
         help="Only the syncers of this namespace; may be repeated. Default: all.",
     ),
@@ -42,7 +44,7 @@ _BY_NAME = (
     ),
 )
 
-name_scope_options = group("scope", _scope, *_BY_NAME)
+name_scope_options = group("scope", _scope, *_BY_NAME, section=Section.SCOPE)
 """A scope of names alone; the command gets a `Scope`."""
 
 scope_options = group(
@@ -63,5 +65,6 @@ scope_options = group(
         multiple=True,
         help="Let syncers of namespace FROM select Services of namespace TO. * is any namespace; may be repeated.",
     ),
+    section=Section.SCOPE,
 )
 """All of it; the command gets a `Scope`."""

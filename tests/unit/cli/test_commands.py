@@ -34,8 +34,12 @@ def said(*arguments: str) -> Result:
     ("arguments", "expected"),
     [
         (["runn"], "No such command 'runn'. Did you mean 'run'?"),
-        (["help"], "No such command 'help'. Did you mean '--help'?"),
-        (["version"], "No such command 'version'. Did you mean '--version'?"),
+        (["hlep"], "No such command 'hlep'. Did you mean 'help'?"),
+        (["verison"], "No such command 'verison'. Did you mean 'version'?"),
+        (["help", "rnu"], "No such command or topic 'rnu'. Did you mean 'run'?"),
+        (["help", "exit-code"], "No such command or topic 'exit-code'. Did you mean 'exit-codes'?"),
+        (["help", "owner", "purg"], "No such command or topic 'purg'. Did you mean 'purge'?"),
+        (["help", "run", "now"], "No such command or topic 'now'."),
         (["xyz"], "No such command 'xyz'."),
         (["owner", "renam"], "No such command 'renam'. Did you mean 'rename'?"),
         (["run", "--dry-rn"], "No such option '--dry-rn'. Did you mean '--dry-run'?"),
@@ -77,10 +81,10 @@ def test_help_is_as_wide_as_the_terminal_and_names_the_variables_once(
     assert len(wide.splitlines()) < len(narrow.splitlines())
     assert "env var" not in wide
     assert ("--brake-apps-percent, --approve." in wide) is (command == ["run"])
-    assert "as --eureka-url by EUREKUBE_SYNC_EUREKA_URL" in wide.splitlines()[-1]
+    assert "as --eureka-url by EUREKUBE_SYNC_EUREKA_URL" in wide.splitlines()[-3]
 
 
 def test_the_help_of_a_command_without_options_says_nothing_of_variables() -> None:
     """`crd` has none."""
-    assert "EUREKUBE_SYNC" not in said("crd", "--help").output
+    assert "EUREKUBE_SYNC_" not in said("crd", "--help").output
     assert isinstance(cli, click.Group)

@@ -14,6 +14,7 @@ import pytest
 import eurekube_sync
 from eurekube_sync.cli.command_line import cli
 from eurekube_sync.cli.options.eureka import PASSWORD_VARIABLE
+from eurekube_sync.cli.options.examples import EXAMPLES
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.manifests import Severity, validate_text
 from tests.servers.cache import CACHE_VARIABLE
@@ -63,7 +64,7 @@ def command_lines(text: str) -> list[list[str]]:
     lines = [line.split("#")[0] for block in whole for line in block.splitlines()]
     found = []
     for line in [*lines, *spans(text)]:
-        for part in re.split(r"&&|[|;]", line):
+        for part in re.split(r"&&|[|;]|<\(|\)| > ", line):
             program, *arguments = shlex.split(part) or [""]
             if Path(program).name == "eurekube-sync" and arguments:
                 found.append(arguments)
@@ -104,10 +105,34 @@ def test_the_exit_codes_are_the_programs() -> None:
 @EVERY_PAGE
 def test_every_command_line_parses(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each `eurekube-sync ...` is one that click takes, without a word too much."""
+    parse_all(command_lines(page.read_text()), monkeypatch)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_example_of_a_help_parses(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three for each command, each of that command."""
+    lines = [line for _, line in EXAMPLES[name]]
+    found = command_lines("".join(f"```sh\n{line}\n```\n" for line in lines))
+    assert [" ".join(arguments).startswith(name) for arguments in found] == [True] * 3
+    assert max(map(len, lines)) <= 78
+    parse_all(found, monkeypatch)
+
+
+def test_every_command_has_examples() -> None:
+    """And there is none of a command that is gone."""
+    found = commands()
+    inner = {
+        f"{name} {one}" for name, group in found.items() if isinstance(group, click.Group) for one in group.commands
+    }
+    assert set(EXAMPLES) == {"", *found, *inner}
+
+
+def parse_all(lines: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the program's own commands."""
     monkeypatch.chdir(ROOT)  # files that a line names are there
     monkeypatch.setenv("EUREKUBE_SYNC_OWNER", "docs")
     monkeypatch.setenv("EUREKUBE_SYNC_EUREKA_URL", "http://eureka.example.com:8761/eureka")
-    for arguments in command_lines(page.read_text()):
+    for arguments in lines:
         context = click.Context(cli, info_name="eurekube-sync")
         name, command, rest = cli.resolve_command(context, arguments)
         if isinstance(command, click.Group) and rest and rest[0] != "--help":

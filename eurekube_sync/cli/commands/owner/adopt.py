@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from eurekube_sync.cli.commands.owner.carry_out import carry_out
+from eurekube_sync.cli.completing import complete_syncers
 from eurekube_sync.cli.options.calls import Calls, call_options
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import on_command_line, option
@@ -59,7 +60,14 @@ def _check(app: str | None, cluster: str | None, *, of_app: bool) -> None:
     multiple=True,
     help="Only the instance at this address; may be repeated. Default: all of the app that a syncer wants.",
 )
-@option("--syncer", variable=False, type=SYNCER, default=None, help="Only what this syncer wants.")
+@option(
+    "--syncer",
+    variable=False,
+    type=SYNCER,
+    default=None,
+    shell_complete=complete_syncers,
+    help="Only what this syncer wants.",
+)
 @option(
     "--cluster",
     variable=False,

@@ -1,0 +1,76 @@
+"""What is read of a kubeconfig before the official client does: it says in many errors, or not at all, what is one
+sentence here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.model.foreign_text import excerpt
+
+DEFAULT_PATH = "~/.kube/config"
+
+
+def names_program(paths: str, context: str) -> bool:
+    """Whether the context's user names a program for its credentials. Raises ConfigurationError."""
+    contexts: dict[str, str] = {}
+    programs: dict[str, bool] = {}
+    current = ""
+    for document in _documents(paths):
+        for name, one in _named(document, "contexts", "context"):
+            contexts.setdefault(name, str(one.get("user")))
+        for name, one in _named(document, "users", "user"):
+            programs.setdefault(name, "exec" in one or "auth-provider" in one)
+        current = current or str(document.get("current-context") or "")
+    known = ", ".join(sorted(contexts)) or "none"
+    chosen = context or current
+    if not chosen:
+        raise ConfigurationError(f"the kubeconfig {paths} has no current context: give --context; it has: {known}")
+    if chosen not in contexts:
+        raise ConfigurationError(f"the kubeconfig {paths} has no context {chosen!r}; it has: {known}")
+    return programs.get(contexts[chosen], False)
+
+
+def context_names(paths: str) -> Sequence[str]:
+    """The contexts of the kubeconfig, sorted. Raises ConfigurationError."""
+    return sorted({name for one in _documents(paths) for name, _ in _named(one, "contexts", "context")})
+
+
+def _documents(paths: str) -> Iterator[Mapping[str, Any]]:
+    """Each file of several that are joined by the path separator, in their order."""
+    import yaml
+
+    found = [path for path in (Path(name).expanduser() for name in paths.split(os.pathsep)) if path.is_file()]
+    if not found and Path(paths).expanduser().is_dir():
+        raise ConfigurationError(f"the kubeconfig {paths} is a folder: give the file in it")
+    if not found:
+        raise ConfigurationError(
+            f"there is no kubeconfig {paths}, and this does not run in a cluster: give --kubeconfig FILE"
+        )
+    for path in found:
+        try:
+            document = yaml.safe_load(path.read_text())
+        except yaml.MarkedYAMLError as error:
+            line = error.problem_mark.line + 1 if error.problem_mark else 0
+            raise ConfigurationError(f"the kubeconfig {path} is not YAML: line {line}: {error.problem}") from error
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise ConfigurationError(f"the kubeconfig {path} cannot be read: {first_line(error)}") from error
+        if not isinstance(document, dict):
+            raise ConfigurationError(f"the kubeconfig {path} is not a kubeconfig: it holds no mapping")
+        yield document
+
+
+def _named(document: Mapping[str, Any], many: str, one: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    listed = document.get(many)
+    for each in listed if isinstance(listed, list) else ():
+        if isinstance(each, dict):
+            inner = each.get(one)
+            yield str(each.get("name")), inner if isinstance(inner, dict) else {}
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says, cut: a message is one sentence."""
+    return excerpt((str(error) or type(error).__name__).strip().splitlines()[0], most=200)

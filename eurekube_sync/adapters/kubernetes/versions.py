@@ -1,0 +1,70 @@
+"""Which version a cluster has, and which schema its CRD: for a person who asks. Nothing raises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from eurekube_sync.adapters.kubernetes.calls import Calls
+from eurekube_sync.adapters.kubernetes.client import CRD_MISSING, DEFINITION
+from eurekube_sync.adapters.kubernetes.connection import Call, Connection
+from eurekube_sync.adapters.kubernetes.walks import read_one
+from eurekube_sync.adapters.tries import Tries
+from eurekube_sync.adapters.unreadable import UNREADABLE
+from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.ports import Clock, Random
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    git_version: str
+
+
+class _Schema(msgspec.Struct):
+    openAPIV3Schema: dict[str, Any]
+
+
+class _DefinitionVersion(msgspec.Struct):
+    storage: bool
+    schema: _Schema
+
+
+class _Spec(msgspec.Struct):
+    versions: list[_DefinitionVersion]
+
+
+class _Definition(msgspec.Struct):
+    spec: _Spec
+
+
+class KubernetesVersions:
+    """Two reads, each tried twice at most."""
+
+    def __init__(self, connection: Connection, *, clock: Clock, random: Random, limit: TimeLimit) -> None:
+        self._calls = Calls(connection, Tries(clock=clock, random=random, limit=limit, answer_seconds=10.0, most=2))
+
+    def server(self) -> Source[str]:
+        """Such as `v1.36.0`."""
+        found = self._read("/version", _Version, "the version of the Kubernetes API")
+        return found if isinstance(found, Unknown) else Complete(data=found.git_version)
+
+    def schema(self) -> Source[Mapping[str, Any]]:
+        """The schema of the stored version of the CRD; Unknown(CRD_MISSING) where there is none."""
+        found = self._read(DEFINITION, _Definition, "the CustomResourceDefinition")
+        if isinstance(found, Unknown):
+            return found
+        stored = [one.schema.openAPIV3Schema for one in found.spec.versions if one.storage]
+        return Complete(data=stored[0] if stored else {})
+
+    def _read(self, path: str, type_: type[Any], what: str) -> Any:
+        answer = read_one(self._calls, Call(method="GET", path=path))
+        if isinstance(answer, Unknown):
+            return answer
+        if answer.status == 404 and path == DEFINITION:
+            return CRD_MISSING
+        try:
+            return msgspec.json.decode(answer.body, type=type_)
+        except UNREADABLE:
+            return Unknown(cause=Cause.UNUSABLE, message=f"{what} cannot be read")

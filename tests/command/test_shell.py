@@ -1,0 +1,101 @@
+"""What a person has at a prompt beside the work itself: completion and versions."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from eurekube_sync import __version__
+from eurekube_sync.controller.exit_codes import ExitCode
+from tests.command.program import BINARY, Program, syncer
+
+CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
+
+
+def completed(program: Program, line: str, **variables: str | None) -> list[str]:
+    """What bash is offered for the last word of the line."""
+    words = line.split(" ")
+    asked = {"COMP_WORDS": "\n".join(words), "COMP_CWORD": str(len(words) - 1)}
+    ended = program.command(stdin="", _EUREKUBE_SYNC_COMPLETE="bash_complete", **asked, **variables)
+    assert (ended.code, ended.err) == (0, "")
+    return [answer.partition(",")[2] for answer in ended.out.splitlines() if answer]
+
+
+def test_a_shell_completes_names_of_the_cluster(program: Program) -> None:
+    """Contexts of the kubeconfig, namespaces with a syncer, syncers; in a list the last name."""
+    program.playground.create(syncer("rest", {"selector": {"app": "rest"}}))
+    assert completed(program, "eurekube-sync run --context ") == ["embedded"]
+    assert completed(program, "eurekube-sync run -n rat") == ["rating"]
+    assert completed(program, "eurekube-sync status -n shop,rat") == ["shop,rating"]
+    assert completed(program, "eurekube-sync explain rating/r") == ["rating/rating", "rating/rest"]
+    assert completed(program, "eurekube-sync owner adopt --syncer rating/re") == ["rating/rest"]
+    assert completed(program, "eurekube-sync exp") == ["explain"]
+    assert "--dry-run" in completed(program, "eurekube-sync run --dry")
+
+
+@pytest.mark.parametrize("line", ["run -n ", "run --context ", "explain "])
+def test_a_shell_is_offered_nothing_where_no_cluster_is_found(settled: Program, line: str) -> None:
+    """Neither a word nor a message: it would stand in the line that a person types."""
+    assert completed(settled, f"eurekube-sync {line}", KUBECONFIG="/nowhere/none") == []
+
+
+def test_the_script_works_in_bash(settled: Program) -> None:
+    """Sourced as the help says; the function that it defines is asked for the words."""
+    script = (
+        f"PATH={BINARY.parent}:$PATH; source <(eurekube-sync completion bash); "
+        "COMP_WORDS=(eurekube-sync owner p); COMP_CWORD=2; _eurekube_sync_completion eurekube-sync; "
+        'echo "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(
+        ["bash", "-c", script], env=settled.environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout.strip(), done.stderr) == ("purge", "")
+
+
+def test_all_versions_are_shown(settled: Program) -> None:
+    """The API server stores the CRD as it was given."""
+    ended = settled.command("version")
+    assert (ended.code, ended.err) == (0, "")
+    lines = dict(line.split(maxsplit=1) for line in ended.out.splitlines())
+    assert list(lines) == ["eurekube-sync", "Python", "Kubernetes", "CRD", "Eureka"]
+    assert lines["eurekube-sync"] == __version__
+    assert lines["CRD"] == "as in this version"
+    assert lines["Eureka"] == f"{settled.playground.eureka_url} answers, with 3 instances of 2 apps"
+    data = json.loads(settled.command("version", "-o", "json", EUREKUBE_SYNC_EUREKA_URL=None).out)
+    assert data["version"] == __version__
+    assert data["crd"] == {"found": "as in this version", "unknown": None}
+    assert "eureka" not in data
+
+
+def test_the_crd_of_another_version_is_told(program: Program) -> None:
+    """With what to do; and one that is missing, which has its exit code."""
+    _, crd = program.playground.kubernetes.call("GET", CRD)
+    del crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["limit"]
+    program.playground.kubernetes.call("PUT", CRD, crd)
+    ended = program.command("version")
+    assert ended.code == ExitCode.OK
+    assert "eurekube-sync crd | kubectl apply" in ended.out
+    program.playground.kubernetes.call("DELETE", CRD)
+    ended = program.command("version")
+    assert ended.code == ExitCode.KUBERNETES_UNREAD
+    assert "CRD            unknown: " in ended.out
+
+
+def test_a_server_that_does_not_answer_is_unknown_and_the_rest_is_shown(settled: Program, tmp_path: Path) -> None:
+    """Its own exit code each; without a call nothing can fail."""
+    ended = settled.command("version", EUREKUBE_SYNC_EUREKA_URL="http://127.0.0.1:9/eureka")
+    assert ended.code == ExitCode.EUREKA_UNREAD
+    assert "as in this version" in ended.out
+    assert "Eureka         unknown: " in ended.out
+    ended = settled.command("version", KUBECONFIG=str(settled.kubeconfig_of("http://127.0.0.1:9")))
+    assert ended.code == ExitCode.KUBERNETES_UNREAD
+    assert "Kubernetes     unknown: no answer from the Kubernetes API" in ended.out
+    ended = settled.command("version", KUBECONFIG=str(tmp_path / "none"))
+    assert ended.code == ExitCode.CONFIGURATION
+    assert "unknown: there is no kubeconfig" in ended.out
+    ended = settled.command("version", "--client", KUBECONFIG=str(tmp_path / "none"))
+    assert (ended.code, len(ended.out.splitlines())) == (0, 2)
+    assert not ended.kubernetes + ended.eureka
