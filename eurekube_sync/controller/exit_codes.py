@@ -49,7 +49,8 @@ _MEANINGS = {
     ExitCode.INVALID_MANIFEST: "`validate` found a manifest that the API server would refuse, or no syncer at all",
     ExitCode.CHANGES_PENDING: "with `--detailed-exitcode`: `run --dry-run` found changes, or `orphans` found orphans",
     ExitCode.NOT_REGISTERED: (
-        "`explain`: it is not registered, or only in part. `status`: a syncer is broken, or not all of it is UP"
+        "`explain`: it is not registered, or only in part. `status`: a syncer is broken, or not all of it is UP, "
+        "or a namespace of `-n` does not exist"
     ),
     ExitCode.KUBERNETES_UNREAD: (
         "Kubernetes could not be read: no answer, an answer that makes no sense, or the CRD is missing or being "

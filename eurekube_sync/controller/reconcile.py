@@ -85,14 +85,15 @@ def reconcile(world: World, settings: PassSettings) -> PassReport:
     )
     scope, syncers = _choose(given)
     early = _renew(given, scope, listed, asked, asked_at)
-    if isinstance(early.registry, Complete) and early.registry.data.clashes:
+    goes_on = settings.dry_run and settings.looks  # a person is told what is wrong beside all the rest
+    if isinstance(early.registry, Complete) and early.registry.data.clashes and not goes_on:
         return refuse(given, early, early.registry)
 
     found = _claim(given, scope, syncers, early)
     others = _other_owners(given, found)
     found = _look_elsewhere(given, listed, found)
     found, decided = decide(given, early, found)
-    if isinstance(found.registry, Complete) and any(other.stops_us for other in others):
+    if isinstance(found.registry, Complete) and any(other.stops_us for other in others) and not goes_on:
         return renew_beside(given, early, found, found.registry, decided, others)
     if doubt := _doubt(given, early, found, decided.braked):
         return renew_in_doubt(given, early, found, decided, doubt)

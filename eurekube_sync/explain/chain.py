@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Serving
-from eurekube_sync.desired.verdicts import Wanted
+from eurekube_sync.desired.verdicts import OverLimit, Wanted
 from eurekube_sync.explain.conduct import brake_links, conduct_links
 from eurekube_sync.explain.heartbeat import heartbeat_link
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, Why
@@ -43,8 +43,10 @@ def explain(subject: Subject, look: Look) -> Explanation:
 
 
 def meant_of(subject: Subject) -> int:
-    """How many instances its endpoints could give, but for those that end."""
-    return sum(not terminates(one) for one in subject.verdicts.values())
+    """How many instances should be registered: all but those that end, and but for what a limit leaves out of some."""
+    there = [one for one in subject.verdicts.values() if not terminates(one)]
+    inside = [one for one in there if not isinstance(one, OverLimit)]
+    return len(inside or there)
 
 
 def _cluster_links(subject: Subject, look: Look, standing: Standing, meant: int) -> Iterator[Link]:
@@ -124,6 +126,8 @@ def _sentence(
             return f"Registered: {counts}"
         case Outcome.PARTLY if broken is not None and broken.reason == Why.NOT_RENEWED:
             return f"Registered, but not for long: {counts}; {cause}"
+        case Outcome.PARTLY if broken is not None and broken.reason == Why.OWNER_CLASH:
+            return f"Registered by another owner: {counts}"
         case Outcome.PARTLY if broken is not None and broken.part is Part.BRAKE:
             return f"Still registered: {counts}; {cause}"
         case Outcome.PARTLY:

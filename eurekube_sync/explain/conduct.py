@@ -191,7 +191,21 @@ def _owners(subject: Subject) -> Iterator[Link]:
             part=Part.OWNER,
             mark=Mark.BROKEN,
             reason=Why.OWNER_CLASH,
-            text=other.sentence,
-            cause="another owner serves the same syncer",
-            fix="stop one of the two installations",
+            text=other.question if other.stops_us else other.sentence,
+            cause=f"owner {other.name} serves the same syncer",
+            fix=(
+                f"give --owner {other.name}, if that is the installation"
+                if other.stops_us
+                else "stop one of the two installations"
+            ),
+        )
+    if isinstance(subject.report.registry, Complete) and (clashes := subject.report.registry.data.clashes):
+        yield Link(
+            part=Part.OWNER,
+            mark=Mark.BROKEN,
+            reason=Why.OWNER_CLASH,
+            text=f"cluster {clashes[0]} has instances of the same owner in Eureka",
+            cause="another cluster uses the same owner, so a pass only renews",
+            fix="give each cluster its own owner; if this one replaces it: "
+            f"eurekube-sync owner adopt --cluster {clashes[0]}",
         )

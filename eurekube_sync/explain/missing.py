@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from eurekube_sync.controller.look import Look
-from eurekube_sync.desired.claims import every
+from eurekube_sync.desired.claims import NotServed, every
 from eurekube_sync.desired.spec import Selector, parse, selected_namespace
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, Why
 from eurekube_sync.explain.near import matches, near_labels, near_names
@@ -17,7 +17,7 @@ from eurekube_sync.explain.what import OfAddress, OfApp, OfInstance, OfPod, OfSe
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import Service, SyncerObject
-from eurekube_sync.model.ownership import syncer_of
+from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
 from eurekube_sync.model.sources import Complete, Source, Unknown
 
 
@@ -75,13 +75,7 @@ def _no_syncer(what: OfSyncer, look: Look) -> Explanation:
 def _service(what: OfService | OfPod, name: str, look: Look) -> Explanation:
     listed = look.selectors.get(what.namespace)
     if isinstance(listed, Unknown):
-        link = Link(
-            part=Part.SERVICES,
-            mark=Mark.UNKNOWN,
-            reason=Why.NOT_LOOKED_AT,
-            text=f"the Services of namespace {what.namespace} could not be looked at: {listed.message}",
-        )
-        return Explanation(about=str(what), links=(link,), outcome=Outcome.UNKNOWN, sentence=f"Unknown: {link.text}")
+        return _unread(what, f"the Services of namespace {what.namespace} could not be looked at: {listed.message}")
     names = [one.name for one in listed.data] if listed else []
     if name not in names:
         near = near_names(name, names)
@@ -151,6 +145,8 @@ def _nearly_selecting(namespace: str, name: str, labels: Any, look: Look) -> tup
         try:
             selector = parse(syncer).selector
         except InvalidSyncer:
+            details.append(f"EurekaSyncer {syncer.ref}, whose spec is invalid, may be meant to select it")
+            fix = fix or f"eurekube-sync explain {syncer.ref}"
             continue
         near = near_names(name, [selector.service] if selector.service else [])
         found = [one.label for one in near_labels(dict(selector.labels), [(name, labels)])]
@@ -165,16 +161,11 @@ def _nearly_selecting(namespace: str, name: str, labels: Any, look: Look) -> tup
 def _nothing(what: What, look: Look) -> Explanation:
     """An app, an address or an id that no claim and no mark names."""
     instances = look.listed.data if isinstance(look.listed, Complete) else ()
-    theirs = list(_in_eureka(what, look)) if instances else []
+    theirs = [one for one in instances if is_meant(what, one)]
     if theirs:
-        link = Link(
-            part=Part.SYNCER,
-            mark=Mark.BROKEN,
-            reason=Why.NO_SYNCER,
-            text="no EurekaSyncer registers it: it is another's instance",
-            cause="no EurekaSyncer registers it",
-        )
-        return _explanation(what, (link, *theirs), link)
+        return _in_eureka_alone(what, theirs[0], look)
+    if unread := _services_unread(look):
+        return _unread(what, f"the Services could not be looked at: {unread.message}")
     apps = {one.key.app for one in instances}
     apps |= {
         app
@@ -186,7 +177,7 @@ def _nothing(what: What, look: Look) -> Explanation:
     text = f"nothing here is {what}: no syncer wants it, and Eureka lists none"
     if isinstance(look.listed, Unknown):
         text = f"no syncer wants {what}; what Eureka holds could not be looked at: {look.listed.message}"
-    link = _nothing_link(text, near, "eurekube-sync status -a")
+    link = _nothing_link(text, near, " ".join(("eurekube-sync status -a", *look.asked.options)))
     named = [_named_by(one, look) for one in near]
     unknown = isinstance(look.listed, Unknown)
     link = replace(
@@ -199,6 +190,46 @@ def _nothing(what: What, look: Look) -> Explanation:
         sentence = f"Unknown whether it is registered: {text}"
         return Explanation(about=str(what), links=(link,), outcome=Outcome.UNKNOWN, sentence=sentence, fix=link.fix)
     return _explanation(what, (link,), link)
+
+
+def _in_eureka_alone(what: What, one: ObservedInstance, look: Look) -> Explanation:
+    """It is registered, and no syncer that was looked at has to do with it: whose it is, by its marks."""
+    ref, owner = syncer_of(one), one.metadata.get(OWNER, "")
+    cluster = look.identity.data if isinstance(look.identity, Complete) else one.metadata.get(CLUSTER)
+    there = list(_in_eureka(what, look))
+    if ref is not None and owner in ("", look.owner) and one.metadata.get(CLUSTER) == cluster:
+        if not look.asked.covers(ref):
+            text = f"EurekaSyncer {ref} registers it, which is outside of what was looked at here"
+            fix = f"eurekube-sync explain {ref} -n {ref.namespace}"
+            return _unread(what, text, *there, fix=fix)
+        text = f"there is no EurekaSyncer {ref} any more, so it is an orphan"
+        cause, fix = "its syncer is gone, and a pass is to cancel it", "eurekube-sync orphans"
+    else:
+        cluster_too = "" if one.metadata.get(CLUSTER) in (None, cluster) else " of another cluster"
+        whose = f"owner {owner}{cluster_too} registered it" if owner else "it is another's instance"
+        text, cause, fix = f"no EurekaSyncer registers it: {whose}", "no EurekaSyncer registers it", ""
+    link = Link(part=Part.SYNCER, mark=Mark.BROKEN, reason=Why.NO_SYNCER, text=text, cause=cause, fix=fix)
+    return _explanation(what, (link, *there), link)
+
+
+def _services_unread(look: Look) -> Unknown | None:
+    """Why it is not known what some syncer wants; None where it is known of all."""
+    for report in look.reports:
+        for claim in report.desired.claims.values() if report.desired and report.view else ():
+            if isinstance(claim, NotServed) and claim.unknown and report.view:
+                namespace = selected_namespace(claim.syncer)
+                sources = (report.view.services.of(namespace), report.view.slices.of(namespace))
+                if found := next((one for one in sources if isinstance(one, Unknown)), None):
+                    return found
+    return None
+
+
+def _unread(what: What, text: str, *links: Link, fix: str = "") -> Explanation:
+    """Too little was seen to say whether it should be registered."""
+    link = Link(part=Part.SERVICES, mark=Mark.UNKNOWN, reason=Why.NOT_LOOKED_AT, text=text)
+    return Explanation(
+        about=str(what), links=(link, *links), outcome=Outcome.UNKNOWN, sentence=f"Unknown: {text}", fix=fix
+    )
 
 
 def _named_by(app: str, look: Look) -> str:

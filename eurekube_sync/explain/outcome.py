@@ -31,7 +31,7 @@ def code_of(explained: Sequence[Explanation], look: Look) -> ExitCode:
 
 def code_of_overview(found: Overview) -> ExitCode:
     """What is broken, first; then what could not be looked at."""
-    if found.count(State.BROKEN) or found.count(State.PARTLY):
+    if found.count(State.BROKEN) or found.count(State.PARTLY) or found.absent:
         return ExitCode.NOT_REGISTERED
     if found.eureka is not None and found.count(State.UNKNOWN):
         return of_unknown(Server.EUREKA, found.eureka)

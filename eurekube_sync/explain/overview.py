@@ -83,6 +83,8 @@ class Overview:
     """Seconds since the renewal that is longest ago, of all instances of these syncers; None for none, or unknown."""
     unread: tuple[tuple[str, Unknown], ...]
     """What of Kubernetes could not be looked at."""
+    absent: tuple[str, ...] = ()
+    """Namespaces that were asked for and do not exist."""
     unselected: tuple[str, ...]
     """Services of the named namespaces that no syncer selects, as `namespace/name`."""
     narrowed: str
@@ -109,6 +111,7 @@ def overview(look: Look) -> Overview:
         last_pass=heartbeat_link(look, alone=False),
         oldest_lease=_oldest(rows, look),
         unread=tuple(unread(report.view)),
+        absent=report.absent,
         unselected=tuple(
             f"{name}/{one}" for name in sorted(look.asked.namespaces or ()) for one in unselected(look, name)
         ),

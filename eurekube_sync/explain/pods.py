@@ -10,7 +10,7 @@ from eurekube_sync.desired.verdicts import Leaving, Wanted
 from eurekube_sync.explain.links import Link, Mark, Part, Why
 from eurekube_sync.explain.near import near_labels, written
 from eurekube_sync.explain.spans import span
-from eurekube_sync.explain.subject import Subject
+from eurekube_sync.explain.subject import Subject, endpoints_of, is_pod
 from eurekube_sync.model.details import PodDetail
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import counted, one_or_more
@@ -110,21 +110,37 @@ def _with_since(text: str, since: float | None, now: float) -> str:
 
 def _none(subject: Subject, claim: Serving, look: Look) -> Link:
     """No endpoint at all: no pod is selected, or none of them has an address."""
-    names = ", ".join(claim.services[:3])
-    kind = one_or_more(len(claim.services), "Service", "Services")
-    details, fix = _nothing_selected(subject, claim, look)
+    number = len(subject.services)
+    names = f"{one_or_more(number, 'Service', 'Services')} {', '.join(subject.services[:3])}"
+    there = list(endpoints_of(subject.report, subject.namespace, subject.services))
+    if any(not subject.pod or is_pod(one, subject.pod) for one in there):
+        return _of_another_port(subject, claim, names)
+    text = f"{names} {one_or_more(number, 'has', 'have')} no endpoints"
+    details, fix = _nothing_selected(subject, look)
+    if subject.pod:
+        text = f"pod {subject.pod} is in no EndpointSlice of {names}"
+        fix = f"kubectl describe pod {subject.pod} -n {subject.namespace}"
     return Link(
         part=Part.PODS,
         mark=Mark.BROKEN,
         reason="NoEndpoints",
-        text=f"{kind} {names} {one_or_more(len(claim.services), 'has', 'have')} no endpoints",
+        text=text,
         details=tuple(details),
-        cause=f"{kind} {names} {one_or_more(len(claim.services), 'has', 'have')} no endpoints",
+        cause=text,
         fix=fix,
     )
 
 
-def _nothing_selected(subject: Subject, claim: Serving, look: Look) -> tuple[list[str], str]:
+def _of_another_port(subject: Subject, claim: Serving, names: str) -> Link:
+    """It has endpoints, and none of them comes to an instance."""
+    port = claim.syncer.spec.get("port") or claim.syncer.spec.get("securePort")
+    text = f"{names} {one_or_more(len(subject.services), 'does', 'do')} not have the port that its syncer registers"
+    text += f", {port}" if port else ""
+    edit = f"kubectl edit esync {subject.ref.name} -n {subject.ref.namespace}"
+    return Link(part=Part.PORT, mark=Mark.BROKEN, reason="NoSuchPort", text=text, cause=text, fix=edit)
+
+
+def _nothing_selected(subject: Subject, look: Look) -> tuple[list[str], str]:
     pods, selectors = look.pods.get(subject.namespace), look.selectors.get(subject.namespace)
     for source in (selectors, pods):
         if isinstance(source, Unknown):
@@ -133,8 +149,9 @@ def _nothing_selected(subject: Subject, claim: Serving, look: Look) -> tuple[lis
         return [], ""
     details: list[str] = []
     fix = ""
-    for one in (each for each in selectors.data if each.name in claim.services and each.selector):
-        selected = [pod for pod in pods.data if one.selector.items() <= pod.labels.items()]
+    meant = [pod for pod in pods.data if subject.pod in ("", pod.name)]
+    for one in (each for each in selectors.data if each.name in subject.services and each.selector):
+        selected = [pod for pod in meant if one.selector.items() <= pod.labels.items()]
         if selected:
             details += [
                 f"pod {pod.name}: {why_not_ready(pod, look.at) or 'it is no endpoint'}" for pod in selected[:_MOST]

@@ -15,6 +15,7 @@ from eurekube_sync.explain.spans import span
 from eurekube_sync.explain.subject import Subject, address_of, observed_at
 from eurekube_sync.model.actions import Register
 from eurekube_sync.model.eureka import DEFAULT_LEASE, InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.ownership import CLUSTER, OWNER
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import counted, one_or_more
 
@@ -146,7 +147,8 @@ def _faults(subject: Subject, look: Look, standing: Standing) -> Iterator[Link]:
     if not look.owner and not standing.held and up:
         lacking = sorted(up)
     if lacking:
-        yield _lacking(subject, look, lacking)
+        others = _other_owners(standing, look)
+        yield _under_another_owner(others[0], look) if others else _lacking(subject, look, lacking)
         return
     other = {key: one for key, one in held.items() if key in up and one.status is not InstanceStatus.UP}
     if not look.owner:
@@ -156,6 +158,25 @@ def _faults(subject: Subject, look: Look, standing: Standing) -> Iterator[Link]:
     silent = {key: one for key, one in standing.held.items() if is_silent(one, look.at)}
     if silent and not other:
         yield _silent(silent, look)
+
+
+def _other_owners(standing: Standing, look: Look) -> list[str]:
+    """The names under which this cluster's instances of it are registered, where that is not the one given."""
+    cluster = look.identity.data if isinstance(look.identity, Complete) else None
+    ours = [one for one in standing.held.values() if cluster in (None, one.metadata.get(CLUSTER))]
+    found = {one.metadata[OWNER] for one in ours if OWNER in one.metadata}
+    return sorted(found - {look.owner}) if look.owner not in found else []
+
+
+def _under_another_owner(name: str, look: Look) -> Link:
+    return Link(
+        part=Part.OWNER,
+        mark=Mark.BROKEN,
+        reason=Why.OWNER_CLASH,
+        text=f"Eureka holds its instances under owner {name}, and none under owner {look.owner}",
+        cause=f"owner {name} registers it, not owner {look.owner}",
+        fix=f"give --owner {name}, if that is the installation",
+    )
 
 
 def _lacking(subject: Subject, look: Look, lacking: Sequence[InstanceKey]) -> Link:

@@ -223,7 +223,7 @@ def _slices(subject: Subject, claim: Serving) -> Link:
         first = claim.incomplete[0]
         mark = Mark.UNKNOWN if first.unknown else Mark.BROKEN
         return Link(part=Part.ENDPOINTS, mark=mark, reason=first.reason, text=first.message, cause=first.message)
-    there = list(endpoints_of(subject.report, subject.namespace, claim.services))
+    there = list(endpoints_of(subject.report, subject.namespace, subject.services))
     number = len({one.address for one in there if not one.terminating})
     return Link(part=Part.ENDPOINTS, mark=Mark.OK, text=f"its EndpointSlices list {counted(number, 'endpoint')}")
 

@@ -9,10 +9,11 @@ from typing import assert_never
 from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Deleting, Serving
-from eurekube_sync.desired.spec import selected_namespace
+from eurekube_sync.desired.spec import parse, selected_namespace
 from eurekube_sync.desired.verdicts import Leaving, Verdict, wanted_in
 from eurekube_sync.explain.near import matches
 from eurekube_sync.explain.what import OfAddress, OfApp, OfInstance, OfPod, OfService, OfSyncer, What
+from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import Endpoint, SyncerRef
 from eurekube_sync.model.sources import Complete
@@ -41,6 +42,11 @@ class Subject:
         return selected_namespace(self.claim.syncer)
 
     @property
+    def services(self) -> tuple[str, ...]:
+        """Those of its Services that were asked about, by name."""
+        return _services_meant(self.what, self.claim, self.report)
+
+    @property
     def verdicts(self) -> Mapping[InstanceKey, Verdict]:
         """What the pass decided of what was asked about."""
         found = self.claim.verdicts if isinstance(self.claim, Serving) else {}
@@ -66,14 +72,16 @@ def _in_report(what: What, report: PassReport, look: Look) -> Iterator[Subject]:
                 if what.ref == ref:
                     yield Subject(what=what, report=report, claim=claim)
             case OfService():
-                if selected_namespace(claim.syncer) == what.namespace and what.name in services_of(claim):
-                    yield Subject(what=what, report=report, claim=claim)
+                if selected_namespace(claim.syncer) == what.namespace and what.name in services_of(claim, report):
+                    keys = _of_services((what.name,), claim, report, look)
+                    yield Subject(what=what, report=report, claim=claim, keys=keys)
             case OfPod():
                 yield from _of_pod(what, report, claim, look)
             case OfApp():
                 keys = frozenset(key for key in _keys(claim) if key.app == what.name)
                 if keys or what.name in apps_of(claim) or _marked(look, ref, lambda one: one.key.app == what.name):
-                    yield Subject(what=what, report=report, claim=claim, keys=None)
+                    named = _services_meant(what, claim, report)
+                    yield Subject(what=what, report=report, claim=claim, keys=_of_services(named, claim, report, look))
             case OfAddress():
                 keys = frozenset(key for key, one in _verdicts(claim) if _at(key, one, what))
                 if keys or _marked(look, ref, lambda one: is_at(one, what)):
@@ -87,9 +95,45 @@ def _in_report(what: What, report: PassReport, look: Look) -> Iterator[Subject]:
                 assert_never(what)
 
 
-def services_of(claim: Claim) -> tuple[str, ...]:
-    """The Services that it selects, by name."""
-    return claim.services if isinstance(claim, Serving) else ()
+def services_of(claim: Claim, report: PassReport) -> tuple[str, ...]:
+    """The Services that it selects, by name, served or not; none where they or its selector cannot be read."""
+    if isinstance(claim, Serving):
+        return claim.services
+    namespace = selected_namespace(claim.syncer)
+    listed = report.view.services.of(namespace) if report.view else None
+    try:
+        selector = parse(claim.syncer).selector
+    except InvalidSyncer:
+        return ()
+    return tuple(one.name for one in (listed.data if isinstance(listed, Complete) else ()) if selector.matches(one))
+
+
+def _services_meant(what: What, claim: Claim, report: PassReport) -> tuple[str, ...]:
+    match what:
+        case OfService(name=name):
+            return (name,)
+        case OfApp(name=app) if app in apps_of(claim):
+            return tuple(one for one in services_of(claim, report) if _app_of(claim, one) == app)
+        case _:
+            return services_of(claim, report)
+
+
+def _app_of(claim: Claim, service: str) -> str:
+    return str(claim.syncer.spec.get("appName") or service).upper()
+
+
+def _of_services(names: tuple[str, ...], claim: Claim, report: PassReport, look: Look) -> frozenset[InstanceKey] | None:
+    """What these Services of it give, and what Eureka lists under an app that they alone give; None for all of it."""
+    every_one = services_of(claim, report)
+    if not isinstance(claim, Serving) or set(names) >= set(every_one):
+        return None
+    apps = {_app_of(claim, one) for one in names} - {_app_of(claim, one) for one in every_one if one not in names}
+    theirs = {one.key for one in look.marked(claim.syncer.ref) if one.key.app in apps}
+    if claim.syncer.spec.get("mode") == "service":
+        return frozenset({key for key in claim.verdicts if key.app in apps} | theirs) if apps else None
+    there = endpoints_of(report, selected_namespace(claim.syncer), names)
+    hosts = {one.address.replace(":", "-") for one in there}
+    return frozenset({key for key in claim.verdicts if key.id.split(":")[-2] in hosts} | theirs)
 
 
 def apps_of(claim: Claim) -> tuple[str, ...]:
@@ -121,8 +165,9 @@ def endpoints_of(report: PassReport, namespace: str, services: tuple[str, ...]) 
 def _of_pod(what: OfPod, report: PassReport, claim: Claim, look: Look) -> Iterator[Subject]:
     if selected_namespace(claim.syncer) != what.namespace:
         return
-    there = [one for one in endpoints_of(report, what.namespace, services_of(claim)) if _is_pod(one, what.name)]
-    if there or selects_pod(look, what, services_of(claim)):
+    services = services_of(claim, report)
+    there = [one for one in endpoints_of(report, what.namespace, services) if is_pod(one, what.name)]
+    if there or selects_pod(look, what, services):
         hosts = {one.address.replace(":", "-") for one in there}
         keys = frozenset(key for key in _keys(claim) if key.id.split(":")[-2] in hosts)
         yield Subject(what=what, report=report, claim=claim, pod=what.name, keys=keys)
@@ -137,7 +182,8 @@ def selects_pod(look: Look, what: OfPod, services: tuple[str, ...]) -> bool:
     return any(matches(one.selector, some) for one in selectors.data if one.name in services for some in labels)
 
 
-def _is_pod(endpoint: Endpoint, name: str) -> bool:
+def is_pod(endpoint: Endpoint, name: str) -> bool:
+    """Whether it is the pod of that name."""
     return endpoint.pod is not None and endpoint.pod.name == name
 
 

@@ -97,7 +97,10 @@ def parse_what(text: str) -> What:
         raise ValueError(_refused(text))
     if len(parts) == 2:
         if parts[0] in _KINDS or parts[0] in _SYNCER_KINDS:
-            raise ValueError(f"{text!r} has no namespace; write {parts[0]}/NAMESPACE/{parts[1]}")
+            raise ValueError(
+                f"{text!r} has no namespace; write {parts[0]}/NAMESPACE/{parts[1]}, or for a syncer of namespace "
+                f"{parts[0]}: esync/{text}"
+            )
         return OfSyncer(SyncerRef(*parts))
     return _address(text) or (_instance(text) if ":" in text else OfApp(text.upper()))
 

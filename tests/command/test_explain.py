@@ -123,13 +123,18 @@ def test_it_looks_as_it_was_reviewed(found: Set, columns: int) -> None:
     for arguments in (["explain", found.what], ["status", "-n", found.namespace, "-a"]):
         _, text = at_terminal(found.program, *arguments, columns=columns, progress=False)
         plain = ESCAPE.sub("", text)
-        assert all(len(line) <= columns for line in plain.splitlines())
+        assert all(len(line) <= columns or _is_command(line) for line in plain.splitlines())
         shown.append(f"$ eurekube-sync {' '.join(arguments)}\n{_still(plain)}")
     file = SNAPSHOTS / f"{found.situation}-{columns}.txt"
     if os.environ.get(WRITE) == "write":
         file.parent.mkdir(exist_ok=True)
         file.write_text("\n".join(shown))
     assert file.read_text() == "\n".join(shown), f"if that is right, {WRITE}=write"
+
+
+def _is_command(line: str) -> bool:
+    """Only a command to paste is longer than the terminal is wide."""
+    return line.lstrip().startswith(("kubectl ", "curl ", "eurekube-sync "))
 
 
 def _still(text: str) -> str:

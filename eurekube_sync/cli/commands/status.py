@@ -96,11 +96,11 @@ def command(
                 lambda found=found, code=code: overview_data(found, servers, code, eureka.notices),  # type: ignore[misc]
                 one_of_many=watch,
             )
-            if not watch or clock.stopping():
+            if not watch:
                 return code
             clock.sleep(interval)
             if clock.stopping():
-                return code
+                return ExitCode.INTERRUPTED
 
 
 def _overview(seen: LookWorld, settings: PassSettings) -> Overview:

@@ -55,7 +55,7 @@ class ReportForm:
                 case "yaml":
                     click.echo(yaml.safe_dump(data(), sort_keys=False, explicit_start=True), nl=False)
                 case _:
-                    console_for(sys.stdout).print(table())
+                    console_for(sys.stdout).print(table(), crop=False)  # a command is not cut
             sys.stdout.flush()
         except (BrokenPipeError, SystemExit):  # rich raises the latter for a closed pipe
             discard_output()

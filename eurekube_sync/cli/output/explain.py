@@ -9,7 +9,7 @@ import yaml
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from eurekube_sync.cli.output.lines import Line
+from eurekube_sync.cli.output.lines import Line, Next
 from eurekube_sync.cli.output.marks import sign_of
 from eurekube_sync.cli.output.table import marked
 from eurekube_sync.controller.exit_codes import ExitCode
@@ -43,7 +43,7 @@ def _lines(one: Explanation, *, several: bool) -> Iterator[RenderableType]:
     end = "" if one.sentence.endswith(".") else "."
     yield Line(f"{one.sentence}{end}", style=_STYLES[one.outcome])
     if one.fix:
-        yield Line(one.fix, mark=Text("Next:", style="bold"))
+        yield Next(one.fix)
     if one.manifest:
         document = yaml.safe_dump(one.manifest, sort_keys=False).rstrip()
         yield from (Line(line, indent=2) for line in document.splitlines())

@@ -1,11 +1,16 @@
-"""A line with an indent and a mark, whose further lines begin below its first; nothing is padded to the right."""
+"""A line with an indent and a mark, whose further lines begin below its first; nothing is padded to the right. And what
+to do next, whose command stays in one piece."""
 
 from __future__ import annotations
+
+import re
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from eurekube_sync.model.foreign_text import printable
+
+_COMMAND = re.compile(r"(?P<before>.*?[:,] )?(?P<command>(?:kubectl|curl|eurekube-sync) .*)")
 
 
 class Line:
@@ -21,3 +26,21 @@ class Line:
         for head, line in ((self._head, first), *((Text(" " * self._head.cell_len), one) for one in rest)):
             line.rstrip()
             yield head + line
+
+
+class Next:
+    """What to do next. A command that is longer than its line gets one of its own, which only the terminal folds: so it
+    can be copied and pasted."""
+
+    def __init__(self, text: str) -> None:
+        self._text = printable(text)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        mark = Text("Next:", style="bold")
+        found = _COMMAND.fullmatch(self._text)
+        if found is None or mark.cell_len + 1 + len(self._text) <= options.max_width:
+            yield Line(self._text, mark=mark)
+            return
+        before = (found["before"] or "").rstrip(", ")
+        yield Line(before, mark=mark) if before else mark
+        yield Text(f"  {found['command']}", no_wrap=True, overflow="ignore")

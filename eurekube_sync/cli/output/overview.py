@@ -41,6 +41,7 @@ def overview_table(
     parts: list[RenderableType] = [marked(notice) for notice in notices]
     parts += [Line(line) for line in _head(found, servers)]
     parts += [Line(text, mark=sign_of(Mark.UNKNOWN)) for text in _unknown(found)]
+    parts += [Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN)) for name in found.absent]
     rows = [row for row in found.rows if everything or row.state is not State.IN_SYNC or row.why]
     parts += [Table(rows, found.at)] if rows else []
     hidden = len(found.rows) - len(rows)
@@ -90,7 +91,7 @@ def summary(found: Overview) -> str:
     ]
     told = ", ".join(f"{number} {what}" for number, what in counts if number)
     up = sum(row.up or 0 for row in found.rows)
-    parts = [counted(len(found.rows), "syncer") + (f": {told}" if told else "")]
+    parts = [counted(len(found.rows), "syncer") + (f": {told}" if told else "")] if found.rows else ["no EurekaSyncer"]
     parts += [f"{counted(up, 'instance')} UP"] if found.eureka is None else ["instances unknown"]
     parts += [f"{found.held} held"] if found.held else []
     parts += [f"{found.conflicts} in conflict"] if found.conflicts else []
@@ -163,6 +164,7 @@ def overview_data(
         },
         "lastPass": found.last_pass.text,
         "syncers": [_row_data(row) for row in found.rows],
+        "absentNamespaces": list(found.absent),
         "unselectedServices": list(found.unselected),
         "held": found.held,
         "conflicts": found.conflicts,

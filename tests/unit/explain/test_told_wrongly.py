@@ -1,0 +1,230 @@
+"""Answers that were once wrong: something told as registered, missing, another's or expired that was not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.explain.links import Mark, Outcome, Part
+from eurekube_sync.explain.outcome import code_of
+from eurekube_sync.explain.overview import overview
+from eurekube_sync.explain.what import parse_what
+from eurekube_sync.model.details import PodCondition, PodDetail, ServiceSelector
+from eurekube_sync.model.kubernetes import ServicePort
+from eurekube_sync.model.ownership import CLUSTER, OWNER
+from eurekube_sync.model.sources import Cause, Complete, Unknown
+from tests.unit.explain.world import Asked, broken, text
+from tests.unit.worlds.build import NS, endpoint, key, piece, service, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+DENIED = Unknown(cause=Cause.DENIED, message="403: you may not")
+
+
+def _two_services(*, empty: bool = True) -> Asked:
+    """One syncer that selects `rating` with a pod, and `bills` without one."""
+    one = syncer(created=FakeWorld().clock.now(), selector={"matchLabels": {"team": "a"}})
+    services = [service(labels={"team": "a"}), service("bills", labels={"team": "a"})]
+    asked = Asked(one=one, services=services)
+    other = () if empty else (endpoint(2),)
+    asked.fake.cluster.slices = [piece(endpoint(1)), piece(*other, service="bills")]
+    asked.fake.run()
+    return asked
+
+
+@pytest.mark.parametrize("what", [f"svc/{NS}/bills", "BILLS"])
+def test_a_service_without_endpoints_is_not_registered_because_another_is(what: str) -> None:
+    """The syncer's other Service has an instance; this one has none."""
+    found = _two_services().why(what)
+    assert (found.outcome, found.up, broken(found).reason) == (Outcome.NOT_REGISTERED, 0, "NoEndpoints")
+    assert "Service bills has no endpoints" in text(found)
+
+
+def test_of_two_services_each_has_its_own_instances() -> None:
+    """And the syncer has both."""
+    asked = _two_services(empty=False)
+    assert [asked.why(what).up for what in (f"svc/{NS}/bills", "BILLS", f"svc/{NS}/rating", f"{NS}/rating")] == [
+        1,
+        1,
+        1,
+        2,
+    ]
+
+
+def test_a_service_of_mode_service_has_its_own_instance() -> None:
+    """By the app that its name gives."""
+    one = syncer(created=FakeWorld().clock.now(), selector={"matchLabels": {"team": "a"}}, mode="service")
+    services = [
+        service(labels={"team": "a"}),
+        service("bills", labels={"team": "a"}, cluster_ips=("10.96.0.2",)),
+    ]
+    asked = Asked(one=one, services=services)
+    asked.fake.cluster.slices = [piece(endpoint(1)), piece(endpoint(2, ready=False), service="bills")]
+    asked.fake.run()
+    assert asked.why(f"svc/{NS}/rating").up == 1
+    assert asked.why(f"svc/{NS}/bills").outcome is Outcome.NOT_REGISTERED
+
+
+def test_a_service_without_the_port_has_endpoints_all_the_same() -> None:
+    """It is the port that is missing."""
+    one = syncer(created=FakeWorld().clock.now(), selector={"matchLabels": {"team": "a"}}, port="http")
+    web = service("web", ServicePort(name="web", port=90, target=9090), labels={"team": "a"})
+    asked = Asked(one=one, services=[service(labels={"team": "a"}), web])
+    asked.fake.cluster.slices = [piece(endpoint(1)), piece(endpoint(2), service="web", port=9090, port_name="web")]
+    asked.fake.run()
+    found = asked.why(f"svc/{NS}/web")
+    assert (broken(found).reason, broken(found).part) == ("NoSuchPort", Part.PORT)
+    assert "no endpoints" not in text(found)
+
+
+@pytest.mark.parametrize(("spec", "reason"), [({"port": "grpc"}, "NoSuchPort"), ({"mode": "pods"}, "InvalidSpec")])
+@pytest.mark.parametrize("what", [f"svc/{NS}/rating", f"pod/{NS}/rating-1"])
+def test_a_service_whose_syncer_is_wrong_is_selected_all_the_same(what: str, spec: dict[str, Any], reason: str) -> None:
+    """The syncer's own fault is named, not that there is none."""
+    asked = Asked(endpoint(1), one=syncer(**spec))
+    asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
+    asked.details.pods = Complete(data=(PodDetail(name="rating-1", uid="u", labels={"app": "rating"}),))
+    found = asked.why(what)
+    assert "selected by no EurekaSyncer" not in text(found) or "whose spec is invalid" in text(found)
+    assert found.syncer == f"{NS}/rating" or f"explain {NS}/rating" in found.fix
+    assert broken(found).reason == reason or f"explain {NS}/rating" in found.fix
+
+
+def test_a_service_that_a_syncer_of_another_scope_selects_is_not_served_by_this_one() -> None:
+    """A label selector of this installation leaves its syncer out."""
+    asked = Asked(endpoint(1), one=syncer(port="grpc", syncerClass="internal"))
+    asked.details.selectors = Complete(data=(ServiceSelector(name="rating", labels={"app": "rating"}),))
+    found = asked.why(f"svc/{NS}/rating")
+    assert found.syncer == f"{NS}/rating"
+    assert "selected by no EurekaSyncer" not in text(found)
+
+
+@pytest.mark.parametrize("what", ["RATING", "10.0.0.1:8080", key(1).id])
+def test_where_services_may_not_be_listed_nobody_knows_what_is_wanted(what: str) -> None:
+    """It is unknown, and no syncer is said not to want it."""
+    asked = Asked(endpoint(1))
+    asked.fake.cluster.unknown[("services", "*")] = DENIED
+    found = asked.why(what)
+    assert found.outcome is Outcome.UNKNOWN
+    assert "no syncer wants it" not in text(found)
+    assert "could not be looked at: 403" in text(found)
+    assert code_of([found], asked.look(what)) == ExitCode.KUBERNETES_DENIED
+
+
+@pytest.mark.parametrize("what", ["RATING", "10.0.0.1:8080"])
+def test_our_own_instance_outside_of_the_namespaces_is_not_anothers(what: str) -> None:
+    """The next question names its syncer."""
+    asked = Asked(endpoint(1))
+    asked.fake.run()
+    asked.in_scope(namespaces=frozenset({"elsewhere"}))
+    found = asked.why(what)
+    assert "another's instance" not in text(found)
+    assert (found.outcome, found.fix) == (Outcome.UNKNOWN, f"eurekube-sync explain {NS}/rating -n {NS}")
+    assert code_of([found], asked.look(what)) == ExitCode.INCOMPLETE
+
+
+def test_an_instance_whose_syncer_is_gone_is_an_orphan() -> None:
+    """It is ours, and the next pass removes it."""
+    asked = Asked(endpoint(1))
+    asked.fake.run()
+    asked.remove()
+    found = asked.why("RATING")
+    assert f"there is no EurekaSyncer {NS}/rating any more" in text(found)
+    assert found.fix == "eurekube-sync orphans"
+
+
+def test_an_instance_of_another_owner_names_it() -> None:
+    """No syncer here is said to be missing."""
+    asked = Asked(endpoint(1))
+    asked.fake.run()
+    asked.remove()
+    asked.owner = "typo"
+    found = asked.why("RATING")
+    assert f"owner {asked.fake.owner} registered it" in text(found)
+
+
+def test_a_wrong_owner_is_no_expired_lease() -> None:
+    """Eureka holds the instances under another name, and they are renewed."""
+    asked = Asked(endpoint(1))
+    asked.fake.run()
+    asked.owner = "typo"
+    found = asked.why()
+    assert broken(found).reason == "OwnerClash"
+    assert "expired" not in text(found)
+    assert f"owner {asked.fake.owner}" in text(found)
+
+
+def test_a_wrong_owner_beside_leases_that_nobody_renewed_lately_is_told_too() -> None:
+    """Neither are they said to be gone."""
+    asked = Asked(endpoint(1))
+    asked.fake.run()
+    asked.fake.later(120)
+    asked.owner = "typo"
+    found = asked.why()
+    assert broken(found).reason == "OwnerClash"
+    assert found.fix == f"give --owner {asked.fake.registry.held[key(1)].metadata[OWNER]}, if that is the installation"
+
+
+def test_what_a_limit_leaves_out_is_not_missing() -> None:
+    """One of two pods is all that is wanted."""
+    asked = Asked(endpoint(1), endpoint(2), one=syncer(created=FakeWorld().clock.now(), limit=1))
+    asked.fake.run()
+    found = asked.why()
+    assert (found.outcome, found.up, found.of) == (Outcome.REGISTERED, 1, 1)
+    assert [link.mark for link in found.links if link.part is Part.LIMIT] == [Mark.NOTE]
+    assert code_of([found], asked.look(f"{NS}/rating")) == ExitCode.OK
+
+
+def test_the_next_question_has_the_scope_of_this_one() -> None:
+    """It shows the same namespaces."""
+    asked = Asked(endpoint(1))
+    asked.in_scope(namespaces=frozenset({NS}))
+    assert asked.why("NOTHING-LIKE-IT").fix == f"eurekube-sync status -a -n {NS}"
+
+
+def test_a_pod_that_is_in_no_slice_is_told_so() -> None:
+    """Its Service has other endpoints."""
+    asked = Asked(endpoint(1))
+    waits = PodCondition(type="PodScheduled", true=False, message="0/1 nodes are available")
+    pods = (
+        PodDetail(name="rating-1", uid="uid-of-rating-1", labels={"app": "rating"}),
+        PodDetail(name="b", uid="u", labels={"app": "rating"}, conditions=(waits,)),
+    )
+    asked.details.pods = Complete(data=pods)
+    asked.details.selectors = Complete(data=(ServiceSelector(name="rating", selector={"app": "rating"}),))
+    asked.fake.run()
+    found = asked.why(f"pod/{NS}/b")
+    assert "Service rating has no endpoints" not in text(found)
+    assert broken(found).text.startswith("pod b is in no EndpointSlice of Service rating")
+    assert "not scheduled: 0/1 nodes are available" in text(found)
+    assert found.fix == f"kubectl describe pod b -n {NS}"
+
+
+def test_a_syncer_of_a_namespace_named_like_a_kind_can_be_asked_for() -> None:
+    """The refusal says how."""
+    with pytest.raises(ValueError, match="a syncer of namespace pods: esync/pods/orders"):
+        parse_what("pods/orders")
+    assert str(parse_what("esync/pods/orders")) == "pods/orders"
+
+
+def test_a_namespace_that_does_not_exist_has_no_syncers_for_that_reason() -> None:
+    """The state of all says so, and the exit code, too."""
+    asked = Asked(endpoint(1))
+    asked.in_scope(namespaces=frozenset({"nosuch"}))
+    found = overview(asked.look(f"{NS}/rating"))
+    assert found.absent == ("nosuch",)
+
+
+def test_another_cluster_of_the_same_owner_is_told_beside_the_chain() -> None:
+    """A pass would refuse; a look goes on, and no syncer is said to be missing."""
+    asked = Asked(endpoint(1))
+    asked.fake.run()
+    one = asked.fake.registry.held[key(1)]
+    marks = {**one.metadata, CLUSTER: "99999999-2222-3333-4444-555555555555"}
+    other = replace(one, instance=replace(one.instance, key=key(9), metadata=marks))
+    asked.fake.registry.held[other.key] = other
+    found = asked.why()
+    assert broken(found).reason == "OwnerClash"
+    assert "cluster 99999999" in text(found)
