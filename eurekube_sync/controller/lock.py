@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeAlias
 
+from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.errors import ClusterConflict, ClusterError, EurekubeError, LockLost
 from eurekube_sync.model.lock import DURATION, EVERY, RENEW_WITHIN, GoodPass, LockName, LockRecord
 from eurekube_sync.model.ports import Clock, LockStore
@@ -213,7 +214,7 @@ def wait_for(
 
 
 class UnderLock:
-    """Asks before each pass whether it may change anything, and after it whether it still might."""
+    """Asks before each pass whether it may change anything, and after it whether it still could."""
 
     def __init__(self, lock: Lock, only_while: Callable[[Callable[[], bool]], None]) -> None:
         """`only_while` is given what must be true for any call to begin."""
@@ -221,6 +222,16 @@ class UnderLock:
         self._only_while = only_while
         self._term: int | None = None
         """The lock's, when this pass began; None while it may only renew."""
+
+    def one_pass(self, make: Callable[[Unknown | None], PassReport]) -> PassReport:
+        """Gives `make` what `before` gives. A pass that could do nothing because the lock ended meanwhile is followed
+        at once by another, which may renew whatever the Kubernetes API does."""
+        report = make(self.before())
+        if self.after() is None or report.outcomes.succeeded:
+            return report
+        report = make(self.before())
+        self.after()
+        return report
 
     def before(self) -> Unknown | None:
         """None: all may be done. Why the pass may only renew, when nobody knows who has the lock. Raises LockLost when
@@ -234,11 +245,13 @@ class UnderLock:
         self._only_while(lambda: self._lock.held and self._lock.term == term)
         return None
 
-    def after(self) -> None:
-        """Raises LockLost when another copy took it during the pass."""
-        self._standing()
+    def after(self) -> Unknown | None:
+        """Why the pass may have ended before its time: nobody knows any more who has the lock. Raises LockLost when
+        another copy took it during the pass."""
+        standing = self._standing()
         if self._term is not None and self._term != self._lock.term:
             raise LockLost(f"another copy held the lock {self._lock.name} meanwhile: this pass is too old to go on")
+        return standing if isinstance(standing, Unknown) and self._term is not None else None
 
     def _standing(self) -> Standing:
         lock = self._lock

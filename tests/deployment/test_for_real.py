@@ -116,7 +116,7 @@ def test_the_pods_of_a_sharded_job_share_the_work(
     assert renewed(registry) > 0
     leases = world.request("GET", f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases")["items"]
     names = {lease["metadata"]["name"] for lease in leases}
-    assert names == {f"eurekube-sync-real-{number}-of-3" for number in range(3)}
+    assert names == {f"eurekube-sync-real.{number}-of-3" for number in range(3)}
 
 
 def succeeded(world: KubernetesWorld, job: str) -> int:

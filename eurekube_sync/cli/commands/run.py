@@ -42,6 +42,7 @@ from eurekube_sync.controller.one_pass import PassReport, PassSettings
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted
 
 
@@ -186,15 +187,15 @@ def _passes(
         under = UnderLock(lock, world.time_limit.only_while) if lock else None
         begun = clock.monotonic()
 
+        def make(renew_only: Unknown | None) -> PassReport:
+            watch.monitor.turned()
+            with waiting("waiting for an answer") if not passes.many else nullcontext():
+                return reconcile(world, replace(settings, renew_only=renew_only))
+
         def one_pass() -> PassReport:
             nonlocal settings, begun
-            watch.monitor.turned()
             begun = clock.monotonic()
-            settings = replace(settings, renew_only=under.before() if under else None)
-            with waiting("waiting for an answer") if not passes.many else nullcontext():
-                report = reconcile(world, settings)
-            if under:
-                under.after()
+            report = under.one_pass(make) if under else make(None)
             if report.approval_spent:
                 settings = replace(settings, approved=None)
             return report

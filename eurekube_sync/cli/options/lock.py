@@ -13,7 +13,11 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.lock import LockName
 
 LockChoice: TypeAlias = LockName | Literal["auto", "off"]
-_NAME = re.compile(r"([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)/([a-z0-9](?:[a-z0-9.-]{0,200}[a-z0-9])?)")
+_LABEL = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
+_NAME = re.compile(rf"({_LABEL})/({_LABEL}(?:\.{_LABEL})*)")
+_NAMESPACE_CHARACTERS = 63
+_NAME_CHARACTERS = 200
+"""Kubernetes allows 253; a shard adds some."""
 
 
 def _lock(text: str) -> LockChoice:
@@ -22,7 +26,7 @@ def _lock(text: str) -> LockChoice:
     if text == "off":
         return "off"
     found = _NAME.fullmatch(text)
-    if not found:
+    if not found or len(found[1]) > _NAMESPACE_CHARACTERS or len(found[2]) > _NAME_CHARACTERS:
         raise ValueError(f"{text!r} is not a lock; write auto, off or NAMESPACE/NAME")
     return LockName(namespace=found[1], name=found[2])
 
@@ -48,13 +52,13 @@ look_at_lock_option = option(
 
 
 def lock_name(choice: LockChoice, owner: str, scope: Scope, namespace: str | None) -> LockName | None:
-    """One for each installation and shard, since copies of another scope do other work. `namespace` is the pod's own;
-    None outside of a cluster."""
+    """One for each installation and shard, since copies of another scope do other work. The parts are joined by a dot,
+    which no owner's name has. `namespace` is the pod's own; None outside of a cluster."""
     if choice == "off" or (choice == "auto" and namespace is None):
         return None
-    part = f"-{scope.shard.index}-of-{scope.shard.count}" if scope.shard else ""
+    part = f".{scope.shard.index}-of-{scope.shard.count}" if scope.shard else ""
     if isinstance(choice, LockName):
         return replace(choice, name=f"{choice.name}{part}")
     rest = replace(scope, shard=None, allowed=frozenset()).options
-    digest = f"-{hashlib.sha256(' '.join(rest).encode()).hexdigest()[:8]}" if rest else ""
+    digest = f".{hashlib.sha256(' '.join(rest).encode()).hexdigest()[:8]}" if rest else ""
     return LockName(namespace=namespace or "", name=f"eurekube-sync-{owner}{digest}{part}")

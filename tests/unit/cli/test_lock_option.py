@@ -17,6 +17,7 @@ from eurekube_sync.adapters.repeating import repeating
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.lock import LockChoice, lock_name, lock_option
 from eurekube_sync.cli.under_lock import under_lock
+from eurekube_sync.cli.values import OWNER
 from eurekube_sync.cli.watched import Watched
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.lock import Lock
@@ -46,7 +47,10 @@ def test_the_option() -> None:
     assert read("platform/eureka.lock") == LockName(namespace="platform", name="eureka.lock")
 
 
-@pytest.mark.parametrize("text", ["", "on", "name", "a/b/c", "A/b", "a/", "/b", "a/-b", "a/b c"])
+NONE = ["", "on", "name", "a/b/c", "A/b", "a/", "/b", "a/-b", "a/b c", "a/b..c", "a/b.-c", "a/b.", "a.b/c"]
+
+
+@pytest.mark.parametrize("text", [*NONE, f"a/{'b' * 201}", f"{'a' * 64}/b"])
 def test_a_name_that_is_none_is_refused(text: str) -> None:
     """With the forms that there are."""
     with pytest.raises(click.BadParameter, match="is not a lock; write auto, off or NAMESPACE/NAME"):
@@ -62,10 +66,10 @@ SHARD = Scope(shard=Shard(index=1, count=3))
         ("off", Scope(), "sync", None),
         ("auto", Scope(), None, None),
         ("auto", Scope(), "sync", "sync/eurekube-sync-shop"),
-        ("auto", SHARD, "sync", "sync/eurekube-sync-shop-1-of-3"),
+        ("auto", SHARD, "sync", "sync/eurekube-sync-shop.1-of-3"),
         ("auto", Scope(allowed=frozenset({("a", "b")})), "sync", "sync/eurekube-sync-shop"),
         (LockName(namespace="a", name="b"), Scope(), None, "a/b"),
-        (LockName(namespace="a", name="b"), SHARD, "sync", "a/b-1-of-3"),
+        (LockName(namespace="a", name="b"), SHARD, "sync", "a/b.1-of-3"),
     ],
 )
 def test_the_name(choice: LockChoice, scope: Scope, namespace: str | None, expected: str | None) -> None:
@@ -79,6 +83,16 @@ def test_installations_of_other_scopes_have_other_locks() -> None:
     scopes = [Scope(), SHARD, Scope(syncer_class="edge"), Scope(namespaces=frozenset({"a"}))]
     names = {str(lock_name("auto", "shop", scope, "sync")) for scope in scopes}
     assert len(names) == len(scopes)
+
+
+def test_no_owner_can_be_named_like_another_ones_part() -> None:
+    """An owner's name may end as a shard's or another scope's part does."""
+    other_class = Scope(syncer_class="edge")
+    for scope in (SHARD, other_class):
+        _, _, part = str(lock_name("auto", "shop", scope, "sync")).partition("shop.")
+        assert str(lock_name("auto", f"shop-{part}", Scope(), "sync")) != str(lock_name("auto", "shop", scope, "sync"))
+        with pytest.raises(click.BadParameter):
+            OWNER.convert(f"shop.{part}", None, None)
 
 
 def test_the_namespace_of_a_pod(tmp_path: Path) -> None:

@@ -10,11 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eurekube_sync.controller.lock import PATIENCE, Held, HeldBy, Lock, UnderLock, wait_for
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.model.deadline import Deadline, TimeLimit
 from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ClusterUnavailable, LockLost
 from eurekube_sync.model.lock import DURATION, EVERY, RENEW_WITHIN, GoodPass, LockRecord
 from eurekube_sync.model.sources import Cause, Unknown
-from tests.unit.worlds.fakes import Clock
+from tests.unit.worlds.build import endpoint, piece, service, syncer
+from tests.unit.worlds.fakes import Clock, FakeWorld
 from tests.unit.worlds.lock import NAME, Store
 
 GOOD = GoodPass(at=7.0, holder="a", owner="shop", scope="all", result="in sync, 2 renewed")
@@ -495,6 +498,65 @@ def test_passes_only_renew_while_nobody_knows_who_has_the_lock() -> None:
     assert limit.left() > 0
     pair.later(RENEW_WITHIN)
     assert limit.left() == 0
+
+
+class Shop:
+    """An app of two pods between fakes, whose passes are copy a's. Without the lock no call of them begins."""
+
+    def __init__(self) -> None:
+        self.pair, self.world = Pair(), FakeWorld()
+        self.pair.real = self.world.clock
+        self.pair.a = Lock(self.pair.store, self.world.clock, NAME, "a")
+        self.passes = UnderLock(self.pair.a, self.world.time_limit.only_while)
+        self.world.cluster.apply(service(), syncer(), piece(endpoint(1), endpoint(2)))
+        self.slow = ""
+        """The call that loses the lock."""
+        self.made: list[bool] = []
+        """For each pass, whether it could do all."""
+        self.world.wire.then = self.called
+        self.pair.a.attempt()
+        self.one_pass()
+        self.pair.a.attempt()
+        self.made.clear()
+
+    def one_pass(self) -> PassReport:
+        return self.passes.one_pass(self.make)
+
+    def make(self, renew_only: Unknown | None) -> PassReport:
+        self.made.append(renew_only is None)
+        self.world.registry.unreadable = None
+        return reconcile(self.world.world, replace(self.world.settings, renew_only=renew_only))
+
+    def called(self) -> None:
+        """A call that is slow loses the lock, and the Kubernetes API with it."""
+        if self.world.wire.verbs()[-1] == self.slow:
+            self.world.clock.sleep(RENEW_WITHIN)
+            self.pair.store.trouble = unavailable
+            self.world.cluster.uid = silent
+            self.slow = ""
+        self.world.registry.unreadable = silent if self.world.time_limit.left() == 0 else None
+
+
+silent = Unknown(cause=Cause.UNAVAILABLE, message="no answer")
+
+
+def test_a_pass_that_lost_its_time_with_the_lock_is_followed_by_one_that_renews() -> None:
+    """A Kubernetes API that goes away as a pass begins must not cost that pass its renewals."""
+    shop = Shop()
+    shop.slow = "identity"
+    report = shop.one_pass()
+    assert shop.made == [True, False]
+    assert report.outcomes.succeeded == 2
+    assert "only renewed: no answer" in str(report.view)
+
+
+def test_a_pass_that_renewed_before_it_lost_the_lock_is_not_followed_by_another() -> None:
+    """Its leases are as young as they can be."""
+    shop = Shop()
+    shop.slow = "list_services"
+    report = shop.one_pass()
+    assert shop.made == [True]
+    assert report.outcomes.succeeded == 2
 
 
 # --- Anything at all -------------------------------------------------------------------------------------------------
