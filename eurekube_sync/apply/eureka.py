@@ -23,6 +23,8 @@ from eurekube_sync.model.ports import Batched, Batches, Clock, Dated, Registry, 
 from eurekube_sync.model.sources import Cause
 from eurekube_sync.observe.eureka import Unread
 
+FEW = 50
+"""Keys that no list shows, of which each is read by its own call."""
 _GOLDEN_RATIO = 0.6180339887498949
 _ANOTHERS = "another owner's instance is registered under our id"
 
@@ -51,8 +53,11 @@ class Applier:
         self._deadline = deadline
         self._reads, self._changes = Streak(), Streak()
 
-    def read(self, keys: Iterable[InstanceKey]) -> dict[InstanceKey, ObservedInstance | Unread | None]:
-        """Reads each key uncached, beginning somewhere else each time; a failure is an `Unread`."""
+    def read(
+        self, keys: Iterable[InstanceKey], unlisted: Sequence[InstanceKey] = ()
+    ) -> dict[InstanceKey, ObservedInstance | Unread | None]:
+        """Reads each key uncached, beginning somewhere else each time; a failure is an `Unread`. Of `unlisted`, which
+        no list shows, most are absent, and where they are many batches tell which."""
 
         def read(key: InstanceKey) -> ObservedInstance | Unread | None:
             if why := self._give_up(self._reads):
@@ -65,8 +70,25 @@ class Applier:
             self._reads.note(unreachable=False)
             return reading
 
-        wanted = _rotated(list(dict.fromkeys(keys)), self._clock.now())
-        return dict(zip(wanted, self._workers.each(read, wanted), strict=True))
+        found: dict[InstanceKey, ObservedInstance | Unread | None] = dict.fromkeys(self._absent(unlisted))
+        wanted = _rotated([key for key in dict.fromkeys(keys) if key not in found], self._clock.now())
+        return found | dict(zip(wanted, self._workers.each(read, wanted), strict=True))
+
+    def _absent(self, keys: Sequence[InstanceKey]) -> list[InstanceKey]:
+        """Which of many keys no server holds, by a heartbeat of each: its 404 comes from no cache either. What has one
+        is read singly. Of a few each is, for a heartbeat is a 404 also of an instance whose status is UNKNOWN."""
+
+        def ask(chunk: Sequence[InstanceKey]) -> list[InstanceKey]:
+            batches = self._registry.batches()
+            if batches is None or self._give_up(self._reads):
+                return []
+            answers = zip(chunk, batches.renew(chunk), strict=True)
+            return [key for key, answer in answers if answer is Batched.ABSENT]
+
+        batches = self._registry.batches()
+        if batches is None or len(keys) <= FEW:
+            return []
+        return [key for absent in self._workers.each(ask, _chunks(keys, batches.size)) for key in absent]
 
     def renew(self, renewals: Sequence[Renew], listed: Iterable[ObservedInstance] = ()) -> list[Outcome]:
         """Renews each lease that is due; the others have no outcome. Begins with what the list says was renewed longest

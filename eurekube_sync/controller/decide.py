@@ -54,7 +54,8 @@ def decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]:
     read: set[InstanceKey] = set()
     # An uncached read may bring up another suspect.
     while unread := [key for key in rests_on(plan, choice, observed) if key not in read]:
-        observed = observed.refreshed(found.applier.read(unread))
+        absent = [key for key in dict.fromkeys(unread) if key not in observed.ours and key not in observed.others]
+        observed = observed.refreshed(found.applier.read(unread, absent))
         read.update(unread)
         choice = choose(desired, observed)
         plan = plan_for(choice.desired, observed, last_up)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eurekube_sync.adapters.kubernetes import walks
+from eurekube_sync.apply import eureka
 
 from .stage import Stage
 from .story import Story
@@ -46,6 +47,8 @@ def run(story: Story, *, telling: bool = False) -> Verdict:
     logs = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # the tale tells it all
     page, walks.PAGE = walks.PAGE, _PAGE
+    few = eureka.FEW
+    eureka.FEW = 0 if story.seed % 2 else few  # in every other story the smallest crowd counts as many
     try:
         stage.play()
     except Violation as violation:
@@ -53,6 +56,7 @@ def run(story: Story, *, telling: bool = False) -> Verdict:
     finally:
         logging.disable(logs)
         walks.PAGE = page
+        eureka.FEW = few
     return Verdict(
         story=story,
         promise=promise,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -118,6 +119,9 @@ class KubernetesCluster:
         )
         self._endpoints_source = endpoints_source
         self._counted: dict[str, float] = {}
+        self._finalized: dict[tuple[str, str], str] = {}
+        """By UID and version as it was listed: the version of a syncer since our finalizer is on it. A status that is
+        written after that then meets no conflict."""
         self._identity: Complete[str] | None = None
 
     def identity(self, *, anew: bool = False) -> Source[str]:
@@ -143,6 +147,7 @@ class KubernetesCluster:
         return Complete(data=uid)
 
     def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[SyncerObject]:
+        self._finalized.clear()
         return list_all(self._calls, _SYNCERS, namespaces)
 
     def list_services(self, namespaces: Sequence[str] | None) -> Listed[Service]:
@@ -232,7 +237,9 @@ class KubernetesCluster:
             call = _patch(syncer, [*_same(current), whole], _JSON_PATCH)
             answer = self._send(call, 200, 404, 409, 422)
             if answer.status == 200:
-                return _read(call, answer)
+                finalized = _read(call, answer)
+                self._finalized[syncer.uid, syncer.resource_version] = finalized.resource_version
+                return finalized
             now = self._read_again(syncer) if answer.status != 404 else None
             if now is None or (now.uid, now.generation) != (syncer.uid, syncer.generation):
                 raise ClusterConflict(f"{syncer.ref} changed, or is gone: the next pass will see it")
@@ -254,7 +261,8 @@ class KubernetesCluster:
 
     def write_status(self, syncer: SyncerObject, status: SyncerStatus) -> None:
         """Replace the status by a merge patch that insists on the resourceVersion (409 when it is another)."""
-        current = syncer
+        listed = syncer.uid, syncer.resource_version
+        current = replace(syncer, resource_version=self._finalized.pop(listed, syncer.resource_version))
         for _ in range(_TRIES):
             body = {
                 "metadata": {"resourceVersion": current.resource_version},

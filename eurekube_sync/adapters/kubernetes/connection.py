@@ -16,6 +16,7 @@ from concurrent import futures
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
@@ -94,6 +95,9 @@ def connect(settings: ConnectionSettings, environ: Mapping[str, str] | None = No
 
 
 _log = logging.getLogger(__name__)
+_FRESH_SECONDS = 1.0
+"""How long the credentials that were read are sent without another look, which takes a thread: thousands of statuses
+are written in a row. The client itself reads a token's file once a minute."""
 _PROGRAM_HANGS = "the program that the kubeconfig names for them (exec) has not ended"
 
 
@@ -124,6 +128,8 @@ class _ClientConnection:
         self._reading: _Reading | None = None
         """Who reads the credentials just now, or did last."""
         self._patience = settings.hang_seconds
+        self._refreshed = -inf
+        """When the credentials were read last, in monotonic seconds."""
         self._begun = 0
         self._told_unverified = False
         self._by_program = False
@@ -145,7 +151,8 @@ class _ClientConnection:
     def send(self, call: Call, within: AnswerTime) -> Answer:
         import urllib3
 
-        loaded = self._read(within, self._refresh)
+        fresh = not self._by_program and time.monotonic() - self._refreshed < _FRESH_SECONDS
+        loaded = self._loaded if fresh else self._read(within, self._refresh)
         configuration, pool = loaded.configuration, loaded.pool
         headers = {**_headers(call), **loaded.credentials}
         query = f"?{urlencode(call.query)}" if call.query else ""
@@ -223,6 +230,7 @@ class _ClientConnection:
             with self._lock:
                 if self._begun == number:
                     self._loaded, self._patience = loaded, self._settings.hang_seconds
+                    self._refreshed = time.monotonic()
             return loaded
 
         return _Reading(read, in_side_thread(keep), time.monotonic())

@@ -37,7 +37,18 @@ INSTALLING = frozenset(
     | {"--reuse-values", "--set", "--tag", "--timeout"}
 )
 OTHER_PROGRAMS = (SIMULATION | INSTALLING) | frozenset(
-    {"--cov", "--wait", "--hypothesis-profile", "--editable", "--strict", "--minutes", "--type", "--server-side"}
+    {
+        "--cov",
+        "--wait",
+        "--hypothesis-profile",
+        "--editable",
+        "--strict",
+        "--minutes",
+        "--sizes",
+        "--embedded",
+        "--type",
+        "--server-side",
+    }
 )
 OTHER_VARIABLES = frozenset({PASSWORD_VARIABLE, CACHE_VARIABLE, "EUREKUBE_SYNC_DEBUG"})
 _FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)  # indented in a numbered step

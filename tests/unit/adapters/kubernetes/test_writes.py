@@ -53,6 +53,16 @@ class TestFinalizer:
         assert world.cluster.add_finalizer(made) == made
         assert len(world.requests) == before
 
+    def test_a_status_after_it_meets_no_conflict(self, world: World) -> None:
+        """The object as it was listed has another version since; what somebody else changed after that is one."""
+        made = world.make_syncer()
+        world.cluster.add_finalizer(made)
+        before = len(world.requests)
+        world.cluster.write_status(made, STATUS)
+        world.cluster.write_status(made, replace(STATUS, up=0))
+        assert world.methods(before) == ["PATCH", "PATCH", "GET", "PATCH"]
+        assert world.read().status == replace(STATUS, up=0)
+
     def test_a_change_in_between_is_read_and_kept(self, world: World) -> None:
         """422 of the `test`: read again, add again; the other's finalizer is not lost."""
         made = world.make_syncer()
