@@ -118,7 +118,8 @@ def _last_actions(plan: Plan) -> tuple[Removal, ...]:
 
 def _still_registered(observed: Observed, done: Iterable[Outcome]) -> Observed:
     """Without what expired, and could not be brought back: it is no UP instance that the losses are few of."""
-    expired = {outcome.action.key for outcome in done if isinstance(outcome.action, Renew) and outcome.status is None}
+    ended = {outcome.action.key: outcome for outcome in done}  # what is registered again was gone before
+    expired = {key for key, one in ended.items() if isinstance(one.action, Renew) and one.status is None}
     return replace(observed, ours={key: instance for key, instance in observed.ours.items() if key not in expired})
 
 

@@ -40,7 +40,7 @@ class Conduct:
         self._ours = ours
         self._serves_itself = serves_itself
         self._ended: dict[Ref, float] = {}
-        self._alive: dict[Ref, str] = {}
+        self._alive: dict[Ref, SyncerTruth] = {}
         self._most: dict[str, int] = {}
         self._deleting: set[tuple[str, str]] = set()
         self._deleted: dict[tuple[str, str], float] = {}
@@ -52,10 +52,11 @@ class Conduct:
 
     def look(self, states: Sequence[State], now: float) -> None:
         """What stands now, and which syncers are gone."""
-        alive = {ref: one.uid for ref, one in self._truth.syncers.items() if not one.deleting}
-        for ref, uid in self._alive.items():
-            if alive.get(ref) != uid:
+        alive = {ref: one for ref, one in self._truth.syncers.items() if not one.deleting}
+        for ref, was in self._alive.items():
+            if ref not in alive or alive[ref].uid != was.uid:
                 self._ended[ref] = now
+                self._deleted[ref[0], was.app] = now  # without a finalizer it is gone at once
         self._alive = alive
         self._unreadable_since = {
             one.uid: self._unreadable_since.get(one.uid, now)
@@ -106,7 +107,7 @@ class Conduct:
         if syncer is None or was is None:
             return False
         suspended = syncer.asked.suspend or syncer.since["suspend"] > view.specs
-        same = was[0].metadata == stands[0].metadata and _content(was[0]) == _content(stands[0])
+        same = _marks(was[0]) == _marks(stands[0]) and _content(was[0]) == _content(stands[0])
         return suspended and same and is_up(was) and is_up(stands)
 
     def _judge_suspended(
@@ -245,6 +246,11 @@ class Conduct:
 
     def _up_of(self, ref: Ref, state: State) -> Iterator[Key]:
         return (key for key in self._ours(state) if syncer_of(state[key][0]) == ref and is_up(state[key]))
+
+
+def _marks(instance: InstanceInfo) -> dict[str, str]:
+    """All metadata, but for the mark of the policy: it is that of now, also of what was UP before it was asked for."""
+    return {key: value for key, value in instance.metadata.items() if key != POLICY}
 
 
 def _content(instance: InstanceInfo) -> tuple[object, ...]:

@@ -263,12 +263,13 @@ class Dead:
                 raise Violation("hostage", f"{key} is held, and app {key.app} loses nothing by what goes")
 
     def _moved(self, app: str, held: set[Key]) -> int:
-        """How many of an app that are held are UP under another name."""
+        """How many of an app that are held are UP under another name, which stays."""
         known = self._judge.known
         return sum(
             all(
                 any(
                     other.app != app
+                    and other not in held
                     and is_up(listed)
                     and self._judge.ours(listed)
                     and _place(other) == _place(key)

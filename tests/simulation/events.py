@@ -228,7 +228,7 @@ class PersonOverrides(Event):
         key = stage.one_of_ours(self.which)
         if key is None or stage.world.ask_for("PUT", key, "/status", value="OUT_OF_SERVICE") != 200:
             return ""
-        stage.judge.overrides.asked_out(key)
+        stage.judge.overrides.asked_out(key, stage.clock.time)
         return f"a person puts {key} out of service"
 
 

@@ -131,7 +131,8 @@ class Limits:
             return
         limit = self._known[syncer.uid]
         uid, specs = self._written.get(key, ("", 0.0))
-        if limit.limit.kind != "count" and uid == syncer.uid and limit.since <= specs:
+        # What another copy let in since this pass looked is no news that it could have.
+        if limit.limit.kind != "count" and uid == syncer.uid and limit.since <= specs <= view.specs:
             raise Violation("limit", f"{key} was taken out, and the limit {limit.limit} it was let in by still stands")
         # It may have stood as another syncer's, whose claim this one takes over.
         stand = [

@@ -49,6 +49,7 @@ class Losses:
                     and self._is_to_come(view, key)
                     and not self._judge.duplicates(key)
                     and not self._judge.overrides.ever(key)
+                    and not self._judge.overrides.since_looked(view, app)
                     and not self._has_no_place(view, key, now)
                 ):
                     raise Violation("emptied", f"app {app} went to nothing, and {key}, which is ready, is not there")

@@ -68,18 +68,24 @@ class Overrides:
         self._reached = reached
         self.out: set[Key] = set()
         """What a person put out of service, and did not take back."""
-        self._ever: set[Key] = set()
+        self._ever: dict[Key, float] = {}
+        """When a person did so last."""
         self._places: dict[_Place, float] = {}
         """Since when each of them has a place, ready or not."""
 
-    def asked_out(self, key: Key) -> None:
-        """A person put it out of service; Eureka keeps such a wish by id, in one app alone if ids differ by app."""
+    def asked_out(self, key: Key, now: float) -> None:
+        """A person put it out of service now; Eureka keeps such a wish by id, in one app alone if ids differ by app."""
         self.out.add(key)
-        self._ever.add(key)
+        self._ever[key] = now
 
     def ever(self, key: Key) -> bool:
         """Whether a person ever put it out of service."""
         return key in self._ever
+
+    def since_looked(self, view: PassView, app: str) -> bool:
+        """Whether a person put one of the app out of service that the pass took for UP: it had looked before."""
+        looked = view.eureka if view.eureka is not None else view.begun
+        return any(key.app == app and when > view.looked.get(key, looked) for key, when in self._ever.items())
 
     def look(self, now: float) -> None:
         """Which of them have a pod and a syncer."""

@@ -13,7 +13,7 @@ from eurekube_sync.plan import limit
 
 from . import decisions as d
 from . import events as e
-from .asked import Asked, Limit
+from .asked import CREATE_ONLY, UPSERT_ONLY, Asked, Limit
 from .elsewhere import AddressLeadsElsewhere, Twin
 from .run import run
 from .story import Installation, Story
@@ -22,6 +22,7 @@ from .troubles import Call, Kind, Trouble
 
 _is_up = vars(limit)["_is_up"]
 GATED = Asked(readiness_gate=True)
+NONE = Asked(limit=Limit(kind="count", value=0))
 HALF = Asked(limit=Limit(kind="pods", value=50))
 
 
@@ -83,7 +84,7 @@ CORNERS: dict[str, Story] = {
     "a Service goes after a pass has read that its syncer is detached, and before it cancels": plain(
         (
             *setting("rating", "cart"),
-            e.SyncerApplied(at=12, name="rating", app="rating", asked=Asked(limit=Limit(kind="count", value=0))),
+            e.SyncerApplied(at=12, name="rating", app="rating", asked=NONE),
             e.ServiceDeleted(at=22, app="rating"),
         ),
         Trouble(at=19, until=30, calls=frozenset({Call.READ}), kind=Kind.PAUSE_AFTER, strikes=1, seconds=5),
@@ -128,6 +129,61 @@ CORNERS: dict[str, Story] = {
             )
         ),
         ends=80,
+    ),
+    "a person puts out of service what a paused pass leaves UP, and a second copy lets the other in": replace(
+        plain(
+            (
+                *setting("rating", "cart"),
+                e.SyncerApplied(at=12, name="rating", app="rating", asked=HALF),
+                e.PersonOverrides(at=23, which=2),
+                e.SecondCopyRuns(at=25),
+            ),
+            Trouble(
+                at=19, until=30, calls=frozenset({Call.READ}), kind=Kind.PAUSE_AFTER, skip=1, strikes=1, seconds=25
+            ),
+        ),
+        ends=90,
+    ),
+    "Eureka loses what a suspended syncer has, which asks for another policy since, while its CRD is deleted": replace(
+        plain(
+            (
+                *setting("rating"),
+                e.SyncerApplied(at=12, name="rating", app="rating", asked=Asked(policy=UPSERT_ONLY, suspend=True)),
+                e.CrdDeleted(at=13, lasts=20, empty_for=10),
+                e.EurekaRestarts(at=26),
+            )
+        ),
+        ends=90,
+    ),
+    "what is held has another name by its syncer, and that is held, too": plain(
+        (
+            *setting("rating", "cart"),
+            e.SyncerApplied(at=12, name="rating", app="rating", app_name="fresh"),
+            e.SyncerApplied(at=25, name="rating", app="rating", app_name="fresh", asked=NONE),
+        ),
+        Trouble(at=15, until=28, calls=frozenset({Call.CANCEL}), kind=Kind.ERROR_503),
+    ),
+    "a suspended syncer goes at once, after a pass has read it, and its pod waits behind a gate": plain(
+        (
+            *setting("rating"),
+            *setting("cart")[:2],
+            e.SyncerApplied(at=0, name="cart", app="cart", asked=Asked(suspend=True, readiness_gate=True)),
+            e.PodStarted(at=19, app="cart", number=0, ip="10.0.0.50", gated=True),
+            e.SyncerDeleted(at=22, name="cart", app="cart"),
+        ),
+        Trouble(at=19, until=30, calls=frozenset({Call.SYNCERS}), kind=Kind.PAUSE_AFTER, strikes=1, seconds=5),
+    ),
+    "what a policy left to expire is wanted again, and cannot be read": replace(
+        plain(
+            (
+                *setting("rating"),
+                e.SyncerApplied(at=5, name="rating", app="rating", asked=Asked(policy=CREATE_ONLY)),
+                e.SyncerDeleted(at=25, name="rating", app="rating"),
+                e.SyncerApplied(at=125, name="rating", app="rating"),
+            ),
+            Trouble(at=124, until=155, calls=frozenset({Call.READ}), kind=Kind.FORBIDDEN),
+        ),
+        ends=190,
     ),
     "the address leads home again before the pass asks whose its slices are": plain(
         (

@@ -72,6 +72,17 @@ MENDED: dict[str, Story] = {
     "a pod registers itself before us under a name that nobody resolves": plain(
         (e.StrangerRegisters(at=0, who="itself", app="rating", ip="10.0.0.10", by_name=True), *setting("rating"))
     ),
+    "one of two peers refuses a batch of a new address, and each single call": replace(
+        plain(
+            (
+                *setting("rating")[:3],
+                *setting("cart"),
+                e.PodMoves(at=34, app="rating", number=0, ip="10.0.0.77"),
+            ),
+            Trouble(at=34, until=45, calls=frozenset({Call.REGISTER}), kind=Kind.FORBIDDEN, skip=1, strikes=6),
+        ),
+        installation=Installation(peers=2, batches=True),
+    ),
     "a daemon ends a deletion, and one of two peers was away": deleted_while_the_second_peer_is_away(Mode.DAEMON, 10),
     "a peer is away for 12 s while an app's only pod moves": moved_while_the_second_peer_is_away(40, 12),
     "a peer is away for 18 s while an app's only pod moves": moved_while_the_second_peer_is_away(60, 18),

@@ -128,11 +128,14 @@ class BatchingRegistry:
     def register(self, instance: Instance, *, dirty_timestamp: int) -> None:
         """POST. Whether the other servers have heard of it is looked at when it is renewed."""
         self._inner.register(instance, dirty_timestamp=dirty_timestamp)
+        self._doubts.end_partly(instance.key)
         if len(self._asked) > 1:
             self._doubts.posted(instance.key, self._clock.monotonic())
 
     def renew(self, key: InstanceKey) -> bool:
-        return self._inner.renew(key)
+        """PUT. False, once, also for what a batch may have brought to some servers only: it is then registered anew by
+        a single call. Its server hands that on, and what the instance replaces is cancelled only afterwards."""
+        return self._inner.renew(key) and not self._doubts.end_partly(key)
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
         self._doubts.settle(key)

@@ -20,6 +20,7 @@ class Doubts:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._posted: set[InstanceKey] = set()
+        self._partly: set[InstanceKey] = set()
         self._differing: dict[str, set[InstanceKey]] = {}
         self.last_posted = -math.inf
         """When one server alone was written to last, in monotonic seconds."""
@@ -34,6 +35,18 @@ class Doubts:
             self._posted.add(key)
             self.last_posted = now
 
+    def partly(self, key: InstanceKey) -> None:
+        """A batch may have brought it to some servers only, and no server hands a batch on."""
+        with self._lock:
+            self._partly.add(key)
+
+    def end_partly(self, key: InstanceKey) -> bool:
+        """Whether that was so; from now on it is not."""
+        with self._lock:
+            was = key in self._partly
+            self._partly.discard(key)
+        return was
+
     def differing(self, name: str, keys: Iterable[InstanceKey]) -> None:
         """What this server's list showed with another age than the preferred one's, this time."""
         with self._lock:
@@ -43,5 +56,6 @@ class Doubts:
         """All servers hold the same, or it is cancelled."""
         with self._lock:
             self._posted.discard(key)
+            self._partly.discard(key)
             for keys in self._differing.values():
                 keys.discard(key)

@@ -104,6 +104,8 @@ class EverywhereBatches:
         for index, key in enumerate(sure):
             of_key = {name: one[index] for name, one in codes.items()}
             found[key] = _renewed(of_key)
+            if found[key] is Batched.DONE:
+                self._doubts.end_partly(key)
             if found[key] is Batched.PARTLY:
                 self._lacking[key] = frozenset(name for name, code in of_key.items() if code == 404)
         return [found[key] for key in keys]
@@ -121,7 +123,11 @@ class EverywhereBatches:
     def register(self, items: Sequence[Dated]) -> list[Batched]:
         """A registration of each, everywhere, then a heartbeat: a server says 200 of one that it has rejected, too."""
         taken = self._registered(items, self.usable())
-        return [Batched.DONE if one and all(code == 200 for code in one) else Batched.UNSETTLED for one in taken]
+        done = [bool(codes) and all(code == 200 for code in codes) for codes in taken]
+        for item, settled in zip(items, done, strict=True):
+            if not settled and len(self._servers) > 1:
+                self._doubts.partly(item.instance.key)
+        return [Batched.DONE if settled else Batched.UNSETTLED for settled in done]
 
     def returned(self) -> bool:
         """Whether a server is used again, and was not asked yet what it lacks."""

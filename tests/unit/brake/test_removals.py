@@ -140,18 +140,19 @@ def test_the_last_stage_does_what_takes_away_and_nothing_else() -> None:
     assert removals_left(sorted_plan([up(2)]), desired(), stands, [], Brake(limits=LIMITS)).actions == ()
 
 
-@pytest.mark.parametrize("lapsed", [True, False])
-def test_what_lapsed_meanwhile_is_nothing_that_the_losses_are_few_of(lapsed: bool) -> None:
+@pytest.mark.parametrize("ended_as", [(Result.DONE,), (Result.GONE,), (Result.GONE, Result.REGISTERED_AGAIN)])
+def test_what_expired_meanwhile_counts_when_it_is_registered_again(ended_as: tuple[Result, ...]) -> None:
     """One of four may go, and one of two not."""
     stands = observed(*(stored(instance(number)) for number in (1, 2, 3, 4)))
     renewals = [Renew(key=key(number), syncer=REF, why="", status=UP) for number in (2, 3, 4)]
     plan = sorted_plan([cancel(1), *renewals])
     ended = [
-        Outcome(action=one, result=Result.GONE) if lapsed else Outcome(action=one, result=Result.DONE, status=UP)
+        Outcome(action=one, result=result, status=None if result is Result.GONE else UP)
+        for result in ended_as
         for one in renewals[1:]
     ]
     left = removals_left(plan, desired(), stands, ended, Brake(limits=LIMITS, syncer_limits={REF: 30}))
-    assert (left.held is not None) is lapsed
+    assert (left.held is not None) is (ended_as[-1] is Result.GONE)
 
 
 # --- What is read to be sure -------------------------------------------------------------------------------------

@@ -1,0 +1,95 @@
+"""What a batch brought to one of two Eureka servers, and the other one refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from eurekube_sync.adapters.eureka.batches import ASK_SECONDS
+from eurekube_sync.embedded.http import Request, Response
+from eurekube_sync.model.outcomes import Result
+from eurekube_sync.model.ports import Batched, Dated
+from tests.unit.adapters.eureka.test_eureka_batches import BATCH, Server, Site, Story
+from tests.unit.worlds.build import OWNERSHIP, endpoint, instance, key, piece
+
+NOW = 2_000_000_000_000
+APP = f"/eureka/apps/{key(1).app}"
+REFUSED = Response(status=403, body=b"{}")
+
+
+def refuse_registrations(server: Server) -> None:
+    """The server refuses each batch that has one, and takes the others."""
+    real = server.eureka.handle
+
+    def handle(request: Request) -> Response:
+        return REFUSED if request.path == BATCH and b'"Register"' in request.body else real(request)
+
+    server.eureka.handle = handle  # type: ignore[method-assign]
+
+
+def partly(number: int = 2) -> Site:
+    """The last of the servers refused a batch of a registration that the others took."""
+    site = Site(number).listed()
+    batches = site.registry.batches()
+    assert batches is not None
+    refuse_registrations(site.servers[-1])
+    assert batches.register([Dated(instance(1), NOW)]) == [Batched.UNSETTLED]
+    return site
+
+
+def test_it_is_renewed_once_as_if_it_were_gone() -> None:
+    """So the pass registers it by a single call, which its server hands on; then it is renewed like any other."""
+    site = partly()
+    site.forget()
+    assert not site.registry.renew(key(1))
+    assert [call.method for call in site.servers[0].calls] == ["PUT"], "the server that has it keeps it"
+    assert site.registry.renew(key(1))
+
+
+@pytest.mark.parametrize("how", ["registered", "cancelled"])
+def test_a_single_call_settles_it(how: str) -> None:
+    """Its server hands on what it is told."""
+    site = partly()
+    if how == "cancelled":
+        site.registry.cancel(key(1), ours=OWNERSHIP.holds)
+        site.servers[0].put(1)
+    else:
+        site.registry.register(instance(1), dirty_timestamp=NOW + 1)
+    assert site.registry.renew(key(1))
+
+
+def test_a_batch_that_all_servers_take_settles_it() -> None:
+    """The refusing server has it by replication, and takes batches again."""
+    site = partly()
+    site.clock.sleep(ASK_SECONDS)
+    for server in site.servers:
+        server.client.register(instance(1), dirty_timestamp=NOW)
+    site.listed()
+    assert site.renew(1) == [Batched.DONE]
+    assert site.registry.renew(key(1))
+
+
+def test_a_single_server_has_it_or_not() -> None:
+    """There is nothing to hand on."""
+    site = partly(1)
+    site.servers[0].put(1)
+    assert site.registry.renew(key(1))
+
+
+def test_what_it_replaces_stays_on_the_server_that_lacks_it() -> None:
+    """The next pass finds it on the first server, and registers it again before it cancels. Otherwise callers of the
+    second server would have neither the old instance nor the new one."""
+    story = Story((1,))
+    for _ in range(2):
+        story.run()
+    one, two = story.site.servers
+    refuse_registrations(two)
+    one.answers[APP] = two.answers[APP] = REFUSED
+    story.world.cluster.apply(piece(endpoint(2)))
+    story.site.clock.sleep(30)
+    story.world.run()
+    assert story.held() == [{key(1), key(2)}, {key(1)}], "no single call was taken either"
+
+    del one.answers[APP]
+    report = story.run()
+    assert report.outcomes.by_key[key(2)].result is Result.REGISTERED_AGAIN
+    assert story.held() == [{key(2)}, {key(1)}], "the first server hands on both, in this order"
