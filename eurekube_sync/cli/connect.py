@@ -19,6 +19,7 @@ from eurekube_sync.cli.options.calls import Calls
 from eurekube_sync.cli.options.eureka import EurekaAccess, with_access
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.cli.options.lock import LockChoice, lock_name
+from eurekube_sync.cli.waits import Waits
 from eurekube_sync.controller.keepalive import RegistryWorld
 from eurekube_sync.controller.lock import Lock
 from eurekube_sync.controller.look import LookWorld
@@ -28,7 +29,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL
 from eurekube_sync.model.lock import LockName
-from eurekube_sync.model.ports import Clock, LockStore, Registry
+from eurekube_sync.model.ports import Clock, Cluster, LockStore, Registry
 from eurekube_sync.model.sources import Server
 from eurekube_sync.observe.own_writes import OwnWrites
 
@@ -62,6 +63,8 @@ class Connection:
     """Nothing is asked that is a write in form."""
     count: Callable[[Server, str], None] = lambda _server, _code: None
     """Given the status of each call to a server."""
+    waits: Waits = field(default_factory=Waits)
+    """What is waited for just now."""
     sweep_interval: float | None = None
     """How often every peer of Eureka is listed; None for what the leases need."""
 
@@ -81,16 +84,17 @@ def _connected(connection: Connection, clock: Clock) -> Iterator[tuple[World, Cl
 
     to_cluster = connect_cluster(cluster_settings(connection))
     with connect_registry(connection, clock) as seen:
+        cluster: Cluster = KubernetesCluster(
+            to_cluster,
+            clock=clock,
+            random=random.Random(),
+            limit=seen.time_limit,
+            endpoints_source=connection.kubernetes.endpoints_source,
+            count=partial(connection.count, Server.KUBERNETES),
+        )
         world = World(
             registry=seen.registry,
-            cluster=KubernetesCluster(
-                to_cluster,
-                clock=clock,
-                random=random.Random(),
-                limit=seen.time_limit,
-                endpoints_source=connection.kubernetes.endpoints_source,
-                count=partial(connection.count, Server.KUBERNETES),
-            ),
+            cluster=connection.waits.of(cluster),
             clock=clock,
             workers=seen.workers,
             time_limit=seen.time_limit,
@@ -164,7 +168,7 @@ def connect_registry(connection: Connection, clock: Clock) -> Iterator[RegistryW
         ThreadWorkers(connection.calls.concurrency) as workers,
     ):
         yield RegistryWorld(
-            registry=registry,
+            registry=connection.waits.of(registry),
             clock=clock,
             workers=workers,
             time_limit=limit,

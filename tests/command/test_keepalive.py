@@ -42,7 +42,7 @@ def test_another_owner_or_cluster_renews_nothing_and_says_so(settled: Program) -
 
 def test_a_dry_run_writes_nothing(settled: Program) -> None:
     """The plan is shown in each form."""
-    ended = keepalive(settled, "--dry-run", "-o", "json")
+    ended = keepalive(settled, "--dry-run", "-o", "json", "--list-renewals")
     assert ended.eureka == Counter(GET=1)
     report = json.loads(ended.out)
     assert [(action["action"], action["id"]) for action in report["actions"]] == [("renew", id_) for id_ in IDS]

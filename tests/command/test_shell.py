@@ -11,6 +11,7 @@ import pytest
 from eurekube_sync import __version__
 from eurekube_sync.controller.exit_codes import ExitCode
 from tests.command.program import BINARY, Program, syncer
+from tests.report_schema import faults
 
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
 
@@ -99,3 +100,17 @@ def test_a_server_that_does_not_answer_is_unknown_and_the_rest_is_shown(settled:
     ended = settled.command("version", "--client", KUBECONFIG=str(tmp_path / "none"))
     assert (ended.code, len(ended.out.splitlines())) == (0, 2)
     assert not ended.kubernetes + ended.eureka
+
+
+def test_real_reports_are_as_the_schema_in_the_docs_says(program: Program) -> None:
+    """Before anything is registered, then a line for each pass, and of a Eureka that is away."""
+    program.playground.create(syncer("broken", {"selector": {"app": "nothing"}}))
+    first = program.run("--dry-run", "-o", "json")
+    passes = program.run("--passes", "2", "--interval", "1s", "-o", "json", "--list-renewals")
+    away = program.run("-o", "json", EUREKUBE_SYNC_EUREKA_URL="http://127.0.0.1:9/eureka")
+    lines = [first.out, *passes.out.splitlines(), away.out]
+    assert [faults(json.loads(line)) for line in lines] == [[]] * 4
+    assert json.loads(lines[2])["renewals"] == {"planned": 2, "done": 0}  # not due within a second
+    assert "unknown" in json.loads(away.out)
+    markdown = program.run("--dry-run", "-o", "markdown").out
+    assert markdown.startswith("### eurekube-sync: dry run: ")

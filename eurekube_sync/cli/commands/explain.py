@@ -19,7 +19,6 @@ from eurekube_sync.cli.options.owner import named_owner, optional_owner_option
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import scope_options
 from eurekube_sync.cli.output.explain import explanations_data, explanations_table
-from eurekube_sync.cli.output.progress import waiting
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.values import WHAT
 from eurekube_sync.controller.exit_codes import ExitCode
@@ -70,7 +69,8 @@ def command(
     settings = PassSettings(owner=owner, scope=scope, brake=brake, drains=drains, named=named_owner(owner))
     connection = Connection(eureka=eureka, kubernetes=kubernetes, calls=calls, dry_run=True)
     clock = SystemClock()
-    with stopped_by_signals(clock), connect_to_look(connection, clock, lock) as seen, waiting("waiting for an answer"):
+    waits = connection.waits
+    with stopped_by_signals(clock), waits.seen(), connect_to_look(connection, clock, lock) as seen:
         found, explained = _explained(seen, settings, what)
     code = code_of(explained, found)
     form.write(

@@ -14,7 +14,7 @@ from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
 from eurekube_sync.cli.options.leases import Leases, kept_lease_options
 from eurekube_sync.cli.options.owner import owner_option
 from eurekube_sync.cli.options.passes import Passes, pass_options
-from eurekube_sync.cli.options.report import ReportForm, report_options
+from eurekube_sync.cli.options.report import ReportForm, pass_report_options
 from eurekube_sync.cli.options.scope import name_scope_options
 from eurekube_sync.cli.output.passes import teller
 from eurekube_sync.cli.signals import stopped_by_signals
@@ -23,6 +23,7 @@ from eurekube_sync.controller.between_passes import BetweenPasses
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.keepalive import KeepaliveSettings, keepalive
 from eurekube_sync.controller.loop import Schedule, run_passes
+from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope
 
 
@@ -41,7 +42,7 @@ from eurekube_sync.desired.scope import Scope
 @batch_option
 @pass_options
 @kept_lease_options
-@report_options
+@pass_report_options
 def command(
     owner: str,
     eureka: EurekaAccess,
@@ -60,6 +61,7 @@ def command(
     """
     form.set_up_logs()
     leases.check(passes)
+    form.check(dry_run=passes.dry_run)
     settings = KeepaliveSettings(
         owner=owner,
         cluster=cluster,
@@ -81,4 +83,9 @@ def command(
     clock = SystemClock()
     with stopped_by_signals(clock), connect_registry(connection, clock) as world:
         between = BetweenPasses(world, world.renewals, interval=passes.interval) if passes.number is None else None
-        return run_passes(lambda: keepalive(world, settings), clock, schedule, tell, looking_for_cycles(between))
+
+        def one_pass() -> PassReport:
+            with connection.waits.seen(wanted=not passes.many):
+                return keepalive(world, settings)
+
+        return run_passes(one_pass, clock, schedule, tell, looking_for_cycles(between))

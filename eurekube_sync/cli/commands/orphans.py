@@ -57,7 +57,7 @@ def command(
         sweep_interval=1.0,  # what one peer alone holds is looked for as well
     )
     clock = SystemClock()
-    with stopped_by_signals(clock), connect(connection, clock) as world:
+    with stopped_by_signals(clock), connection.waits.seen(), connect(connection, clock) as world:
         orphans = look_for_orphans(world, settings)
     code = orphans.code(detailed=detailed_exitcode)
     notices = eureka.notices

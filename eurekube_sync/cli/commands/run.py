@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 
 import click
@@ -26,10 +25,9 @@ from eurekube_sync.cli.options.lock import LockChoice, lock_option
 from eurekube_sync.cli.options.monitoring import Monitoring, monitoring_options
 from eurekube_sync.cli.options.owner import named_owner, owner_option
 from eurekube_sync.cli.options.passes import Passes, pass_options
-from eurekube_sync.cli.options.report import ReportForm, report_options
+from eurekube_sync.cli.options.report import ReportForm, pass_report_options
 from eurekube_sync.cli.options.scope import scope_options
 from eurekube_sync.cli.output.passes import good_pass, teller
-from eurekube_sync.cli.output.progress import waiting
 from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.under_lock import under_lock
@@ -76,7 +74,7 @@ from eurekube_sync.model.wording import counted
 @brake_options
 @approve_option
 @monitoring_options
-@report_options
+@pass_report_options
 def command(
     owner: str,
     eureka: EurekaAccess,
@@ -103,6 +101,7 @@ def command(
     """
     form.set_up_logs()
     leases.check(passes)
+    form.check(dry_run=passes.dry_run)
     if detailed_exitcode and not passes.dry_run:
         raise click.UsageError("--detailed-exitcode tells what a dry run found: give --dry-run with it")
     look_rarely_for_cycles()
@@ -189,7 +188,7 @@ def _passes(
 
         def make(renew_only: Unknown | None) -> PassReport:
             watch.monitor.turned()
-            with waiting("waiting for an answer") if not passes.many else nullcontext():
+            with connection.waits.seen(wanted=not passes.many):
                 return reconcile(world, replace(settings, renew_only=renew_only))
 
         def one_pass() -> PassReport:

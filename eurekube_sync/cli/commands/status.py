@@ -19,7 +19,6 @@ from eurekube_sync.cli.options.owner import named_owner, optional_owner_option
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import scope_options
 from eurekube_sync.cli.output.overview import overview_data, overview_table
-from eurekube_sync.cli.output.progress import waiting
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.values import NAME, Duration
 from eurekube_sync.controller.exit_codes import ExitCode
@@ -86,7 +85,7 @@ def command(
     servers = eureka.printable_urls
     with stopped_by_signals(clock), connect_to_look(connection, clock, lock) as seen:
         while True:
-            with waiting("waiting for an answer"):
+            with connection.waits.seen():
                 found = chosen_rows(_overview(seen, settings), app=app, condition=condition)
             code = code_of_overview(found)
             if watch and form.at_terminal:

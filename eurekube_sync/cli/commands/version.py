@@ -20,7 +20,6 @@ from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.eureka import EurekaAccess, optional_eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
 from eurekube_sync.cli.options.report import ReportForm, report_options
-from eurekube_sync.cli.output.progress import waiting
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.controller.exit_codes import ExitCode, of_unknown
 from eurekube_sync.manifests.crd import object_schema
@@ -49,7 +48,7 @@ def command(
     connection = Connection(eureka=eureka, kubernetes=kubernetes, calls=calls, dry_run=True)
     seen: dict[str, tuple[Server, Source[str]]] = {}
     if not client:
-        with stopped_by_signals(clock), waiting("waiting for the Kubernetes API and Eureka"):
+        with stopped_by_signals(clock), connection.waits.seen():
             seen = dict(_of_cluster(connection, clock))
             if eureka.eureka_url:
                 seen["Eureka"] = (Server.EUREKA, _of_eureka(connection, clock))

@@ -28,14 +28,21 @@ class ReportForm:
     """How the report, on stdout, and the logs, on stderr, are written."""
 
     output: str
-    """`table`, `json` or `yaml`."""
+    """`table`, `json` or `yaml`; of a dry run also `markdown`."""
     log_format: str
     """`text` or `json`."""
     verbose: bool
+    list_renewals: bool = False
+    """Of passes as data: each lease that was merely renewed is listed."""
 
     def set_up_logs(self) -> None:
         set_up_logs(as_json=self.log_format == "json", verbose=self.verbose)
         warn_of_unknown(os.environ)
+
+    def check(self, *, dry_run: bool) -> None:
+        """Raises click.UsageError for a form that such a pass has not."""
+        if self.output == "markdown" and not dry_run:
+            raise click.UsageError("--output markdown shows what a dry run found: give --dry-run with it")
 
     @property
     def at_terminal(self) -> bool:
@@ -43,7 +50,12 @@ class ReportForm:
         return self.output == "table" and sys.stdout.isatty()
 
     def write(
-        self, table: Callable[[], object], data: Callable[[], dict[str, Any]], *, one_of_many: bool = False
+        self,
+        table: Callable[[], object],
+        data: Callable[[], dict[str, Any]],
+        markdown: Callable[[], str] | None = None,
+        *,
+        one_of_many: bool = False,
     ) -> None:
         """Writes a report; that it cannot be written changes no exit code. `one_of_many`: of JSON one line."""
         try:
@@ -54,6 +66,8 @@ class ReportForm:
                     click.echo(json_printable(json.dumps(data(), indent=2, ensure_ascii=False)))
                 case "yaml":
                     click.echo(yaml.safe_dump(data(), sort_keys=False, explicit_start=True), nl=False)
+                case "markdown" if markdown is not None:
+                    click.echo(markdown(), nl=False)
                 case _:
                     console_for(sys.stdout).print(table(), crop=False)  # a command is not cut
             sys.stdout.flush()
@@ -64,16 +78,7 @@ class ReportForm:
             log.warning("the report cannot be written: %s", error.strerror)
 
 
-report_options = group(
-    "form",
-    ReportForm,
-    option(
-        "--output",
-        "-o",
-        type=click.Choice(["table", "json", "yaml"]),
-        default="table",
-        help="Format of the report.",
-    ),
+_LOGS = (
     option(
         "--log-format",
         type=click.Choice(["text", "json"]),
@@ -81,6 +86,27 @@ report_options = group(
         help="Format of the logs on stderr.",
     ),
     option("--verbose", "-v", is_flag=True, help="Log each call."),
+)
+
+
+def _output(help_: str, *more: str) -> Callable[[Any], Any]:
+    choice = click.Choice(["table", "json", "yaml", *more])
+    return option("--output", "-o", type=choice, default="table", help=help_)
+
+
+report_options = group("form", ReportForm, _output("Format of the report."), *_LOGS, section=Section.REPORT)
+"""The command gets them as `form`, a `ReportForm`."""
+
+pass_report_options = group(
+    "form",
+    ReportForm,
+    _output("Format of the report. markdown: of a dry run, for a comment of a pull request.", "markdown"),
+    option(
+        "--list-renewals",
+        is_flag=True,
+        help="With -o json or yaml: list each instance that is merely renewed, and not only their number.",
+    ),
+    *_LOGS,
     section=Section.REPORT,
 )
-"""The command gets them as `form`, a `ReportForm`."""
+"""The same for passes."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from eurekube_sync import __version__
 from eurekube_sync.brake.approval import rfc_3339
-from eurekube_sync.cli.output.summary import summary
+from eurekube_sync.cli.output.summary import renewed, summary
 from eurekube_sync.cli.output.syncers import syncers_data
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.exit_codes import ExitCode
@@ -18,6 +19,9 @@ from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.observe.self_preservation import Headroom
 from eurekube_sync.plan import removal_id
 
+API_VERSION = "eurekube.io/report/v1"
+"""Of the report: a key that goes, or means something else, makes it v2. New keys may come."""
+
 
 def as_data(
     report: PassReport,
@@ -25,12 +29,15 @@ def as_data(
     notices: Sequence[str] = (),
     headroom: Headroom | None = None,
     *,
-    without_renewed: bool = False,
+    with_renewals: bool = False,
 ) -> dict[str, Any]:
     """The pass as dictionaries, lists, texts and numbers; keys are camelCase, as Kubernetes and Eureka write them.
+    docs/report.schema.json describes it.
 
-    `without_renewed` leaves out what was merely renewed, which would fill a log."""
+    What was merely renewed is a count, unless it is asked for: it would fill a log."""
     return {
+        "apiVersion": API_VERSION,
+        "version": __version__,
         "dryRun": report.dry_run,
         "owner": report.owner,
         "cluster": report.cluster,
@@ -41,8 +48,9 @@ def as_data(
         "actions": [
             _action(action, report)
             for action in report.plan.actions
-            if not (without_renewed and _merely_renewed(action, report))
+            if with_renewals or not _merely_renewed(action, report)
         ],
+        "renewals": {"planned": len(report.plan.of(Renew)), "done": renewed(report)},
         "blocked": [
             {"app": b.key.app, "id": b.key.id, "syncer": str(b.syncer), "why": b.why, "conflict": b.conflict}
             for b in report.plan.blocked

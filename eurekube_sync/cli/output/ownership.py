@@ -7,7 +7,8 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from eurekube_sync.cli.output.table import Row, rows_table
+from eurekube_sync.cli.output.rows import Row
+from eurekube_sync.cli.output.table import rows_table
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.report import ReportForm
 from eurekube_sync.cli.output.machine import as_data
+from eurekube_sync.cli.output.markdown import pass_markdown
 from eurekube_sync.cli.output.summary import summary
 from eurekube_sync.cli.output.table import pass_table
 from eurekube_sync.controller.exit_codes import ExitCode
@@ -41,7 +42,8 @@ def teller(form: ReportForm, passes: Passes, notices: Sequence[str] = ()) -> Cal
         found = room(report)
         form.write(
             lambda: pass_table(report, notices, at_terminal=form.at_terminal),
-            lambda: as_data(report, code, notices, found, without_renewed=passes.many),
+            lambda: as_data(report, code, notices, found, with_renewals=form.list_renewals),
+            lambda: pass_markdown(report, notices),
             one_of_many=passes.many,
         )
 

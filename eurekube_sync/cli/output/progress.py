@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.text import Text
 
-_PATIENCE = 3.0
-"""Seconds after which a person asks whether it hangs."""
+_PATIENCE = 1.0
+"""Seconds after which a person asks what it is waiting for."""
 
 
 @contextmanager
-def waiting(what: str, *, after: float = _PATIENCE) -> Iterator[None]:
-    """Shows `what`, and for how long it lasts, once it has lasted `after` seconds."""
+def waiting(what: str | Callable[[], str], *, after: float = _PATIENCE) -> Iterator[None]:
+    """Shows `what`, and for how long it lasts, once it has lasted `after` seconds. What is given as a function may
+    change all the time."""
     console = Console(stderr=True)
-    columns = (SpinnerColumn("line"), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (SpinnerColumn("line"), _Now(what if callable(what) else lambda: what), TimeElapsedColumn())
     line = Progress(*columns, console=console, transient=True, disable=not _watched(console))
-    line.add_task(what)
+    line.add_task("")
     timer = threading.Timer(after, line.start)
     timer.daemon = True
     timer.start()
@@ -30,6 +41,15 @@ def waiting(what: str, *, after: float = _PATIENCE) -> Iterator[None]:
         timer.cancel()
         timer.join()
         line.stop()
+
+
+class _Now(ProgressColumn):
+    def __init__(self, what: Callable[[], str]) -> None:
+        super().__init__()
+        self._what = what
+
+    def render(self, task: Task) -> Text:
+        return Text(self._what())
 
 
 def _watched(console: Console) -> bool:

@@ -55,8 +55,14 @@ def _done(report: PassReport) -> str:
     if not parts and report.view is not None:  # else nothing was compared
         parts = ["in sync" if _in_sync(report) and not troubles else "nothing changed"]
     parts += [f"{again} registered again"] if again else []
-    parts.append(f"{sum(isinstance(a, Renew) for a in did) + report.renewed_between} renewed")
+    parts.append(f"{renewed(report)} renewed")
     return f"{', '.join(parts)}{troubles}"
+
+
+def renewed(report: PassReport) -> int:
+    """How many leases were renewed, in the pass and since the one before."""
+    done = (one.action for one in report.outcomes.by_key.values() if one.result is Result.DONE)
+    return sum(isinstance(action, Renew) for action in done) + report.renewed_between
 
 
 def _counted(actions: Sequence[Action], words: Sequence[str]) -> list[str]:

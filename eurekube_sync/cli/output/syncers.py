@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from eurekube_sync.apply.conditions import nothing_wanted
 from eurekube_sync.cli.output.sentence import Sentence, of_syncer
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.claims import Claim, NotServed, Serving, every
+from eurekube_sync.desired.claims import Claim, Deleting, NotServed, Serving, every
 from eurekube_sync.desired.spec import class_of
 from eurekube_sync.desired.verdicts import OverLimit, Taken, Wanted
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import counted
 
+_STATES: Mapping[type[Claim], str] = {Serving: "serving", NotServed: "notServed", Deleting: "deleting"}
 _SUSPENDED = "nothing is registered or cancelled; registered instances are renewed"
 
 
@@ -80,9 +81,9 @@ def _account(claim: Serving) -> tuple[str, str]:
         rest = f" (and {len(more)} more)" if more else ""
         return "NotReady", f"{len(more) + 1} of {counted(claim.endpoints, 'endpoint')} not ready: {first}{rest}"
     wanted = claim.wanted.values()
-    drained = sorted(one.why for one in wanted if one.drained)
-    if drained and len(drained) == len(wanted):
-        return "Drained", drained[0]
+    if drained := sorted(one.why for one in wanted if one.drained):
+        some = len(drained) < len(wanted)
+        return "Drained", f"{len(drained)} of {counted(len(wanted), 'instance')}: {drained[0]}" if some else drained[0]
     return "", ""
 
 
@@ -115,7 +116,7 @@ def _entry(report: PassReport, ref: SyncerRef, claim: Claim) -> dict[str, Any]:
     seen = status if isinstance(report.registry, Complete) else None
     data: dict[str, Any] = {
         "syncer": str(ref),
-        "state": type(claim).__name__.lower(),
+        "state": _STATES[type(claim)],
         "desired": status.desired if status else None,
         "up": seen.up if seen else None,
         "ready": claim.endpoints - len(claim.unready) if isinstance(claim, Serving) else None,

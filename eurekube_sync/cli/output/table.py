@@ -3,56 +3,30 @@ imports rich."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from enum import IntEnum
 from itertools import groupby
 from statistics import median_low
-from typing import IO, assert_never
+from typing import IO
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from eurekube_sync.cli.output.rows import Danger, Row, folded, in_order, rows_of, signs_in
 from eurekube_sync.cli.output.sentence import Sentence
 from eurekube_sync.cli.output.summary import summary
 from eurekube_sync.cli.output.words import gathered, told
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, brings_up, removes
-from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.foreign_text import printable
-from eurekube_sync.model.outcomes import Outcome, Result
-from eurekube_sync.model.sources import Cause
 
 _MOST_REGISTRATIONS = 200
 """Shown at a terminal; everything else is always shown."""
-_FOLDED = 3
-"""Held rows with one text that are more than this are one row at a terminal."""
 _UNBOUNDED = 10_000
 """Columns of what is no terminal: one line a row and a sentence, for grep."""
 _HEADINGS = ("APP", "", "INSTANCE", "STATUS", "WHY", "SYNCER")
 _GAP = "  "
 _NARROWEST = 24
 """Columns that a reason needs beside its instance: with fewer it goes below it."""
-_IN_WORDS = {
-    Result.FAILED: "failed",
-    Result.HELD_BACK: "held back",
-    Result.NOT_TRIED: "not tried",
-    Result.CONFLICT: "conflict",
-}
-
-
-class Danger(IntEnum):
-    """The order of the rows."""
-
-    FAILED = 0
-    HELD = 1
-    CANCEL = 2
-    DOWN = 3
-    CONFLICT = 4
-    UPDATE = 5
-    REGISTER = 6
 
 
 def console_for(stream: IO[str], *, width: int | None = None) -> Console:
@@ -66,59 +40,24 @@ def console_for(stream: IO[str], *, width: int | None = None) -> Console:
 def pass_table(report: PassReport, notices: Sequence[str] = (), *, at_terminal: bool = False) -> RenderableType:
     """The diff, when there is one; then what to see to; then the summary line. At a terminal what is alike is gathered
     and a long list of registrations is cut; elsewhere each instance and each syncer has its line."""
-    rows = sorted(_rows(report), key=_order)
+    rows = rows_of(report)
     found = [*(Sentence(text=notice) for notice in notices), *(one for one in told(report) if not one.in_a_row)]
     shown = list(gathered(found)) if at_terminal else found
-    folded = list(_folded(rows)) if at_terminal else rows
-    registrations = sum(row.danger is Danger.REGISTER for row in folded)
+    shown_rows = list(folded(rows)) if at_terminal else rows
+    registrations = sum(row.danger is Danger.REGISTER for row in shown_rows)
     more = max(0, registrations - _MOST_REGISTRATIONS) if at_terminal else 0
-    parts: list[RenderableType] = [Diff(folded[: len(folded) - more])] if folded else []
+    parts: list[RenderableType] = [Diff(shown_rows[: len(shown_rows) - more])] if rows else []
     parts += [Text(f"... and {more} more to register; -o json has them all", style="dim")] if more else []
+    parts += [_legend(rows)] if rows and at_terminal else []
     parts += [_noted(one.text) if one.note else marked(one.text) for one in shown]
     return Group(*parts, Text(summary(report), style="bold"))
 
 
 def rows_table(rows: Iterable[Row], see_to: Iterable[str], last: str) -> RenderableType:
     """Rows by app, then a sentence for each thing to see to, then the one line."""
-    ordered = sorted(rows, key=_order)
+    ordered = in_order(rows)
     parts: list[RenderableType] = [Diff(ordered)] if ordered else []
     return Group(*parts, *(marked(sentence) for sentence in see_to), Text(last, style="bold"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One line of a diff: an instance, what becomes of it, and why."""
-
-    app: str
-    sign: str
-    id: str
-    status: str
-    why: str
-    syncer: str
-    style: str
-    danger: Danger = Danger.UPDATE
-
-    def __post_init__(self) -> None:
-        for name in ("app", "id", "status", "why", "syncer"):  # anybody may register any name
-            object.__setattr__(self, name, printable(getattr(self, name)))
-
-
-def _order(row: Row) -> tuple[Danger, str, tuple[tuple[int, str], ...]]:
-    return (row.danger, row.app, natural(row.id))
-
-
-def _folded(rows: Iterable[Row]) -> Iterator[Row]:
-    """Held rows that say the same of one app and syncer as one row."""
-
-    def alike(row: Row) -> tuple[Danger, str, str, str, str]:
-        return (row.danger, row.app, row.syncer, row.status, row.why)
-
-    for (danger, *_), group in groupby(rows, key=alike):
-        same = list(group)
-        if danger is Danger.HELD and len(same) > _FOLDED:
-            yield replace(same[0], id=f"{len(same)} instances")
-        else:
-            yield from same
 
 
 class Diff:
@@ -198,75 +137,9 @@ def _stacked(rows: Sequence[Row]) -> Iterator[RenderableType]:
             yield _hanging(Text(" "), Text(row.why))
 
 
-def natural(text: str) -> tuple[tuple[int, str], ...]:
-    """10.0.0.9 before 10.0.0.10."""
-    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text))
-
-
-def _rows(report: PassReport) -> Iterator[Row]:
-    for action in report.plan.changes:
-        if not (isinstance(action, Cancel) and action.was is None):
-            yield _row(action, report.outcomes.by_key.get(action.key))
-    for action in report.held.removals if report.held else ():
-        yield _row(action, None, held=True)
-    for blocked in report.plan.blocked:
-        sign, style, danger = ("x", "magenta", Danger.CONFLICT) if blocked.conflict else ("?", "red", Danger.FAILED)
-        yield Row(
-            app=blocked.key.app,
-            sign=sign,
-            id=blocked.key.id,
-            status="blocked",
-            why=blocked.why,
-            syncer=str(blocked.syncer),
-            style=style,
-            danger=danger,
-        )
-
-
-def _row(action: Action, outcome: Outcome | None, *, held: bool = False) -> Row:
-    match action:
-        case Register():
-            sign, status, style, danger = "+", action.instance.status.value, "green", Danger.REGISTER
-        case Update():
-            becomes = action.instance.status
-            kept = not (removes(action) or brings_up(action))
-            status = becomes.value if kept else f"{action.was} > {becomes}"
-            sign, style = "~", "green" if becomes is InstanceStatus.UP else "yellow"
-            danger = Danger.DOWN if removes(action) else Danger.UPDATE
-        case Cancel():
-            sign, status, style, danger = "-", f"{action.was} > gone", "red", Danger.CANCEL
-        case Renew():
-            raise AssertionError(action)  # a renewal is no change
-        case _:  # pragma: no cover
-            assert_never(action)
-    why = action.why
-    if isinstance(action, Update):
-        changed = [c for c in action.changes if c.field != "status"]
-        if changed:
-            why += "; " + ", ".join(f"{c.field}: {c.was or 'none'} > {c.becomes or 'none'}" for c in changed[:3])
-            why += f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-    if held:
-        sign, style, why, danger = "=", "bold yellow", f"HELD: {why}", Danger.HELD
-    if outcome is not None and (outcome.failed or outcome.result is Result.CONFLICT):
-        sign, style, why = "!", "bold red", _trouble(outcome)
-        danger = danger if outcome.result is Result.NOT_TRIED else Danger.FAILED
-    return Row(
-        app=action.key.app,
-        sign=sign,
-        id=action.key.id,
-        status=status,
-        why=why,
-        syncer=str(action.syncer),
-        style=style,
-        danger=danger,
-    )
-
-
-def _trouble(outcome: Outcome) -> str:
-    """What the server refuses to all alike is said once, in the sentence below the table."""
-    if outcome.cause is Cause.DENIED:
-        return f"{_IN_WORDS[outcome.result]}: see below"
-    return f"{_IN_WORDS[outcome.result]}: {outcome.detail}"
+def _legend(rows: Sequence[Row]) -> RenderableType:
+    """The signs that occur."""
+    return Text("   ".join(f"{sign} {meaning}" for sign, meaning in signs_in(rows)), style="dim")
 
 
 def marked(sentence: str) -> RenderableType:

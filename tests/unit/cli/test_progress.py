@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from eurekube_sync.cli.output.progress import waiting
+from eurekube_sync.cli.waits import Waits
 from tests.waiting import wait_until
 
 
@@ -39,6 +42,33 @@ def test_a_wait_is_told_and_gone_when_it_ends(monkeypatch: pytest.MonkeyPatch) -
         wait_until(lambda: "waiting for Eureka" in shown.getvalue(), "nothing is told")
         assert "0:00:0" in shown.getvalue()
     assert shown.getvalue().endswith("\x1b[2K"), "the line is erased"
+
+
+def test_what_is_waited_for_is_said_while_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call that goes on, how many there are, and the next one; each call gives what it gave."""
+    shown = screen(monkeypatch)
+    waits, goes_on = Waits(), threading.Event()
+
+    class Server:
+        """Answers when it may."""
+
+        def list_services(self, namespaces: None) -> tuple[str, None]:
+            """As a port's."""
+            goes_on.wait(60)
+            return "answer", namespaces
+
+        def size(self) -> int:
+            """What nobody waits for."""
+            return 3
+
+    server = waits.of(Server())
+    assert (str(waits), server.size()) == ("waiting for an answer", 3)
+    with waiting(waits.__str__, after=0), ThreadPoolExecutor(2) as workers:
+        calls = [workers.submit(server.list_services, None) for _ in range(2)]
+        wait_until(lambda: "the list of Services (2 calls)" in shown.getvalue(), "nothing is told")
+        goes_on.set()
+        assert [call.result() for call in calls] == [("answer", None)] * 2
+    assert str(waits) == "waiting for an answer"
 
 
 @pytest.mark.parametrize(("terminal", "after"), [(True, 60.0), (False, 0.0)], ids=["a quick pass", "no terminal"])

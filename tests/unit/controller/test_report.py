@@ -11,6 +11,7 @@ import pytest
 
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.output.machine import as_data
+from eurekube_sync.cli.output.markdown import pass_markdown
 from eurekube_sync.cli.output.summary import summary
 from eurekube_sync.cli.output.table import console_for, pass_table
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
@@ -208,6 +209,63 @@ def test_in_sync_is_said_when_all_of_it_was_seen(world: FakeWorld) -> None:
     assert summary(world.run()) == "nothing changed, 30 renewed"
     eureka(world)
     assert summary(world.run()).startswith("nothing changed")
+
+
+def test_a_terminal_gets_a_legend_of_the_signs_that_it_sees(world: FakeWorld) -> None:
+    """Below the rows, before the sentences; a pipe, which no person reads, gets none."""
+    crowd(world, 2)
+    assert lines(world.run(dry_run=True), columns=200)[-2] == "- cancel   + register"
+    assert not [line for line in lines(world.run(dry_run=True)) if line.endswith("+ register")]
+
+
+def test_a_syncer_that_is_drained_in_part_says_so(world: FakeWorld) -> None:
+    """Also when its instances are DOWN for long, and no row tells."""
+    drained = replace(service("app0-more", labels={"app": "app0"}), annotations={"eurekube.io/drain": "true"})
+    world.cluster.apply(
+        drained,
+        piece(endpoint(300), service="app0-more"),
+    )
+    for _ in range(2):
+        report = world.run()
+        world.later(60)
+    (line,) = note(report, "app0")
+    assert line.startswith(f"i syncer {NS}/app0: Drained: 1 of 4 instances: ")
+    assert (entry(report, "app0")["desired"], entry(report, "app0")["up"]) == (4, 3)
+
+
+def test_markdown_has_the_dangerous_rows_first_and_whole(world: FakeWorld) -> None:
+    """Held rows folded, registrations below a heading, and nothing that somebody wrote is markup or calls a person."""
+    crowd(world, 2)
+    world.cluster.apply(
+        syncer("odd", selector={"app": "<b>|@all"}),
+        *(piece(service=f"app{number}") for number in range(5)),
+    )
+    world.brake = BrakeLimits(loss_floor=2)
+    report = world.run(dry_run=True)
+    text = pass_markdown(report)
+    heading, _, *rest = text.splitlines()
+    assert heading == f"### eurekube-sync: {summary(report)}".replace("~", "\\~")
+    assert report.held is not None
+    assert rest[2].startswith("| `=` | APP0 | prod:rating:app0:10.0.0.1:8080 | UP \\> gone | HELD: ")
+    assert rest.index("<details><summary>2 to register</summary>") > max(
+        number for number, line in enumerate(rest) if line.startswith("| `=`")
+    )
+    assert "<b>" not in text
+    assert "@all" not in text
+    assert "`=` held by the brake, `+` register" in text
+    assert f"owner `{OWNER}`, cluster `{CLUSTER}`, " in rest[-1]
+
+
+def test_markdown_fits_into_a_comment(world: FakeWorld) -> None:
+    """Only registrations are cut, and it says how many; each removal is there."""
+    crowd(world, 2000)
+    text = pass_markdown(world.run(dry_run=True))
+    assert len(text) < 65_536
+    assert "| `-` | APP9 | " in text
+    shown = text.count("| `+` |")
+    assert f"... and {2000 - shown} more; `-o json` has them all" in text
+    crowd(world, 20)
+    assert "more; `-o json`" not in pass_markdown(world.run(dry_run=True))
 
 
 def test_held_and_blocked_are_lists(world: FakeWorld) -> None:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eurekube_sync.cli.output.table import Row, console_for, rows_table
+from eurekube_sync.cli.output.rows import Row
+from eurekube_sync.cli.output.table import console_for, rows_table
 from eurekube_sync.model.errors import RegistryRejected
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.foreign_text import excerpt, header_secrets, json_printable, login_secrets, printable
