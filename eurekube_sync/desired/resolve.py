@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.desired.catalog import Catalog, Catalogs, Sockets, SourceUnknown
 from eurekube_sync.desired.claims import Claim, Deleting, Desired, NotServed, Serving, every, seniority
+from eurekube_sync.desired.grants import refusal
 from eurekube_sync.desired.instance import Builder, Naming
 from eurekube_sync.desired.pods import serve_pods
 from eurekube_sync.desired.policy import Conduct, policy_asked
@@ -150,11 +151,24 @@ def _claim(syncer: SyncerObject, view: ClusterView, catalogs: Catalogs, naming: 
     if isinstance(catalog, Unknown):
         return _unknown(syncer, "SourceUnknown", catalog)
     try:
-        return _serve(syncer, parse(syncer), catalog, naming)
+        return _granted(_serve(syncer, parse(syncer), catalog, naming), view)
     except InvalidSyncer as error:
         return NotServed(syncer=syncer, reason=error.reason, message=str(error))
     except SourceUnknown as error:
         return _unknown(syncer, "SourceUnknown", error.unknown)
+
+
+def _granted(claim: Serving, view: ClusterView) -> Serving | NotServed:
+    """The claim, where its Namespace grants it or need not. What is registered of another one stays: an annotation
+    that is lost must not take an app out."""
+    if view.namespaces is None:
+        return claim
+    syncer, found = claim.syncer, view.namespaces.of(claim.syncer.namespace)
+    if isinstance(found, Unknown):
+        return _unknown(syncer, "SourceUnknown", found)
+    annotations = found.data[0].annotations if found.data else {}
+    why = refusal(claim, annotations)
+    return NotServed(syncer=syncer, reason="NotGranted", message=why) if why else claim
 
 
 def _unknown(syncer: SyncerObject, reason: str, source: Unknown) -> NotServed:

@@ -44,6 +44,8 @@ class Scope:
     """Of `spec.syncerClass`; None: syncers that name no class."""
     allowed: frozenset[tuple[str, str]] = frozenset()
     """From the syncer's namespace to the Services', where these differ; `*` is any."""
+    granted_only: bool = False
+    """Syncers are served only where their Namespace grants what they register."""
     elsewhere: frozenset[SyncerRef] = field(default=frozenset(), repr=False)
     """Syncers that a list showed to be somebody else's, by label or class."""
 
@@ -55,11 +57,12 @@ class Scope:
     @property
     def options(self) -> tuple[str, ...]:
         """What gives another command line the same scope."""
-        found = [("-n", name) for name in sorted(self.namespaces or ())]
+        found: list[tuple[str, ...]] = [("-n", name) for name in sorted(self.namespaces or ())]
         found += [("--shard", str(self.shard))] if self.shard else []
         found += [("--selector", ",".join(str(one) for one in self.selector))] if self.selector else []
         found += [("--syncer-class", self.syncer_class)] if self.syncer_class else []
         found += [("--allow-namespace", f"{source}:{target}") for source, target in sorted(self.allowed)]
+        found += [("--require-app-grant",)] if self.granted_only else []
         return tuple(word for option in found for word in option)
 
     def covers(self, syncer: SyncerRef) -> bool:

@@ -23,6 +23,7 @@ _PART_OF: Mapping[str, Part] = {
     "InvalidName": Part.SPEC,
     "InvalidMetadata": Part.SPEC,
     "NamespaceNotAllowed": Part.SERVICES,
+    "NotGranted": Part.SPEC,
     "NoMatchingService": Part.SERVICES,
     "NoSuchPort": Part.PORT,
     "AmbiguousPort": Part.PORT,
@@ -112,7 +113,9 @@ def _broken_part(claim: Serving | NotServed) -> Link | None:
         reason=claim.reason,
         text=claim.message,
         cause=_CAUSES.get(claim.reason, claim.message),
-        fix=f"kubectl edit esync {claim.syncer.name} -n {claim.syncer.namespace}",
+        fix=f"kubectl describe namespace {claim.syncer.namespace}"
+        if claim.reason == "NotGranted"
+        else f"kubectl edit esync {claim.syncer.name} -n {claim.syncer.namespace}",
     )
 
 
@@ -121,6 +124,7 @@ _CAUSES: Mapping[str, str] = {
     "NoMatchingService": "no Service matches its selector",
     "NoSuchPort": "its Services have no such port",
     "NamespaceNotAllowed": "it may not select Services of that namespace",
+    "NotGranted": "its Namespace does not grant what it registers",
 }
 
 

@@ -144,6 +144,13 @@ class Service:
         return self.type == "ExternalName"
 
 
+class Namespace(NamedTuple):
+    """What a pass needs of a Namespace."""
+
+    name: str
+    annotations: Mapping[str, str]
+
+
 class PodRef(NamedTuple):
     """`targetRef` of an endpoint that is a Pod."""
 
@@ -274,6 +281,8 @@ class ClusterView:
     """None while nobody needs to know which pods live, or what their labels are."""
     nodes: Source[tuple[Node, ...]] | None = None
     """None while nobody needs them."""
+    namespaces: Listed[Namespace] | None = None
+    """None where they need not grant what their syncers register."""
     readiness: Listed[PodReadiness] | None = None
     """None while no syncer has a readiness gate."""
     pod_drains: Listed[Drainable] | None = None

@@ -16,6 +16,7 @@ from eurekube_sync.model.kubernetes import (
     Drainable,
     EndpointSlice,
     EventRecord,
+    Namespace,
     Node,
     Pod,
     PodReadiness,
@@ -197,6 +198,10 @@ class Cluster(Protocol):
 
     def list_nodes(self) -> Source[tuple[Node, ...]]:
         """All Nodes. Asked for only while some syncer registers node ports."""
+
+    def list_namespaces(self, names: Sequence[str] | None) -> Listed[Namespace]:
+        """The annotations of these namespaces, each by itself, or of all. Asked for only where a Namespace has to grant
+        what its syncers register."""
 
     def crd_live(self) -> Source[float]:
         """When the CRD was created, in Unix seconds, if it is there and not being deleted; Unknown(CRD_TERMINATING)

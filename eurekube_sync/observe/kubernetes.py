@@ -114,9 +114,11 @@ def read_cluster(
     if not used:
         return replace(unread_cluster(identity), syncers=syncers, crd_live=live, crd_installed=installed)
     needed = used if scope.namespaces is not None or len(used) <= _FEW_NAMESPACES else None
+    granting = None if scope.namespaces is None else sorted({syncer.namespace for syncer in taken})
     view = ClusterView(
         identity=identity,
         syncers=syncers,
+        namespaces=cluster.list_namespaces(granting) if scope.granted_only else None,
         services=cluster.list_services(needed),
         slices=cluster.list_slices(needed),
         crd_live=live,
@@ -282,6 +284,7 @@ def unknown_sources(view: ClusterView | None) -> Iterator[tuple[str, Unknown]]:
         ("EurekaSyncers", view.syncers),
         ("Services", view.services),
         ("EndpointSlices", view.slices),
+        *((("Namespaces", view.namespaces),) if view.namespaces else ()),
         *((("Pods", view.pods),) if view.pods else ()),
         *((("Pods", view.readiness),) if view.readiness else ()),
     ):

@@ -25,6 +25,7 @@ from eurekube_sync.model.kubernetes import (
     Drainable,
     EndpointSlice,
     EventRecord,
+    Namespace,
     Node,
     Pod,
     PodReadiness,
@@ -90,6 +91,13 @@ _NODE_DRAINS = Kind(
     list_kind=METADATA_ONLY,
     item=wire.MetadataItem,
     project=projection.node_drain,
+    namespaced=False,
+)
+_NAMESPACES = Kind(
+    plural="namespaces",
+    list_kind=METADATA_ONLY,
+    item=wire.MetadataItem,
+    project=projection.namespace,
     namespaced=False,
 )
 _WHOLE_PODS = Kind(plural="pods", list_kind="PodList", item=wire.WholePodItem, project=projection.readiness)
@@ -195,6 +203,30 @@ class KubernetesCluster:
 
     def list_nodes(self) -> Source[tuple[Node, ...]]:
         return list_cluster_scoped(self._calls, _NODES)
+
+    def list_namespaces(self, names: Sequence[str] | None) -> Listed[Namespace]:
+        """A Role can allow to read its own namespace, and none to list them."""
+        if names is not None:
+            not_read = Unknown(cause=Cause.NOT_READ, message="this namespace is outside the scope of this pass")
+            return Listed(by_namespace={name: self._namespace(name) for name in names}, elsewhere=not_read)
+        found = list_cluster_scoped(self._calls, _NAMESPACES)
+        if isinstance(found, Unknown):
+            return Listed(by_namespace={}, elsewhere=found)
+        return Listed(by_namespace={one.name: Complete(data=(one,)) for one in found.data}, elsewhere=Complete(data=()))
+
+    def _namespace(self, name: str) -> Source[tuple[Namespace, ...]]:
+        answer = read_one(self._calls, Call(method="GET", path=f"/api/v1/namespaces/{name}"))
+        if isinstance(answer, Unknown):
+            return answer
+        if answer.status == 404:
+            return Complete(data=())
+        try:
+            found = projection.namespace(msgspec.json.decode(answer.body, type=wire.MetadataItem))
+        except UNREADABLE as error:
+            return Unknown(cause=Cause.UNUSABLE, message=f"Namespace {name} cannot be read: {reason(error)}")
+        if found.name != name:
+            return Unknown(cause=Cause.UNUSABLE, message=f"the Kubernetes API answered another Namespace than {name}")
+        return Complete(data=(found,))
 
     def crd_live(self) -> Source[float]:
         """When the CRD that lives was created: no later change of it moves that time."""

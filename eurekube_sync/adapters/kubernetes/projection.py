@@ -20,6 +20,7 @@ from eurekube_sync.model.kubernetes import (
     Endpoint,
     EndpointPort,
     EndpointSlice,
+    Namespace,
     Node,
     Pod,
     PodReadiness,
@@ -270,6 +271,10 @@ def pod_drain(item: wire.MetadataItem) -> Drainable:
 
 def node_drain(item: wire.MetadataItem) -> Drainable:
     return drainable(item.metadata.name, item.metadata.annotations or {})
+
+
+def namespace(item: wire.MetadataItem) -> Namespace:
+    return Namespace(item.metadata.name, item.metadata.annotations or {})
 
 
 def readiness(item: wire.WholePodItem) -> PodReadiness:

@@ -15,6 +15,7 @@ def _scope(
     selector: tuple[Expression, ...] | None = None,
     syncer_class: str | None = None,
     allowed: tuple[tuple[tuple[str, str], ...], ...] = (),
+    granted_only: bool = False,
 ) -> Scope:
     return Scope(
         namespaces=frozenset(name for names in namespaces for name in names) or None,
@@ -22,6 +23,7 @@ def _scope(
         selector=selector or (),
         syncer_class=syncer_class,
         allowed=frozenset(pair for pairs in allowed for pair in pairs),
+        granted_only=granted_only,
     )
 
 
@@ -64,6 +66,13 @@ scope_options = group(
         type=NAMESPACE_PAIRS,
         multiple=True,
         help="Let syncers of namespace FROM select Services of namespace TO. * is any namespace; may be repeated.",
+    ),
+    option(
+        "--require-app-grant",
+        "granted_only",
+        is_flag=True,
+        help="Serve a syncer only where its Namespace grants the names that it registers, in the annotation "
+        "eurekube.io/allowed-apps.",
     ),
     section=Section.SCOPE,
 )

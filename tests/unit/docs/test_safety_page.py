@@ -28,6 +28,7 @@ PROMISES = {
         "takes its place under a limit",
         "invalid spec",
         "only by proof",
+        "grant that is missing",
         "A list that fails",
         "A 410",
         "A page that fails",

@@ -6,7 +6,7 @@ effect.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NoReturn, TypeVar
@@ -29,6 +29,7 @@ from eurekube_sync.model.kubernetes import (
     Drainable,
     EndpointSlice,
     EventRecord,
+    Namespace,
     Node,
     Pod,
     PodReadiness,
@@ -57,6 +58,7 @@ _READS = frozenset(
         "read_instance",
         "identity",
         "list_syncers",
+        "list_namespaces",
         "list_services",
         "list_slices",
         "list_pods",
@@ -375,6 +377,8 @@ class Cluster:
         self.uid: Source[str] = Complete(data=CLUSTER)
         self.remembered: Complete[str] | None = None
         """What a daemon asks for no more, unless it wants to be sure."""
+        self.annotations: dict[str, Mapping[str, str]] = {}
+        """Of Namespaces."""
         self.namespaces: Source[frozenset[str]] = Complete(data=frozenset({NS}))
         self.crd: Source[float] = Complete(data=0.0)
         self.unknown: dict[tuple[str, str], Unknown] = {}
@@ -456,6 +460,22 @@ class Cluster:
 
     def list_nodes(self) -> Source[tuple[Node, ...]]:
         return self.wire.send("list_nodes", lambda: self.nodes, lambda: _FAILED)
+
+    def list_namespaces(self, names: Sequence[str] | None) -> Listed[Namespace]:
+        def walk() -> Listed[Namespace]:
+            listed = self.annotations if names is None else names
+            failed = self.unknown.get(("namespaces", "*"))
+            found: dict[str, Source[tuple[Namespace, ...]]] = {
+                name: self.unknown.get(("namespaces", name))
+                or Complete(data=(Namespace(name, self.annotations.get(name, {})),))
+                for name in listed
+            }
+            elsewhere: Source[tuple[Namespace, ...]] = Complete(data=()) if names is None else _NOT_READ
+            return (
+                Listed(by_namespace={}, elsewhere=failed) if failed else Listed(by_namespace=found, elsewhere=elsewhere)
+            )
+
+        return self.wire.send("list_namespaces", walk, lambda: Listed(by_namespace={}, elsewhere=_FAILED))
 
     def crd_live(self) -> Source[float]:
         return self.wire.send("crd_live", lambda: self.crd, lambda: _FAILED)

@@ -98,6 +98,7 @@ def test_single_reads_never_raise(body: bytes, status: int) -> None:
     world.fault = lambda request, number: Response(status=status, body=body)
     assert isinstance(world.cluster.identity(), Complete | Unknown)
     assert isinstance(world.cluster.crd_live(), Complete | Unknown)
+    assert isinstance(world.cluster.list_namespaces(["kube-system"]).of("kube-system"), Complete | Unknown)
 
 
 @pytest.mark.parametrize("body", [b"\xff", b'{"metadata":' + NESTED + b"}", b'{"metadata":{"name":"\xff"}}', b""])

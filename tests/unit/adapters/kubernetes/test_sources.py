@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from eurekube_sync.adapters.kubernetes import KubernetesCluster, projection, wire
-from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, Node, Pod, PodRef
+from eurekube_sync.embedded.http import Response
+from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, Namespace, Node, Pod, PodRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.adapters.kubernetes.world import Half, World
 
@@ -40,6 +41,37 @@ def test_nodes_are_listed_with_what_calls_need(world: World) -> None:
     world.patch("/api/v1/nodes/full/status", {"status": {"addresses": addresses, "conditions": conditions}})
     full = Node(name="full", internal=("192.168.0.1", "fd00::1"), external=("203.0.113.1",), zone="z", excluded=True)
     assert world.cluster.list_nodes() == Complete(data=(Node(name="bare", ready=False), full))
+
+
+def test_namespaces_are_read_with_their_annotations(world: World) -> None:
+    """All by one list, or each by itself; one that does not exist grants nothing."""
+    world.make("/api/v1/namespaces", {"metadata": {"name": "granted", "annotations": {"a": "b"}}})
+    granted = Complete(data=(Namespace("granted", {"a": "b"}),))
+    found = world.cluster.list_namespaces(None)
+    assert (found.of("granted"), found.of("absent")) == (granted, Complete(data=()))
+    found = world.cluster.list_namespaces(["granted", "absent"])
+    assert (found.of("granted"), found.of("absent")) == (granted, Complete(data=()))
+    assert isinstance(found.of("kube-system"), Unknown)
+
+
+@pytest.mark.parametrize(("verb", "names"), [("list", None), ("get", ["granted"])])
+def test_namespaces_that_may_not_be_read_are_unknown(world: World, verb: str, names: list[str] | None) -> None:
+    """A 403 is no namespace without annotations."""
+    world.server.deny("namespaces", verb)
+    found = world.cluster.list_namespaces(names).of("granted")
+    assert isinstance(found, Unknown)
+    assert found.cause is Cause.DENIED
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b'{"metadata":{"name":"granted","annotations":{"a":1}}}', b'{"metadata":{"name":"another"}}']
+)
+def test_a_namespace_that_is_another_or_none_is_unknown(world: World, body: bytes) -> None:
+    """Its annotations would grant what somebody else has."""
+    world.fault = lambda request, number: Response(status=200, body=body)
+    found = world.cluster.list_namespaces(["granted"]).of("granted")
+    assert isinstance(found, Unknown)
+    assert found.cause is Cause.UNUSABLE
 
 
 def test_nodes_that_may_not_be_listed_are_unknown(world: World) -> None:

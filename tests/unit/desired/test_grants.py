@@ -1,0 +1,210 @@
+"""What a Namespace grants its syncers: names, host names and addresses; and what no grant leaves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.desired.grants import ALLOWED_APPS, ALLOWED_HOSTS
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.kubernetes import Service
+from tests.unit.worlds.build import DENIED, NS, REF, endpoint, piece, service, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+GRANTED = Scope(granted_only=True)
+
+
+def world_of(annotations: Mapping[str, str], *slices: Any, made: Service | None = None, **spec: Any) -> FakeWorld:
+    """A syncer of two pods, in a Namespace with these annotations; the operator wants grants."""
+    world = FakeWorld()
+    world.scope = GRANTED
+    world.brake = BrakeLimits(loss_percent=100, loss_ceiling=10**6, apps_floor=10**6, confirm_after=0)
+    world.cluster.annotations[NS] = annotations
+    world.cluster.apply(made or service(), syncer(**spec), *(slices or (piece(endpoint(1), endpoint(2)),)))
+    return world
+
+
+def ready(world: FakeWorld) -> tuple[str, str]:
+    """Reason and message of the condition `Ready`."""
+    status = world.cluster.syncers[REF].status
+    condition = status.condition("Ready") if status else None
+    assert condition is not None
+    return condition.reason, condition.message
+
+
+@pytest.mark.parametrize(
+    ("apps", "spec"),
+    [
+        ("rating", {}),
+        ("orders, rating", {}),
+        ("RATING", {}),
+        ("*", {}),
+        ("rat*", {}),
+        ("*ing", {}),
+        ("r*t**g,", {}),
+        ("rating,login", {"vipAddress": "rating,login"}),
+        ("rating,safe", {"secureVipAddress": "SAFE"}),
+        ("x.y,rating", {"appName": "x.y", "vipAddress": "rating"}),
+    ],
+)
+def test_what_is_granted_is_served(apps: str, spec: dict[str, Any]) -> None:
+    """App and VIP addresses, without regard to case; `*` stands for any characters."""
+    world = world_of({ALLOWED_APPS: apps}, **spec)
+    world.run()
+    assert len(world.registry.held) == 2
+    assert ready(world)[0] == "InSync"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "spec", "refused"),
+    [
+        ({}, {}, "app RATING"),
+        ({ALLOWED_APPS: ""}, {}, "app RATING"),
+        ({ALLOWED_APPS: "orders"}, {}, "app RATING"),
+        ({ALLOWED_APPS: "ratin, ating, ratings"}, {}, "app RATING"),
+        ({ALLOWED_APPS: "r.ting"}, {}, "app RATING"),
+        ({ALLOWED_APPS: "rating"}, {"appName": "payment"}, "app PAYMENT"),
+        ({ALLOWED_APPS: "rating"}, {"vipAddress": "rating,payment"}, "VIP address payment"),
+        ({ALLOWED_APPS: "rating"}, {"vipAddress": "payment", "suspend": True}, "VIP address payment"),
+        ({ALLOWED_APPS: "rating"}, {"secureVipAddress": "payment"}, "VIP address payment"),
+    ],
+)
+def test_a_name_that_is_not_granted_is_refused(annotations: dict[str, str], spec: dict[str, Any], refused: str) -> None:
+    """The condition names it, and the annotation; an event says the same."""
+    world = world_of(annotations, **spec)
+    world.run()
+    assert world.registry.held == {}
+    reason, message = ready(world)
+    assert reason == "NotGranted"
+    assert message == (
+        f"{refused} is not granted to namespace rating: "
+        "the operator may add it to the annotation eurekube.io/allowed-apps of the Namespace"
+    )
+    assert [event.reason for event in world.cluster.events] == ["NotGranted"]
+
+
+HOSTNAME: dict[str, Any] = {"mode": "service", "port": 443, "service": {"hostname": "shop.example.com"}}
+EXTERNAL = {"mode": "service", "port": 443}
+BY_IP = {"mode": "service", "service": {"address": "ExternalIP"}}
+SUFFIX = {"hostName": "ip.pods.example.com"}
+NAMED = replace(service(type="ExternalName"), external_name="shop.example.com", cluster_ips=())
+WITH_IP = replace(service(), external_ips=("192.0.2.7",))
+BARE = piece(endpoint(1, pod=None, address="192.0.2.7"))
+
+ROADS: dict[str, tuple[Service | None, dict[str, Any], list[Any], str, str]] = {
+    "fixed host name": (None, HOSTNAME, [], "shop.example.com", "*.example.com"),
+    "external name": (NAMED, EXTERNAL, [], "shop.example.com", "SHOP.example.com"),
+    "external address": (WITH_IP, BY_IP, [], "192.0.2.7", "192.0.2.0/24"),
+    "bare address in a slice": (None, {}, [BARE], "192.0.2.7", "192.0.2.7"),
+    "suffix": (None, SUFFIX, [], "10-0-0-1.pods.example.com", "*.pods.example.com"),
+    "name of a pod": (None, {"hostName": "podName"}, [], "rating-1", "rating-*"),
+}
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_what_the_cluster_did_not_give_needs_a_grant_of_its_own(road: str) -> None:
+    """A tenant writes it, and so could lead callers anywhere."""
+    made, spec, slices, host, grant = ROADS[road]
+    for others in ("", "other.example.com,10.0.0.0/8,nonsense/9"):
+        world = world_of({ALLOWED_APPS: "rating", ALLOWED_HOSTS: others}, *slices, made=made, **spec)
+        world.run()
+        assert world.registry.held == {}
+        reason, message = ready(world)
+        assert (reason, message.split(" is not an address")[0]) == ("NotGranted", host)
+        assert "eurekube.io/allowed-hosts" in message
+    world = world_of({ALLOWED_APPS: "rating", ALLOWED_HOSTS: grant}, *slices, made=made, **spec)
+    world.run()
+    assert world.registry.held
+
+
+@pytest.mark.parametrize(
+    "address", ["169.254.169.254", "127.0.0.1", "0.0.0.0", "224.0.0.1", "fe80::1", "::1", "::ffff:169.254.169.254"]
+)
+@pytest.mark.parametrize("pod", [None, "forged"])
+def test_an_address_of_one_machine_is_never_registered(address: str, pod: str | None) -> None:
+    """Whatever the slice says of a pod there, and whatever the operator granted."""
+    family = "IPv6" if ":" in address else "IPv4"
+    forged = replace(piece(endpoint(1, address=address, pod=pod)), address_type=family)
+    made = service(ip_families=(family,))
+    world = world_of({ALLOWED_APPS: "*", ALLOWED_HOSTS: "*"}, forged, made=made)
+    world.run()
+    assert world.registry.held == {}
+    reason, message = ready(world)
+    assert (reason, message.split(" is an address")[0]) == ("NotGranted", address)
+
+
+@pytest.mark.parametrize("host", ["localhost", "payment.localhost"])
+def test_nor_is_a_name_of_one_machine(host: str) -> None:
+    """RFC 6761 6.3."""
+    spec = {**HOSTNAME, "service": {"hostname": host}}
+    world = world_of({ALLOWED_APPS: "*", ALLOWED_HOSTS: "*"}, **spec)
+    world.run()
+    assert world.registry.held == {}
+    assert ready(world)[0] in ("NotGranted", "InvalidSpec")
+
+
+@pytest.mark.parametrize("mode", [{"mode": "service", "service": {"address": "ClusterIP"}}, {}])
+def test_addresses_that_the_cluster_gave_need_none(mode: dict[str, Any]) -> None:
+    """Those of pods and of Services, also of IPv6."""
+    ends = piece(replace(endpoint(1), address="2001:db8::7"))
+    made = service(ip_families=("IPv6",), cluster_ips=("2001:db8::1",))
+    world = world_of({ALLOWED_APPS: "rating"}, replace(ends, address_type="IPv6"), made=made, **mode)
+    world.run()
+    assert len(world.registry.held) == 1
+
+
+def test_a_grant_that_is_taken_back_removes_nothing() -> None:
+    """An annotation that a tool drops must not take an app out: what is registered is renewed, nothing new comes, and
+    what goes is what has no pod any more, or a syncer that a person deletes."""
+    world = world_of({ALLOWED_APPS: "rating"})
+    world.run()
+    del world.cluster.annotations[NS]
+    world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3)))
+    world.run()
+    assert sorted(world.statuses()) == ["RATING 10.0.0.1:8080", "RATING 10.0.0.2:8080"]
+    assert world.wire.verbs().count("renew") == 2
+    assert ready(world)[0] == "NotGranted"
+    world.cluster.apply(piece(endpoint(2), endpoint(3)))
+    world.cluster.ended.add("uid-of-rating-1")
+    world.run()
+    world.run()
+    assert sorted(world.statuses()) == ["RATING 10.0.0.2:8080"]
+    world.cluster.delete(REF)
+    world.later(100)
+    world.run()
+    world.run()
+    assert world.statuses() == {}
+
+
+@pytest.mark.parametrize("unread", [("namespaces", "*"), ("namespaces", NS)])
+@pytest.mark.parametrize("scope", [GRANTED, replace(GRANTED, namespaces=frozenset({NS}))])
+def test_a_namespace_that_cannot_be_read_is_unknown(unread: tuple[str, str], scope: Scope) -> None:
+    """Neither granted nor refused: nothing is added, nothing removed, and the report says what could not be read."""
+    world = world_of({ALLOWED_APPS: "rating"})
+    world.scope = scope
+    world.run()
+    world.cluster.unknown[unread] = DENIED
+    world.cluster.apply(piece(endpoint(2), endpoint(3)))
+    report = world.run()
+    assert sorted(world.statuses()) == ["RATING 10.0.0.1:8080", "RATING 10.0.0.2:8080"]
+    assert ready(world) == ("SourceUnknown", DENIED.message)
+    assert report.view is not None
+    assert report.view.namespaces is not None
+
+
+def test_without_the_option_nobody_reads_a_namespace() -> None:
+    """It costs a right and a call."""
+    world = world_of({})
+    world.scope = Scope()
+    world.run()
+    assert len(world.registry.held) == 2
+    assert "list_namespaces" not in world.wire.verbs()
+
+
+def test_the_option_is_part_of_a_command_to_paste() -> None:
+    """Another command line would decide otherwise."""
+    assert GRANTED.options == ("--require-app-grant",)
