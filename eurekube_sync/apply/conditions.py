@@ -162,7 +162,7 @@ def _ready(claim: Claim, tally: Tally, others: tuple[Aspect, Aspect, Aspect], *,
     if synced.value is not True and synced.reason not in _BESIDE_READY:
         return Aspect("Ready", synced.value, synced.reason, synced.message)
     if not desired and claim.of(OverLimit):
-        return Aspect("Ready", False, "Detached", "; ".join(claim.notes))
+        return Aspect("Ready", False, "LimitZero", "; ".join(claim.notes))
     if not desired:
         return Aspect("Ready", False, *nothing_wanted(claim))
     names = ", ".join(claim.apps[:3])

@@ -1,4 +1,4 @@
-"""Carries a plan out against Eureka: renewals, then adds and other changes, then what takes away.
+"""Carries a plan out against Eureka: renewals, then adds and other changes, then removals.
 
 Safe to repeat and safe to cut: between any two calls the registry is no worse than before. Each call may fail by
 itself; after many failures in a row, or when the pass's time is over, the rest is not tried. Where the registry takes

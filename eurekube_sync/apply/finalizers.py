@@ -4,8 +4,9 @@ does not show what it holds is waited for until that has expired."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
+from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.desired.claims import Claim, Deleting
 from eurekube_sync.desired.policy import Policy, is_gone
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned
@@ -14,7 +15,7 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.outcomes import Outcomes
 from eurekube_sync.model.ownership import syncer_of
-from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted, one_or_more
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan import Plan
@@ -36,26 +37,17 @@ def look_elsewhere(claims: Iterable[Claim], observed: Observed, *, cache_seconds
 
 
 def waits_for(
-    claim: Deleting,
-    registry: Complete[Observed] | Unknown,
-    plan: Plan,
-    outcomes: Outcomes,
-    wanted_by: Mapping[InstanceKey, SyncerRef],
-    marked: frozenset[InstanceKey],
-    unseen: Sequence[str] | None,
-    *,
-    cache_seconds: float,
-    expires_after: float,
+    claim: Deleting, result: PassResult, unseen: Sequence[str] | None, *, cache_seconds: float, expires_after: float
 ) -> str | None:
-    """Why the finalizer has to stay, as a sentence; None when it may go. `wanted_by` are the keys that living syncers
-    claim, `marked` those of ours that bear this syncer's mark; `unseen` the other servers that did not show what they
-    hold, None when they were not asked."""
-    if isinstance(registry, Unknown):
-        return f"Eureka could not be read: {registry.message}"
-    observed = registry.data
-    if left := still_there(claim, observed, outcomes, wanted_by, marked):
-        why = _why_left(left[0], plan, outcomes)
-        if heir := wanted_by.get(left[0]):
+    """Why the finalizer has to stay, as a sentence; None when it may go. `unseen` are the other servers that did not
+    show what they hold, None when they were not asked; `expires_after` is how long an instance lives after its last
+    renewal."""
+    if isinstance(result.registry, Unknown):
+        return f"Eureka could not be read: {result.registry.message}"
+    observed = result.registry.data
+    if left := still_there(claim, observed, result):
+        why = _why_left(left[0], result.plan, result.outcomes)
+        if heir := result.desired.wanted_by.get(left[0]):
             why = f"syncer {heir} claims it: {why}"
         still = one_or_more(len(left), "still has to be removed:", "still have to be removed, such as")
         return f"{counted(len(left), 'instance')} {still} {left[0]}: {why}"
@@ -70,15 +62,11 @@ def waits_for(
     return None
 
 
-def still_there(
-    claim: Deleting,
-    observed: Observed,
-    outcomes: Outcomes,
-    wanted_by: Mapping[InstanceKey, SyncerRef],
-    marked: frozenset[InstanceKey],
-) -> list[InstanceKey]:
-    """What it may have written and did not answer a DELETE; sorted."""
-    return sorted(k for k in claim.keys | marked if not _gone(k, claim, observed, outcomes, k in wanted_by))
+def still_there(claim: Deleting, observed: Observed, result: PassResult) -> list[InstanceKey]:
+    """What it may have written, or has its mark, and did not answer a DELETE; sorted."""
+    keys = claim.keys | observed.keys_by_syncer.get(claim.syncer.ref, frozenset())
+    wanted_by = result.desired.wanted_by
+    return sorted(key for key in keys if not _gone(key, claim, observed, result.outcomes, key in wanted_by))
 
 
 def _age(syncer: SyncerObject, observed: Observed) -> float:
@@ -106,8 +94,8 @@ def _gone(key: InstanceKey, claim: Deleting, observed: Observed, outcomes: Outco
     ):
         return False  # also where a successor claims it that is suspended, or whose own change is held
     if outcome is None:
-        # Nothing was due: a successor's endpoint that was never ready, another's instance, or a policy that cancels
-        # nothing unseen.
+        # Nothing was due: a successor's endpoint that was never ready, another owner's instance, or a policy that
+        # cancels nothing unseen.
         absent = claim.policy is not Policy.SYNC and registered is None
         return key not in observed.unread and (wanted or key in observed.others or absent)
     if isinstance(outcome.action, Cancel):

@@ -3,13 +3,13 @@ it changed; events for what flipped. A write that fails is reported, and the nex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eurekube_sync.apply.finalizers import still_there, waits_for
 from eurekube_sync.apply.retelling import worth_writing
 from eurekube_sync.apply.status import abandoned_event, flips, statuses
-from eurekube_sync.brake import Held
+from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.desired.claims import Claim, Deleting, Desired
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned
 from eurekube_sync.model.actions import Register, Renew, Update
@@ -17,11 +17,8 @@ from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
 from eurekube_sync.model.errors import ClusterError, ClusterUnavailable
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import EventRecord, SyncerObject, SyncerRef, SyncerStatus
-from eurekube_sync.model.outcomes import Outcomes
 from eurekube_sync.model.ports import Clock, Cluster, Workers
-from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan import Plan
+from eurekube_sync.model.sources import Unknown
 
 
 def without_finalizer(desired: Desired, actions: Iterable[Register | Update | Renew]) -> list[SyncerObject]:
@@ -67,11 +64,19 @@ def put_finalizers_on(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A deletion that may end."""
+
+    syncer: SyncerObject
+    event: EventRecord | None
+    """Of one that a person abandoned: what it leaves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unsettled:
     """What there is to write; false for nothing."""
 
-    finished: tuple[SyncerRef, ...]
-    """Deletions that may end."""
+    finished: tuple[Finished, ...]
     changed: tuple[tuple[Claim, SyncerStatus], ...]
     all_statuses: Mapping[SyncerRef, SyncerStatus]
     """Of all others, changed or not."""
@@ -81,11 +86,7 @@ class Unsettled:
 
 
 def unsettled(
-    desired: Desired,
-    registry: Complete[Observed] | Unknown,
-    plan: Plan,
-    held: Held | None,
-    outcomes: Outcomes,
+    result: PassResult,
     unseen: Sequence[str] | None,
     *,
     options: Sequence[str] = (),
@@ -94,21 +95,26 @@ def unsettled(
     expires_after: float,
     words: bool,
 ) -> Unsettled:
-    """What a pass has to tell the cluster. `unseen` are the other Eureka servers that did not show what they hold,
+    """What a pass has to report to the cluster. `unseen` are the other Eureka servers that did not show what they hold,
     None when they were not asked; `options` are what a command to paste has to say of its scope; `now` in Unix
     seconds, `expires_after` is how long an instance lives after its last renewal; `words`: a failure that goes on is
     reported in its latest words."""
-
-    def waits(claim: Deleting, marked: frozenset[InstanceKey]) -> str | None:
-        return waits_for(
-            claim, registry, plan, outcomes, desired.wanted_by, marked, unseen,
-            cache_seconds=cache_seconds, expires_after=expires_after,
-        )  # fmt: skip
-
-    finished, waiting = _deletions(desired, registry, waits)
-    due = statuses(desired, registry, plan, held, outcomes, waiting, options=options, now=now)
-    left = {ref: status for ref, status in sorted(due.items()) if ref not in finished}
-    claims = desired.claims
+    claims, finished, waiting = result.desired.claims, [], {}
+    for ref, claim in sorted(claims.items()):
+        if CLEANUP_FINALIZER not in claim.syncer.finalizers:
+            continue
+        if abandoned(claim.syncer):
+            event = abandoned_event(claim.syncer, _left(claim, result), expires_after)
+            finished.append(Finished(syncer=claim.syncer, event=event))
+        elif isinstance(claim, Deleting):
+            why = waits_for(claim, result, unseen, cache_seconds=cache_seconds, expires_after=expires_after)
+            if why is None:
+                finished.append(Finished(syncer=claim.syncer, event=None))
+            else:
+                waiting[ref] = why
+    ends = {one.syncer.ref for one in finished}
+    due = statuses(result, waiting, options=options, now=now)
+    left = {ref: status for ref, status in sorted(due.items()) if ref not in ends}
     changed = [
         (claims[ref], status)
         for ref, status in left.items()
@@ -118,35 +124,23 @@ def unsettled(
 
 
 def settle(
-    cluster: Cluster,
-    clock: Clock,
-    workers: Workers,
-    deadline: Deadline,
-    desired: Desired,
-    registry: Complete[Observed] | Unknown,
-    outcomes: Outcomes,
-    due: Unsettled,
-    *,
-    expires_after: float,
+    cluster: Cluster, clock: Clock, workers: Workers, deadline: Deadline, due: Unsettled
 ) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
-    """Removes the finalizer of finished deletions, and writes the other statuses. Gives the statuses that were written.
-    `expires_after` is how long an instance lives after its last renewal."""
+    """Removes the finalizer of finished deletions, and writes the other statuses. Gives the statuses that were
+    written."""
     now = clock.now()
 
-    def let_go(ref: SyncerRef) -> ClusterError | None:
+    def end(deletion: Finished) -> ClusterError | None:
         if deadline.passed:
-            return ClusterUnavailable(f"the finalizer of {ref} was not removed: the pass ended first")
-        claim, unsaid = desired.claims[ref], None
-        if abandoned(claim.syncer):
-            left = _left(claim, registry, outcomes, desired)
-            unsaid = record(cluster, abandoned_event(claim.syncer, left, expires_after), now)
+            return ClusterUnavailable(f"the finalizer of {deletion.syncer.ref} was not removed: the pass ended first")
+        unsaid = record(cluster, deletion.event, now) if deletion.event else None
         try:
-            cluster.remove_finalizer(claim.syncer)
+            cluster.remove_finalizer(deletion.syncer)
         except ClusterError as error:
             return error
         return unsaid
 
-    def tell(change: tuple[Claim, SyncerStatus]) -> ClusterError | None:
+    def report(change: tuple[Claim, SyncerStatus]) -> ClusterError | None:
         claim, status = change
         if deadline.passed:
             return ClusterUnavailable(f"the status of {claim.syncer.ref} was not written: the pass ended first")
@@ -163,12 +157,12 @@ def settle(
             return error
         return unsaid
 
-    errors = workers.each(let_go, due.finished)
-    told = workers.each(tell, due.changed)
+    ended = workers.each(end, due.finished)
+    reported = workers.each(report, due.changed)
     written = {
-        claim.syncer.ref: status for (claim, status), error in zip(due.changed, told, strict=True) if error is None
+        claim.syncer.ref: status for (claim, status), error in zip(due.changed, reported, strict=True) if error is None
     }
-    return written, tuple(error for error in (*errors, *told) if error)
+    return written, tuple(error for error in (*ended, *reported) if error)
 
 
 def record(cluster: Cluster, event: EventRecord, now: float) -> ClusterError | None:
@@ -180,35 +174,11 @@ def record(cluster: Cluster, event: EventRecord, now: float) -> ClusterError | N
     return None
 
 
-def _left(
-    claim: Claim, registry: Complete[Observed] | Unknown, outcomes: Outcomes, desired: Desired
-) -> Collection[InstanceKey] | None:
+def _left(claim: Claim, result: PassResult) -> Collection[InstanceKey] | None:
     """What an abandoned deletion leaves in Eureka; None: that could not be seen."""
-    if isinstance(registry, Unknown):
+    if isinstance(result.registry, Unknown):
         return None
-    marked = registry.data.keys_by_syncer.get(claim.syncer.ref, frozenset())
+    observed = result.registry.data
     if not isinstance(claim, Deleting):
-        return marked
-    return still_there(claim, registry.data, outcomes, desired.wanted_by, marked)
-
-
-def _deletions(
-    desired: Desired,
-    registry: Complete[Observed] | Unknown,
-    waits: Callable[[Deleting, frozenset[InstanceKey]], str | None],
-) -> tuple[list[SyncerRef], Mapping[SyncerRef, str]]:
-    marked = registry.data.keys_by_syncer if isinstance(registry, Complete) else {}
-    finished: list[SyncerRef] = []
-    waiting: dict[SyncerRef, str] = {}
-    for ref, claim in sorted(desired.claims.items()):
-        if CLEANUP_FINALIZER not in claim.syncer.finalizers:
-            continue
-        if abandoned(claim.syncer):
-            finished.append(ref)
-        elif isinstance(claim, Deleting):
-            why = waits(claim, marked.get(ref, frozenset()))
-            if why is None:
-                finished.append(ref)
-            else:
-                waiting[ref] = why
-    return finished, waiting
+        return observed.keys_by_syncer.get(claim.syncer.ref, frozenset())
+    return still_there(claim, observed, result)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from eurekube_sync.apply.conditions import Aspect, conditions
-from eurekube_sync.apply.tally import Tally, tallies
-from eurekube_sync.brake import Held, Hold
+from eurekube_sync.apply.tally import PassResult, Tally, tallies
+from eurekube_sync.brake import Hold
 from eurekube_sync.brake.approval import approve_command
-from eurekube_sync.desired.claims import Claim, Deleting, Desired, Serving
+from eurekube_sync.desired.claims import Claim, Deleting, Serving
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.foreign_text import printable
@@ -24,11 +24,9 @@ from eurekube_sync.model.kubernetes import (
     SyncerRef,
     SyncerStatus,
 )
-from eurekube_sync.model.outcomes import Outcomes
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan import Plan
 
 _MOST_APPS = 10
 _MOST_ERRORS = 5
@@ -39,23 +37,15 @@ _TROUBLES = frozenset({"Conflict", "RemovalHeld"})
 
 
 def statuses(
-    desired: Desired,
-    registry: Complete[Observed] | Unknown,
-    plan: Plan,
-    held: Held | None,
-    outcomes: Outcomes,
-    waiting: Mapping[SyncerRef, str],
-    *,
-    options: Sequence[str] = (),
-    now: float,
+    result: PassResult, waiting: Mapping[SyncerRef, str], *, options: Sequence[str] = (), now: float
 ) -> dict[SyncerRef, SyncerStatus]:
     """The status of every syncer after the pass. `waiting` says why a deletion has to wait, `options` what a
     command to paste has to say of its scope; `now` in Unix seconds."""
-    tallied = tallies(desired, registry, plan, held, outcomes)
-    release = approve_command(held.plan_id, options) if held else ""
+    tallied = tallies(result)
+    release = approve_command(result.held.plan_id, options) if result.held else ""
     return {
-        ref: _status(claim, tallied.get(ref, Tally()), registry, release, waiting.get(ref, ""), int(now))
-        for ref, claim in desired.claims.items()
+        ref: _status(claim, tallied.get(ref, Tally()), result.registry, release, waiting.get(ref, ""), int(now))
+        for ref, claim in result.desired.claims.items()
     }
 
 

@@ -39,9 +39,19 @@ class Tally:
         return sum(one is status for one in self.registered.values())
 
 
-def tallies(
-    desired: Desired, registry: Complete[Observed] | Unknown, plan: Plan, held: Held | None, outcomes: Outcomes
-) -> dict[SyncerRef, Tally]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassResult:
+    """What a pass found, planned and did: all that its statuses rest on."""
+
+    desired: Desired
+    registry: Complete[Observed] | Unknown
+    plan: Plan
+    held: Held | None
+    outcomes: Outcomes
+
+
+def tallies(result: PassResult) -> dict[SyncerRef, Tally]:
+    desired, registry, outcomes, held = result.desired, result.registry, result.outcomes, result.held
     tallies: dict[SyncerRef, Tally] = {ref: Tally() for ref in desired.claims}
 
     def of(syncer: SyncerRef | None) -> Tally:
@@ -61,7 +71,7 @@ def tallies(
             tally.unreached[outcome.cause or Cause.UNAVAILABLE] += 1
         elif outcome.failed:
             tally.failures.append(f"{key}: {outcome.detail}")
-    for blocked in plan.blocked:
+    for blocked in result.plan.blocked:
         if blocked.obstacle is Obstacle.DUPLICATE:
             of(blocked.syncer).duplicates.append(f"{blocked.key}: {blocked.why}")
         elif blocked.obstacle is Obstacle.TAKEN:

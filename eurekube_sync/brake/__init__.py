@@ -1,4 +1,4 @@
-"""The brake: removals that would take away too much wait, are renewed, and are reported.
+"""The brake: removals that are too many wait, are renewed, and are reported.
 
 It counts removals, what callers would lose: a cancel of an UP instance, or UP to DOWN (a lost node controller turns
 all pods unready while they serve). `limits` has the numbers, `braking` the order of the brakes, `weigh` the tests of

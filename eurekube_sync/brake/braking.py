@@ -1,4 +1,4 @@
-"""The brakes in their order: what a plan may take away now, and what waits."""
+"""The brakes in their order: what a plan may remove now, and what waits."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def apply_brake(plan: Plan, observed: Observed, brake: Brake) -> Braked:
     Neither weighed nor held is what a person freed by annotation, a dead pod that an earlier pass saw dead, and a pod
     that is served under another app. Of the rest wait, one brake after the other: what may have lost its syncer to the
     end of an earlier CRD; too much of the whole pass, for a person; too much of one syncer, by its own limit; and the
-    last of an app, for a second look. Dead pods go beside what is held, and wait for a second look where they are too
+    last of an app, for a confirmation. Dead pods go beside what is held, and wait for a confirmation where they are too
     much by themselves.
     """
     planned = plan.removals

@@ -52,7 +52,7 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
 
 
 def unconfirmed(scales: Scales, removals: Collection[Removal], brake: Brake) -> Iterator[Hold]:
-    """Of each app that would go to nothing, what no evidence takes away and no pass saw before.
+    """Of each app that would lose its last UP instance, what goes without evidence and no pass saw before.
 
     What goes in another way is the same removal. An outage that comes back begins its wait anew, and one that grows
     waits for what is new. An app waits until a pass saw all that it would lose.

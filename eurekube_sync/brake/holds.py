@@ -17,7 +17,7 @@ class HoldReason(StrEnum):
     """Why removals wait: the reason of the condition `RemovalHeld`."""
 
     TOO_MANY_REMOVALS = "TooManyRemovals"
-    """The whole pass would take away too much."""
+    """The whole pass would remove too much."""
     MAX_REMOVAL_PERCENT = "MaxRemovalPercent"
     """This syncer would, by its own limit."""
     CRD_INSTALLED = "CRDInstalled"

@@ -30,8 +30,8 @@ class BrakeLimits:
     deleted_floor: float = 10
     """... and more than this many; both."""
     confirm_after: float = 20
-    """Seconds from the first pass that sees an app go to nothing without evidence, or a dead pod among too many
-    removals, to one that may do it; 0: at once."""
+    """Seconds from the first pass that sees an app lose its last UP instance without evidence, or a dead pod among
+    too many removals, to one that may do it; 0: at once."""
 
     def scaled(self, share: float) -> BrakeLimits:
         """The limits of a pass that serves this share of an installation: absolute numbers shrink with it. One app may

@@ -44,7 +44,8 @@ class Scales:
         return Counter(key.app for key in self.registered if key not in self.moved)
 
     def emptied(self, removals: Iterable[Removal]) -> frozenset[str]:
-        """The apps that would go to nothing. Beside a duplicate callers lose nobody: the pod's own instance stays."""
+        """The apps that would lose their last UP instance. Beside a duplicate callers lose nobody: the pod's own
+        instance stays."""
         lost = Counter(one.key.app for one in removals if one.grounds is not Grounds.DUPLICATE)
         lost += Counter(key.app for key in self.unread)
         return frozenset(app for app, count in self.now.items() if lost[app] - self.gained[app] >= count)
@@ -61,7 +62,7 @@ class Loss:
 
 
 def loss_of(removals: Collection[Removal], unread: Collection[InstanceKey], gained: Mapping[str, int]) -> Loss:
-    """What these take away, and what comes in their place."""
+    """What these remove, and what replaces it."""
     unread_of = Counter(key.app for key in unread)
     lost = Counter(one.key.app for one in removals) + unread_of
     doubted = Counter(one.key.app for one in removals if not one.grounds.positive) + unread_of

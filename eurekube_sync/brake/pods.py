@@ -14,7 +14,7 @@ from eurekube_sync.observe.eureka import Observed
 
 
 def to_look_up(held: Held | None) -> tuple[Removal, ...]:
-    """What is held unless its pod is dead. An app that waits for a second look waits for it either way."""
+    """What is held unless its pod is dead. An app that waits for its confirmation waits for it either way."""
     holds = held.holds if held else ()
     return tuple(one for hold in holds if hold.reason is not HoldReason.AWAITING_CONFIRMATION for one in hold.removals)
 

@@ -1,7 +1,7 @@
 """The last stage of a pass: what may go, now that it is known what came.
 
 The plan was braked before anything was done. Adds may have failed since, and leases turned out to have expired, so what
-takes away is weighed once more, and waits where nothing took its place. Pure.
+removes is weighed once more, and waits where nothing replaced it. Pure.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Removals:
     kept_back: Mapping[InstanceKey, str]
     """Those of them that must wait for a successor, with the reason."""
     held: Held | None = None
-    """What the second look held."""
+    """What was held when the removals were weighed again."""
 
 
 def witnesses(plan: Plan, observed: Observed, read: Collection[InstanceKey]) -> tuple[InstanceKey, ...]:
@@ -149,30 +149,21 @@ def failed_adds(
     instances that could not even be tried, `unread` the pods of those that could not be read, with their addresses.
     """
     taken = {one.key: one.grounds for one in removals if removes(one) and one.grounds is not Grounds.DUPLICATE}
-    failed: set[str] = set()
-    left: Counter[str] = Counter()
     ended = {outcome.action.key: outcome for outcome in outcomes}
     lacking, awaited = list(blocked), list(unread)
-    for key, outcome in ended.items():
+    for outcome in ended.values():
         action = outcome.action
-        if isinstance(action, Register | Update) and brings_up(action):
-            if outcome.failed:
-                lacking.append((action.syncer, action.instance))
-                awaited += _pod(action.instance, action.syncer)
-            else:
-                left.update(_names(key, action.instance.vip_address, action.syncer))
+        if isinstance(action, Register | Update) and brings_up(action) and outcome.failed:
+            lacking.append((action.syncer, action.instance))
+            awaited += _pod(action.instance, action.syncer)
         elif isinstance(action, Renew) and action.if_gone and not _stands(outcome):  # expired, and not brought back
             lacking += [(action.syncer, action.if_gone)] if action.syncer else []
-    for syncer, instance in lacking:
-        failed.update(_names(instance.key, instance.vip_address, syncer))
+    failed = {name for syncer, one in lacking for name in _names(one.key, one.vip_address, syncer)}
     moving = {instance.ip_addr for _, instance in lacking}
     follows: dict[_PodOf, set[str]] = {}
     for pod, address in awaited:
         follows.setdefault(pod, set()).add(address)
-    for key, observed in registered.items():
-        gone = key in taken or (key in ended and not _stands(ended[key]))
-        if observed.status is InstanceStatus.UP and not gone:
-            left.update(_names(key, observed.instance.vip_address, syncer_of(observed)))
+    left = _left_up(ended, registered, taken)
     held_back = {}
     for key, grounds in taken.items():
         if grounds is Grounds.REPLACED:
@@ -187,6 +178,24 @@ def failed_adds(
         if own or (any(name in failed and not left[name] for name in names) and not harmless):
             held_back[key] = "the instances that should replace it could not be registered"
     return held_back
+
+
+def _left_up(
+    ended: Mapping[InstanceKey, Outcome],
+    registered: Mapping[InstanceKey, ObservedInstance],
+    taken: Collection[InstanceKey],
+) -> Counter[str]:
+    """How many UP instances are left, by each name of app, VIP and syncer."""
+    left: Counter[str] = Counter()
+    for key, outcome in ended.items():
+        action = outcome.action
+        if isinstance(action, Register | Update) and brings_up(action) and not outcome.failed:
+            left.update(_names(key, action.instance.vip_address, action.syncer))
+    for key, observed in registered.items():
+        gone = key in taken or (key in ended and not _stands(ended[key]))
+        if observed.status is InstanceStatus.UP and not gone:
+            left.update(_names(key, observed.instance.vip_address, syncer_of(observed)))
+    return left
 
 
 _PodOf: TypeAlias = tuple[str, str]

@@ -19,7 +19,7 @@ from eurekube_sync.model.wording import counted, one_or_more
 
 
 def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
-    """What the whole pass would take away too much of. What a person deletes has its own limit, and the ceiling."""
+    """What the whole pass would remove too much of. What a person deletes has its own limit, and the ceiling."""
     loss = loss_of(removals, scales.unread, scales.replacing)
     total, apps = len(scales.registered), len(scales.now)
     left_up = counted(total, "UP instance")

@@ -27,13 +27,15 @@ from eurekube_sync.controller.memory import Memory
 from eurekube_sync.controller.one_pass import PassSettings, World
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
-from eurekube_sync.model.eureka import RENEWAL_INTERVAL
+from eurekube_sync.model.eureka import OUR_LEASE, RENEWAL_INTERVAL
 from eurekube_sync.model.lock import LockName
 from eurekube_sync.model.ports import Clock, Cluster, LockStore, Registry
 from eurekube_sync.model.sources import Server
 from eurekube_sync.observe.own_writes import OwnWrites
 
 if TYPE_CHECKING:
+    from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaClient
+    from eurekube_sync.adapters.eureka.address import EurekaAddress
     from eurekube_sync.adapters.kubernetes import Connection as ClusterConnection
     from eurekube_sync.adapters.kubernetes import ConnectionSettings
 
@@ -55,7 +57,7 @@ class Connection:
     renewal_interval: float = RENEWAL_INTERVAL
     renewal_slack: float = 30
     """Equal to the interval: every pass renews."""
-    lease_duration: float = 300
+    lease_duration: float = OUR_LEASE.duration
     """Of the leases that are renewed."""
     eureka_batch: str = "off"
     """`auto`, `on` or `off`."""
@@ -182,25 +184,51 @@ def _servers(connection: Connection, clock: Clock, limit: TimeLimit) -> Iterator
     if not connection.eureka.eureka_url:
         yield {}
         return
-    from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaClient
     from eurekube_sync.adapters.eureka.peers import parse_addresses
 
     addresses = parse_addresses(connection.eureka.eureka_url)
-    common = ConnectionOptions(
+    with ExitStack() as opened:
+        options = _eureka_options(connection, addresses, clock, retries=1)
+        yield _clients(connection, options, addresses, clock, limit, opened)
+
+
+def _eureka_options(
+    connection: Connection, addresses: Sequence[EurekaAddress], clock: Clock, *, retries: int
+) -> ConnectionOptions:
+    """How to call the first of the servers."""
+    from eurekube_sync.adapters.eureka import ConnectionOptions
+
+    options = ConnectionOptions(
         address=addresses[0],
         connect_timeout=min(5.0, connection.calls.call_timeout),
         read_timeout=connection.calls.call_timeout,
         concurrency=connection.calls.concurrency,
-        retries=1,
+        retries=retries,
     )
-    options = with_access(common, connection.eureka, addresses, clock)
-    with ExitStack() as opened:
-        yield {
-            address.url: opened.enter_context(
-                EurekaClient(replace(options, address=address), clock=clock, random=random.Random(), limit=limit)
-            )
-            for address in addresses
-        }
+    return with_access(options, connection.eureka, addresses, clock)
+
+
+def _clients(
+    connection: Connection,
+    options: ConnectionOptions,
+    addresses: Sequence[EurekaAddress],
+    clock: Clock,
+    limit: TimeLimit,
+    opened: ExitStack,
+) -> dict[str, EurekaClient]:
+    """A client of each server, by its address; `opened` closes them."""
+    from eurekube_sync.adapters.eureka import EurekaClient
+
+    chance, count = random.Random(), partial(connection.count, Server.EUREKA)
+    clients = {
+        address.url: EurekaClient(
+            replace(options, address=address), clock=clock, random=chance, limit=limit, count=count
+        )
+        for address in addresses
+    }
+    for client in clients.values():
+        opened.enter_context(client)
+    return clients
 
 
 @contextmanager
@@ -210,7 +238,6 @@ def _registry(connection: Connection, clock: Clock, limit: TimeLimit) -> Iterato
 
         yield UnnamedEureka()
         return
-    from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaClient
     from eurekube_sync.adapters.eureka.batches import BatchingRegistry, BatchMode
     from eurekube_sync.adapters.eureka.doubts import Doubts
     from eurekube_sync.adapters.eureka.peers import EurekaPeers, parse_addresses, sweep_seconds
@@ -218,40 +245,13 @@ def _registry(connection: Connection, clock: Clock, limit: TimeLimit) -> Iterato
 
     addresses = parse_addresses(connection.eureka.eureka_url)
     single = len(addresses) == 1
-    options = with_access(
-        ConnectionOptions(
-            address=addresses[0],
-            connect_timeout=min(5.0, connection.calls.call_timeout),
-            read_timeout=connection.calls.call_timeout,
-            concurrency=connection.calls.concurrency,
-            retries=2 if single else 1,  # the next peer is another try
-        ),
-        connection.eureka,
-        addresses,
-        clock,
-    )
+    options = _eureka_options(connection, addresses, clock, retries=2 if single else 1)  # the next peer is another try
     for warning in connection.eureka.warnings:
         _log.warning("%s", warning)
     sweep = sweep_seconds(connection.lease_duration) if connection.sweep_interval is None else connection.sweep_interval
-    chance = random.Random()
     rests, doubts = None if single else Rests(clock), Doubts()
     with ExitStack() as opened:
-
-        def clients(of_them: ConnectionOptions) -> dict[str, EurekaClient]:
-            return {
-                address.url: opened.enter_context(
-                    EurekaClient(
-                        replace(of_them, address=address),
-                        clock=clock,
-                        random=chance,
-                        limit=limit,
-                        count=partial(connection.count, Server.EUREKA),
-                    )
-                )
-                for address in addresses
-            }
-
-        servers = clients(options)
+        servers = _clients(connection, options, addresses, clock, limit, opened)
         registry: Registry = servers[addresses[0].url]
         if not single:
             peers = EurekaPeers(servers, clock=clock, limit=limit, rests=rests, doubts=doubts, sweep_seconds=sweep)
@@ -262,10 +262,11 @@ def _registry(connection: Connection, clock: Clock, limit: TimeLimit) -> Iterato
             yield registry
             return
         short = min(_ASK_TIMEOUT, connection.calls.call_timeout)
+        quick = replace(options, connect_timeout=short, read_timeout=short, retries=0)
         yield BatchingRegistry(
             registry,
             servers,
-            asked=clients(replace(options, connect_timeout=short, read_timeout=short, retries=0)),
+            asked=_clients(connection, quick, addresses, clock, limit, opened),
             mode=mode,
             clock=clock,
             limit=limit,

@@ -1,4 +1,4 @@
-"""What a pass writes to Eureka, in the order in which nothing is lost: renewals, adds, and then what takes away."""
+"""What a pass writes to Eureka, in the order in which nothing is lost: renewals, adds, and then removals."""
 
 from __future__ import annotations
 

@@ -31,6 +31,15 @@ class Schedule:
     watched: bool = False
     """A person reads the report as it comes: what it says of a single pass is not logged as well."""
 
+    def exit_code(self, report: PassReport) -> ExitCode:
+        """Of a pass."""
+        return of_report(
+            report,
+            fail_on_held=self.fail_on_held,
+            detailed=self.detailed_exitcode,
+            fail_on_broken=self.fail_on_broken,
+        )
+
 
 Between: TypeAlias = Callable[[tuple[InstanceKey, ...], float], int]
 """Called with what is registered and the moment of the next pass, in monotonic seconds, until which it may take; how
@@ -66,12 +75,7 @@ def run_passes(
                 raise
             log.exception("a bug ended this pass; the next one starts anew")
         else:
-            code = of_report(
-                report,
-                fail_on_held=schedule.fail_on_held,
-                detailed=schedule.detailed_exitcode,
-                fail_on_broken=schedule.fail_on_broken,
-            )
+            code = schedule.exit_code(report)
             tell(report, code)
             if not (schedule.watched and schedule.passes == 1):
                 _log_changes(outages.note(report))

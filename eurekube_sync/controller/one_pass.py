@@ -15,7 +15,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel
 from eurekube_sync.model.deadline import Deadline, TimeLimit
 from eurekube_sync.model.errors import ClusterError
-from eurekube_sync.model.eureka import Batching, InstanceKey, LeaseTimes
+from eurekube_sync.model.eureka import OUR_LEASE, Batching, InstanceKey, LeaseTimes
 from eurekube_sync.model.kubernetes import ClusterView, SyncerRef, SyncerStatus
 from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
 from eurekube_sync.model.ownership import Ownership
@@ -47,7 +47,7 @@ class PassSettings:
 
     owner: str
     scope: Scope = field(default_factory=Scope)
-    lease: LeaseTimes = LeaseTimes(30, 300)  # noqa: RUF009 - a NamedTuple is immutable
+    lease: LeaseTimes = OUR_LEASE
     brake: BrakeLimits = field(default_factory=BrakeLimits)
     approved: Approval | None = None
     drains: frozenset[Kind] = frozenset()

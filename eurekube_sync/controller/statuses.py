@@ -7,6 +7,7 @@ from math import inf
 
 from eurekube_sync.apply.gates import open_gates, openings
 from eurekube_sync.apply.kubernetes import Unsettled, record, settle, unsettled
+from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.controller.one_pass import SETTLING, Found, Given, PassReport, Renewed
 from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.ownership import pod_namespace_of
@@ -47,17 +48,13 @@ def keep_unserved(given: Given, early: Renewed, found: Found, report: PassReport
 def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassReport:
     """Removes finalizers, writes statuses and opens gates; nothing of that where another cluster may answer now."""
     world, deadline = given.world, given.deadline
-    desired, registry, plan, outcomes = found.desired, found.registry, report.plan, report.outcomes
     deadline.stage(SETTLING)
     due = statuses_due(given, found, report)
-    wished = openings(desired, found.view, registry, plan, now=world.clock.now())
+    wished = openings(found.desired, found.view, found.registry, report.plan, now=world.clock.now())
     doubt = given.same.doubt("no status is written") if (due or wished) and not world.clock.stopping() else None
     if doubt is not None:
         return replace(report, view=replace(found.view, identity=doubt), cut_short=deadline.cut_short)
-    written, errors = settle(
-        world.cluster, world.clock, world.workers, deadline, desired, registry, outcomes, due,
-        expires_after=2 * given.settings.lease.duration,
-    )  # fmt: skip
+    written, errors = settle(world.cluster, world.clock, world.workers, deadline, due)
     gates = open_gates(
         world.cluster, found.applier, world.workers, deadline, given.ownership, wished, now=world.clock.now()
     )
@@ -73,12 +70,11 @@ def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassR
 def statuses_due(given: Given, found: Found, report: PassReport) -> Unsettled:
     """The status of each syncer, and which of them are to be written."""
     settings, now = given.settings, given.world.clock.now()
+    result = PassResult(
+        desired=found.desired, registry=found.registry, plan=report.plan, held=report.held, outcomes=report.outcomes
+    )
     return unsettled(
-        found.desired,
-        found.registry,
-        report.plan,
-        report.held,
-        report.outcomes,
+        result,
         found.unseen,
         options=settings.options,
         now=now,

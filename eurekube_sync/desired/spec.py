@@ -245,13 +245,7 @@ def parse(syncer: SyncerObject) -> Syncer:
         node_address=at.node_address,
         fixed_host=at.hostname,
         keep_while_serving=spec.terminating == "KeepWhileServing",
-        conduct=Conduct(
-            limit=parse_limit(spec.limit),
-            policy=spec.policy,
-            suspend=spec.suspend,
-            warn_of_duplicates=spec.on_duplicate == "Warn",
-            readiness_gate=spec.readiness_gate,
-        ),
+        conduct=_conduct(spec),
         max_removal_percent=_percent("maxRemovalPercent", spec.max_removal_percent),
     )
 
@@ -339,6 +333,16 @@ def _selector(spec: _Selector, wrong: Faults) -> Selector:
             fault = "In or NotIn needs at least one value" if needed else "Exists or DoesNotExist takes no values"
             wrong.add(("selector", "matchExpressions", index, "values"), f"operator {fault}")
     return Selector(service=spec.service, labels=tuple(sorted(labels.items())), expressions=expressions)
+
+
+def _conduct(spec: _Spec) -> Conduct:
+    return Conduct(
+        limit=parse_limit(spec.limit),
+        policy=spec.policy,
+        suspend=spec.suspend,
+        warn_of_duplicates=spec.on_duplicate == "Warn",
+        readiness_gate=spec.readiness_gate,
+    )
 
 
 def _name(field: str, name: str | None) -> str | None:

@@ -39,13 +39,13 @@ def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
         yield from (Link(part=Part.LIMIT, mark=Mark.NOTE, text=note) for note in claim.notes)
         return
     everything = len(out) == len(subject.verdicts)
-    detached = claim.conduct.claims_nothing
+    limit_zero = claim.conduct.claims_nothing
     edit = f"kubectl edit esync {subject.ref.name} -n {subject.ref.namespace}"
-    cause = "its limit is 0" if detached else "it is over the limit of its syncer"
+    cause = "its limit is 0" if limit_zero else "it is over the limit of its syncer"
     yield Link(
         part=Part.LIMIT,
         mark=Mark.BROKEN if everything else Mark.NOTE,
-        reason=("Detached" if detached else "OverLimit") if everything else "",
+        reason=("LimitZero" if limit_zero else "OverLimit") if everything else "",
         text=out[0].why if everything else f"{counted(len(out), 'pod')} over the limit: {'; '.join(claim.notes)}",
         cause=cause if everything else "",
         fix=f"raise spec.limit: {edit}" if everything else "",

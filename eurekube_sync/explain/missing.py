@@ -206,7 +206,7 @@ def _in_eureka_alone(what: What, one: ObservedInstance, look: Look) -> Explanati
         cause, fix = "its syncer is gone, and a pass is to cancel it", "eurekube-sync orphans"
     else:
         cluster_too = "" if one.metadata.get(CLUSTER) in (None, cluster) else " of another cluster"
-        whose = f"owner {owner}{cluster_too} registered it" if owner else "it is another's instance"
+        whose = f"owner {owner}{cluster_too} registered it" if owner else "it has no mark of eurekube-sync"
         text, cause, fix = f"no EurekaSyncer registers it: {whose}", "no EurekaSyncer registers it", ""
     link = Link(part=Part.SYNCER, mark=Mark.BROKEN, reason=Why.NO_SYNCER, text=text, cause=cause, fix=fix)
     return _explanation(what, (link, *there), link)

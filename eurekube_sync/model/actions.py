@@ -88,7 +88,7 @@ class Update:
     stored_timestamp: int
     """Unix milliseconds: a register must be newer (AbstractInstanceRegistry.register)."""
     proof: Proof
-    """Of the catalog that says how it should be: an UP to DOWN takes away."""
+    """Of the catalog that says how it should be: an UP to DOWN is a removal."""
     grounds: Grounds = Grounds.ABSENCE
     """Of an UP to DOWN: a not-ready endpoint is no positive evidence."""
     override: InstanceStatus = InstanceStatus.UNKNOWN
@@ -112,7 +112,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancel:
-    """Take an instance of ours out."""
+    """Cancel an instance of ours."""
 
     key: InstanceKey
     syncer: SyncerRef

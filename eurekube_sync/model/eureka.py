@@ -58,6 +58,8 @@ class LeaseTimes(NamedTuple):
 
 RENEWAL_INTERVAL = 30
 """Seconds between two renewals of a lease of ours. Faster or slower would bend the server's self-preservation."""
+OUR_LEASE = LeaseTimes(RENEWAL_INTERVAL, 300)
+"""What our instances get, unless `--lease-duration` says otherwise."""
 DEFAULT_LEASE = LeaseTimes(30, 90)
 """What a server takes for a lease without times (LeaseInfo)."""
 

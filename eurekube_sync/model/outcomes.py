@@ -20,7 +20,7 @@ class Result(StrEnum):
     GONE = "Gone"
     """A renewal met a 404, and nothing says that the instance lives."""
     CONFLICT = "Conflict"
-    """Another's instance is registered under our id."""
+    """Another owner's instance is registered under our id."""
     FAILED = "Failed"
     HELD_BACK = "HeldBack"
     """A removal that would have left no UP instance, after an add had failed."""

@@ -66,7 +66,7 @@ class Batched(Enum):
     ABSENT = "Absent"
     """Of a renewal: no server that could be reached holds the lease."""
     CONFLICT = "Conflict"
-    """Another's instance is registered there."""
+    """Another owner's instance is registered there."""
     UNSETTLED = "Unsettled"
     """The batch does not tell: the single call has to be made."""
 

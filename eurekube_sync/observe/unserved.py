@@ -1,8 +1,8 @@
 """Syncers that left this installation's scope, by a label or their class, and came into no other's. Pure.
 
 Nobody can know the other installations' scopes. But whoever serves a syncer renews its instances, and has put its class
-into them. What is without such a sign of life is renewed here, rarely enough that another's sign is seen; and a person
-is reported.
+into them. What is without such a sign of life is renewed here, rarely enough that another installation's sign is seen,
+and is reported to a person.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from eurekube_sync.desired.verdicts import Wanted
 from eurekube_sync.model.actions import Register
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import ClusterError, ConfigurationError, Refused, SourceUnknown
-from eurekube_sync.model.eureka import RENEWAL_INTERVAL, Instance, InstanceKey, LeaseTimes, ObservedInstance
+from eurekube_sync.model.eureka import OUR_LEASE, Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER, POD, SYNCER, Ownership
 from eurekube_sync.model.sources import Complete, Server
@@ -205,8 +205,8 @@ def _desired(world: OwnerWorld, ownership: Ownership, scope: Scope) -> Desired:
     unknown = next(unknown_sources(view), None)
     if unknown is not None:
         raise SourceUnknown(Server.KUBERNETES, unknown[1])
-    lease = LeaseTimes(RENEWAL_INTERVAL, 300)  # only keys and marks are taken
-    return claim_all(view, Naming(ownership=ownership, lease=lease), scope)
+    # Only keys and marks are taken.
+    return claim_all(view, Naming(ownership=ownership, lease=OUR_LEASE), scope)
 
 
 def _put_finalizers_on(

@@ -147,7 +147,7 @@ def _unseen(desired: Desired, observed: Observed) -> Iterator[tuple[SyncerRef, s
 
 def _make_sure(desired: Desired, observed: Observed) -> Iterator[Cancel]:
     """A register may be younger than the list: what a deleting syncer could have written is deleted unseen, unless it
-    is another's."""
+    is another owner's."""
     written = {key: c for c in desired.claims.values() if isinstance(c, Deleting) for key in c.keys}
     for key, claim in written.items():
         taken = key in desired.wanted_by or key in observed.ours or key in observed.others

@@ -1,4 +1,4 @@
-"""The plan as a value: what a pass will do, sorted, what it cannot do, and the id of what it takes away."""
+"""The plan as a value: what a pass will do, sorted, what it cannot do, and the id of what it removes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Obstacle(StrEnum):
     """What keeps a change from being made."""
 
     TAKEN = "Taken"
-    """Another's instance is registered under our id."""
+    """Another owner's instance is registered under our id."""
     DUPLICATE = "Duplicate"
     """The pod registers itself, under an id of its own: its image still has a Eureka client."""
     UNREAD = "Unread"
@@ -36,13 +36,13 @@ class Blocked:
     why: str
     obstacle: Obstacle
     other: InstanceKey | None = None
-    """Another's instance that is in the way, under whatever key."""
+    """Another owner's instance that is in the way, under whatever key."""
     late: bool = False
     """Of an uncached read: the pass ended before it was tried."""
 
     @property
     def conflict(self) -> bool:
-        """Whether another's instance is in the way, rather than a call that failed."""
+        """Whether another owner's instance is in the way, rather than a call that failed."""
         return self.obstacle is not Obstacle.UNREAD
 
 
@@ -84,7 +84,7 @@ class Plan:
 
 
 def sorted_plan(actions: Iterable[Action], blocked: Iterable[Blocked] = ()) -> Plan:
-    """A plan of these actions, in its order: renewals, then adds and other changes, then what takes away."""
+    """A plan of these actions, in its order: renewals, then adds and other changes, then removals."""
     return Plan(
         actions=tuple(sorted(actions, key=_order)),
         blocked=tuple(sorted(blocked, key=lambda b: (b.key, b.syncer))),

@@ -115,7 +115,7 @@ def test_the_younger_takes_over_without_a_gap(
             until(lambda: is_gone(world, OLDER), "the finalizer lets the older one go")
         else:
             world.request("PATCH", f"{syncers_of(HOME)}/{OLDER}", {"spec": {"limit": 0}})
-            until(lambda: condition(world, HOME, OLDER, "Ready")[1] == "Detached", "the older one is detached")
+            until(lambda: condition(world, HOME, OLDER, "Ready")[1] == "LimitZero", "the older one is detached")
         until(lambda: reader.holders() == {f"{where}/{YOUNGER}"}, "the younger one has both")
         until(lambda: condition(world, where, YOUNGER, "Ready")[0] == "True", "the younger one is ready")
         assert condition(world, where, YOUNGER, "Conflict")[0] == "False"

@@ -19,7 +19,7 @@ from eurekube_sync.adapters.eureka.everywhere import SINGLY, SIZE, EverywhereBat
 from eurekube_sync.adapters.eureka.rests import Rests
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable
-from eurekube_sync.model.eureka import Batching, Instance, InstanceKey, ObservedInstance
+from eurekube_sync.model.eureka import OUR_LEASE, Batching, Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.ports import Batches, Clock, Elsewhere, Registry, Workers
 from eurekube_sync.model.sources import Complete, Source
 
@@ -81,7 +81,7 @@ class BatchingRegistry:
         doubts: Doubts | None = None,
         dry_run: bool = False,
         ask_seconds: float = ASK_SECONDS,
-        lease_duration: float = 300,
+        lease_duration: float = OUR_LEASE.duration,
     ) -> None:
         self._inner = inner
         self._asked = dict(asked or servers)

@@ -1,7 +1,7 @@
 """Several Eureka servers that replicate to each other, as one `Registry`.
 
 Owns which peer is called. Every call goes to the first peer that is not resting; a write reaches the others by Eureka's
-own replication, so a peer is changed by itself only where it holds what the others do not: a ghost.
+own replication, so a peer is changed by itself only where it holds what the others do not: a stray.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class EurekaPeers:
     A refusal of one instance (RegistryRejected) is the instance's fault, and no other peer is asked; but where it is a
     500 (RegistryStumbled), the fault may be the peer's: the next one is asked, and none is left alone for it.
 
-    A peer that is used again after a rest is listed with the next list, for ghosts. So is one whose list failed, and
+    A peer that is used again after a rest is listed with the next list, for strays. So is one whose list failed, and
     one that held strays.
     """
 
@@ -129,7 +129,7 @@ class EurekaPeers:
         """The list of the first peer that gives one; when a sweep is due, also the strays: instances that only
         another peer holds, with an owner's mark.
 
-        A desired one is registered again like any other that the first peer lacks. One that is not desired is a ghost,
+        A desired one is registered again like any other that the first peer lacks. One that is not desired is a stray,
         which is read uncached, counted by the brake and cancelled.
         """
         self._owed.update(self._rests.end())
@@ -194,7 +194,7 @@ class EurekaPeers:
     def renew(self, key: InstanceKey) -> bool:
         """Whether the first peer holds the lease. A stray is renewed on its own peer with the next list, unless it was
         registered or cancelled before: what is held or not served must not expire. Not at once, for a peer hands on a
-        renewal, and all peers would then hold the ghost (PeerEurekaNode.heartbeat)."""
+        renewal, and all peers would then hold the stray (PeerEurekaNode.heartbeat)."""
         _, renewed = self._first(lambda peer: peer.renew(key))
         if not renewed and key in self._strays:
             self._to_renew[key] = self._strays.holders(key)

@@ -61,7 +61,7 @@ class _NotWhole(Exception):
 
 
 class _Failed(Exception):
-    """The walk ended; `unknown` says why, `unanswered` whether it was for lack of an answer."""
+    """The walk ended; `unknown` says why, `unanswered` whether because an answer was missing."""
 
     def __init__(self, unknown: Unknown, *, unanswered: bool = False) -> None:
         super().__init__(unknown.message)

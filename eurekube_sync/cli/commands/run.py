@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import click
 
@@ -139,7 +139,9 @@ def command(
     tell = teller(form, passes, eureka.notices)
     with stopped_by_signals(clock), watched(monitoring, clock, owner, scope, passes) as watch:
         connection = replace(connection, count=watch.monitor.called)
-        code = _run(connection, clock, lock, settings, schedule, passes, tell, watch)
+        code = _Process(
+            connection=connection, clock=clock, schedule=schedule, passes=passes, tell=tell, watch=watch
+        ).run(lock, settings)
     if not passes.many and not passes.dry_run and form.at_terminal:
         minutes = counted(2 * leases.duration / 60, "minute")
         hint = f"leases expire in {minutes} unless something renews them: use run --daemon or a CronJob"
@@ -147,65 +149,58 @@ def command(
     return code
 
 
-def _run(
-    connection: Connection,
-    clock: SystemClock,
-    choice: LockChoice,
-    settings: PassSettings,
-    schedule: Schedule,
-    passes: Passes,
-    tell: Callable[[PassReport, ExitCode], None],
-    watch: Watched,
-) -> ExitCode:
-    """All passes, under the lock where there is one."""
-    # A person who approves means now, beside a daemon that has the lock; two passes at once do no harm.
-    without_lock = passes.dry_run or (settings.approved is not None and passes.number is not None)
-    held = None if without_lock else connect_lock(connection, clock, choice, settings)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Process:
+    """What all passes of this process share."""
 
-    def work() -> ExitCode:
-        nonlocal settings
-        # Who lost the lock begins anew without the approval: it may be spent.
-        given, settings = settings, replace(settings, approved=None)
-        return _passes(held, connection, clock, given, schedule, passes, tell, watch)
+    connection: Connection
+    clock: SystemClock
+    schedule: Schedule
+    passes: Passes
+    tell: Callable[[PassReport, ExitCode], None]
+    watch: Watched
 
-    return work() if held is None else under_lock(held, clock, watch, work, daemon=passes.number is None)
+    def run(self, choice: LockChoice, settings: PassSettings) -> ExitCode:
+        """All passes, under the lock where there is one."""
+        daemon = self.passes.number is None
+        # A person who approves means now, beside a daemon that has the lock; two passes at once do no harm.
+        without_lock = self.passes.dry_run or (settings.approved is not None and not daemon)
+        held = None if without_lock else connect_lock(self.connection, self.clock, choice, settings)
 
+        def work() -> ExitCode:
+            nonlocal settings
+            # Who lost the lock begins anew without the approval: it may be spent.
+            given, settings = settings, replace(settings, approved=None)
+            return self._passes(held, given)
 
-def _passes(
-    lock: Lock | None,
-    connection: Connection,
-    clock: SystemClock,
-    settings: PassSettings,
-    schedule: Schedule,
-    passes: Passes,
-    tell: Callable[[PassReport, ExitCode], None],
-    watch: Watched,
-) -> ExitCode:
-    """All passes of this process, or those until it loses the lock."""
-    with connect(connection, clock) as world:
-        under = UnderLock(lock, world.time_limit.only_while) if lock else None
-        begun = clock.monotonic()
+        return work() if held is None else under_lock(held, self.clock, self.watch, work, daemon=daemon)
 
-        def make(renew_only: Unknown | None) -> PassReport:
-            watch.monitor.turned()
-            with connection.waits.seen(wanted=not passes.many):
-                return reconcile(world, replace(settings, renew_only=renew_only))
-
-        def one_pass() -> PassReport:
-            nonlocal settings, begun
+    def _passes(self, lock: Lock | None, settings: PassSettings) -> ExitCode:
+        """All passes, or those until this process loses the lock."""
+        clock, passes, watch = self.clock, self.passes, self.watch
+        with connect(self.connection, clock) as world:
+            under = UnderLock(lock, world.time_limit.only_while) if lock else None
             begun = clock.monotonic()
-            report = under.one_pass(make) if under else make(None)
-            if report.approval_spent:
-                settings = replace(settings, approved=None)
-            return report
 
-        def told(report: PassReport, code: ExitCode) -> None:
-            if lock and code in (ExitCode.OK, ExitCode.REMOVALS_HELD):
-                lock.passed(good_pass(report, lock.identity))
-            watch.passed(report, code, clock.monotonic() - begun)
-            tell(report, code)
+            def make(renew_only: Unknown | None) -> PassReport:
+                watch.monitor.turned()
+                with self.connection.waits.seen(wanted=not passes.many):
+                    return reconcile(world, replace(settings, renew_only=renew_only))
 
-        between = (
-            BetweenPasses(world, world.memory.renewals, interval=passes.interval) if passes.number is None else None
-        )
-        return run_passes(one_pass, clock, schedule, told, looking_for_cycles(between))
+            def one_pass() -> PassReport:
+                nonlocal settings, begun
+                begun = clock.monotonic()
+                report = under.one_pass(make) if under else make(None)
+                if report.approval_spent:
+                    settings = replace(settings, approved=None)
+                return report
+
+            def told(report: PassReport, code: ExitCode) -> None:
+                if lock and code in (ExitCode.OK, ExitCode.REMOVALS_HELD):
+                    lock.passed(good_pass(report, lock.identity))
+                watch.passed(report, code, clock.monotonic() - begun)
+                self.tell(report, code)
+
+            daemon = passes.number is None
+            between = BetweenPasses(world, world.memory.renewals, interval=passes.interval) if daemon else None
+            return run_passes(one_pass, clock, self.schedule, told, looking_for_cycles(between))

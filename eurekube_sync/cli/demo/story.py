@@ -38,16 +38,7 @@ def tell(stage: Stage, playground: Playground, world_: World, pause: Callable[[f
     Raises Stopped as soon as the clock is stopping, and EurekubeError if the program did not do what the story says.
     """
     prepare(playground)
-    stage.line("eurekube-sync: services in Kubernetes appear in Eureka, so callers outside need no change.")
-    stage.chapter(
-        "Two small servers run on this machine",
-        f"Kubernetes API  {playground.kubernetes_url}",
-        f"Eureka          {playground.eureka_url}",
-        "In the data centre BILLING runs, as ever. In the cluster runs rating: two pods, and three Services of them",
-        "(rating, rating-headless, rating-metrics). Its Helm chart brings this:",
-    )
-    stage.line("     kind: EurekaSyncer")
-    stage.line("     spec: {mode: pod, selector: {app: rating}, port: http}")
+    _introduce(stage, playground)
     playground.create(SYNCER)
     pause(3)
 
@@ -89,6 +80,19 @@ def tell(stage: Stage, playground: Playground, world_: World, pause: Callable[[f
     stage.listing("BILLING, which is not ours, was never touched:", playground.instances("billing"))
     stage.line()
     stage.line("That was all. eurekube-sync demo --serve leaves the servers running for you to play with.")
+
+
+def _introduce(stage: Stage, playground: Playground) -> None:
+    stage.line("eurekube-sync: services in Kubernetes appear in Eureka, so callers outside need no change.")
+    stage.chapter(
+        "Two small servers run on this machine",
+        f"Kubernetes API  {playground.kubernetes_url}",
+        f"Eureka          {playground.eureka_url}",
+        "In the data centre BILLING runs, as ever. In the cluster runs rating: two pods, and three Services of them",
+        "(rating, rating-headless, rating-metrics). Its Helm chart brings this:",
+    )
+    stage.line("     kind: EurekaSyncer")
+    stage.line("     spec: {mode: pod, selector: {app: rating}, port: http}")
 
 
 def prepare(playground: Playground) -> None:

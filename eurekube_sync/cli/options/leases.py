@@ -11,7 +11,7 @@ import click
 from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.values import Duration
-from eurekube_sync.model.eureka import RENEWAL_INTERVAL, LeaseTimes
+from eurekube_sync.model.eureka import OUR_LEASE, RENEWAL_INTERVAL, LeaseTimes
 from eurekube_sync.model.wording import duration
 
 
@@ -48,7 +48,7 @@ _LONGEST = 576 * 3600.0
 
 def _duration_option(text: str) -> Callable[[Any], Any]:
     kind = Duration(least=_SHORTEST, most=_LONGEST)
-    return option("--lease-duration", "duration", type=kind, default="300s", help=text)
+    return option("--lease-duration", "duration", type=kind, default=f"{OUR_LEASE.duration}s", help=text)
 
 
 lease_options = group(

@@ -192,7 +192,7 @@ def _texts(fields: Document) -> dict[str, str]:
 
 
 def _integer(value: object) -> int:
-    """`JsonParser.getValueAsInt`: what is no number is 0."""
+    """`JsonParser.getValueAsInt`: what is not a number is 0."""
     try:
         return int(float(_text(value))) if not isinstance(value, int) else int(value)
     except ValueError:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.apply.finalizers import look_elsewhere, waits_for
+from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed
 from eurekube_sync.desired.policy import GONE, POLICY, Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER, abandoned
@@ -17,7 +18,20 @@ from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed, Unread
 from eurekube_sync.plan import Plan
-from tests.unit.worlds.build import DENIED, DOWN, PROOF, REF, UP, changed, instance, key, observed, stored, syncer
+from tests.unit.worlds.build import (
+    DENIED,
+    DOWN,
+    PROOF,
+    REF,
+    UP,
+    changed,
+    desired,
+    instance,
+    key,
+    observed,
+    stored,
+    syncer,
+)
 
 DELETED = 1000.0
 SUCCESSOR = SyncerRef("rating", "successor")
@@ -41,19 +55,14 @@ def waits(
     unseen: tuple[str, ...] | None = (),
 ) -> str | None:
     """What the deletion waits for, 45 s after it began."""
-    return waits_for(
-        claim,
-        registry if isinstance(registry, Unknown) else asked_at(now, registry),
-        plan,
-        Outcomes.of(outcomes),
-        wanted_by or {},
-        frozenset()
-        if isinstance(registry, Unknown) or registry is None
-        else registry.data.keys_by_syncer.get(REF, frozenset()),
-        unseen,
-        cache_seconds=45,
-        expires_after=600,
+    result = PassResult(
+        desired=replace(desired(), wanted_by=wanted_by or {}),
+        registry=registry if isinstance(registry, Unknown) else asked_at(now, registry),
+        plan=plan,
+        held=None,
+        outcomes=Outcomes.of(outcomes),
     )
+    return waits_for(claim, result, unseen, cache_seconds=45, expires_after=600)
 
 
 def asked_at(when: float, registry: Complete[Observed] | None) -> Complete[Observed]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from eurekube_sync.apply.kubernetes import put_finalizers_on, settle, unsettled
+from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
 from eurekube_sync.model.actions import Register
@@ -40,14 +41,10 @@ class Bench:
         return self.settle_all(self.claims())
 
     def settle_all(self, claims: Desired) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
-        registry, outcomes = Complete(data=observed(asked=self.clock.now())), Outcomes(by_key={})
-        due = unsettled(
-            claims, registry, Plan(), None, outcomes, (),
-            now=self.clock.now(), cache_seconds=45, expires_after=600, words=True,
-        )  # fmt: skip
-        return settle(
-            self.cluster, self.clock, InTurn(), self.deadline, claims, registry, outcomes, due, expires_after=600
-        )
+        registry = Complete(data=observed(asked=self.clock.now()))
+        result = PassResult(desired=claims, registry=registry, plan=Plan(), held=None, outcomes=Outcomes(by_key={}))
+        due = unsettled(result, (), now=self.clock.now(), cache_seconds=45, expires_after=600, words=True)
+        return settle(self.cluster, self.clock, InTurn(), self.deadline, due)
 
     def put_on(self) -> tuple[dict[SyncerRef, str], tuple[ClusterError, ...]]:
         adds = [Register(instance=instance(), syncer=REF, why="")]

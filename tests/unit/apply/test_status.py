@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from eurekube_sync.apply.status import flips, statuses
+from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.brake import Held, Hold, HoldReason
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION
@@ -61,15 +62,14 @@ def status(
     now: float = NOW,
 ) -> SyncerStatus:
     """The status of the syncer `rating` after such a pass."""
-    return statuses(
-        of,
-        registry or Complete(data=observed(*stands)),
-        plan or Plan(),
-        held,
-        Outcomes.of(outcomes),
-        {REF: waiting} if waiting else {},
-        now=now,
-    )[REF]
+    result = PassResult(
+        desired=of,
+        registry=registry or Complete(data=observed(*stands)),
+        plan=plan or Plan(),
+        held=held,
+        outcomes=Outcomes.of(outcomes),
+    )
+    return statuses(result, {REF: waiting} if waiting else {}, now=now)[REF]
 
 
 def conditions(found: SyncerStatus) -> dict[str, tuple[str, str]]:

@@ -165,7 +165,7 @@ def test_a_limit_breaks_what_it_leaves_out_alone() -> None:
 
 def test_a_limit_of_zero_and_a_suspension_are_named() -> None:
     """Each with its reason."""
-    assert broken(_registered(1, limit=0).why()).reason == "Detached"
+    assert broken(_registered(1, limit=0).why()).reason == "LimitZero"
     assert broken(_registered(1, suspend=True).why()).reason == "Suspended"
 
 

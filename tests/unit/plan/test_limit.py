@@ -204,7 +204,7 @@ def test_zero_detaches_all_that_stands_ready_or_not() -> None:
     assert status is not None
     condition = status.condition("Ready")
     assert condition is not None
-    assert (condition.reason, condition.message) == ("Detached", "limit 0: 0 of 2 ready")
+    assert (condition.reason, condition.message) == ("LimitZero", "limit 0: 0 of 2 ready")
     limit(world, None)
     settled(world)
     assert len(up(world)) == 3
@@ -449,7 +449,7 @@ def test_a_detached_syncer_leaves_its_instances_to_a_younger_one_without_a_gap(z
     assert [type(action) for action in report.plan.changes] == [Update, Update]
     assert not any(call.startswith("cancel") for call in world.wire.calls)
     assert held_by(world) == {f"10.0.0.{n}": ("UP", str(YOUNG)) for n in (1, 2)}
-    assert condition_of(world, REF, "Ready")[:2] == ("False", "Detached")
+    assert condition_of(world, REF, "Ready")[:2] == ("False", "LimitZero")
     assert condition_of(world, YOUNG, "Ready")[:2] == ("True", "InSync")
     for ref in (REF, YOUNG):
         assert condition_of(world, ref, "Conflict")[0] == "False"
@@ -526,7 +526,7 @@ def test_two_detached_syncers_are_in_no_conflict_over_what_neither_wants() -> No
     assert {one.app for one in world.registry.held} == {"OTHER"}
     for ref in (REF, YOUNG):
         assert condition_of(world, ref, "Conflict")[0] == "False"
-        assert condition_of(world, ref, "Ready")[1] == "Detached"
+        assert condition_of(world, ref, "Ready")[1] == "LimitZero"
 
 
 def test_a_limit_above_zero_keeps_the_addresses_that_it_keeps_out() -> None:
@@ -556,7 +556,7 @@ def test_what_cannot_be_read_again_changes_no_hands_yet() -> None:
     world.registry.refuse_read[key(1)] = RegistryUnavailable("it did not answer")
     world.run()
     assert held_by(world) == {"10.0.0.1": ("UP", str(REF)), "10.0.0.2": ("UP", str(YOUNG))}
-    assert condition_of(world, REF, "Ready")[1] == "Detached"
+    assert condition_of(world, REF, "Ready")[1] == "LimitZero"
     world.registry.refuse_read.clear()
     settled(world)
     assert held_by(world) == {f"10.0.0.{n}": ("UP", str(YOUNG)) for n in (1, 2)}
