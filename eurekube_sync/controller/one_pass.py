@@ -23,8 +23,8 @@ from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.kubernetes import SameCluster
+from eurekube_sync.observe.left_scope import Unserved
 from eurekube_sync.observe.other_owner import OtherOwner
-from eurekube_sync.observe.unserved import Unserved
 from eurekube_sync.plan import Plan
 
 

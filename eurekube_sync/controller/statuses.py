@@ -12,7 +12,7 @@ from eurekube_sync.controller.one_pass import SETTLING, Found, Given, PassReport
 from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.ownership import pod_namespace_of
 from eurekube_sync.model.sources import Unknown
-from eurekube_sync.observe.unserved import AGAIN, Unserved, living, unserved
+from eurekube_sync.observe.left_scope import AGAIN, Unserved, living, unserved
 from eurekube_sync.plan import plan_renewals
 
 
