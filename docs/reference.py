@@ -24,8 +24,8 @@ _HEAD = """\
 [tests/cases/fields.yaml](../tests/cases/fields.yaml) shows each field case by case, with objects in and instances out;
 the tests run it. Whole files are in [examples](examples/).
 
-Only `spec.mode` has a default in the schema. Every other default is the program's, so that it can be corrected. Where
-the bounds say "a pattern", [crds/eurekasyncer.yaml](../crds/eurekasyncer.yaml) has its exact form.
+Only `spec.mode` has a default in the schema. Every other default is set by the program, so that a later version can
+correct it. Where the bounds say "a pattern", [crds/eurekasyncer.yaml](../crds/eurekasyncer.yaml) has its exact form.
 `eurekube-sync validate FILES` checks manifests against all of it.
 """
 

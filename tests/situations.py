@@ -270,7 +270,7 @@ SITUATIONS = (
         number=7,
         about="a class that nobody serves",
         set_up=_class_nobody_serves,
-        reason="NotServed",
+        reason="NoInstallation",
         explains=("class internal: no installation serves it",),
         shows=("class internal: no installation serves it",),
     ),

@@ -96,7 +96,7 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
         case Serving() if tally.failures:
             return Aspect("Synced", False, PARTLY_FAILED, _sample(tally.failures))
         case Serving() if tally.held:
-            return Aspect("Synced", False, "RemovalsHeld", _still_held(tally.held))
+            return Aspect("Synced", False, "RemovalHeld", _still_held(tally.held))
         case Serving() if claim.conduct.suspend:
             return Aspect("Synced", False, _SUSPENDED, "its instances are renewed, and nothing else is changed")
         case Serving() if claim.incomplete:

@@ -27,7 +27,7 @@ class ExitCode(IntEnum):
     EUREKA_UNREAD = 20
     EUREKA_DENIED = 21
     INCOMPLETE = 30
-    REMOVALS_HELD = 31
+    REMOVAL_HELD = 31
     OWNER_CLASH = 32
     REFUSED = 33
     INTERRUPTED = 130
@@ -68,7 +68,7 @@ _MEANINGS = {
         "tries again. "
         "`orphans`: not everything could be read. `--fail-on-broken`: a syncer cannot be served"
     ),
-    ExitCode.REMOVALS_HELD: "removals are held, or `--approve` named others. Everything else was done",
+    ExitCode.REMOVAL_HELD: "removals are held, or `--approve` named others. Everything else was done",
     ExitCode.OWNER_CLASH: (
         "another cluster uses the same owner name, or another owner serves the same syncers. `run` renewed our "
         "instances and did nothing else"
@@ -125,7 +125,7 @@ def of_report(report: PassReport, *, fail_on_held: bool, detailed: bool, fail_on
     if any(not blocked.conflict for blocked in report.plan.blocked):
         return ExitCode.INCOMPLETE
     if _unreleased(report) or (report.held is not None and fail_on_held):
-        return ExitCode.REMOVALS_HELD
+        return ExitCode.REMOVAL_HELD
     if fail_on_broken and _broken(report):
         return ExitCode.INCOMPLETE
     if detailed and report.dry_run and report.plan.changes:

@@ -324,7 +324,7 @@ def _selector(spec: _Selector, wrong: Faults) -> Selector:
             )
         labels.setdefault("app", spec.app)
         if labels["app"] != spec.app:
-            wrong.add(("selector", "app"), "app and the label app in matchLabels contradict each other")
+            wrong.add(("selector", "app"), "app and the label app in matchLabels must not differ")
     expressions = tuple(
         Expression(key=e.key, operator=e.operator, values=frozenset(e.values)) for e in spec.match_expressions or ()
     )

@@ -225,7 +225,7 @@ def _others(report: PassReport, look: Look) -> Iterator[Row]:
             yield Row(
                 syncer=syncer.ref,
                 state=State.BROKEN,
-                reason="NotServed",
+                reason="NoInstallation",
                 why=f"{named}: no installation serves it",
                 since=syncer.created,
             )

@@ -97,7 +97,7 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
         if name
         else "ask the operator whether eurekube-sync runs, and for which namespaces, labels and shards"
     )
-    return Link(part=Part.SERVED, mark=Mark.BROKEN, reason="NotServed", text=text, cause=cause, fix=fix)
+    return Link(part=Part.SERVED, mark=Mark.BROKEN, reason="NoInstallation", text=text, cause=cause, fix=fix)
 
 
 def _broken_part(claim: Serving | NotServed) -> Link | None:

@@ -1,4 +1,4 @@
-"""The CRD that travels with the package: the one schema of an EurekaSyncer."""
+"""The CRD that travels with the package: the one schema of a EurekaSyncer."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncerStatus:
-    """`status` of an EurekaSyncer: counts and conditions, never a list of instances."""
+    """`status` of a EurekaSyncer: counts and conditions, never a list of instances."""
 
     observed_generation: int
     conditions: tuple[Condition, ...] = ()
@@ -76,7 +76,7 @@ class SyncerStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncerObject:
-    """An EurekaSyncer as the cluster holds it. `spec` is raw: `syncer.parse` gives it meaning."""
+    """A EurekaSyncer as the cluster holds it. `spec` is raw: `syncer.parse` gives it meaning."""
 
     namespace: str
     name: str

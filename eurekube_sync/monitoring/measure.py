@@ -33,7 +33,7 @@ from eurekube_sync.observe.kubernetes import unread
 
 Series: TypeAlias = tuple[Metric, tuple[str, ...]]
 """A metric and the values of its labels."""
-GOOD = frozenset({ExitCode.OK, ExitCode.REMOVALS_HELD})
+GOOD = frozenset({ExitCode.OK, ExitCode.REMOVAL_HELD})
 """The exit codes of a pass that did all it had to do: to hold removals is to do that."""
 
 

@@ -47,7 +47,9 @@ class Unserved:
     def event(self) -> EventRecord:
         """The same for whoever looks at the syncer."""
         ref, uid = self.syncer.ref, self.syncer.uid
-        return EventRecord(syncer=ref, uid=uid, warning=True, reason="NotServed", message=self.message, key="NotServed")
+        return EventRecord(
+            syncer=ref, uid=uid, warning=True, reason="NoInstallation", message=self.message, key="NoInstallation"
+        )
 
 
 def unserved(observed: Observed, syncers: Listed[SyncerObject]) -> tuple[Unserved, ...]:

@@ -25,7 +25,7 @@ class Case:
 
 
 def manifest_of(spec: Any) -> dict[str, Any]:
-    """An EurekaSyncer with that spec."""
+    """A EurekaSyncer with that spec."""
     return {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer", "metadata": {"name": "case"}, "spec": spec}
 
 

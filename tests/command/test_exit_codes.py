@@ -23,7 +23,7 @@ REACHED_BY = {
     ExitCode.EUREKA_UNREAD: "test_eureka_trouble.py::test_a_closed_port_is_named",
     ExitCode.EUREKA_DENIED: "test_eureka_trouble.py::test_a_wrong_password_is_one_sentence",
     ExitCode.INCOMPLETE: "test_eureka_trouble.py::test_one_refused_instance_stops_no_other",
-    ExitCode.REMOVALS_HELD: "test_passes.py::test_a_held_pass_keeps_and_renews_all",
+    ExitCode.REMOVAL_HELD: "test_passes.py::test_a_held_pass_keeps_and_renews_all",
     ExitCode.OWNER_CLASH: "test_eureka_trouble.py::test_another_cluster_with_our_owner_is_refused",
     ExitCode.REFUSED: "test_owner.py::test_what_somebody_renews_is_refused_by_every_door",
     ExitCode.INTERRUPTED: "test_passes.py::test_a_second_interrupt_ends_the_process_at_once",

@@ -57,7 +57,7 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
         def run() -> None:
             ended = program.run("--drain-annotations=all")
-            assert ended.code in (ExitCode.OK, ExitCode.REMOVALS_HELD), ended.out + ended.err
+            assert ended.code in (ExitCode.OK, ExitCode.REMOVAL_HELD), ended.out + ended.err
 
         situation.set_up(Scene(world=world, eureka_url=eureka_url, namespace=namespace, run=run, owner="demo"))
         yield Set(situation=situation, namespace=namespace, program=program)

@@ -180,7 +180,7 @@ def test_what_is_held_is_judged_by_the_brakes_options(ours: Program) -> None:
     strict = ("--brake-count", "0", "--brake-percent", "1")
     ended = give(ours, "orphans", *strict)
     assert ended.out.splitlines()[-1] == "2 orphans: 2 held", ended.out + ended.err
-    assert ours.run("--dry-run", *strict).code == ExitCode.REMOVALS_HELD
+    assert ours.run("--dry-run", *strict).code == ExitCode.REMOVAL_HELD
 
 
 def test_an_unreadable_cluster_never_reads_as_no_orphans(settled: Program) -> None:

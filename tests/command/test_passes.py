@@ -224,7 +224,7 @@ HELD = "held: 12 removals wait"
 def test_a_held_pass_keeps_and_renews_all(outage: Program) -> None:
     """One pass with held removals is exit 31, renews everything, and names the plan id to approve."""
     ended = outage.run()
-    assert ended.code == ExitCode.REMOVALS_HELD
+    assert ended.code == ExitCode.REMOVAL_HELD
     assert HELD in ended.sentence
     assert (ended.eureka["PUT"], ended.eureka["POST"], ended.eureka["DELETE"]) == (14, 0, 0)
     assert outage.conditions("rating")["RemovalHeld"][0] == "True"
@@ -234,7 +234,7 @@ def test_several_passes_do_not_fail_on_held_unless_asked(outage: Program) -> Non
     """--passes 2 is 0 with a held brake, 31 with --fail-on-held; one pass is 0 with --no-fail-on-held."""
     two = ("--passes", "2", "--interval", "1s")
     assert outage.run(*two).code == ExitCode.OK
-    assert outage.run(*two, "--fail-on-held").code == ExitCode.REMOVALS_HELD
+    assert outage.run(*two, "--fail-on-held").code == ExitCode.REMOVAL_HELD
     assert outage.run("--no-fail-on-held").code == ExitCode.OK
 
 
@@ -258,7 +258,7 @@ def test_only_the_right_approval_releases(outage: Program) -> None:
     assert [hold["count"] for hold in plan["holds"]] == [len(plan["held"])] == [12]
     assert plan["planId"] in plan["messages"][0]
     wrong = outage.run("--approve", "0123456789ab")
-    assert (wrong.code, wrong.eureka["POST"]) == (ExitCode.REMOVALS_HELD, 0)
+    assert (wrong.code, wrong.eureka["POST"]) == (ExitCode.REMOVAL_HELD, 0)
     dry = outage.run("--dry-run", "--detailed-exitcode", "--approve", plan["planId"])
     assert (dry.code, set(dry.eureka)) == (ExitCode.CHANGES_PENDING, {"GET"})
     done = outage.run("--passes", "2", "--interval", "1s", "--approve", plan["planId"])
@@ -289,5 +289,5 @@ def test_an_approval_beside_a_daemon_is_found_done_by_it(tmp_path: Path) -> None
 def test_an_approval_that_releases_nothing_is_never_exit_0(outage: Program) -> None:
     """Not in several passes, whose held removals are else no failure, nor when nothing is held any more."""
     wrong = outage.run("--passes", "2", "--interval", "1s", "--approve", "0123456789ab")
-    assert (wrong.code, wrong.eureka["POST"]) == (ExitCode.REMOVALS_HELD, 0)
+    assert (wrong.code, wrong.eureka["POST"]) == (ExitCode.REMOVAL_HELD, 0)
     assert "--approve 0123456789ab: no such set of removals is planned now" in wrong.out

@@ -335,7 +335,7 @@ class TestRefusals:
 
 class TestLists:
     def test_items_of_a_built_in_list_carry_no_kind(self, server: KubernetesSubject, namespace: str) -> None:
-        """An item of a ServiceList has neither kind nor apiVersion; an EurekaSyncer in its list has both."""
+        """An item of a ServiceList has neither kind nor apiVersion; a EurekaSyncer in its list has both."""
         server.post(services(namespace), service())
         server.post(syncers(namespace), syncer())
         built_in, custom = server.get(services(namespace)), server.get(syncers(namespace))

@@ -88,7 +88,7 @@ def found(
     def run() -> None:
         follow()
         ended = program.run("--drain-annotations=all")
-        assert ended.returncode in (ExitCode.OK, ExitCode.REMOVALS_HELD), ended.stdout + ended.stderr
+        assert ended.returncode in (ExitCode.OK, ExitCode.REMOVAL_HELD), ended.stdout + ended.stderr
 
     scene = Scene(world=world, eureka_url=registry.url, namespace=namespace, run=run, owner=program.owner)
     try:

@@ -197,7 +197,7 @@ def test_runs_beside_a_daemon(copies: list[Copy], registry: Registry, kubernetes
     assert other.program.eureka.calls == []
     assert other.program.run("--dry-run", lock).returncode == 0
     approving = other.program.run("--approve=0123456789ab", lock)
-    assert approving.returncode == ExitCode.REMOVALS_HELD  # nothing of that name is held
+    assert approving.returncode == ExitCode.REMOVAL_HELD  # nothing of that name is held
     assert not [call for call in other.program.kubernetes.calls if "leases" in call.path]
     assert daemon.process is not None
     assert daemon.process.poll() is None

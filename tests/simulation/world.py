@@ -359,7 +359,7 @@ _SYNCER = {"apiVersion": "eurekube.io/v1", "kind": "EurekaSyncer"}
 
 
 def syncer_manifest(name: str, app: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An EurekaSyncer of an app."""
+    """A EurekaSyncer of an app."""
     metadata = {"namespace": APPS[app], "name": name, "labels": {"team": TEAMS[app]}}
     return {**_SYNCER, "metadata": metadata, "spec": spec}
 

@@ -421,4 +421,4 @@ def _read(call: Call, answer: Answer) -> SyncerObject:
     try:
         return projection.read_syncer(answer.body)
     except UNREADABLE as error:
-        raise ClusterRejected(f"the answer to {call} is not an EurekaSyncer: {reason(error)}") from error
+        raise ClusterRejected(f"the answer to {call} is not a EurekaSyncer: {reason(error)}") from error

@@ -56,7 +56,7 @@ def read_syncer(body: bytes) -> SyncerObject:
 
 
 def syncer(item: wire.SyncerItem) -> SyncerObject:
-    """Our view of an EurekaSyncer; a spec that is no object is an empty one, which is invalid."""
+    """Our view of a EurekaSyncer; a spec that is no object is an empty one, which is invalid."""
     meta = item.metadata
     return SyncerObject(
         namespace=meta.namespace,

@@ -63,7 +63,7 @@ class _ShortMeta(_Wire):
 
 
 class SyncerItem(_Wire):
-    """An EurekaSyncer. `spec` has no type here, `status` is read apart: neither can spoil a list."""
+    """A EurekaSyncer. `spec` has no type here, `status` is read apart: neither can spoil a list."""
 
     metadata: _Meta
     spec: Any = None

@@ -27,7 +27,7 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope
 
 
-@click.command(cls=Command, short_help="Renew what is ours, without a cluster.")
+@click.command(cls=Command, short_help="Renew our instances, without asking a cluster.")
 @owner_option
 @eureka_options
 @option(

@@ -62,7 +62,7 @@ from eurekube_sync.model.wording import counted
 @option(
     "--fail-on-held/--no-fail-on-held",
     default=None,
-    help=f"Exit {ExitCode.REMOVALS_HELD} if the brake holds removals.  [default: only for a single pass]",
+    help=f"Exit {ExitCode.REMOVAL_HELD} if the brake holds removals.  [default: only for a single pass]",
     show_default=False,
 )
 @option(
@@ -196,7 +196,7 @@ class _Process:
                 return report
 
             def told(report: PassReport, code: ExitCode) -> None:
-                if lock and code in (ExitCode.OK, ExitCode.REMOVALS_HELD):
+                if lock and code in (ExitCode.OK, ExitCode.REMOVAL_HELD):
                     lock.passed(good_pass(report, lock.identity))
                 watch.passed(report, code, clock.monotonic() - begun)
                 self.tell(report, code)

@@ -46,7 +46,7 @@ brake_options = group(
     ),
     section=Section.BRAKE,
 )
-"""The command gets them as `brake`, one `BrakeLimits`. A variable in a profile would weaken the brake for good."""
+"""The command gets them as `brake`, one `BrakeLimits`. A variable of a whole session would weaken every command."""
 
 approve_option = option(
     "--approve",

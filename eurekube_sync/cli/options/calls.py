@@ -39,5 +39,5 @@ batch_option = option(
     type=click.Choice(["auto", "on", "off"]),
     default="auto",
     help="Renew, register and cancel 250 instances in one call to each Eureka server. auto: if "
-    "--eureka-url names every server that these servers replicate to. on: without asking the servers that.",
+    "--eureka-url names every server that these servers replicate to; the servers are asked. on: without asking them.",
 )

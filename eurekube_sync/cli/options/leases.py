@@ -71,7 +71,7 @@ lease_options = group(
 kept_lease_options = group(
     "leases",
     Leases,
-    _duration_option("The same value that run has. It is checked against --interval."),
+    _duration_option("The same value that run has. With several passes, --interval must not be more than half of it."),
     section=Section.LEASES,
 )
 """The same for who gives none."""

@@ -36,7 +36,8 @@ observe_option = option(
     variable=False,
     type=Duration(least=1),
     default=None,
-    help="How long to watch whether somebody renews them.  [default: two of their renewal periods, and 5s]",
+    help="How long to watch whether somebody renews them.  [default: twice the renewal period of the instances, "
+    "plus 5s]",
     show_default=False,
 )
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from eurekube_sync.cli.completing import complete_namespaces
 from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.values import NAMESPACE_PAIRS, NAMESPACES, PART, SELECTOR, SYNCER_CLASS
@@ -27,32 +30,34 @@ def _scope(
     )
 
 
-_BY_NAME = (
-    option(
-        "--namespace",
-        "-n",
-        "namespaces",
-        type=NAMESPACES,
-        shell_complete=complete_namespaces,
-        multiple=True,
-        help="Only the syncers of this namespace; may be repeated. Default: all.",
-    ),
-    option(
-        "--shard",
-        type=PART,
-        default=None,
-        help="Only one part of the syncers. The parts of three are 0/3, 1/3 and 2/3. auto/3 is the one of this "
-        "pod's number, in an Indexed Job or a StatefulSet.",
-    ),
-)
+def _by_name(what: str) -> tuple[Callable[[Any], Any], ...]:
+    return (
+        option(
+            "--namespace",
+            "-n",
+            "namespaces",
+            type=NAMESPACES,
+            shell_complete=complete_namespaces,
+            multiple=True,
+            help=f"Only {what} of this namespace; may be repeated. Default: all.",
+        ),
+        option(
+            "--shard",
+            type=PART,
+            default=None,
+            help=f"Only one part of {what}. The parts of three are 0/3, 1/3 and 2/3. auto/3 takes the first number "
+            "from the index of this pod in an Indexed Job or a StatefulSet.",
+        ),
+    )
 
-name_scope_options = group("scope", _scope, *_BY_NAME, section=Section.SCOPE)
-"""A scope of names alone; the command gets a `Scope`."""
+
+name_scope_options = group("scope", _scope, *_by_name("the instances of the syncers"), section=Section.SCOPE)
+"""A scope of names alone, of commands that list no syncers; the command gets a `Scope`."""
 
 scope_options = group(
     "scope",
     _scope,
-    *_BY_NAME,
+    *_by_name("the syncers"),
     option("--selector", "-l", type=SELECTOR, default=None, help="Only the syncers with these labels."),
     option(
         "--syncer-class",

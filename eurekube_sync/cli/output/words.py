@@ -64,7 +64,7 @@ def _sentences(report: PassReport) -> Iterator[Sentence]:
     if report.held:
         yield Sentence(text=_held(report.held, approve_command(report.held.plan_id, report.options)))
     yield from _of_syncers(report)
-    yield from (of_syncer(one.syncer.ref, "NotServed", one.message) for one in report.unserved)
+    yield from (of_syncer(one.syncer.ref, "NoInstallation", one.message) for one in report.unserved)
     yield from come_to_nothing(report)
     if report.cut_short:
         left = not_tried(report)

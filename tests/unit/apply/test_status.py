@@ -267,7 +267,7 @@ def test_held_removals_are_not_in_sync() -> None:
         instance=instance(2, status=DOWN), syncer=REF, why="", changes=(), was=UP, stored_timestamp=1, proof=PROOF
     )
     found = status(claims(), *BOTH, stored(instance(3)), held=held_removals(gone))
-    assert conditions(found)["Synced"] == ("False", "RemovalsHeld")
+    assert conditions(found)["Synced"] == ("False", "RemovalHeld")
     assert message(found, "Synced") == "Eureka still holds 1 instance that the cluster no longer has"
     found = status(claims(), *BOTH, stored(instance(3)), held=held_removals(gone, down))
     assert message(found, "Synced") == (

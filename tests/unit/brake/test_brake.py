@@ -222,7 +222,7 @@ def test_a_plan_id_releases_exactly_what_was_held() -> None:
     assert weigh(more, both, approval=approval).held is not None
 
 
-def test_every_number_is_an_option() -> None:
+def test_each_number_is_the_one_that_takes_hold() -> None:
     """Each limit is the one that takes hold."""
     actions: list[Action] = [cancel(number) for number in range(5)]
     assert brake(10, actions, limits=replace(LIMITS, loss_percent=49, loss_floor=4)) is not None

@@ -203,7 +203,7 @@ def test_two_apps_scaled_to_0_are_gone_with_the_second_pass(world: FakeWorld, da
     report = world.run()
     assert world.wire.verbs().count("list_pods") == 1
     assert condition(world, "a")[1] == "AwaitingConfirmation"
-    assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.REMOVALS_HELD
+    assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.REMOVAL_HELD
     world.later(30)
     assert world.run().held is None
     assert list(world.statuses()) == ["C 10.0.0.3:8080"]
@@ -257,7 +257,7 @@ def test_a_right_that_is_missing_holds_the_removals_and_is_named(world: FakeWorl
     scale_to_0(world, "a", "b")
     for _ in range(3):
         report = world.run()
-        assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.REMOVALS_HELD
+        assert of_report(report, fail_on_held=True, detailed=False) is ExitCode.REMOVAL_HELD
         world.later(30)
     assert condition(world, "a")[1] == "TooManyRemovals"
     assert DENIED.message in condition(world, "a")[2]

@@ -65,7 +65,7 @@ def test_what_a_person_deletes_has_its_own_limit(apps: int, gone: int, waits: bo
         )
 
 
-def test_the_limit_of_deletions_is_an_option() -> None:
+def test_both_numbers_of_the_limit_of_deletions_take_hold() -> None:
     """Both of its numbers, and a shard has its share of the first."""
     names = [f"app{number}" for number in range(10)]
     actions: list[Action] = [deleted(name) for name in names[:3]]

@@ -87,7 +87,7 @@ def test_the_last_of_an_app_goes_at_the_second_look_20_seconds_later(world: Fake
     """One process after the other: the condition's own time tells. Held is exit 31, told once, and renewed."""
     web(world, False)
     report = world.run()
-    assert (standing(world), single(report), daemon(report)) == ("UP", ExitCode.REMOVALS_HELD, ExitCode.OK)
+    assert (standing(world), single(report), daemon(report)) == ("UP", ExitCode.REMOVAL_HELD, ExitCode.OK)
     assert held(world) == ("True", "AwaitingConfirmation")
     assert f"--approve {report.held.plan_id if report.held else ''}" in said(world)
     assert held(world, SyncerRef(NS, "other")) == ("False", "NothingHeld")
@@ -299,7 +299,7 @@ def test_the_last_orphan_of_an_app_waits_for_a_second_look_of_the_same_process(w
     for _ in range(2):
         report = world.run()
         world.later(30)
-        assert (orphan.key in world.registry.held, single(report)) == (True, ExitCode.REMOVALS_HELD)
+        assert (orphan.key in world.registry.held, single(report)) == (True, ExitCode.REMOVAL_HELD)
         assert "only the same process can do so for an orphan, which has no status: use run --passes 2" in held_of(
             report
         )
@@ -372,7 +372,7 @@ def test_a_saved_dry_run_of_which_nothing_is_planned_any_more_is_no_success(outa
     web(outage, True)
     outage.cluster.apply(piece(endpoint(7), endpoint(8), endpoint(9), service="other"))
     report = outage.run(approved=approval)
-    assert (report.held, single(report), daemon(report)) == (None, ExitCode.REMOVALS_HELD, ExitCode.REMOVALS_HELD)
+    assert (report.held, single(report), daemon(report)) == (None, ExitCode.REMOVAL_HELD, ExitCode.REMOVAL_HELD)
     assert sentences(report) == ["--approve plan.json: no such set of removals is planned now; nothing was released"]
 
 
@@ -390,7 +390,7 @@ def test_a_saved_dry_run_is_the_intersection(outage: FakeWorld) -> None:
     assert states["LATE 10.0.0.20:8080"] == states["OTHER 10.0.0.7:8080"] == "UP"
     assert report.held is not None
     assert [one.key for one in report.held.removals] == [key(20, app="late")]
-    assert single(report) is daemon(report) is ExitCode.REMOVALS_HELD
+    assert single(report) is daemon(report) is ExitCode.REMOVAL_HELD
     assert any("3 of its 4 removals are planned now" in sentence for sentence in sentences(report))
     assert report.approval_spent
 

@@ -156,9 +156,9 @@ def test_a_run_has_the_lock_and_gives_it_back(clock: NoWait) -> None:
 
     def work() -> ExitCode:
         seen.append(lock.held)
-        return ExitCode.REMOVALS_HELD
+        return ExitCode.REMOVAL_HELD
 
-    assert under_lock(lock, clock, unwatched(clock), work, daemon=False) is ExitCode.REMOVALS_HELD
+    assert under_lock(lock, clock, unwatched(clock), work, daemon=False) is ExitCode.REMOVAL_HELD
     assert seen == [True]
     assert store.record is not None
     assert store.record.holder == ""

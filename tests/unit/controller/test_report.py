@@ -423,7 +423,7 @@ def test_an_approval_of_nothing_is_told_in_a_dry_run_too() -> None:
     add_app(world, "app0", 0)
     report = world.run(dry_run=True, approved="0123456789ab")
     assert "! --approve 0123456789ab: no such set of removals is planned now; it releases nothing" in lines(report)
-    assert of_report(report, fail_on_held=False, detailed=True) is ExitCode.REMOVALS_HELD
+    assert of_report(report, fail_on_held=False, detailed=True) is ExitCode.REMOVAL_HELD
 
 
 def test_a_pipeline_may_fail_on_a_broken_syncer(world: FakeWorld) -> None:

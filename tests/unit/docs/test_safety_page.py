@@ -25,7 +25,7 @@ PROMISES = {
         "without any slice",
         "selector matches nothing",
         "became an ExternalName",
-        "takes its place under a limit",
+        "counts for its syncer's limit",
         "invalid spec",
         "only by proof",
         "grant that is missing",

@@ -209,7 +209,7 @@ def test_what_the_brake_holds_comes_before_what_made_it() -> None:
 def test_a_class_that_nobody_serves_is_told_at_once() -> None:
     """The options are for others, and no pass has written a status."""
     found = Asked(endpoint(1), one=syncer(syncerClass="internal")).why()
-    assert (broken(found).part, broken(found).reason) == (Part.SERVED, "NotServed")
+    assert (broken(found).part, broken(found).reason) == (Part.SERVED, "NoInstallation")
     assert "class internal" in found.sentence
 
 
@@ -227,7 +227,7 @@ def test_a_syncer_that_no_pass_has_seen_for_minutes_is_not_served() -> None:
     asked = Asked(endpoint(1))
     assert broken(asked.why()).reason == "NotYetRegistered"
     asked.fake.later(600)
-    assert broken(asked.why()).reason == "NotServed"
+    assert broken(asked.why()).reason == "NoInstallation"
 
 
 def test_another_shard_is_another_scope() -> None:

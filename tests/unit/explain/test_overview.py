@@ -34,7 +34,7 @@ def test_the_broken_come_first() -> None:
     found = of(_three())
     assert [(row.syncer.name, row.state, row.reason) for row in found.rows] == [
         ("absent", State.BROKEN, "NoMatchingService"),
-        ("of-others", State.BROKEN, "NotServed"),
+        ("of-others", State.BROKEN, "NoInstallation"),
         ("rating", State.IN_SYNC, "InSync"),
     ]
     assert code_of_overview(found) == ExitCode.NOT_REGISTERED
@@ -100,7 +100,7 @@ def test_rows_are_chosen_by_app_and_condition() -> None:
     assert names(app="rating") == ["rating"]
     assert names(condition="Ready") == ["rating"]
     assert names(condition="Ready=False") == ["absent"]
-    assert names(condition="NotServed") == ["of-others"]
+    assert names(condition="NoInstallation") == ["of-others"]
 
 
 def test_services_that_no_syncer_selects_are_listed() -> None:

@@ -115,7 +115,7 @@ def test_held_removals_are_counted_by_reason() -> None:
     one = world(1)
     one.run()
     one.cluster.apply(piece())
-    found = of(one.run(), ExitCode.REMOVALS_HELD)
+    found = of(one.run(), ExitCode.REMOVAL_HELD)
     assert values(found, HELD) == {("AwaitingConfirmation",): 1}
     assert values(found, LAST_GOOD) == {("all",): 5.0}
 

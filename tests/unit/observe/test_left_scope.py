@@ -22,8 +22,9 @@ from tests.unit.worlds.fakes import FakeWorld
 ONE, TWO = Scope(selector=parse_selector("team=one")), Scope(selector=parse_selector("team=two"))
 PAY, CART = SyncerRef(NS, "pay"), SyncerRef(NS, "cart")
 TOLD = (
-    f"syncer {PAY}: NotServed: no installation serves it: by its labels or class it is out of scope here, and nobody "
-    "else renews its 1 instance. They are renewed here, and do not follow its pods, until an installation serves it"
+    f"syncer {PAY}: NoInstallation: no installation serves it: by its labels or class it is out of scope here, and "
+    "nobody else renews its 1 instance. They are renewed here, and do not follow its pods, until an installation "
+    "serves it"
 )
 
 
@@ -61,7 +62,7 @@ class Two(FakeWorld):
     def said(self, scope: Scope, owner: str = "prod") -> list[str]:
         """What the last pass of this installation tells of it."""
         told = sentences(self.reports[f"{owner} {scope}"])
-        return [one for one in told if "NotServed" in one or "owner clash" in one]
+        return [one for one in told if "NoInstallation" in one or "owner clash" in one]
 
     def stands(self, name: str) -> bool:
         """Whether an instance of the app does."""
@@ -69,7 +70,7 @@ class Two(FakeWorld):
 
     def not_served(self) -> list[SyncerRef]:
         """The events of that kind."""
-        return [event.syncer for event in self.cluster.events if event.reason == "NotServed"]
+        return [event.syncer for event in self.cluster.events if event.reason == "NoInstallation"]
 
 
 @pytest.fixture

@@ -198,7 +198,7 @@ class Town:
         if self._single:
             self._process = self._new_process()
         report = reconcile(self._process, PassSettings(owner=OWNER))
-        assert of_report(report, fail_on_held=True, detailed=False) in (ExitCode.OK, ExitCode.REMOVALS_HELD)
+        assert of_report(report, fail_on_held=True, detailed=False) in (ExitCode.OK, ExitCode.REMOVAL_HELD)
         self._dead = Counter({key: self._dead[key] + 1 for key in set(self.dead()) & gone})
         assert not [key for key, passes in self._dead.items() if passes > _MOST]
         assert not wrong & set(self.at_anothers_address())

@@ -507,7 +507,7 @@ class TestGhosts:
         pair.world.cluster.apply(piece())
         pair.two.held.put(*(stored(instance(number)) for number in range(1, 31)))
         code, report = pair.run()
-        assert code is ExitCode.REMOVALS_HELD
+        assert code is ExitCode.REMOVAL_HELD
         assert report.held is not None
         assert len(report.held.removals) == 30
         assert len(pair.two.held.held) == 30
