@@ -5,7 +5,7 @@ policy      what its policy never cancels is not cancelled, and is marked so tha
 suspended   while a syncer is suspended what exists of it stays as it is, and no more comes than there was
 own brake   no pass takes more of a syncer, without evidence, than its maxRemovalPercent; what another pass saw dead is
             no loss
-latch       a readiness gate that is open stays open
+open gate   a readiness gate that is open stays open
 gate        it is opened when an uncached read shows the pod's instance UP, or where there is to be none on purpose, and
             when Eureka could not be read for five minutes, and then it is
 """
@@ -193,7 +193,7 @@ class Conduct:
         """After a write to a pod's status."""
         for uid, is_open in before.items():
             if is_open and not self._truth.gates.get(uid, True):
-                raise Violation("latch", f"the gate of pod {uid} was shut again")
+                raise Violation("open gate", f"the gate of pod {uid} was shut again")
         for uid, is_open in self._truth.gates.items():
             if is_open and not before.get(uid, True):
                 self._judge_open(view, uid, now, clock_right)

@@ -4,7 +4,7 @@ dead        no dead pod is UP for more than three good passes in a row, and 20 s
             other removals are held, and for what an abandoned deletion left
 address     no address and port is UP under an app whose pod it no longer is for more than one good pass, whatever is
             held, where a pod of the same namespace has it; else as long as a dead pod
-hostage     what a test of the whole pass holds belongs to an app that loses by what goes
+held app    what a test of the whole pass holds belongs to an app that loses by what goes
 
 A good pass read everything, and no call of it failed. A pod is dead when its object is gone. The deletion of one of
 several pods, a rollout during a hold, or a hold of another team must not keep it UP.
@@ -260,7 +260,7 @@ class Dead:
             self._judge.reached["a removal that a test of the whole pass held"] += 1
             moved = self._moved(key.app, held)
             if lost[key.app] - moved <= brought[key.app]:
-                raise Violation("hostage", f"{key} is held, and app {key.app} loses nothing by what goes")
+                raise Violation("held app", f"{key} is held, and app {key.app} loses nothing by what goes")
 
     def _moved(self, app: str, held: set[Key]) -> int:
         """How many of an app that are held are UP under another name, which stays."""

@@ -1,6 +1,6 @@
 """The promises, held against the true state of the servers at every call that a copy of the program makes.
 
-stranger    an instance of somebody else is never changed, if the program could have seen it
+other owner an instance of somebody else is never changed, if the program could have seen it
 unseen      nothing is written that the same pass did not read uncached before
 removed     what is to be UP, and was since before the pass looked, is not removed
 bare        nothing is registered for a syncer without our finalizer
@@ -249,12 +249,12 @@ class Judge:
             seen = looked is None or self._arrived.get(key, 0.0) <= looked
             fresh = looked is not None and self.world.clock.time - looked <= _LOOK_HOLDS
             if seen or not fresh:
-                raise Violation("stranger", f"{key} is somebody else's, and was {change(was, stands)}")
+                raise Violation("other owner", f"{key} is somebody else's, and was {change(was, stands)}")
             return
         if key not in view.looked:
             raise Violation("unseen", f"{key} was {change(was, stands) if was else 'registered'} without a look at it")
         if stands is not None and not self.ours(stands):
-            raise Violation("stranger", f"{key} is ours, and was made somebody else's")
+            raise Violation("other owner", f"{key} is ours, and was made somebody else's")
         self.conduct.judge(view, key, was, stands, now)
         if was is not None and stands is None:
             self.overrides.judge_cancel(view, key, before)

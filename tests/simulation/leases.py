@@ -1,6 +1,6 @@
 """When leases were renewed, when they run out, and the promises about that.
 
-lapsed      no lease of ours runs out while the program runs and Eureka answers
+lease       no lease of ours runs out while the program runs and Eureka answers
 renewed     a pass in which nothing went wrong leaves no lease that it did not renew in time
 expires     what a policy never cancels is DOWN and not renewed, so that it expires
 """
@@ -43,7 +43,7 @@ class Leases:
         left_over = not wanted and self._is_gone_elsewhere(key, peer)
         left = is_left(was)
         if ran_out < clock.time and self._judge.calm_since + 120 < ran_out and not left and not left_over:
-            raise Violation("lapsed", f"the lease of {key} ran out at {ran_out:.0f} s")
+            raise Violation("lease", f"the lease of {key} ran out at {ran_out:.0f} s")
         if ran_out < clock.time and left:
             self._judge.reached["an instance that a policy left to expire"] += 1
 

@@ -1,6 +1,6 @@
 """The promises about what a pod registers of itself beside ours.
 
-twin        at rest none of ours is UP beside what its pod registered itself, and that is UP under its address, unless
+duplicate   at rest none of ours is UP beside what its pod registered itself, and that is UP under its address, unless
             its syncer asks for both, or is suspended and says so, or its removal is held
 resolved    none of ours gives way to a host name that callers outside do not resolve; at rest ours stands beside it,
             whoever came first, and the condition says why
@@ -87,7 +87,7 @@ class Twins:
                     continue
                 told = syncer.conditions.get("Conflict", ("", ""))[0] == "True"
                 if not (syncer.asked.suspend and told):
-                    raise Violation("twin", f"{key} of {named(syncer.ref)} is UP beside {other}, its pod's own")
+                    raise Violation("duplicate", f"{key} of {named(syncer.ref)} is UP beside {other}, its pod's own")
 
     def _judge_unresolved(self, key: Key, state: State, syncer: SyncerTruth) -> None:
         """Ours stands beside a host name that nobody resolves, and a person is told."""

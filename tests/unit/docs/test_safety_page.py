@@ -58,7 +58,7 @@ PROMISES = {
         "another living pod's",
         "register themselves",
         "All that we own",
-        "before the CRD that is there now",
+        "older than the present CRD",
         "Evidence",
         "20 s later",
         "another name",
