@@ -1,8 +1,9 @@
-"""Real time, and a wait that a signal ends."""
+"""Real time, a wait that a signal ends, and how far another clock is from ours."""
 
 from __future__ import annotations
 
 import time
+from email.utils import parsedate_to_datetime
 from queue import Empty, SimpleQueue
 
 _SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -39,3 +40,15 @@ class SystemClock:
         """Begin nothing new from now on."""
         self._stopping = True
         self._bell.put(None)
+
+
+def ahead(date: str, begun: float, ended: float) -> float | None:
+    """Seconds that the clock of an answer's header `Date` is ahead of ours, where the call took from `begun` to `ended`
+    in Unix seconds; 0 for what the call or a whole second of the header may explain. None for no such header."""
+    try:
+        said = parsedate_to_datetime(date).timestamp()
+    except (TypeError, ValueError):
+        return None
+    if said + 1 < begun:
+        return said + 1 - begun
+    return max(0.0, said - ended)

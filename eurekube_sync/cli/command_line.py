@@ -21,6 +21,7 @@ _COMMANDS = {
     "keepalive": "eurekube_sync.cli.commands.keepalive",
     "status": "eurekube_sync.cli.commands.status",
     "explain": "eurekube_sync.cli.commands.explain",
+    "check": "eurekube_sync.cli.commands.check",
     "orphans": "eurekube_sync.cli.commands.orphans",
     "owner": "eurekube_sync.cli.commands.owner.group",
     "validate": "eurekube_sync.cli.commands.validate",

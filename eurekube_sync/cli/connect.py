@@ -29,7 +29,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import OUR_LEASE, RENEWAL_INTERVAL
 from eurekube_sync.model.lock import LockName
-from eurekube_sync.model.ports import Clock, Cluster, LockStore, Registry
+from eurekube_sync.model.ports import Clock, Cluster, EurekaServer, Installable, LockStore, Registry
 from eurekube_sync.model.sources import Server
 from eurekube_sync.observe.own_writes import OwnWrites
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from eurekube_sync.adapters.kubernetes import Connection as ClusterConnection
     from eurekube_sync.adapters.kubernetes import ConnectionSettings
 
-_NAMESPACE = "eurekube-sync"
+INSTALLED_IN = "eurekube-sync"
 """Where the manifests that are shipped put the program."""
 _ASK_TIMEOUT = 2.0
 """Seconds for the question whether batches are safe: a server that hangs is asked again in each pass."""
@@ -108,6 +108,26 @@ def _connected(connection: Connection, clock: Clock) -> Iterator[tuple[World, Cl
 @contextmanager
 def connect_to_look(connection: Connection, clock: Clock, choice: LockChoice) -> Iterator[LookWorld]:
     """Connects to the cluster, and to Eureka where a URL is given; raises ConfigurationError. No call writes."""
+    with _to_look(connection, clock, choice) as (seen, _, _):
+        yield seen
+
+
+@contextmanager
+def connect_to_check(
+    connection: Connection, clock: Clock, choice: LockChoice
+) -> Iterator[tuple[LookWorld, Installable, Mapping[str, EurekaServer]]]:
+    """The same, to ask beside it whether an installation can work there."""
+    from eurekube_sync.adapters.kubernetes.versions import KubernetesVersions
+
+    with _to_look(connection, clock, choice) as (seen, to_cluster, servers):
+        limit = seen.world.time_limit
+        yield seen, KubernetesVersions(to_cluster, clock=clock, random=random.Random(), limit=limit), servers
+
+
+@contextmanager
+def _to_look(
+    connection: Connection, clock: Clock, choice: LockChoice
+) -> Iterator[tuple[LookWorld, ClusterConnection, Mapping[str, EurekaClient]]]:
     from eurekube_sync.adapters.kubernetes import LeaseObject, own_namespace
     from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
 
@@ -121,14 +141,14 @@ def connect_to_look(connection: Connection, clock: Clock, choice: LockChoice) ->
             access = connection.kubernetes
             own = own_namespace(os.environ, kubeconfig=access.kubeconfig or "", context=access.context or "")
             scopes = (replace(scope, namespaces=None), scope)
-            names = [lock_name(choice, owner, one, own or _NAMESPACE) for one in scopes]
+            names = [lock_name(choice, owner, one, own or INSTALLED_IN) for one in scopes]
             return [
                 (name, LeaseObject(to_cluster, name, clock=clock, random=random.Random()))
                 for name in dict.fromkeys(names)
                 if name is not None
             ]
 
-        yield LookWorld(world=world, details=details, servers=servers, locks=locks)
+        yield LookWorld(world=world, details=details, servers=servers, locks=locks), to_cluster, servers
 
 
 def connect_lock(connection: Connection, clock: Clock, choice: LockChoice, settings: PassSettings) -> Lock | None:
@@ -179,7 +199,7 @@ def connect_registry(connection: Connection, clock: Clock) -> Iterator[RegistryW
 
 
 @contextmanager
-def _servers(connection: Connection, clock: Clock, limit: TimeLimit) -> Iterator[Mapping[str, Registry]]:
+def _servers(connection: Connection, clock: Clock, limit: TimeLimit) -> Iterator[Mapping[str, EurekaClient]]:
     """Each Eureka server by itself, by its address; none where no URL is given."""
     if not connection.eureka.eureka_url:
         yield {}

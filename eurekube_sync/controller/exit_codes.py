@@ -22,6 +22,7 @@ class ExitCode(IntEnum):
     INVALID_MANIFEST = 4
     CHANGES_PENDING = 5
     NOT_REGISTERED = 6
+    CHECK_FAILED = 7
     KUBERNETES_UNREAD = 10
     KUBERNETES_DENIED = 11
     EUREKA_UNREAD = 20
@@ -52,6 +53,7 @@ _MEANINGS = {
         "`explain`: it is not registered, or only in part. `status`: a syncer is broken, or not all of it is UP, "
         "or a namespace of `-n` does not exist"
     ),
+    ExitCode.CHECK_FAILED: "`check` found something without which a pass cannot do its work",
     ExitCode.KUBERNETES_UNREAD: (
         "Kubernetes could not be read: no answer, an answer that makes no sense, or the CRD is missing or being "
         "deleted. Instances that depend on it were renewed and not removed"

@@ -57,7 +57,9 @@ class _Connection(BaseHTTPRequestHandler):
                 body=self.rfile.read(length) if length else b"",
             )
         )
-        self.send_response(response.status)
+        self.send_response_only(response.status)
+        if "Date" not in response.headers:
+            self.send_header("Date", self.date_time_string())
         if response.body:
             self.send_header("Content-Type", response.content_type)
         for name, value in response.headers.items():

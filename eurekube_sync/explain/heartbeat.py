@@ -8,7 +8,7 @@ from eurekube_sync.explain.spans import span
 from eurekube_sync.model.lock import GoodPass
 from eurekube_sync.model.sources import Unknown
 
-_SILENT = 150.0
+SILENT = 150.0
 """Seconds without a good pass: five renewals."""
 _LEASE_SECONDS = 600.0
 """How long an instance lives after its last renewal, with the lease that `run` gives by default."""
@@ -35,7 +35,7 @@ def heartbeat_link(look: Look, *, alone: bool) -> Link:
 
 def _of_pass(good: GoodPass, age: float, *, alone: bool) -> Link:
     text = f"last good pass: {span(age)} ago by {good.holder}: {good.result}"
-    if age <= _SILENT:
+    if age <= SILENT:
         return Link(part=Part.LAST_PASS, mark=Mark.OK, text=text)
     if not alone:
         return Link(part=Part.LAST_PASS, mark=Mark.NOTE, text=text)

@@ -35,10 +35,34 @@ class PodDetail:
     conditions: tuple[PodCondition, ...] = ()
     waiting: tuple[str, ...] = ()
     """Why containers do not run, such as `app: CrashLoopBackOff`."""
+    controller: str = ""
+    """What made it, such as `ReplicaSet rating-6c9f`; empty for a bare pod."""
+    containers: tuple[str, ...] = ()
+    grace: float = 30.0
+    """`terminationGracePeriodSeconds`."""
+    pre_stops: tuple[float | None, ...] = ()
+    """The seconds that each `preStop` sleeps; None for one whose time nobody can read."""
 
     def condition(self, type_: str) -> PodCondition | None:
         """The condition of that type, if there is one."""
         return next((one for one in self.conditions if one.type == type_), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Right:
+    """What RBAC allows or does not."""
+
+    verb: str
+    resource: str
+    """With its subresource: `eurekasyncers/status`."""
+    group: str = ""
+    name: str = ""
+    """Of the one object; empty for all."""
+
+    def __str__(self) -> str:
+        whole, slash, part = self.resource.partition("/")
+        group, named = f".{self.group}" if self.group else "", f" {self.name}" if self.name else ""
+        return f"{self.verb} {whole}{group}{slash}{part}{named}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

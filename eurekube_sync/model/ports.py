@@ -6,11 +6,11 @@ program goes through here, so that it can be counted, delayed, failed or cut bef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
-from eurekube_sync.model.details import PodDetail, ServiceSelector
+from eurekube_sync.model.details import PodDetail, Right, ServiceSelector
 from eurekube_sync.model.eureka import Batching, Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import (
     Drainable,
@@ -249,6 +249,38 @@ class Details(Protocol):
 
     def list_service_selectors(self, namespace: str) -> Source[tuple[ServiceSelector, ...]]:
         """What each Service of a namespace selects."""
+
+
+class Installable(Protocol):
+    """Kubernetes, asked whether an installation can work there. Writes nothing and never raises."""
+
+    def server(self) -> Source[str]:
+        """Its version."""
+
+    def schema(self) -> Source[Mapping[str, Any]]:
+        """Of the CRD's stored version; Unknown(CRD_MISSING) where there is none."""
+
+    def may(self, right: Right, namespace: str) -> Source[bool]:
+        """Whether the caller has it in the namespace; an empty one stands for the whole cluster."""
+
+    def ahead(self) -> Source[float]:
+        """Seconds that its clock is ahead of ours, to a second."""
+
+
+class EurekaServer(Protocol):
+    """One Eureka server by itself."""
+
+    def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
+        """As `Registry`'s."""
+
+    def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
+        """As `Registry`'s."""
+
+    def renew(self, key: InstanceKey) -> bool:
+        """As `Registry`'s."""
+
+    def ahead(self) -> float:
+        """Seconds that its clock is ahead of ours, to a second. Raises a `RegistryError`."""
 
 
 class Workers(Protocol):

@@ -137,9 +137,10 @@ def _is_command(line: str) -> bool:
     return line.lstrip().startswith(("kubectl ", "curl ", "eurekube-sync "))
 
 
-def _still(text: str) -> str:
-    text = re.sub(r"\b\d+ s( {2,})", lambda found: "N s".ljust(len(found[0])), text)
-    text = re.sub(r"\b\d+ s\b", "N s", text)
+def _still(text: str, *, seconds: bool = True) -> str:
+    if seconds:
+        text = re.sub(r"\b\d+ s( {2,})", lambda found: "N s".ljust(len(found[0])), text)
+        text = re.sub(r"\b\d+ s\b", "N s", text)
     text = re.sub(r"127\.0\.0\.1:\d{5}", "127.0.0.1:PPPPP", text)
     text = re.sub(r"up, \d+ ms", "up, N ms", text)
     return re.sub(r"\b[0-9a-f]{12}\b", "0123456789ab", text)

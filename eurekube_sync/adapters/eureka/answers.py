@@ -55,6 +55,7 @@ class Answer:
     location: str
     retry_after: str
     body: bytes
+    date: str = ""
 
     @property
     def call(self) -> str:

@@ -20,6 +20,7 @@ from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
 from eurekube_sync import __version__
 from eurekube_sync.adapters.answer_time import AnswerTime, bound_answers
+from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.adapters.eureka import answers, replication, wire
 from eurekube_sync.adapters.eureka.address import ConnectionOptions
 from eurekube_sync.adapters.eureka.answers import Answer
@@ -154,6 +155,15 @@ class EurekaClient:
         self._expect(answer, 200)
         return replication.decode_status(answer.body)
 
+    def ahead(self) -> float:
+        """By the header `Date` of a read that costs nothing."""
+        begun = self._clock.now()
+        answer = self._call("GET", _PROBE)
+        found = ahead(answer.date, begun, self._clock.now())
+        if found is None:
+            raise RegistryUnusable(f"{answer.call} was answered without the time (Date).")
+        return found
+
     def _list(self) -> wire.DecodedList:
         answer = self._call("GET", "/apps")
         if answer.status == 403 and self._call("GET", _PROBE).is_eurekas_404:
@@ -245,6 +255,7 @@ class EurekaClient:
                 location=response.headers.get("Location", ""),
                 retry_after=response.headers.get("Retry-After", ""),
                 body=body,
+                date=response.headers.get("Date", ""),
             )
 
 

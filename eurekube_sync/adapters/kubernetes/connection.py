@@ -52,6 +52,8 @@ class Answer:
     status: int
     body: bytes
     retry_after: str = ""
+    date: str = ""
+    """The server's clock, as the header has it."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """What of the call must not be shown, should the answer repeat it."""
 
@@ -183,6 +185,7 @@ class _ClientConnection:
             status=int(answer.status),
             body=body,
             retry_after=answer.headers.get("Retry-After") or "",
+            date=answer.headers.get("Date") or "",
             secrets=loaded.secrets,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
@@ -32,6 +33,35 @@ class _Meta(_Wire):
     uid: str = ""
     labels: dict[str, str] | None = None
     deletion_timestamp: datetime | None = None
+    owner_references: list[_Owner] | None = None
+
+
+class _Owner(_Wire):
+    kind: str = ""
+    name: str = ""
+    controller: bool | None = None
+
+
+class _Sleep(_Wire):
+    seconds: float = 0.0
+
+
+class _Exec(_Wire):
+    command: list[str] | None = None
+
+
+class _PreStop(_Wire):
+    sleep: _Sleep | None = None
+    exec: _Exec | None = None
+
+
+class _Lifecycle(_Wire):
+    pre_stop: _PreStop | None = None
+
+
+class _SpecContainer(_Wire):
+    name: str = ""
+    lifecycle: _Lifecycle | None = None
 
 
 class _Waiting(_Wire):
@@ -62,6 +92,8 @@ class _Address(_Wire):
 
 class _PodSpec(_Wire):
     node_name: str = ""
+    termination_grace_period_seconds: float | None = None
+    containers: list[_SpecContainer] | None = None
 
 
 class _PodStatus(_Wire):
@@ -72,7 +104,7 @@ class _PodStatus(_Wire):
 
 
 class PodItem(_Wire):
-    """A Pod, as far as it says why it is not ready."""
+    """A Pod, as far as it says why it is not ready, and how it ends."""
 
     metadata: _Meta
     spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
@@ -107,6 +139,7 @@ class KubernetesDetails:
 
 
 def _pod(item: PodItem) -> PodDetail:
+    containers, grace = item.spec.containers or [], item.spec.termination_grace_period_seconds
     return PodDetail(
         name=item.metadata.name,
         uid=item.metadata.uid,
@@ -117,7 +150,26 @@ def _pod(item: PodItem) -> PodDetail:
         terminating=item.metadata.deletion_timestamp is not None,
         conditions=tuple(_condition(one) for one in item.status.conditions or ()),
         waiting=tuple(_waiting(item.status.container_statuses or ())),
+        controller=next(
+            (f"{one.kind} {one.name}" for one in item.metadata.owner_references or () if one.controller), ""
+        ),
+        containers=tuple(one.name for one in containers),
+        grace=30.0 if grace is None else grace,
+        pre_stops=tuple(
+            _sleep(one.lifecycle.pre_stop) for one in containers if one.lifecycle and one.lifecycle.pre_stop
+        ),
     )
+
+
+_SLEEPS = re.compile(r"(?:(?:/bin/)?(?:ba|da|a)?sh -c )?(?:/bin/|/usr/bin/)?sleep (\d+(?:\.\d+)?)s?;?")
+
+
+def _sleep(hook: _PreStop) -> float | None:
+    """How long it sleeps, where it does nothing else."""
+    if hook.sleep is not None:
+        return hook.sleep.seconds
+    found = _SLEEPS.fullmatch(" ".join(hook.exec.command or ()).strip()) if hook.exec is not None else None
+    return float(found[1]) if found else None
 
 
 def _condition(item: _Condition) -> PodCondition:

@@ -1,4 +1,5 @@
-"""Which version a cluster has, and which schema its CRD: for a person who asks. Nothing raises."""
+"""`KubernetesVersions`: the `Installable` port. Which version a cluster has, which schema its CRD, what we may do
+there, and what time it is there: for a person who asks. Nothing raises."""
 
 from __future__ import annotations
 
@@ -7,13 +8,16 @@ from typing import Any
 
 import msgspec
 
-from eurekube_sync.adapters.kubernetes.calls import Calls
+from eurekube_sync.adapters.clock import ahead
+from eurekube_sync.adapters.kubernetes.calls import Calls, refusal
 from eurekube_sync.adapters.kubernetes.client import CRD_MISSING, DEFINITION
 from eurekube_sync.adapters.kubernetes.connection import Call, Connection
 from eurekube_sync.adapters.kubernetes.walks import read_one
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.adapters.unreadable import UNREADABLE
 from eurekube_sync.model.deadline import TimeLimit
+from eurekube_sync.model.details import Right
+from eurekube_sync.model.errors import ClusterError, unknown_from
 from eurekube_sync.model.ports import Clock, Random
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 
@@ -39,10 +43,19 @@ class _Definition(msgspec.Struct):
     spec: _Spec
 
 
+class _ReviewStatus(msgspec.Struct):
+    allowed: bool
+
+
+class _Review(msgspec.Struct):
+    status: _ReviewStatus
+
+
 class KubernetesVersions:
-    """Two reads, each tried twice at most."""
+    """Single calls, each tried twice at most."""
 
     def __init__(self, connection: Connection, *, clock: Clock, random: Random, limit: TimeLimit) -> None:
+        self._clock = clock
         self._calls = Calls(connection, Tries(clock=clock, random=random, limit=limit, answer_seconds=10.0, most=2))
 
     def server(self) -> Source[str]:
@@ -57,6 +70,36 @@ class KubernetesVersions:
             return found
         stored = [one.schema.openAPIV3Schema for one in found.spec.versions if one.storage]
         return Complete(data=stored[0] if stored else {})
+
+    def may(self, right: Right, namespace: str) -> Source[bool]:
+        """By a SelfSubjectAccessReview, which is a POST and stores nothing."""
+        resource, _, subresource = right.resource.partition("/")
+        asked = {"verb": right.verb, "group": right.group, "resource": resource, "namespace": namespace}
+        asked |= {"subresource": subresource} if subresource else {}
+        asked |= {"name": right.name} if right.name else {}
+        head = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+        body = msgspec.json.encode({**head, "spec": {"resourceAttributes": asked}})
+        call = Call(method="POST", path="/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body=body)
+        try:
+            answer = self._calls.send(call)
+            if answer.status not in (200, 201):
+                return unknown_from(refusal(call, answer))
+            return Complete(data=msgspec.json.decode(answer.body, type=_Review).status.allowed)
+        except ClusterError as error:
+            return unknown_from(error)
+        except UNREADABLE:
+            return Unknown(cause=Cause.UNUSABLE, message=f"the answer to {call} cannot be read")
+
+    def ahead(self) -> Source[float]:
+        """By the header `Date`."""
+        begun = self._clock.now()
+        answer = read_one(self._calls, Call(method="GET", path="/version"))
+        if isinstance(answer, Unknown):
+            return answer
+        found = ahead(answer.date, begun, self._clock.now())
+        if found is None:
+            return Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API answers without the time (Date)")
+        return Complete(data=found)
 
     def _read(self, path: str, type_: type[Any], what: str) -> Any:
         answer = read_one(self._calls, Call(method="GET", path=path))

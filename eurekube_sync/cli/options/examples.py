@@ -36,6 +36,11 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("Why is this pod not registered?", "eurekube-sync explain pod/shop/orders-7d9f-x2x4k"),
         ("Who registered this address?", "eurekube-sync explain 10.0.0.7:8080"),
     ),
+    "check": (
+        ("Can this installation work?", "eurekube-sync check"),
+        ("Before it is installed, as whoever installs it:", "eurekube-sync check --pre"),
+        ("In a pipeline: exit 7 if something fails:", "eurekube-sync check -o json"),
+    ),
     "orphans": (
         ("What is in Eureka that no syncer wants?", "eurekube-sync orphans"),
         ("In a script: exit 5 if there is any:", "eurekube-sync orphans --detailed-exitcode"),

@@ -32,15 +32,16 @@ class Next:
     """What to do next. A command that is longer than its line gets one of its own, which only the terminal folds: so it
     can be copied and pasted."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, indent: int = 0) -> None:
         self._text = printable(text)
+        self._indent = indent
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         mark = Text("Next:", style="bold")
         found = _COMMAND.fullmatch(self._text)
-        if found is None or mark.cell_len + 1 + len(self._text) <= options.max_width:
-            yield Line(self._text, mark=mark)
+        if found is None or self._indent + mark.cell_len + 1 + len(self._text) <= options.max_width:
+            yield Line(self._text, mark=mark, indent=self._indent)
             return
         before = (found["before"] or "").rstrip(", ")
-        yield Line(before, mark=mark) if before else mark
-        yield Text(f"  {found['command']}", no_wrap=True, overflow="ignore")
+        yield Line(before, mark=mark, indent=self._indent) if before else Text(" " * self._indent) + mark
+        yield Text(f"{' ' * self._indent}  {found['command']}", no_wrap=True, overflow="ignore")

@@ -29,6 +29,7 @@ FROM_NO_VARIABLE = {
     "explain": BRAKE,
     "status": {"--all", "--app", "--condition", "--interval", "--watch", *BRAKE},
     "validate": {"--allow-empty"},
+    "check": {"--pre"},
     "version": {"--client"},
     "owner adopt": {"--app", "--address", "--syncer", "--cluster", "--observe"},
     "owner rename": {"--cluster", "--observe"},

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import eurekube_sync
 from eurekube_sync.brake.holds import HoldReason
+from eurekube_sync.check.findings import Check, Finding, Grade
 from eurekube_sync.controller.exit_codes import CODES, ExitCode
 from eurekube_sync.explain.links import Why
 from eurekube_sync.model.sources import Server
@@ -77,6 +78,13 @@ def test_every_reason_has_a_heading() -> None:
 def test_every_exit_code_has_a_heading() -> None:
     """With its number, in the order of the table."""
     assert [one for one in headings(4) if one[0].isdigit()] == [f"{code.value} {code.name}" for code in ExitCode]
+
+
+def test_every_check_has_a_heading() -> None:
+    """It is where a finding leads to."""
+    assert [one for one in headings(4) if not one[0].isdigit()] == [one.value for one in Check]
+    finding = Finding(check=Check.EUREKA_WRITE, grade=Grade.FAILED, text="")
+    assert finding.docs == "docs/troubleshooting.md#eurekawrite"
 
 
 def test_every_heading_says_what_it_is_and_what_to_do() -> None:

@@ -1,0 +1,99 @@
+"""Whether pods serve for as long as callers may still call them: `preStop` and the grace period of each workload.
+
+A pod that terminates is cancelled by the next pass. Callers go on with their caches for 95 s after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import yaml
+
+from eurekube_sync.check.findings import Check, Finding, Grade
+from eurekube_sync.controller.look import Look
+from eurekube_sync.desired.claims import Serving
+from eurekube_sync.desired.spec import selected_namespace
+from eurekube_sync.desired.verdicts import Wanted
+from eurekube_sync.explain.registry import CALLERS_SECONDS
+from eurekube_sync.explain.subject import endpoints_of
+from eurekube_sync.model.details import PodDetail
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.wording import counted
+
+_SHUTDOWN = 30
+"""Seconds that an app gets after its `preStop`, as Kubernetes gives by default."""
+
+
+def drain_time(look: Look, interval: float) -> Iterator[Finding]:
+    """A line for each workload behind a syncer. `interval` is that of the passes, in seconds."""
+    needed = round(interval) + CALLERS_SECONDS
+    for ref, claim in sorted(look.report.desired.claims.items()) if look.report.desired else ():
+        if not isinstance(claim, Serving) or (claim.syncer.spec.get("mode") or "pod") != "pod":
+            continue
+        if not any(isinstance(one, Wanted) for one in claim.verdicts.values()):
+            continue
+        namespace = selected_namespace(claim.syncer)
+        pods = look.pods.get(namespace)
+        if not isinstance(pods, Complete):
+            why = pods.message if isinstance(pods, Unknown) else "they were not listed"
+            text = f"{ref}: its pods could not be looked at: {why}"
+            yield Finding(
+                check=Check.DRAIN_TIME, grade=Grade.WARNING, text=text, fix=f"grant list on pods in {namespace}"
+            )
+            continue
+        names = {one.pod.name for one in endpoints_of(look.report, namespace, claim.services) if one.pod}
+        behind = sorted((one for one in pods.data if one.name in names and not one.terminating), key=workload)
+        for name, some in groupby(behind, workload):
+            yield of_workload(ref, name, list(some), needed)
+
+
+def workload(pod: PodDetail) -> str:
+    """What a person edits: `Deployment rating`, `StatefulSet db`, or the bare pod. A ReplicaSet's name is that of its
+    Deployment and a hash."""
+    kind, _, name = pod.controller.partition(" ")
+    if kind == "ReplicaSet":
+        return f"Deployment {name.rpartition('-')[0] or name}"
+    return pod.controller or f"pod {pod.name}"
+
+
+def of_workload(ref: SyncerRef, name: str, pods: Sequence[PodDetail], needed: int) -> Finding:
+    """`needed` seconds have to pass between the beginning of the end and the end of serving."""
+    worst = min(pods, key=_sleeps)
+    sleeps, grace = _sleeps(worst), worst.grace
+    long_enough = f"{ref}: {name} ({counted(len(pods), 'pod')})"
+    if sleeps >= needed and grace > sleeps:
+        text = f"{long_enough} serves {sleeps:g} s after it begins to terminate"
+        return Finding(check=Check.DRAIN_TIME, grade=Grade.OK, text=text)
+    if None in worst.pre_stops and not sleeps and grace >= needed + _SHUTDOWN:
+        text = f"{long_enough} has a preStop whose time cannot be read, and {grace:g} s to end: {needed} s are needed"
+        return Finding(check=Check.DRAIN_TIME, grade=Grade.OK, text=text)
+    if sleeps >= needed:
+        text = f"{long_enough} sleeps {sleeps:g} s in preStop, and is killed after {grace:g} s"
+    else:
+        text = f"{long_enough} serves {sleeps:g} s after it begins to terminate, and callers may call it for {needed} s"
+    kind, _, short = name.partition(" ")
+    edit = f"add these lines: kubectl edit {kind.lower()} {short} -n {ref.namespace}"
+    return Finding(
+        check=Check.DRAIN_TIME,
+        grade=Grade.WARNING,
+        text=text,
+        fix=edit if worst.controller else "make the pod anew with these lines",
+        manifest=_lines(worst, needed, bare=not worst.controller),
+    )
+
+
+def _sleeps(pod: PodDetail) -> float:
+    """At most as long as it lives: afterwards it is killed."""
+    return max((one for one in pod.pre_stops if one is not None), default=0.0)
+
+
+def _lines(pod: PodDetail, needed: int, *, bare: bool) -> str:
+    containers = [
+        {"name": name, "lifecycle": {"preStop": {"sleep": {"seconds": needed}}}}
+        for name in pod.containers[:1] or ("app",)
+    ]
+    spec = {"terminationGracePeriodSeconds": needed + _SHUTDOWN, "containers": containers}
+    whole = {"spec": spec} if bare else {"spec": {"template": {"spec": spec}}}
+    return str(yaml.safe_dump(whole, sort_keys=False)).rstrip()

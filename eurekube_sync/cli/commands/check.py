@@ -1,0 +1,103 @@
+"""`check`: whether an installation can work, and what would fail."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.check.everything import Checked, everything
+from eurekube_sync.check.findings import code_of
+from eurekube_sync.cli.connect import INSTALLED_IN, Connection, connect_to_check
+from eurekube_sync.cli.options.calls import Calls, call_options
+from eurekube_sync.cli.options.command import Command
+from eurekube_sync.cli.options.declare import option
+from eurekube_sync.cli.options.drain import drain_option
+from eurekube_sync.cli.options.eureka import EurekaAccess, optional_eureka_options
+from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
+from eurekube_sync.cli.options.lock import LockChoice, look_at_lock_option
+from eurekube_sync.cli.options.owner import named_owner, optional_owner_option
+from eurekube_sync.cli.options.report import ReportForm, report_options
+from eurekube_sync.cli.options.scope import scope_options
+from eurekube_sync.cli.output.check import findings_data, findings_table
+from eurekube_sync.cli.signals import stopped_by_signals
+from eurekube_sync.cli.values import Duration
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.one_pass import PassSettings
+from eurekube_sync.desired.drain import Kind
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.manifests.crd import object_schema
+from eurekube_sync.model.lock import LockName
+
+
+@click.command(cls=Command, short_help="Say whether an installation can work, and what would fail.")
+@option("--pre", is_flag=True, variable=False, help="Check what an installation needs, before there is one.")
+@optional_owner_option
+@optional_eureka_options
+@kubernetes_options
+@scope_options
+@option(
+    "--interval",
+    type=Duration(least=1),
+    default="30s",
+    help="Time between two passes of the installation; a CronJob each minute has 60s.",
+)
+@call_options
+@drain_option
+@look_at_lock_option
+@report_options
+def command(
+    pre: bool,
+    owner: str,
+    eureka: EurekaAccess,
+    kubernetes: KubernetesAccess,
+    scope: Scope,
+    interval: float,
+    calls: Calls,
+    drains: frozenset[Kind],
+    lock: LockChoice,
+    form: ReportForm,
+) -> ExitCode:
+    """Say whether an installation can work, and what would fail: a line for each thing, what to do, and where more is
+    said of it.
+
+    It changes nothing. The rights are those of whoever calls it: call it with the installation's account, and with
+    --pre as whoever installs it. Give it the options, or variables, that run has.
+    """
+    form.set_up_logs()
+    connection = Connection(eureka=eureka, kubernetes=kubernetes, calls=calls, eureka_batch="auto", dry_run=True)
+    clock = SystemClock()
+    namespace = lock.namespace if isinstance(lock, LockName) else _own_namespace(kubernetes)
+    settings = PassSettings(owner=owner, scope=scope, drains=drains, named=named_owner(owner))
+    with (
+        stopped_by_signals(clock),
+        connect_to_check(connection, clock, lock) as (seen, cluster, servers),
+        connection.waits.seen(),
+    ):
+        asked = Checked(
+            seen=seen,
+            cluster=cluster,
+            servers=servers,
+            settings=settings,
+            schema=object_schema(),
+            interval=interval,
+            namespace=namespace,
+            locked=lock != "off",
+            source=kubernetes.endpoints_source,
+            before=pre,
+        )
+        found = tuple(everything(asked))
+    code = code_of(found)
+    form.write(
+        lambda: findings_table(found, eureka.notices),
+        lambda: findings_data(found, code, eureka.notices),
+    )
+    return code
+
+
+def _own_namespace(access: KubernetesAccess) -> str:
+    from eurekube_sync.adapters.kubernetes import own_namespace
+
+    found = own_namespace(os.environ, kubeconfig=access.kubeconfig or "", context=access.context or "")
+    return found or INSTALLED_IN

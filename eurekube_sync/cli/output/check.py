@@ -1,0 +1,71 @@
+"""What a check found, as lines and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from eurekube_sync.check.findings import Finding, Grade
+from eurekube_sync.cli.output.lines import Line, Next
+from eurekube_sync.cli.output.marks import sign_of
+from eurekube_sync.cli.output.table import marked
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.explain.links import Mark
+from eurekube_sync.model.wording import counted
+
+_STYLES = {Grade.OK: "bold green", Grade.WARNING: "bold yellow", Grade.FAILED: "bold red"}
+
+
+def findings_table(found: Sequence[Finding], notices: Sequence[str] = ()) -> RenderableType:
+    """A line each with what to do, and one that counts them."""
+    parts: list[RenderableType] = [marked(notice) for notice in notices]
+    for one in found:
+        parts += list(_lines(one))
+    worst = next((grade for grade in (Grade.FAILED, Grade.WARNING) if any(f.grade is grade for f in found)), Grade.OK)
+    return Group(*parts, Text(summary(found), style=_STYLES[worst]))
+
+
+def _lines(one: Finding) -> Iterator[RenderableType]:
+    sign = {
+        Grade.OK: sign_of(Mark.OK),
+        Grade.WARNING: Text("!", style="yellow"),
+        Grade.FAILED: sign_of(Mark.BROKEN),
+    }[one.grade]
+    yield Line(one.text, mark=sign)
+    if one.fix:
+        yield Next(one.fix, indent=2)
+    yield from (Line(line, indent=4) for line in one.manifest.splitlines())
+    if one.docs:
+        yield Line(f"See {one.docs}", indent=2, style="dim")
+
+
+def summary(found: Sequence[Finding]) -> str:
+    """How many there are of each grade."""
+    failed, warned = (sum(one.grade is grade for one in found) for grade in (Grade.FAILED, Grade.WARNING))
+    fine = counted(len(found) - failed - warned, "check")
+    parts = [f"{failed} failed"] if failed else []
+    parts += [counted(warned, "warning")] if warned else []
+    return ", ".join([*parts, f"{fine} ok"])
+
+
+def findings_data(found: Sequence[Finding], code: ExitCode, notices: Sequence[str] = ()) -> dict[str, Any]:
+    """The same; keys are camelCase."""
+    return {
+        "exitCode": int(code),
+        "summary": summary(found),
+        "findings": [
+            {
+                "check": one.check.value,
+                "grade": one.grade.value,
+                "text": one.text,
+                "next": one.fix or None,
+                "manifest": one.manifest or None,
+                "docs": one.docs or None,
+            }
+            for one in found
+        ],
+        "messages": list(notices),
+    }

@@ -1,0 +1,163 @@
+"""`check`: each of the planted faults is found with its word and its grade, and nothing where nothing is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from eurekube_sync.controller.exit_codes import ExitCode
+from tests.command.program import Ended, Program, empty
+from tests.command.terminal import ESCAPE, at_terminal
+from tests.command.test_explain import SNAPSHOTS, WRITE, _is_command, _still
+from tests.embedded.access import Denial
+from tests.faults import FAULTS, Environment, Fault, Scene
+from tests.servers.world import KubernetesWorld
+
+LOCK = "operators/installation"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Set:
+    """A set-up in which nothing is wrong."""
+
+    scene: Scene
+    program: Program
+
+    def check(self, *options: str, **environment: str) -> Ended:
+        return self.program.command("check", "--lock", LOCK, *options, **environment)
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Set]:
+    """One for all: each fault is taken away again."""
+    with empty(tmp_path_factory.mktemp("check")) as program:
+        world = KubernetesWorld(program.playground.kubernetes_url)
+        for name in ("operators", "shop"):
+            world.create_namespace(name)
+
+        @contextmanager
+        def without_right(verb: str, resource: str) -> Iterator[Environment]:
+            denials = program.playground.kubernetes.access.denials
+            denials.add(denial := Denial(verb=verb, resource=resource))
+            yield {}
+            denials.remove(denial)
+
+        scene = Scene(
+            world=world,
+            eureka_url=program.playground.eureka_url,
+            namespace="shop",
+            owner="demo",
+            lock=LOCK,
+            without_right=without_right,
+        )
+
+        def run() -> None:
+            ended = program.run("--lock", LOCK)
+            assert ended.code == ExitCode.OK, ended.out + ended.err
+
+        scene.set_up(run)
+        yield Set(scene=scene, program=program)
+
+
+@pytest.fixture(autouse=True)
+def still_good(healthy: Set) -> None:
+    """However long the tests before it took."""
+    healthy.scene.stay()
+
+
+def test_nothing_is_found_where_nothing_is_wrong(healthy: Set) -> None:
+    """The exit code is 0, and nothing is written: a renewal of nobody and questions about rights store nothing."""
+    before = healthy.program.playground.kubernetes.revision
+    ended = healthy.check("-o", "json")
+    data = json.loads(ended.out)
+    assert [one for one in data["findings"] if one["grade"] != "ok"] == []
+    assert {one["check"] for one in data["findings"]} == {
+        "Kubernetes",
+        "Clock",
+        "Crd",
+        "EurekaRead",
+        "EurekaWrite",
+        "SelfPreservation",
+        "Replicas",
+        "Rights",
+        "Owner",
+        "Heartbeat",
+        "DrainTime",
+    }
+    assert (ended.code, data["exitCode"]) == (ExitCode.OK, 0)
+    assert healthy.program.playground.kubernetes.revision == before
+    assert ended.eureka.keys() == {"GET", "PUT"}
+    assert ended.eureka["PUT"] == 1
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_a_planted_fault_is_found(healthy: Set, fault: Fault) -> None:
+    """With its word, its grade, what to do, and where more is said; no other check fails for it."""
+    with fault.plant(healthy.scene) as environment:
+        ended = healthy.check("-o", "json", **environment)
+    data = json.loads(ended.out)
+    found = [one for one in data["findings"] if one["grade"] != "ok"]
+    assert {one["check"] for one in found} == {fault.check}, ended.out
+    assert any(fault.says in one["text"] and one["grade"] == fault.grade for one in found), ended.out
+    assert all(one["next"] and one["docs"] for one in found)
+    assert ended.code == (ExitCode.CHECK_FAILED if fault.grade == "failed" else ExitCode.OK)
+
+
+def test_a_replica_that_nobody_names_is_found(healthy: Set) -> None:
+    """The servers say themselves where they replicate to."""
+    eureka = healthy.program.playground.eureka
+    eureka.replicas = ("http://eureka-2:8761/eureka/",)
+    try:
+        ended = healthy.check("-o", "json")
+    finally:
+        eureka.replicas = ()
+    found = [one for one in json.loads(ended.out)["findings"] if one["grade"] != "ok"]
+    assert [one["check"] for one in found] == ["Replicas"]
+    assert "http://eureka-2:8761/eureka" in found[0]["text"]
+
+
+def test_before_an_installation_only_what_it_needs_is_checked(healthy: Set) -> None:
+    """Both servers, and the rights of whoever installs it."""
+    ended = healthy.check("--pre", "-o", "json")
+    checks = {one["check"] for one in json.loads(ended.out)["findings"]}
+    assert checks == {"Kubernetes", "Clock", "Crd", "EurekaRead", "EurekaWrite", "SelfPreservation", "Rights"}
+    with healthy.scene.without_right("create", "clusterroles"):
+        assert healthy.check("--pre").code == ExitCode.CHECK_FAILED
+
+
+def test_without_a_cluster_it_says_so_alone(healthy: Set) -> None:
+    """What needs the cluster is not checked; Eureka is."""
+    kubeconfig = healthy.program.kubeconfig_of("http://127.0.0.1:9")
+    ended = healthy.check("-o", "json", KUBECONFIG=str(kubeconfig))
+    failed = [one["check"] for one in json.loads(ended.out)["findings"] if one["grade"] == "failed"]
+    assert (failed, ended.code) == (["Kubernetes"], ExitCode.CHECK_FAILED)
+
+
+def _steady(text: str) -> str:
+    return re.sub(r"was \S+ \S+ ago, by \S+", "was N s ago, by operator_1234", _still(text, seconds=False))
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_it_looks_as_it_was_reviewed(healthy: Set, columns: int) -> None:
+    """With nothing wrong, and with two faults of which one gives lines to add."""
+    shown = []
+    ends, denied = FAULTS[-1], FAULTS[0]
+    _, text = at_terminal(healthy.program, "check", "--lock", LOCK, columns=columns, progress=False)
+    shown.append(text)
+    with ends.plant(healthy.scene), denied.plant(healthy.scene):
+        _, text = at_terminal(healthy.program, "check", "--lock", LOCK, columns=columns, progress=False)
+    shown.append(text)
+    plain = [ESCAPE.sub("", one) for one in shown]
+    for line in "\n".join(plain).splitlines():
+        assert len(line) <= columns or _is_command(line), line
+    whole = "\n".join(f"$ eurekube-sync check\n{_steady(one)}" for one in plain)
+    file = SNAPSHOTS / f"check-{columns}.txt"
+    if os.environ.get(WRITE) == "write":
+        file.write_text(whole)
+    assert file.read_text() == whole, f"if that is right, {WRITE}=write"

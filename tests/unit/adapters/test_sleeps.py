@@ -1,0 +1,35 @@
+"""How long a `preStop` sleeps, as far as its text tells."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from eurekube_sync.adapters.kubernetes.details import PodItem, _pod
+
+
+@pytest.mark.parametrize(
+    ("hook", "expected"),
+    [
+        ({"sleep": {"seconds": 125}}, 125.0),
+        ({"exec": {"command": ["sleep", "95"]}}, 95.0),
+        ({"exec": {"command": ["/bin/sh", "-c", "sleep 95"]}}, 95.0),
+        ({"exec": {"command": ["sh", "-c", "curl localhost/drain; sleep 95"]}}, None),
+        ({"httpGet": {"path": "/drain", "port": 8080}}, None),
+    ],
+)
+def test_a_sleep_is_read_and_nothing_else_is_taken_for_one(hook: dict[str, object], expected: float | None) -> None:
+    """A command that does more has a time that nobody knows."""
+    container = {"name": "app", "lifecycle": {"preStop": hook}}
+    spec = {"containers": [container, {"name": "beside"}], "terminationGracePeriodSeconds": 155}
+    owner = {"kind": "ReplicaSet", "name": "orders-6c9f", "controller": True}
+    body = {"metadata": {"name": "orders-a", "ownerReferences": [owner]}, "spec": spec}
+    found = _pod(msgspec.convert(body, PodItem))
+    assert (found.pre_stops, found.grace, found.containers) == ((expected,), 155, ("app", "beside"))
+    assert found.controller == "ReplicaSet orders-6c9f"
+
+
+def test_a_pod_that_says_nothing_has_what_kubernetes_gives() -> None:
+    """Half a minute, and no preStop."""
+    found = _pod(msgspec.convert({"metadata": {"name": "orders-a"}}, PodItem))
+    assert (found.pre_stops, found.grace, found.controller) == ((), 30, "")

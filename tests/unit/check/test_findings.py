@@ -1,0 +1,244 @@
+"""What is found of each thing, from fakes that answer as servers do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eurekube_sync.adapters.clock import ahead
+from eurekube_sync.check.drain_time import of_workload, workload
+from eurekube_sync.check.eureka import servers
+from eurekube_sync.check.findings import Check, Finding, Grade, code_of
+from eurekube_sync.check.kubernetes import clock, definition, reachable
+from eurekube_sync.check.rights import of_a_pass, of_an_installation, rights
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.model.details import PodDetail, Right
+from eurekube_sync.model.errors import RegistryDenied
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
+from tests.unit.worlds.build import instance, stored
+
+NOW = 1_800_000_000.0
+GONE = Unknown(cause=Cause.UNAVAILABLE, message="the connection was refused")
+REF = SyncerRef("shop", "orders")
+
+
+class Cluster:
+    """Kubernetes, as it answers who asks whether it can be worked with."""
+
+    def __init__(self) -> None:
+        self.version: Source[str] = Complete(data="v1.36.0")
+        self.crd: Source[Mapping[str, Any]] = Complete(data={"type": "object"})
+        self.denied: set[tuple[str, str, str]] = set()
+        self.unknown: Unknown | None = None
+
+    def server(self) -> Source[str]:
+        return self.version
+
+    def schema(self) -> Source[Mapping[str, Any]]:
+        return self.crd
+
+    def may(self, right: Right, namespace: str) -> Source[bool]:
+        return self.unknown or Complete(data=(right.verb, right.resource, namespace) not in self.denied)
+
+    def ahead(self) -> Source[float]:
+        return Complete(data=0.0)
+
+
+class Eureka:
+    """A server that lists, and takes a renewal of nobody for what it is."""
+
+    def __init__(self, *instances: ObservedInstance) -> None:
+        self.instances = instances
+        self.refuses = False
+        self.takes_nobody = False
+
+    def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
+        return Complete(data=self.instances)
+
+    def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
+        return next((one for one in self.instances if one.key == key), None)
+
+    def renew(self, key: InstanceKey) -> bool:
+        if self.refuses:
+            raise RegistryDenied("403: CSRF protection refuses writes.")
+        return self.takes_nobody or self.read_instance(key) is not None
+
+    def ahead(self) -> float:
+        return 0.0
+
+
+def _seen(number: int, *, ended: float = -60.0) -> ObservedInstance:
+    """One whose lease of 300 s ended so many seconds ago."""
+    return replace(stored(instance(number)), last_renewal=int((NOW - ended - 300) * 1000))
+
+
+def wrong(found: Any) -> list[Finding]:
+    """All but what is well."""
+    return [one for one in found if one.grade is not Grade.OK]
+
+
+def test_a_healthy_server_has_nothing_to_see_to() -> None:
+    """Its list, a write, its clock and its evictions."""
+    found = list(servers({"http://one/eureka": Eureka(_seen(1))}, NOW))
+    assert not wrong(found)
+    assert [one.check for one in found] == [
+        Check.EUREKA_READ,
+        Check.EUREKA_WRITE,
+        Check.SELF_PRESERVATION,
+        Check.CLOCK,
+    ]
+    assert code_of(found) == ExitCode.OK
+
+
+def test_without_a_eureka_nothing_can_work() -> None:
+    """None was named."""
+    assert [one.check for one in wrong(servers({}, NOW))] == [Check.EUREKA_READ]
+
+
+@pytest.mark.parametrize("how", ["refuses", "takes_nobody"])
+def test_writes_that_are_refused_or_swallowed_fail(how: str) -> None:
+    """A renewal of nobody has to be a 404."""
+    server = Eureka(_seen(1))
+    setattr(server, how, True)
+    found = wrong(servers({"http://one/eureka": server}, NOW))
+    assert [(one.check, one.grade) for one in found] == [(Check.EUREKA_WRITE, Grade.FAILED)]
+
+
+def test_a_server_that_lists_the_dead_is_in_self_preservation() -> None:
+    """Their leases ended long ago; one that ended a moment ago is evicted soon."""
+    assert not wrong(servers({"http://one/eureka": Eureka(_seen(1, ended=100))}, NOW))
+    found = wrong(servers({"http://one/eureka": Eureka(_seen(1, ended=400))}, NOW))
+    assert [(one.check, one.grade) for one in found] == [(Check.SELF_PRESERVATION, Grade.WARNING)]
+
+
+def test_servers_that_hold_different_instances_do_not_replicate() -> None:
+    """What was registered minutes ago and is renewed has to be on each."""
+    fresh = _seen(2, ended=-590)
+    found = wrong(servers({"http://one/eureka": Eureka(_seen(1), fresh), "http://two/eureka": Eureka(_seen(1))}, NOW))
+    assert [one.check for one in found] == [Check.REPLICAS]
+    assert found[0].text.startswith("http://two/eureka lacks 1 instance")
+
+
+def test_each_right_that_is_missing_says_what_lacks_without_it() -> None:
+    """In the namespaces that are served, in the whole cluster, or in that of the lock."""
+    cluster = Cluster()
+    needed = of_a_pass(lock="ops", gates=True, nodes=True, source="slices")
+    assert not wrong(rights(needed, ["shop"], cluster))
+    cluster.denied = {("patch", "pods/status", "shop"), ("list", "nodes", ""), ("create", "leases", "ops")}
+    found = wrong(rights(needed, ["shop"], cluster))
+    assert [one.text for one in found] == [
+        "no right to patch pods/status in shop: without it pods with the readiness gate are never ready",
+        "no right to list nodes in the whole cluster: without it node ports and drained nodes are not found",
+        "no right to create leases.coordination.k8s.io in ops: without it no copy gets the lock",
+    ]
+    assert [one.grade for one in found] == [Grade.FAILED, Grade.FAILED, Grade.WARNING]
+    assert found[0].fix.endswith("kubectl auth can-i patch pods --subresource status -n shop")
+
+
+def test_rights_that_nobody_can_ask_for_are_not_granted() -> None:
+    """Nor is one of them said to be missing."""
+    cluster = Cluster()
+    cluster.unknown = GONE
+    found = list(rights(of_an_installation("ops"), (), cluster))
+    assert [(one.grade, "no right" in one.text) for one in found] == [(Grade.FAILED, False)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "live", "before", "grade"),
+    [
+        (Complete(data={"type": "object"}), Complete(data=1.0), False, Grade.OK),
+        (Complete(data={}), Complete(data=1.0), False, Grade.WARNING),
+        (Unknown(cause=Cause.CRD_MISSING, message="there is none"), Complete(data=1.0), False, Grade.FAILED),
+        (Unknown(cause=Cause.CRD_MISSING, message="there is none"), Complete(data=1.0), True, Grade.OK),
+        (
+            Complete(data={"type": "object"}),
+            Unknown(cause=Cause.CRD_TERMINATING, message="it is being deleted"),
+            False,
+            Grade.FAILED,
+        ),
+    ],
+)
+def test_the_crd_is_there_stays_and_is_this_versions(
+    schema: Source[Mapping[str, Any]], live: Source[float], before: bool, grade: Grade
+) -> None:
+    """Before an installation it need not be there."""
+    cluster = Cluster()
+    cluster.crd = schema
+    assert [one.grade for one in definition(cluster, live, {"type": "object"}, before=before)] == [grade]
+
+
+def test_a_cluster_has_to_answer_and_to_say_who_it_is() -> None:
+    """Without its UID no pass does anything."""
+    cluster = Cluster()
+    assert not wrong(reachable(cluster, Complete(data="341a66fe-0d2c")))
+    assert len(wrong(reachable(cluster, GONE))) == 1
+    cluster.version = GONE
+    assert [one.text for one in reachable(cluster, GONE)] == [GONE.message]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "grade"), [(0, Grade.OK), (9, Grade.OK), (-11, Grade.WARNING), (61, Grade.FAILED), (-90, Grade.FAILED)]
+)
+def test_a_clock_that_differs_is_a_warning_and_then_fails(seconds: float, grade: Grade) -> None:
+    """Ahead or behind."""
+    assert clock("Eureka", Complete(data=seconds)).grade is grade
+
+
+@pytest.mark.parametrize(
+    ("begun", "ended", "expected"),
+    [(100.0, 101.0, 0.0), (100.9, 130.0, 0.0), (105.0, 106.0, -4.0), (90.0, 91.5, 8.5)],
+)
+def test_how_far_a_clock_is_ahead_is_no_more_than_the_call_leaves_open(
+    begun: float, ended: float, expected: float
+) -> None:
+    """The header has whole seconds, and an answer may be on its way for as long as the call took."""
+    assert ahead("Thu, 01 Jan 1970 00:01:40 GMT", begun, ended) == expected
+    assert ahead("soon", begun, ended) is None
+
+
+def _pod(*pre_stops: float | None, grace: float = 30, controller: str = "ReplicaSet orders-6c9f") -> PodDetail:
+    return PodDetail(
+        name="orders-a", uid="u", containers=("app",), pre_stops=pre_stops, grace=grace, controller=controller
+    )
+
+
+@pytest.mark.parametrize(
+    ("pod", "grade"),
+    [
+        (_pod(125.0, grace=155), Grade.OK),
+        (_pod(None, 125.0, grace=155), Grade.OK),
+        (_pod(None, grace=155), Grade.OK),
+        (_pod(None, grace=60), Grade.WARNING),
+        (_pod(), Grade.WARNING),
+        (_pod(60.0, grace=155), Grade.WARNING),
+        (_pod(125.0, grace=30), Grade.WARNING),
+    ],
+)
+def test_a_workload_has_to_serve_as_long_as_callers_call(pod: PodDetail, grade: Grade) -> None:
+    """A preStop that is killed before its end does not count, and one that nobody can read has the time that it has."""
+    assert of_workload(REF, "Deployment orders", [pod], 125).grade is grade
+
+
+def test_the_lines_to_add_are_those_of_what_a_person_edits() -> None:
+    """Of a Deployment its template; the pod that serves shortest is the measure."""
+    found = of_workload(REF, workload(_pod()), [_pod(125.0, grace=155), _pod()], 125)
+    assert found.fix == "add these lines: kubectl edit deployment orders -n shop"
+    assert found.manifest.splitlines() == [
+        "spec:",
+        "  template:",
+        "    spec:",
+        "      terminationGracePeriodSeconds: 155",
+        "      containers:",
+        "      - name: app",
+        "        lifecycle:",
+        "          preStop:",
+        "            sleep:",
+        "              seconds: 125",
+    ]
+    assert workload(_pod(controller="StatefulSet db")) == "StatefulSet db"
+    assert workload(_pod(controller="")) == "pod orders-a"
