@@ -168,7 +168,8 @@ def _ready(claim: Claim, tally: Tally, others: tuple[Aspect, Aspect, Aspect], *,
     names = ", ".join(claim.apps[:3])
     out = tally.count(InstanceStatus.OUT_OF_SERVICE)
     drained = sum(wanted.drained for wanted in claim.wanted.values())
-    notes = [f"{len(claim.unready)} not ready: {_sample(sorted(claim.unready.values()))}"] if claim.unready else []
+    unready = sorted(claim.unready.values())
+    notes = [f"{len(unready)} not ready: {_sample(unready)}"] if unready else []
     notes += [f"{drained} drained"] if drained else []
     notes += [f"{out} set OUT_OF_SERVICE by hand"] if out else []
     message = "; ".join([f"{up} of {desired} UP as {names}", *claim.notes, *notes, *claim.warnings])

@@ -99,9 +99,16 @@ class Applier:
         Leases are counted from pass to pass: one that a slow pass renews late must not be found too fresh in the pass
         that is to renew it next, and be left for the one after.
         """
+        due = self.due(action.key for action in renewals)
+        if len(due) < len(renewals):
+            wanted = frozenset(due)
+            renewals = [action for action in renewals if action.key in wanted]
+        return self.renew_now(_in_turn(renewals, listed, self._clock.now()))
+
+    def due(self, keys: Iterable[InstanceKey]) -> list[InstanceKey]:
+        """Which of these leases are due in this pass."""
         self._renewals.forget(self._deadline.begun)
-        due = [action for action in renewals if self._renewals.due(action.key, self._deadline.begun)]
-        return self.renew_now(_in_turn(due, listed, self._clock.now()))
+        return self._renewals.all_due(keys, self._deadline.begun)
 
     def renew_now(self, renewals: Sequence[Renew]) -> list[Outcome]:
         """Renews each of these leases, due or not."""

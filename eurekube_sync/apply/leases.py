@@ -34,16 +34,20 @@ class RenewalLedger:
         self._passes = max(1, ceil((period - slack) / (2 * slack))) if slack > 0 else 1
         self._interval = 2 * slack
         self._last: dict[InstanceKey, float] = {}
+        self._forgotten_at: float | None = None
         self._again: set[InstanceKey] = set()
         """Of these, what the next pass renews in any case."""
 
     def due(self, key: InstanceKey, now: float) -> bool:
         """Whether the lease is to be renewed in this pass."""
-        last = self._last.get(key)
-        if last is None or key in self._again:
-            return True
-        # A feigned age may lie ahead: where every pass renews, the very next one does.
-        return self.slack >= self.period or now - last >= self.period - self.slack
+        return bool(self.all_due((key,), now))
+
+    def all_due(self, keys: Iterable[InstanceKey], now: float) -> list[InstanceKey]:
+        """Which of these leases are to be renewed in this pass."""
+        if self.slack >= self.period:
+            return list(keys)  # where every pass renews, the very next one does: a feigned age may lie ahead
+        last, again, age = self._last, self._again, self.period - self.slack
+        return [key for key in keys if key in again or (at := last.get(key)) is None or now - at >= age]
 
     def falling_due(self, keys: Iterable[InstanceKey], moment: float) -> list[InstanceKey]:
         """Those of these leases, renewed before by this process, that are a period old by then; the oldest first. What
@@ -83,6 +87,9 @@ class RenewalLedger:
 
     def forget(self, now: float) -> None:
         """Forget what was not renewed for long: it is gone, or due anyway."""
+        if now == self._forgotten_at:
+            return  # a pass asks several times
+        self._forgotten_at = now
         oldest = now - _FORGOTTEN_AFTER * self.period
         self._last = {key: at for key, at in self._last.items() if at >= oldest}
-        self._again.intersection_update(self._last)
+        self._again = {key for key in self._again if key in self._last}

@@ -3,8 +3,9 @@
 Of many leases a pass would send all that are due as fast as it can, and then nothing for the rest of its interval; and
 spread within the pass they would delay its adds and removals. So they are renewed in the time that is left over,
 each when it is a period old. What is not renewed by then, a pass renews at once, before anything else: on time comes
-before even. A process that makes one pass, or a number of them, renews all at once: it ends after the last, and knows
-of no lease when it was renewed.
+before even. Where batches are safe, and one holds all that falls due from pass to pass, the passes renew it: spread, it
+would be many calls instead of one. A process that makes one pass, or a number of them, renews all at once: it ends
+after the last, and knows of no lease when it was renewed.
 
 Only what the last pass found to be ours and to stay is renewed. Nothing is registered again here: a lease that is
 gone, or that some servers lack, is due in the next pass, which knows what is desired."""
@@ -29,9 +30,7 @@ MANY = 250
 _STRETCH = 5.0
 """Seconds: what falls due in it is spread over all of it, so that a lease is early or late by less."""
 _STEP = 0.1
-"""Seconds from one group of renewals to the next, if no group gets longer than `_MOST`."""
-_MOST = 250
-"""Leases in a group: a batch."""
+"""Seconds from one group of single calls to the next."""
 
 
 class BetweenPasses:
@@ -54,8 +53,9 @@ class BetweenPasses:
         """
         clock = self._world.clock
         busy = clock.monotonic() - (until - self._interval)
-        enough = len(to_renew) >= self._many or (to_renew and self._interval > self._ledger.period)
-        if not enough or busy >= self._interval:
+        batches = self._world.registry.batches()
+        most = batches.size if batches is not None else None
+        if not self._worth_it(len(to_renew), most) or busy >= self._interval:
             self._ledger.slack = self._interval / 2
             return 0
         # While the next pass is busy nothing is renewed evenly: half of what falls due then comes before, half after.
@@ -66,7 +66,7 @@ class BetweenPasses:
         while (now := clock.monotonic()) < until and not clock.stopping():
             end = min(until, now + _STRETCH)
             due = self._ledger.falling_due(to_renew, end + (busy / 2 if end == until else 0.0))
-            groups = _groups([key for key in due if key not in failed], end - now)
+            groups = _groups([key for key in due if key not in failed], end - now, most)
             for number, group in enumerate(groups):
                 self._wait(now)
                 # After one that took long the rest is spread over the rest of the time, not sent to catch up.
@@ -81,6 +81,13 @@ class BetweenPasses:
                 break  # the pass lists first, which finds a peer that answers
             self._wait(end)
         return renewed
+
+    def _worth_it(self, leases: int, most: int | None) -> bool:
+        """Whether the passes do not renew so many by themselves; `most` in a batch, None for single calls."""
+        passes = self._ledger.period / self._interval
+        if passes < 1:
+            return leases > 0
+        return leases >= self._many if most is None else leases > most * passes
 
     def _wait(self, until: float) -> None:
         self._world.clock.sleep(max(0.0, until - self._world.clock.monotonic()))
@@ -98,7 +105,7 @@ class BetweenPasses:
         return [outcome.action.key for outcome in outcomes if outcome.result is not Result.DONE]
 
 
-def _groups(due: Sequence[InstanceKey], seconds: float) -> list[Sequence[InstanceKey]]:
-    """Of one size, so that one a step is enough; in their order."""
-    size = min(_MOST, max(1, ceil(len(due) * _STEP / seconds)))
+def _groups(due: Sequence[InstanceKey], seconds: float, most: int | None) -> list[Sequence[InstanceKey]]:
+    """In their order: full batches, or single calls of one number, so that one group a step is enough."""
+    size = most or max(1, ceil(len(due) * _STEP / seconds))
     return [due[start : start + size] for start in range(0, len(due), size)]

@@ -33,11 +33,8 @@ def renew_ours(
         return applier.renew([Renew(key=key, syncer=None, why="it was registered") for key in lately])
     observed = registry.data
     class_, contended = observed.scope.syncer_class, served_by_others(observed)
-    registered = [
-        one
-        for key, one in observed.ours.items()
-        if key not in cancelled and one.metadata.get(CLASS) == class_ and syncer_of(one) not in contended
-    ]
+    due = (observed.ours[key] for key in applier.due(observed.ours) if key not in cancelled)
+    registered = [one for one in due if one.metadata.get(CLASS) == class_ and syncer_of(one) not in contended]
     return applier.renew(plan_renewals(registered, "it is registered").of(Renew), registered)
 
 

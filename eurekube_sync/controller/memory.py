@@ -9,6 +9,7 @@ from eurekube_sync.apply.retelling import Retelling
 from eurekube_sync.brake import Held
 from eurekube_sync.brake.sightings import Sighted, Sightings
 from eurekube_sync.desired.claims import Desired
+from eurekube_sync.desired.earlier import EarlierClaims
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.outcomes import Outcomes
@@ -24,6 +25,7 @@ class Memory:
 
     renewals: RenewalLedger
     own_writes: OwnWrites
+    claims: EarlierClaims = field(default_factory=EarlierClaims)
     sightings: Sightings = field(default_factory=Sightings)
     last_seen: LastSeen = field(default_factory=LastSeen)
     reported: dict[SyncerRef, float] = field(default_factory=dict)

@@ -149,7 +149,8 @@ def _claim(given: Given, scope: Scope, syncers: Listed[SyncerObject] | None, ear
     marked = frozenset(registry.data.keys_by_syncer) if isinstance(registry, Complete) else frozenset()
     view = read_cluster(world.cluster, given.identity, scope, marked, syncers, settings.drains)
     scope = scope.knowing(view.syncers)
-    desired = claim_all(view, Naming(ownership=given.ownership, lease=settings.lease), scope)
+    naming = Naming(ownership=given.ownership, lease=settings.lease)
+    desired = claim_all(view, naming, scope, world.memory.claims)
     if isinstance(registry, Complete):
         registry = Complete(data=registry.data.narrowed(scope))
         view = read_pods(world.cluster, view, desired, registry.data, scope)

@@ -63,6 +63,12 @@ class Catalog:
         return self._slices.get(service.name, ())
 
     @property
+    def nothing_else(self) -> bool:
+        """Whether nothing but Services and slices was read that a claim could be made of."""
+        others = (self._pods, self._nodes, self._readiness)
+        return self.drains == Drains() and all(source is _NOT_READ for source in others)
+
+    @property
     def pods(self) -> Mapping[str, Pod]:
         """The Pods by UID. Raises SourceUnknown when they could not be read: no label is not the same as no answer."""
         if isinstance(self._pods, Unknown):

@@ -71,7 +71,8 @@ class Serving:
     @property
     def rivals(self) -> Mapping[InstanceKey, Rival]:
         """Which other syncer has the address of a key."""
-        return {key: rival for key, one in sorted(self.verdicts.items()) if (rival := rival_of(one))}
+        found = {key: rival for key, one in self.verdicts.items() if (rival := rival_of(one))}
+        return dict(sorted(found.items()))
 
     @property
     def unready(self) -> Mapping[InstanceKey, str]:

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.desired.catalog import Catalog, Catalogs, Sockets, SourceUnknown
 from eurekube_sync.desired.claims import Claim, Deleting, Desired, NotServed, Serving, every, seniority
+from eurekube_sync.desired.earlier import EarlierClaims, Made
 from eurekube_sync.desired.grants import refusal
 from eurekube_sync.desired.instance import Builder, Naming
 from eurekube_sync.desired.pods import serve_pods
@@ -37,16 +38,19 @@ from eurekube_sync.model.ownership import pod_uid_of
 from eurekube_sync.model.sources import Complete, Listed, Source, Unknown
 
 
-def claim_all(view: ClusterView, naming: Naming, scope: Scope) -> Desired:
+def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierClaims | None = None) -> Desired:
     """One claim for each syncer that was listed and is in scope. A broken one does not affect the others. What several
-    claim, one of them gets."""
+    claim, one of them gets. What the pass before made of the same objects is taken from `earlier`."""
     catalogs = Catalogs(view)
+    earlier = earlier if earlier is not None else EarlierClaims()
+    earlier.begin(naming)
     made = {
-        syncer.ref: _claim(syncer, view, catalogs, naming, scope)
+        syncer.ref: _claim(syncer, view, catalogs, naming, scope, earlier)
         for syncer in every(view.syncers)
         if scope.takes(syncer)
     }
-    claims, wanted_by = _shared_out(made)
+    earlier.end(made)
+    claims, wanted_by = _shared_out_again(made, earlier)
     return Desired(
         claims=claims,
         wanted_by=wanted_by,
@@ -54,6 +58,21 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope) -> Desired:
         sockets=Sockets(view),
         crd_installed=view.crd_installed,
     )
+
+
+def _shared_out_again(
+    made: Mapping[SyncerRef, Claim], earlier: EarlierClaims
+) -> tuple[Mapping[SyncerRef, Claim], Mapping[InstanceKey, SyncerRef]]:
+    """As `_shared_out`, which is spared where each claim is as it was."""
+    serving = {ref: claim for ref, claim in made.items() if isinstance(claim, Serving)}
+    known = earlier.shared(serving)
+    if known is None:
+        claims, wanted_by = _shared_out(made)
+        earlier.keep(serving, claims, wanted_by)
+        return claims, wanted_by
+    verdicts, wanted_by = known
+    changed = {ref: claim for ref, claim in serving.items() if verdicts[ref] is not claim.verdicts}
+    return {**made, **{ref: replace(claim, verdicts=verdicts[ref]) for ref, claim in changed.items()}}, wanted_by
 
 
 def _shared_out(
@@ -142,7 +161,14 @@ def _precedence(claim: Serving) -> tuple[bool, bool, tuple[float, SyncerRef]]:
     return (claim.conduct.claims_nothing, _away(claim.syncer), seniority(claim))
 
 
-def _claim(syncer: SyncerObject, view: ClusterView, catalogs: Catalogs, naming: Naming, scope: Scope) -> Claim:
+def _claim(
+    syncer: SyncerObject,
+    view: ClusterView,
+    catalogs: Catalogs,
+    naming: Naming,
+    scope: Scope,
+    earlier: EarlierClaims,
+) -> Claim:
     catalog = catalogs.of(selected_namespace(syncer)) if scope.may_select(syncer) else None
     if syncer.deleted is not None:
         return _delete(syncer, catalog, view.crd_live, naming)
@@ -151,7 +177,7 @@ def _claim(syncer: SyncerObject, view: ClusterView, catalogs: Catalogs, naming: 
     if isinstance(catalog, Unknown):
         return _unknown(syncer, "SourceUnknown", catalog)
     try:
-        return _granted(_serve(syncer, parse(syncer), catalog, naming), view)
+        return _granted(_serve_again(syncer, catalog, naming, earlier), view)
     except InvalidSyncer as error:
         return NotServed(syncer=syncer, reason=error.reason, message=str(error))
     except SourceUnknown as error:
@@ -211,6 +237,23 @@ def _delete(
 
 def _pods(wanted: Mapping[InstanceKey, Wanted]) -> frozenset[str]:
     return frozenset(uid for one in wanted.values() if (uid := pod_uid_of(one.instance)))
+
+
+def _serve_again(syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming, earlier: EarlierClaims) -> Serving:
+    """As `_serve`, which is spared where the syncer, its Services and slices are the same, and nothing else is read."""
+    known = earlier.made.pop(syncer.ref, None)
+    if known is not None and known.syncer is not syncer:
+        known = None
+    spec = known.spec if known is not None else parse(syncer)
+    services = catalog.data.matching(spec.selector)
+    objects = [*services, *(piece for service in services for piece in catalog.data.slices_of(service))]
+    if known is not None and catalog.data.nothing_else and known.of_the_same(objects):
+        claim = replace(known.claim, proof=catalog.proof)
+    else:
+        claim = _serve(syncer, spec, catalog, naming)
+    if catalog.data.nothing_else:
+        earlier.made[syncer.ref] = Made(syncer, spec, objects, claim)
+    return claim
 
 
 def _serve(syncer: SyncerObject, spec: Syncer, catalog: Complete[Catalog], naming: Naming) -> Serving:

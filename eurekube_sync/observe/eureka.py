@@ -89,6 +89,8 @@ class Observed:
 
     def narrowed(self, scope: Scope) -> Observed:
         """The same in a scope that knows more now: what turned out to be somebody else's is `others`."""
+        if scope == self.scope:
+            return self
         theirs = {key: i for key, i in self.ours.items() if not is_ours(i, self.ownership, scope)}
         ours = {key: i for key, i in self.ours.items() if key not in theirs}
         return replace(self, scope=scope, ours=ours, others={**self.others, **theirs})

@@ -79,8 +79,12 @@ def plan_renewals(instances: Iterable[ObservedInstance], why: str) -> Plan:
 def _of_registered(
     desired: Desired, observed: Observed, selves: Mapping[InstanceKey, ObservedInstance]
 ) -> Iterator[Action | Blocked]:
+    in_doubt = any(
+        isinstance(claim, NotServed) or (isinstance(claim, Serving) and claim.keeps_any)
+        for claim in desired.claims.values()
+    )
     for key, instance in observed.ours.items():
-        holder = _unserved_holder(instance, desired)
+        holder = _unserved_holder(instance, desired) if in_doubt else None
         if holder is not None:
             why = f"syncer {holder} is older and has the address, and cannot be served now"
             yield Blocked(key=key, syncer=desired.wanted_by[key], why=why, obstacle=Obstacle.TAKEN)
@@ -110,8 +114,10 @@ def _of_missing(
     """What is wanted and is not registered: registered, unless something is in the way."""
     unseen = set(_unseen(desired, observed))
     for key, syncer in desired.wanted_by.items():
+        if key in observed.ours:
+            continue
         wanted = desired.wanted(key)
-        if wanted is None or key in observed.ours:
+        if wanted is None:
             continue
         if key in observed.unread:
             yield _unread_again(key, syncer, observed)

@@ -62,7 +62,7 @@ def _empty_when_failed(walk: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return walk(*arguments)
         except walks._Failed:
-            return walks._Found(objects={}, unreadable={})
+            return walks._Found(objects={}, unreadable={}, read={})
 
     return wrong
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from eurekube_sync.adapters.kubernetes import walks
 from eurekube_sync.apply import eureka
 
+from .reuse import compared
 from .stage import Stage
 from .story import Story
 from .view import Violation
@@ -50,7 +51,8 @@ def run(story: Story, *, telling: bool = False) -> Verdict:
     few = eureka.FEW
     eureka.FEW = 0 if story.seed % 2 else few  # in every other story the smallest crowd counts as many
     try:
-        stage.play()
+        with compared():
+            stage.play()
     except Violation as violation:
         promise, what = violation.promise, violation.what
     finally:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from sys import intern
+from typing import Any, cast
 
 import msgspec
 
@@ -21,6 +23,7 @@ from eurekube_sync.adapters.unreadable import UNREADABLE, reason
 from eurekube_sync.model.errors import RegistryRejected, RegistryUnusable
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.foreign_text import excerpt
+from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 
 _DATA_CENTER = {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"}
 _OUR_METADATA = "eurekube."
@@ -28,6 +31,10 @@ _OUR_ID = re.compile(r"[a-z0-9-]+(:[^:]+){3}:\d+")
 _COUNTS = re.compile(r"[A-Z_]+?_(\d+)_")
 _METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_NO_PORT, _NO_LEASE = Port(0, False), LeaseTimes(0, 0)
+_TEXT = frozenset({str})
+_ALIKE = (OWNER, CLUSTER, SYNCER)
+"""Marks that are the same for many instances."""
 _STATUSES = {status.value: status for status in InstanceStatus}
 
 
@@ -217,54 +224,58 @@ def _observed(instance: InstanceDocument, app: str | None) -> ObservedInstance:
     if not name or not instance_id:
         raise ValueError("no app name or no id")
     lease = instance.lease_info
-    override = _status(instance.overridden_status)
+    override = _STATUSES.get(instance.overridden_status or "", InstanceStatus.UNKNOWN)
     if override is InstanceStatus.UNKNOWN:
-        override = _status(instance.overridden_legacy)
+        override = _STATUSES.get(instance.overridden_legacy or "", InstanceStatus.UNKNOWN)
     return ObservedInstance(
         instance=Instance(
-            key=InstanceKey(name.upper(), instance_id),
+            key=InstanceKey(intern(name.upper()), instance_id),
             host_name=instance.host_name or "",
             ip_addr=instance.ip_addr or "",
             port=_read_port(instance.port),
             secure_port=_read_port(instance.secure_port),
-            vip_address=instance.vip_address or "",
-            secure_vip_address=instance.secure_vip_address or "",
-            status=_status(instance.status),
-            lease=LeaseTimes(_number(lease.renewal_interval_in_secs), _number(lease.duration_in_secs))
-            if lease
-            else LeaseTimes(0, 0),
+            vip_address=intern(instance.vip_address or ""),
+            secure_vip_address=intern(instance.secure_vip_address or ""),
+            status=_STATUSES.get(instance.status or "", InstanceStatus.UNKNOWN),
+            lease=_lease_times(lease.renewal_interval_in_secs, lease.duration_in_secs) if lease else _NO_LEASE,
             metadata=_read_metadata(instance.metadata),
             home_page_url=instance.home_page_url or "",
             status_page_url=instance.status_page_url or "",
             health_check_url=instance.health_check_url or "",
             override=override,
         ),
-        last_dirty_timestamp=_number(instance.last_dirty_timestamp),
-        last_renewal=_number(lease.last_renewal_timestamp) if lease else 0,
+        last_dirty_timestamp=int(instance.last_dirty_timestamp or 0),
+        last_renewal=int(lease.last_renewal_timestamp or 0) if lease else 0,
     )
 
 
-def _status(value: str | None) -> InstanceStatus:
-    return _STATUSES.get(value or "", InstanceStatus.UNKNOWN)
-
-
-def _number(value: int | str | None) -> int:
-    return value if isinstance(value, int) else int(value or 0)
+@lru_cache(maxsize=1024)  # all instances have the same few
+def _lease_times(renewal: int | str | None, duration: int | str | None) -> LeaseTimes:
+    return LeaseTimes(int(renewal or 0), int(duration or 0))
 
 
 def _read_port(port: PortDocument | None) -> Port:
-    if port is None:
-        return Port(0, False)
-    return Port(_number(port.number), port.enabled is True or port.enabled == "true")
+    return _NO_PORT if port is None else _port(port.number, port.enabled)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _port(number: int | str | None, enabled: bool | str | None) -> Port:
+    return Port(int(number or 0), enabled is True or enabled == "true")
 
 
 def _read_metadata(metadata: dict[str, str | int | float | bool | None] | None) -> dict[str, str]:
-    """Without `@class`, which means empty metadata (`InstanceInfoSerializer`), and with all values as text."""
-    return {
-        key: value if isinstance(value, str) else str(value).lower()
-        for key, value in (metadata or {}).items()
-        if value is not None and key != "@class"
-    }
+    """Without `@class`, which means empty metadata (`InstanceInfoSerializer`), and with all values as text. Those that
+    many instances have alike are one string."""
+    if not metadata:
+        return {}
+    if "@class" in metadata or not _TEXT.issuperset(map(type, metadata.values())):
+        values = ((key, value) for key, value in metadata.items() if value is not None and key != "@class")
+        metadata = {key: value if isinstance(value, str) else str(value).lower() for key, value in values}
+    texts = cast("dict[str, str]", metadata)
+    for key in _ALIKE:
+        if key in texts:
+            texts[key] = intern(texts[key])
+    return texts
 
 
 def _each(items: Any) -> Iterator[Any]:

@@ -16,6 +16,7 @@ import msgspec
 from eurekube_sync.adapters.kubernetes import projection, wire
 from eurekube_sync.adapters.kubernetes.calls import Calls, has_cause, refusal
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
+from eurekube_sync.adapters.kubernetes.decoded import Decoded
 from eurekube_sync.adapters.kubernetes.walks import METADATA_ONLY, Kind, list_all, list_cluster_scoped, read_one
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.adapters.unreadable import UNREADABLE, reason
@@ -126,6 +127,8 @@ class KubernetesCluster:
             Tries(clock=clock, random=random, limit=limit, answer_seconds=answer_seconds, most=tries, count=count),
         )
         self._endpoints_source = endpoints_source
+        self._decoded = Decoded()
+        """Of the lists of every pass. Pods are listed rarely, and would only take memory."""
         self._counted: dict[str, float] = {}
         self._finalized: dict[tuple[str, str], str] = {}
         """By UID and version as it was listed: the version of a syncer since our finalizer is on it. A status that is
@@ -156,16 +159,16 @@ class KubernetesCluster:
 
     def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[SyncerObject]:
         self._finalized.clear()
-        return list_all(self._calls, _SYNCERS, namespaces)
+        return list_all(self._calls, _SYNCERS, namespaces, self._decoded)
 
     def list_services(self, namespaces: Sequence[str] | None) -> Listed[Service]:
-        return list_all(self._calls, _SERVICES, namespaces)
+        return list_all(self._calls, _SERVICES, namespaces, self._decoded)
 
     def list_slices(self, namespaces: Sequence[str] | None) -> Listed[EndpointSlice]:
         """All EndpointSlices that belong to a Service; or all Endpoints, as slices. Never both."""
         if self._endpoints_source == "slices":
-            return list_all(self._calls, _SLICES, namespaces)
-        found = list_all(self._calls, _ENDPOINTS, namespaces)
+            return list_all(self._calls, _SLICES, namespaces, self._decoded)
+        found = list_all(self._calls, _ENDPOINTS, namespaces, self._decoded)
         return Listed(
             by_namespace={name: _flat(source) for name, source in found.by_namespace.items()},
             elsewhere=_flat(found.elsewhere),

@@ -15,6 +15,7 @@ import msgspec
 from eurekube_sync.adapters.kubernetes import wire
 from eurekube_sync.adapters.kubernetes.calls import Calls, is_page, refusal, said
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call
+from eurekube_sync.adapters.kubernetes.decoded import Decoded, Read, digest
 from eurekube_sync.adapters.unreadable import UNREADABLE, reason
 from eurekube_sync.model.errors import ClusterError, ClusterUnavailable, unknown_from
 from eurekube_sync.model.foreign_text import excerpt
@@ -75,17 +76,24 @@ class _Found(Generic[T]):
     """By namespace."""
     unreadable: Mapping[str, Unknown]
     """Namespaces with an item of unexpected types: something is there that we cannot see."""
+    read: Mapping[bytes, Read]
+    """All items that could be read."""
 
 
-def list_all(calls: Calls, kind: Kind[I, T], namespaces: Sequence[str] | None) -> Listed[T]:
-    """The whole cluster in one walk, or each of the namespaces by itself. Never raises."""
+def list_all(
+    calls: Calls, kind: Kind[I, T], namespaces: Sequence[str] | None, decoded: Decoded | None = None
+) -> Listed[T]:
+    """The whole cluster in one walk, or each of the namespaces by itself. Never raises. `decoded` has the items of the
+    last list, and keeps those of this one."""
+    decoded = decoded or Decoded()
     if namespaces is not None:
         not_read = Unknown(cause=Cause.NOT_READ, message="this namespace is outside the scope of this pass")
-        return Listed(by_namespace=_one_by_one(calls, kind, namespaces), elsewhere=not_read)
+        return Listed(by_namespace=_one_by_one(calls, kind, namespaces, decoded), elsewhere=not_read)
     try:
-        found = _walk(calls, kind, None)
+        found = _walk(calls, kind, None, decoded)
     except _Failed as failed:
         return Listed(by_namespace={}, elsewhere=failed.unknown)
+    decoded.keep(kind.project, {None: found.read})
     complete: dict[str, Source[tuple[T, ...]]] = {
         name: Complete(data=tuple(objects)) for name, objects in found.objects.items()
     }
@@ -95,23 +103,28 @@ def list_all(calls: Calls, kind: Kind[I, T], namespaces: Sequence[str] | None) -
 def list_cluster_scoped(calls: Calls, kind: Kind[I, T]) -> Source[tuple[T, ...]]:
     """All objects of a kind that lives in no namespace. Never raises."""
     try:
-        return _together(_walk(calls, kind, None))
+        return _together(_walk(calls, kind, None, Decoded()))
     except _Failed as failed:
         return failed.unknown
 
 
-def _one_by_one(calls: Calls, kind: Kind[I, T], namespaces: Sequence[str]) -> Mapping[str, Source[tuple[T, ...]]]:
+def _one_by_one(
+    calls: Calls, kind: Kind[I, T], namespaces: Sequence[str], decoded: Decoded
+) -> Mapping[str, Source[tuple[T, ...]]]:
     """A server that gives one of them no answer is not asked for the next: each would take all tries and timeouts."""
     sources: dict[str, Source[tuple[T, ...]]] = {}
+    read: dict[str | None, Mapping[bytes, Read]] = {}
     for name in dict.fromkeys(namespaces):
         try:
-            sources[name] = _together(_walk(calls, kind, name))
+            found = _walk(calls, kind, name, decoded)
+            sources[name], read[name] = _together(found), found.read
         except _Failed as failed:
             sources[name] = failed.unknown
             if failed.unanswered:
                 message = f"{kind.plural} were not listed here: the list of {name} before got no answer"
                 rest = Unknown(cause=Cause.UNAVAILABLE, message=message)
                 return dict.fromkeys(namespaces, rest) | sources
+    decoded.keep(kind.project, read)
     return sources
 
 
@@ -121,20 +134,22 @@ def _together(found: _Found[T]) -> Source[tuple[T, ...]]:
     return Complete(data=tuple(item for objects in found.objects.values() for item in objects))
 
 
-def _walk(calls: Calls, kind: Kind[I, T], namespace: str | None) -> _Found[T]:
+def _walk(calls: Calls, kind: Kind[I, T], namespace: str | None, decoded: Decoded) -> _Found[T]:
+    known = decoded.before(kind.project, namespace)
     for _ in range(_WALKS):
         try:
-            return _pages(calls, kind, namespace)
+            return _pages(calls, kind, namespace, known)
         except _NotWhole:
             continue
     message = f"the list {kind.path(namespace)} changed under every walk: its pages expired twice"
     raise _Failed(Unknown(cause=Cause.UNAVAILABLE, message=message))
 
 
-def _pages(calls: Calls, kind: Kind[I, T], namespace: str | None) -> _Found[T]:
+def _pages(calls: Calls, kind: Kind[I, T], namespace: str | None, known: Mapping[bytes, Read]) -> _Found[T]:
     decode = msgspec.json.Decoder(kind.item).decode
     objects: dict[str, list[T]] = {}
     unreadable: dict[str, Unknown] = {}
+    read: dict[bytes, Read] = {}
     token, revision = "", ""
     while True:
         query = {"limit": str(PAGE)} | ({"continue": token} if token else {})
@@ -144,21 +159,25 @@ def _pages(calls: Calls, kind: Kind[I, T], namespace: str | None) -> _Found[T]:
             raise _NotWhole
         revision = page.metadata.resource_version
         for raw in page.items or ():
-            try:
-                item = decode(raw)
-                projected = kind.project(item)
-                where: str = item.metadata.namespace  # type: ignore[attr-defined]
-            except UNREADABLE as error:
-                where, unknown = _unreadable(kind, raw, error, namespace)
-                unreadable[where] = unknown
-                continue
+            name = digest(raw)
+            if (again := known.get(name)) is None:
+                try:
+                    item = decode(raw)
+                    projected = kind.project(item)
+                    again = item.metadata.namespace, projected  # type: ignore[attr-defined]
+                except UNREADABLE as error:
+                    where, unknown = _unreadable(kind, raw, error, namespace)
+                    unreadable[where] = unknown
+                    continue
+            read[name] = again
+            where, projected = again
             if bool(where) is not kind.namespaced or (namespace is not None and where != namespace):
                 raise _Failed(_unusable(call, f"an item of the namespace {where!r}"))
             if projected is not None:
                 objects.setdefault(where, []).append(projected)
         following = page.metadata.continue_
         if not following:
-            return _Found(objects=objects, unreadable=unreadable)
+            return _Found(objects=objects, unreadable=unreadable, read=read)
         if following == token:
             raise _Failed(_unusable(call, "the same page again and again"))
         token = following

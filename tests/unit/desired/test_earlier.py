@@ -1,0 +1,93 @@
+"""A claim is taken again only while all is the same that it was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from eurekube_sync.desired.claims import Desired, NotServed, Serving
+from eurekube_sync.desired.earlier import EarlierClaims
+from eurekube_sync.desired.resolve import claim_all
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.eureka import LeaseTimes
+from eurekube_sync.model.kubernetes import ClusterView, SyncerRef
+from tests.unit.worlds.build import DENIED, NAMING, NS, REF, endpoint, listed, nowhere, piece, service, syncer, view
+
+YOUNGER = SyncerRef(NS, "younger")
+SYNCERS = (syncer(), syncer("younger", created=2000))
+SERVICE, SLICE = service(), piece(endpoint(1), endpoint(2, ready=False))
+
+
+def of_the_article(**changes: object) -> ClusterView:
+    """Two syncers that claim the same two pods, so that one of them has a rival; the same objects each time."""
+    return replace(view(SYNCERS, [SERVICE], [SLICE]), **changes)  # type: ignore[arg-type]
+
+
+def serving(desired: Desired, ref: SyncerRef = REF) -> Serving:
+    found = desired.claims[ref]
+    assert isinstance(found, Serving)
+    return found
+
+
+def claimed(earlier: EarlierClaims, seen: ClusterView) -> Desired:
+    """With what was made before, and the same as without."""
+    found = claim_all(seen, NAMING, Scope(), earlier)
+    assert found == claim_all(seen, NAMING, Scope())
+    return found
+
+
+def test_the_same_objects_give_the_same_verdicts() -> None:
+    """Not made again, but the very same; what rivals changed as well. The proof is this pass's own."""
+    earlier = EarlierClaims()
+    first, second = (claimed(earlier, of_the_article()) for _ in range(2))
+    assert serving(second).rivals or serving(second, YOUNGER).rivals
+    for ref in (REF, YOUNGER):
+        assert serving(first, ref).verdicts is serving(second, ref).verdicts
+        assert serving(first, ref).proof is not serving(second, ref).proof
+    assert first.wanted_by is second.wanted_by
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda: of_the_article(syncers=listed([replace(SYNCERS[0]), SYNCERS[1]])),
+        lambda: of_the_article(services=listed([replace(SERVICE)])),
+        lambda: of_the_article(services=listed([SERVICE, service("second")])),
+        lambda: of_the_article(slices=listed([replace(SLICE)])),
+        lambda: of_the_article(slices=listed([SLICE, piece(endpoint(3), name="more")])),
+        lambda: of_the_article(node_drains=DENIED),
+    ],
+)
+def test_anything_new_makes_it_anew(changed: Callable[[], ClusterView]) -> None:
+    """An equal object that was read from other bytes counts as new, and so does a list that is read beside."""
+    earlier = EarlierClaims()
+    first = claimed(earlier, of_the_article())
+    assert serving(claimed(earlier, changed())).verdicts is not serving(first).verdicts
+
+
+def test_another_lease_makes_all_anew() -> None:
+    """It is part of each instance."""
+    earlier = EarlierClaims()
+    first = claimed(earlier, of_the_article())
+    second = claim_all(of_the_article(), replace(NAMING, lease=LeaseTimes(30, 60)), Scope(), earlier)
+    assert serving(second).verdicts is not serving(first).verdicts
+
+
+def test_a_list_that_failed_in_between_changes_no_object() -> None:
+    """Nothing is taken again while it cannot be read; what comes back with the same bytes is as it was."""
+    earlier = EarlierClaims()
+    first = claimed(earlier, of_the_article())
+    unread = claimed(earlier, of_the_article(slices=nowhere(DENIED)))
+    assert isinstance(unread.claims[REF], NotServed)
+    assert serving(claimed(earlier, of_the_article())).verdicts is serving(first).verdicts
+
+
+def test_a_syncer_that_is_gone_is_forgotten() -> None:
+    """And what the other one wants changes with it."""
+    earlier = EarlierClaims()
+    first = claimed(earlier, of_the_article())
+    claimed(earlier, of_the_article(syncers=listed(SYNCERS[1:])))
+    assert set(earlier.made) == {YOUNGER}
+    assert serving(claimed(earlier, of_the_article())).verdicts is not serving(first).verdicts
