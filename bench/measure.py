@@ -14,12 +14,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from bench.child import Child, Cost, run
-from bench.objects import PODS
 from bench.servers import CACHE_SECONDS, Servers
 from bench.stranger import stranger
 
@@ -34,8 +33,10 @@ FIRST, STEADY, PASS, REPLACED, EMPTIED, DELETED = (
 SCENARIOS = (FIRST, STEADY, PASS, REPLACED, EMPTIED, DELETED)
 PROGRAM, FLOOR, LOOP = "eurekube-sync", "floor", "plain loop"
 _CALLS = re.compile(r'^eurekube_sync_calls_total\{code="[^"]*",server="([^"]*)"\} (\S+)$', re.MULTILINE)
-_PASSES = 3
-"""Of the daemon that are counted."""
+_PERIOD = 30.0
+"""Seconds in which each lease is renewed once: so long at least a daemon is watched."""
+_FASTEST, _INSTANCES_A_SECOND = 3.0, 4000
+"""A daemon polls every 3 s, and less often where it has more to do."""
 _PLAN = re.compile(r"--approve ([0-9a-f]{12})")
 
 
@@ -62,38 +63,52 @@ Say: TypeAlias = Callable[[str], None]
 class Measuring:
     """All scenarios on servers that are up."""
 
-    def __init__(self, servers: Servers, *, rounds: int, loop: bool, extra: Sequence[str], say: Say) -> None:
-        """`rounds` of the steady one-shot; `loop`: with the plain loop; `extra` options of the program."""
+    def __init__(
+        self, servers: Servers, *, rounds: int, loop: bool, shards: Sequence[int], extra: Sequence[str], say: Say
+    ) -> None:
+        """`rounds` of the steady one-shot; `loop`: with the plain loop; `shards`: also in so many processes; `extra`
+        options of the program."""
         self._servers = servers
         self._rounds = rounds
         self._loop = loop
+        self._shards = shards
         self._extra = extra
         self._say = say
         self._folder = Path(tempfile.mkdtemp(prefix="eurekube-bench-"))
         self._metrics = self._folder / "metrics.prom"
+        self.notes: list[str] = []
+        """What is not in a row."""
 
     def rows(self) -> Iterator[Row]:
         """Each as soon as it is measured."""
         servers, objects = self._servers, self._servers.objects
         self._say("writing the objects")
-        self._warm_up()
+        self.warm_up()
         objects.create()
         yield from self._others(FIRST, register=True)
         self._say(FIRST)
         yield self._watched(FIRST)
         yield from self._steady()
+        idle = self._idle_ms()
+        self.notes.append(
+            f"{objects.instances:,}: a stranger waits {idle[0]:.1f} ms, {idle[1]:.1f} ms at the 99th "
+            "percentile, while nobody else asks Eureka"
+        )
         self._say(PASS)
         yield self._daemon()
+        for number in self._shards:
+            self._say(f"{number} shards")
+            yield self._in_parts(number)
         self._say(REPLACED)
         objects.replace_half()
-        yield self._ours(REPLACED)
+        yield self.ours(REPLACED)
         yield from self._plain(REPLACED)
         servers.eureka.empty()
         self._say(EMPTIED)
-        yield self._ours(EMPTIED)
+        yield self.ours(EMPTIED)
         yield self._deleted()
 
-    def _warm_up(self) -> None:
+    def warm_up(self) -> None:
         """Compiles what a command imports: an installed program is compiled."""
         run([*self.command(), "--eureka-url", "http://localhost:9/eureka", "--dry-run"], exits=range(256))
         for module in ("bench.floor", "bench.plain_loop"):
@@ -104,7 +119,7 @@ class Measuring:
         self._settle()
         found: dict[str, list[Row]] = {}
         for number in range(self._rounds):
-            for row in (self._ours(STEADY), *self._others(STEADY, register=False, loop=self._loop and number == 0)):
+            for row in (self.ours(STEADY), *self._others(STEADY, register=False, loop=self._loop and number == 0)):
                 found.setdefault(row.program, []).append(row)
         for rows in found.values():
             yield _median(rows)
@@ -113,15 +128,29 @@ class Measuring:
         """With a stranger who asks for an app all the while, and for as long before."""
         url = self._servers.eureka.url
         with stranger(url, "APP-0") as waits:
-            row = self._ours(scenario)
+            row = self.ours(scenario)
         ms = (waits.percentile(50), waits.percentile(99))
         return _with(row, stranger_ms=ms)
 
-    def idle_ms(self, seconds: float = 5.0) -> tuple[float, float]:
+    def _idle_ms(self, seconds: float = 10.0) -> tuple[float, float]:
         """What the stranger waits while nobody else asks."""
         with stranger(self._servers.eureka.url, "APP-0") as waits:
             time.sleep(seconds)
         return waits.percentile(50), waits.percentile(99)
+
+    def _in_parts(self, number: int) -> Row:
+        """The steady one-shot by so many processes at once: the longest wall clock and the largest memory of them, and
+        the processor time of all."""
+        self._settle()
+        children = [Child([*self.command(metrics=False), "--shard", f"{part}/{number}"]) for part in range(number)]
+        costs = [child.wait() for child in children]
+        return Row(
+            scenario=f"{STEADY}, {number} shards",
+            program=PROGRAM,
+            wall=max(cost.wall for cost in costs),
+            cpu=sum(cost.cpu for cost in costs),
+            memory=max(cost.memory for cost in costs),
+        )
 
     def _deleted(self) -> Row:
         """A pass holds so many removals and names its plan, which a person approves. Of the two passes that then are
@@ -132,57 +161,59 @@ class Measuring:
         held.wait()
         plan = _PLAN.search(held.said)
         approved = ["--approve", plan[1]] if plan else []
-        row = self._ours(DELETED, "--passes", "2", "--interval", "4s", *approved)
+        row = self.ours(DELETED, "--passes", "2", "--interval", "4s", *approved)
         left = self._servers.objects.left()
         if left:
             raise RuntimeError(f"{left} syncers are left")
         return row
 
-    def _ours(self, scenario: str, *options: str, exits: Sequence[int] = (0,)) -> Row:
+    def ours(self, scenario: str, *options: str, exits: Sequence[int] = (0,)) -> Row:
+        """One run of the program, then time for Eureka's lists to show it."""
         with self._traffic() as traffic:
             cost = run([*self.command(), *options], exits=exits)
         self._settle()
         return _row(scenario, PROGRAM, cost, *traffic)
 
-    def command(self) -> list[str]:
+    def command(self, *, metrics: bool = True) -> list[str]:
         """As a user calls it."""
         servers = self._servers
         # fmt: off
         return [
             sys.executable, "-m", "eurekube_sync", "run", "--owner", "bench",
             "--eureka-url", servers.eureka_url, "--kubeconfig", str(servers.kubeconfig),
-            "--registry-cache", f"{CACHE_SECONDS:g}s", "--metrics-file", str(self._metrics),
-            "--pass-timeout", "900s", "--call-timeout", "60s", "--eureka-batch", "on", *self._extra,
+            "--registry-cache", f"{CACHE_SECONDS:g}s", "--pass-timeout", "900s", "--call-timeout", "60s",
+            "--eureka-batch", "on", *(["--metrics-file", str(self._metrics)] if metrics else []), *self._extra,
         ]
         # fmt: on
 
     def _daemon(self) -> Row:
         """What a pass costs of one that goes on: the processor time of whole intervals, renewals between included."""
-        interval = max(5.0, self._servers.objects.instances / 4000)
-        traffic_before, calls_before, cpu_before = (0, 0), (0, 0), 0.0
+        interval = max(_FASTEST, self._servers.objects.instances / _INSTANCES_A_SECOND)
+        passes = max(3, round(_PERIOD / interval))
+        self._metrics.unlink(missing_ok=True)
         child = Child([*self.command(), "--daemon", "--interval", f"{interval:g}s"])
-        walls: list[float] = []
-        for number in range(_PASSES + 2):
+        for _ in range(2):  # the first one of a process renews all, and decodes everything
             self._next_pass()
-            if number == 1:  # the first one of a process renews all, and decodes everything
-                traffic_before, calls_before, cpu_before = self._bytes(), self._calls(), child.cpu()
-        cpu = (child.cpu() - cpu_before) / _PASSES
-        traffic, calls = self._bytes(), self._calls()
-        walls.append(self._pass_seconds())
-        memory = child.peak()
-        child.stop()
-        child.wait()
-        return Row(
+        cpu, traffic, calls = child.cpu(), self._bytes(), self._calls()
+        walls = self._pass_seconds()
+        with stranger(self._servers.eureka.url, "APP-0") as waits:
+            for _ in range(passes):
+                self._next_pass()
+        row = Row(
             scenario=PASS,
             program=PROGRAM,
-            wall=statistics.median(walls),
-            cpu=cpu,
-            memory=memory,
-            eureka_requests=round((calls[0] - calls_before[0]) / _PASSES),
-            eureka_mb=(traffic[0] - traffic_before[0]) / 1e6 / _PASSES,
-            kubernetes_requests=round((calls[1] - calls_before[1]) / _PASSES),
-            kubernetes_mb=(traffic[1] - traffic_before[1]) / 1e6 / _PASSES,
+            wall=(self._pass_seconds() - walls) / passes,
+            cpu=(child.cpu() - cpu) / passes,
+            memory=child.peak(),
+            eureka_requests=round((self._calls()[0] - calls[0]) / passes),
+            eureka_mb=(self._bytes()[0] - traffic[0]) / 1e6 / passes,
+            kubernetes_requests=round((self._calls()[1] - calls[1]) / passes),
+            kubernetes_mb=(self._bytes()[1] - traffic[1]) / 1e6 / passes,
+            stranger_ms=(waits.percentile(50), waits.percentile(99)),
         )
+        child.stop()
+        child.wait()
+        return row
 
     def _next_pass(self) -> None:
         """Until a pass has written its metrics."""
@@ -194,11 +225,10 @@ class Measuring:
             time.sleep(0.02)
 
     def _pass_seconds(self) -> float:
-        """The mean of the daemon's passes, by its own metric."""
+        """All of the daemon's passes, by its own metric."""
         text = self._metrics.read_text()
         total = re.search(r"^eurekube_sync_pass_duration_seconds_sum (\S+)$", text, re.MULTILINE)
-        count = re.search(r"^eurekube_sync_pass_duration_seconds_count (\S+)$", text, re.MULTILINE)
-        return float(total[1]) / float(count[1]) if total and count else 0.0
+        return float(total[1]) if total else 0.0
 
     @contextmanager
     def _traffic(self) -> Iterator[list[float]]:
@@ -265,16 +295,11 @@ def _row(scenario: str, program: str, cost: Cost, *traffic: float) -> Row:
     )
 
 
-def _with(row: Row, **changes: object) -> Row:
-    from dataclasses import replace
-
-    return replace(row, **changes)  # type: ignore[arg-type]
+def _with(row: Row, **changes: Any) -> Row:
+    return replace(row, **changes)
 
 
 def _median(rows: Sequence[Row]) -> Row:
     """Of the times; the rest is that of the last round."""
     wall, cpu = (statistics.median(values) for values in zip(*((row.wall, row.cpu) for row in rows), strict=True))
     return _with(rows[-1], wall=wall, cpu=cpu)
-
-
-__all__ = ["PODS", "SCENARIOS", "Measuring", "Row"]
