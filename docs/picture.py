@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.cli.connect import Connection, connect
 from eurekube_sync.cli.demo import story
 from eurekube_sync.cli.demo.story import LABELS, NAMESPACE, SYNCER
@@ -21,7 +22,7 @@ from eurekube_sync.cli.options.calls import Calls
 from eurekube_sync.cli.options.eureka import EurekaAccess
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.cli.output.table import pass_table
-from eurekube_sync.controller.one_pass import PassSettings, World
+from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.embedded.playground import Playground
 from eurekube_sync.manifests import load_crd, refusal
@@ -50,6 +51,7 @@ def draw() -> Console:
     with Playground(load_crd(), validate=refusal, cache_seconds=_NO_CACHE) as playground:
         story.prepare(playground)
         playground.create(SYNCER)
+        story.bring_review(playground)
         connection = Connection(
             eureka=EurekaAccess(eureka_url=playground.eureka_url),
             kubernetes=KubernetesAccess(kubeconfig=str(playground.kubeconfig)),
@@ -63,16 +65,26 @@ def draw() -> Console:
             playground.delete("Pod", NAMESPACE, "rating-2", grace_seconds=0)
             playground.create_pod(NAMESPACE, "rating-3", "10.0.0.3", LABELS)
             _pass(console, world, "eurekube-sync run", "it is gone, and rating-3 has taken its place")
-            _pass(console, world, "eurekube-sync run")
+            story.set_selector(playground, "bad-release")
+            held = _pass(
+                console, world, "eurekube-sync run", "a bad release: Kubernetes shows no pod of either app"
+            ).held
+            assert held is not None
+            _pass(console, world, f"eurekube-sync run --approve {held.plan_id}", "a person wants it", held.plan_id)
     return console
 
 
-def _pass(console: Console, world: World, command: str, comment: str = "", *, dry_run: bool = False) -> None:
+def _pass(
+    console: Console, world: World, command: str, comment: str = "", approved: str = "", *, dry_run: bool = False
+) -> PassReport:
     remark = f"   # {comment}" if comment else ""
     if console.export_text(clear=False):
         console.print()
     console.print(Text.assemble(("$ ", "dim"), (command, "bold"), (remark, "dim italic")))
-    console.print(pass_table(reconcile(world, PassSettings(owner=story.OWNER, dry_run=dry_run))))
+    approval = PlanId(approved, given=world.clock.now()) if approved else None
+    report = reconcile(world, PassSettings(owner=story.OWNER, dry_run=dry_run, approved=approval))
+    console.print(pass_table(report, at_terminal=True))
+    return report
 
 
 def main() -> None:

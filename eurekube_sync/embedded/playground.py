@@ -97,6 +97,10 @@ class Playground:
         query = {} if grace_seconds is None else {"gracePeriodSeconds": str(grace_seconds)}
         self._expect("DELETE", f"{_path(_PLURALS[kind], namespace)}/{name}", None, **query)
 
+    def change(self, kind: str, namespace: str, name: str, patch: Mapping[str, Any]) -> None:
+        """Merges into an object."""
+        self._expect("PATCH", f"{_path(_PLURALS[kind], namespace)}/{name}", patch)
+
     def create_pod(self, namespace: str, name: str, ip: str, labels: Mapping[str, str], port: int = 8080) -> None:
         """A pod that is ready at once, with a container port named `http`."""
         spec = {

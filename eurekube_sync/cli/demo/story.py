@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from eurekube_sync.brake.approval import PlanId
 from eurekube_sync.cli.output.stage import Stage
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
@@ -18,6 +19,8 @@ CACHE_SECONDS = 1.0
 OWNER = "demo"
 NAMESPACE = "rating"
 LABELS = {"app": "rating"}
+REVIEW = "review"
+"""The app that makes it two, so that the brake sees more than one lose all."""
 
 SYNCER: dict[str, Any] = {
     "apiVersion": "eurekube.io/v1",
@@ -66,6 +69,30 @@ def tell(stage: Stage, playground: Playground, world_: World, pause: Callable[[f
     _run(stage, world_, registers=1, cancels=1)
     _callers(stage, playground, pause, expected=2)
 
+    stage.chapter(
+        "All pods vanish",
+        "A second app, review, has come to the cluster. Then a bad release gives every Service a wrong selector.",
+        "Kubernetes says that no pod is behind them any more. All pods run on, and answer.",
+    )
+    bring_review(playground)
+    _run(stage, world_, registers=1)
+    set_selector(playground, "bad-release")
+    report = _run(stage, world_)
+    if report.held is None:
+        raise EurekubeError(f"the demo left its story: nothing is held; {sentences(report)}")
+    _callers(stage, playground, pause, expected=2)
+
+    stage.chapter(
+        "One command releases it", "Had a person wanted this, this would be the way. Now callers find nothing."
+    )
+    _run(stage, world_, cancels=3, approved=report.held.plan_id)
+    _callers(stage, playground, pause, expected=0)
+
+    stage.chapter("The release is rolled back", "The next pass registers all of them again.")
+    set_selector(playground, None)
+    _run(stage, world_, registers=3)
+    _callers(stage, playground, pause, expected=2)
+
     stage.chapter("The syncer is deleted", "A finalizer keeps it until Eureka holds nothing of it.")
     stage.command("kubectl delete esync rating -n rating")
     playground.delete("EurekaSyncer", NAMESPACE, "rating")
@@ -104,13 +131,32 @@ def prepare(playground: Playground) -> None:
         playground.create_pod(NAMESPACE, f"rating-{number}", f"10.0.0.{number}", LABELS)
 
 
-def _run(stage: Stage, world_: World, **expected: int) -> None:
-    stage.command("eurekube-sync run")
-    _expect(_pass(stage, world_), **expected)
+def bring_review(playground: Playground) -> None:
+    """A second app, with one pod and a syncer of its own."""
+    labels = {"app": REVIEW}
+    playground.create(_service(REVIEW, {"ports": [{"name": "http", "port": 80, "targetPort": "http"}]}, labels))
+    playground.create_pod(NAMESPACE, "review-1", "10.0.1.1", labels)
+    metadata = {"name": REVIEW, "namespace": NAMESPACE}
+    playground.create({**SYNCER, "metadata": metadata, "spec": {**SYNCER["spec"], "selector": labels}})
 
 
-def _pass(stage: Stage, world_: World, *, dry_run: bool = False) -> PassReport:
-    report = reconcile(world_, replace(settings(), dry_run=dry_run))
+def set_selector(playground: Playground, app: str | None) -> None:
+    """Gives each Service a selector that no pod has, or with None its own."""
+    for name in ("rating", "rating-headless", "rating-metrics", REVIEW):
+        own = REVIEW if name == REVIEW else LABELS["app"]
+        playground.change("Service", NAMESPACE, name, {"spec": {"selector": {"app": app or own}}})
+
+
+def _run(stage: Stage, world_: World, *, approved: str = "", **expected: int) -> PassReport:
+    stage.command(f"eurekube-sync run --approve {approved}" if approved else "eurekube-sync run")
+    report = _pass(stage, world_, approved=approved)
+    _expect(report, **expected)
+    return report
+
+
+def _pass(stage: Stage, world_: World, *, dry_run: bool = False, approved: str = "") -> PassReport:
+    approval = PlanId(approved, given=world_.clock.now()) if approved else None
+    report = reconcile(world_, replace(settings(), dry_run=dry_run, approved=approval))
     if world_.clock.stopping():  # it was cut short, so what the story expects of it says nothing
         raise Stopped("a signal ended the demo")
     stage.report(report)
@@ -150,10 +196,10 @@ def _cluster() -> tuple[dict[str, Any], ...]:
     )
 
 
-def _service(name: str, spec: dict[str, Any]) -> dict[str, Any]:
+def _service(name: str, spec: dict[str, Any], labels: dict[str, str] = LABELS) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": LABELS},
-        "spec": {"selector": LABELS, **spec},
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
+        "spec": {"selector": labels, **spec},
     }
