@@ -83,7 +83,9 @@ def misweighings() -> tuple[Defect, ...]:
         Defect(
             name="any number of syncers may be deleted", about="teams", patches=((braking, "too_much", _any_deletion),)
         ),
-        Defect(name="a hold takes apps that lose nothing", about="teams", patches=((braking, "too_much", _with_hostages),)),
+        Defect(
+            name="a hold takes apps that lose nothing", about="teams", patches=((braking, "too_much", _with_hostages),)
+        ),
         Defect(name="a new name is a loss", about="a crowd", patches=((braking, "moved", wrong),)),
         Defect(name="dead pods are a loss for ever", about="teams", patches=((braking, "dead", wrong),)),
         Defect(
