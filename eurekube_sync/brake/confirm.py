@@ -112,4 +112,4 @@ def _hint(removals: Iterable[Removal]) -> str:
     return f"; {_SAME_PROCESS}" if orphaned else ""
 
 
-_SAME_PROCESS = "only the same process can do so for an orphan, which has no status: use run --passes 2 or --daemon"
+_SAME_PROCESS = "an orphan has no status, so only the same process can confirm it: use run --passes 2 or --daemon"

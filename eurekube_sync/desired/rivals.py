@@ -23,9 +23,9 @@ class Right(StrEnum):
     """Why another syncer has an address, in words."""
 
     AGE = "is older and has the address"
-    HOME = "is of the Service's own namespace and has the address"
+    HOME = "lives in the Service's own namespace and has the address"
     ALLOTTED = "has the address for a pod or Service of its own namespace; nothing new is registered here"
-    FIRST = "of another namespace comes before this one; nothing new is registered here"
+    FIRST = "of another namespace was first and has the address; nothing new is registered here"
     UNDECIDED = "of another namespace claims the address as well; it is unknown which of the two is registered"
 
 

@@ -21,7 +21,7 @@ def crd_text() -> str:
     for source in (installed, checkout):
         if source.is_file():
             return source.read_text(encoding="utf-8")
-    raise ConfigurationError(f"the package is not whole: {FILE_NAME} is missing; install eurekube-sync again")
+    raise ConfigurationError(f"the package is incomplete: {FILE_NAME} is missing; install eurekube-sync again")
 
 
 @cache
@@ -29,7 +29,7 @@ def load_crd() -> dict[str, Any]:
     """The CRD as plain values. Shared: not to be changed."""
     (document,) = read_documents(crd_text(), file=FILE_NAME)
     if document.findings:
-        raise ConfigurationError(f"the package is not whole: {document.findings[0]}")
+        raise ConfigurationError(f"the package is incomplete: {document.findings[0]}")
     return cast(dict[str, Any], document.value)
 
 

@@ -40,7 +40,7 @@ def beside_its_own(
     elif wanted.status is not InstanceStatus.UP:
         stays = "its pod should not be UP"
     elif (override := override_of(instance)) is not None:
-        stays = f"a person set ours {override.value}"
+        stays = f"a person set the status of our instance to {override.value}"
     yield duplicate(key, claim.syncer.ref, other, stays=stays)
     if stays is not None:
         yield for_ours(key, desired, observed)
@@ -57,7 +57,7 @@ def beside_its_own(
 
 def duplicate(key: InstanceKey, syncer: SyncerRef, other: ObservedInstance, stays: str | None = None) -> Blocked:
     """What is reported of a pod that registers itself; `stays` says why ours stands beside it."""
-    beside = f", and ours stays beside it ({stays})" if stays else ""
+    beside = f", and our instance stays beside it ({stays})" if stays else ""
     why = f"it registers itself as {other.key.id}{beside}: turn its Eureka client off, or delete the syncer"
     return Blocked(key=key, syncer=syncer, why=why, obstacle=Obstacle.DUPLICATE, other=other.key)
 

@@ -106,7 +106,7 @@ def test_the_younger_takes_over_without_a_gap(
         until(lambda: condition(world, where, YOUNGER, "Conflict")[0] == "True", "the younger one is told")
         value, reason, message = condition(world, where, YOUNGER, "Conflict")
         assert (value, reason) == ("True", "Conflict")
-        right = "is of the Service's own namespace" if elsewhere else "is older"
+        right = "lives in the Service's own namespace" if elsewhere else "is older"
         assert f"syncer {HOME}/{OLDER} {right} and has the address" in message
         assert reader.holders() == {f"{HOME}/{OLDER}"}
         reading.start()

@@ -97,7 +97,7 @@ class EurekaClient:
         if decoded.malformed:
             shown = ", ".join(decoded.malformed[:3])
             number = counted(len(decoded.malformed), "instance")
-            _log.warning("%s of others in Eureka cannot be read whole: %s", number, shown)
+            _log.warning("%s of others in Eureka cannot be read completely: %s", number, shown)
         return Complete(data=decoded.instances)
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:

@@ -290,6 +290,6 @@ def _raw_each(raw: msgspec.Raw) -> list[msgspec.Raw]:
 
 def _not_whole(error: Exception) -> RegistryUnusable:
     return RegistryUnusable(
-        f"Eureka's answer is not whole JSON ({reason(error)}): it was cut on its way, or another program answers at "
+        f"Eureka's answer is not complete JSON ({reason(error)}): it was cut on its way, or another program answers at "
         "this URL."
     )

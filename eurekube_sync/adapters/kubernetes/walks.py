@@ -197,7 +197,9 @@ def _page(calls: Calls, kind: Kind[I, T], call: Call, namespace: str | None) -> 
     try:
         page = _PAGE.decode(answer.body)
     except UNREADABLE as error:
-        raise _Failed(_unusable(call, f"no list but {said(answer)}" if is_page(answer) else "no whole list")) from error
+        raise _Failed(
+            _unusable(call, f"no list but {said(answer)}" if is_page(answer) else "no complete list")
+        ) from error
     if page.kind != kind.list_kind:
         raise _Failed(_unusable(call, f"a {excerpt(page.kind, most=80)}"))
     return page

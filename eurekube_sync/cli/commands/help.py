@@ -71,8 +71,8 @@ def _write_variables(formatter: click.HelpFormatter, context: click.Context) -> 
             elif long_name not in without:
                 without.append(long_name)
     formatter.write_text(
-        "A variable is the option of the same name. What the command line says comes first. What decides something "
-        "once has none."
+        "Each variable sets the option of the same name. An option on the command line overrides its variable. "
+        "Options that decide something once, such as --approve, have no variable."
     )
     with formatter.section("Options"):
         formatter.write_dl(sorted(by_variable.values()), col_max=48)

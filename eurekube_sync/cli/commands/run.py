@@ -103,7 +103,7 @@ def command(
     leases.check(passes)
     form.check(dry_run=passes.dry_run)
     if detailed_exitcode and not passes.dry_run:
-        raise click.UsageError("--detailed-exitcode tells what a dry run found: give --dry-run with it")
+        raise click.UsageError("--detailed-exitcode says what a dry run found: give --dry-run with it")
     look_rarely_for_cycles()
     clock = SystemClock()
     settings = PassSettings(

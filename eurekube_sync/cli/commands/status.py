@@ -73,7 +73,7 @@ def command(
     brake: BrakeLimits,
     form: ReportForm,
 ) -> ExitCode:
-    """Show the state of every syncer, the broken first, with since when and why.
+    """Show the state of every syncer, the broken first. For these it says since when they are broken, and why.
 
     It makes a dry pass and writes nothing. Without --eureka-url it shows what the cluster says. Give it the
     options, or variables, that run has.

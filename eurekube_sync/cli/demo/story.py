@@ -115,7 +115,7 @@ def _introduce(stage: Stage, playground: Playground) -> None:
         "Two small servers run on this machine",
         f"Kubernetes API  {playground.kubernetes_url}",
         f"Eureka          {playground.eureka_url}",
-        "In the data centre BILLING runs, as ever. In the cluster runs rating: two pods, and three Services of them",
+        "In the data centre BILLING runs, as before. In the cluster runs rating: two pods, and three Services of them",
         "(rating, rating-headless, rating-metrics). Its Helm chart brings this:",
     )
     stage.line("     kind: EurekaSyncer")

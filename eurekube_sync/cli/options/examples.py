@@ -53,7 +53,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     ),
     "owner adopt": (
         ("See what would be taken over:", "eurekube-sync owner adopt --app RATING --dry-run"),
-        ("One instance alone:", "eurekube-sync owner adopt --app RATING --address 10.0.0.7:8080"),
+        ("Only one instance:", "eurekube-sync owner adopt --app RATING --address 10.0.0.7:8080"),
         (
             "All instances of a cluster that this one replaces:",
             "eurekube-sync owner adopt --cluster 341a66fe-0d2c-4b54-9f39-2f6d1c9a8a11",
@@ -89,7 +89,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     ),
     "version": (
         ("Of the program, the CRD in the cluster, and Eureka:", "eurekube-sync version"),
-        ("Of the program alone, without a call:", "eurekube-sync version --client"),
+        ("Only of the program, without a call:", "eurekube-sync version --client"),
         ("For a program:", "eurekube-sync version -o json"),
     ),
     "help": (

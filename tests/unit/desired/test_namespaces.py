@@ -135,7 +135,7 @@ def test_two_namespaces_that_claim_one_pod_do_not_both_register_it(world: FakeWo
     status = world.cluster.syncers[REF].status
     conflict = status.condition("Conflict") if status else None
     assert conflict is not None
-    assert f"syncer {own} is of the Service's own namespace and has the address" in conflict.message
+    assert f"syncer {own} lives in the Service's own namespace and has the address" in conflict.message
     world.cluster.delete(own)
     world.run()
     assert {key.id.split(":")[1] for key in world.registry.held} == {NS}
@@ -148,7 +148,7 @@ def test_a_pod_is_handed_over_to_its_own_namespace(world: FakeWorld) -> None:
     report = world.run()
     writes = [call.split()[0] for call in world.wire.writes() if call.split()[0] in ("register", "cancel")]
     assert writes == ["register", "register", "cancel", "cancel"]
-    why = f"syncer {SHOP}/rating is of the Service's own namespace and has the address"
+    why = f"syncer {SHOP}/rating lives in the Service's own namespace and has the address"
     assert {action.why for action in report.plan.removals} == {why}
 
 

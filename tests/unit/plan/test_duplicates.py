@@ -249,7 +249,9 @@ def test_ours_stays_where_its_own_would_not_do_for_callers(why: str) -> None:
     world.run()
     assert standing(world)[key(1)] is UP
     assert condition(world, "Conflict").reason == "DuplicateRegistration"
-    assert f"as rating-1:rating, and ours stays beside it ({said}): turn" in condition(world, "Conflict").message
+    assert (
+        f"as rating-1:rating, and our instance stays beside it ({said}): turn" in condition(world, "Conflict").message
+    )
 
 
 COMES: dict[str, tuple[Callable[[ObservedInstance], ObservedInstance], str]] = {
@@ -276,7 +278,7 @@ def test_ours_comes_beside_what_callers_could_not_use(why: str) -> None:
     assert standing(world) == {key(1): UP, ITS_OWN: UP}
     told = condition(world, "Conflict")
     assert (told.status, told.reason) == ("True", "DuplicateRegistration")
-    assert f"as rating-1:rating, and ours stays beside it ({said}): turn" in told.message
+    assert f"as rating-1:rating, and our instance stays beside it ({said}): turn" in told.message
     half_a_minute(world, 1, times=2)
     assert standing(world) == {key(1): UP, ITS_OWN: UP}
     assert world.wire.writes() == []
@@ -397,7 +399,7 @@ def test_what_a_person_set_is_kept(status: InstanceStatus) -> None:
     appears(world, 1)
     world.run()
     assert standing(world)[key(1)] is status
-    assert f"a person set ours {status.value}" in condition(world, "Conflict").message
+    assert f"a person set the status of our instance to {status.value}" in condition(world, "Conflict").message
 
 
 def test_what_a_person_set_is_kept_though_it_was_down_for_a_moment() -> None:

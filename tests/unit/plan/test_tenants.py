@@ -317,7 +317,7 @@ def test_of_two_new_ones_the_older_registers() -> None:
     world = colours(blue={}, green={})
     settled(world)
     assert namespaces(world) == ["blue"]
-    assert f"syncer {BLUE} of another namespace comes before this one" in conflict(world, GREEN)
+    assert f"syncer {BLUE} of another namespace was first and has the address" in conflict(world, GREEN)
     assert conflict(world, BLUE) == ""
     world.cluster.delete(BLUE)
     settled(world)
@@ -332,7 +332,7 @@ def test_the_one_that_stands_has_the_address_also_against_an_older_one() -> None
     world.cluster.apply(*behind_ingress("blue", created=1000))
     settled(world)
     assert namespaces(world) == ["green"]
-    assert f"syncer {GREEN} of another namespace comes before this one" in conflict(world, BLUE)
+    assert f"syncer {GREEN} of another namespace was first and has the address" in conflict(world, BLUE)
     assert conflict(world, GREEN) == ""
     assert world.wire.writes() == []
 
@@ -406,7 +406,7 @@ def test_three_namespaces_at_one_address_have_one_holder() -> None:
     settled(world)
     assert namespaces(world) == ["red"]
     for ref in (BLUE, GREEN):
-        assert "syncer red/rating of another namespace comes before this one" in conflict(world, ref)
+        assert "syncer red/rating of another namespace was first and has the address" in conflict(world, ref)
 
 
 def test_within_a_namespace_the_older_one_has_it_before_the_neighbours_are_asked() -> None:

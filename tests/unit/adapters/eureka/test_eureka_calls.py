@@ -205,7 +205,7 @@ class TestLists:
             (Response(status=200), Cause.UNUSABLE, "empty body"),
             (Response(status=204), Cause.UNUSABLE, "204"),
             (Response(status=200, body=b"  \n"), Cause.UNUSABLE, "empty body"),
-            (Response(status=200, body=EMPTY[:-5]), Cause.UNUSABLE, "not whole JSON"),
+            (Response(status=200, body=EMPTY[:-5]), Cause.UNUSABLE, "not complete JSON"),
             (Response(status=200, body=b"{}"), Cause.UNUSABLE, "no registry"),
             (Response(status=200, body=b'{"applications":null}'), Cause.UNUSABLE, "no registry"),
             (Response(status=200, body=b"<applications/>", content_type="application/xml"), Cause.UNUSABLE, "xml"),
@@ -295,7 +295,7 @@ class TestLists:
         source = client.list_instances()
         assert isinstance(source, Complete)
         assert [one.key for one in source.data] == [InstanceKey("A", "dc:a:1")]
-        assert caplog.messages == ["1 instance of others in Eureka cannot be read whole: A/dc:a:1"]
+        assert caplog.messages == ["1 instance of others in Eureka cannot be read completely: A/dc:a:1"]
 
 
 class TestWrites:

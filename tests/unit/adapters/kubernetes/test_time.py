@@ -157,7 +157,7 @@ def test_an_answer_that_is_too_large_is_unknown_after_one_try(tmp_path: Path, mo
         assert found.message.endswith(f"{server.url} was answered with more than 1 MB, the limit for one answer")
         second = cluster.list_services(None).elsewhere
         assert isinstance(second, Unknown)
-        assert "no whole list" in second.message
+        assert "no complete list" in second.message
     assert sizes == []
 
 
