@@ -233,8 +233,10 @@ class Applier:
     def _renew_many(self, batches: Batches, chunk: Sequence[Renew]) -> list[Outcome | None]:
         def outcome(action: Renew, answer: Batched) -> Outcome | None:
             match answer:
-                case Batched.DONE | Batched.PARTLY:
-                    return replace(self._renewed(action), lacking=answer is Batched.PARTLY)
+                case Batched.DONE:
+                    return self._renewed(action)
+                case Batched.PARTLY:
+                    return replace(self._renewed(action), lacking=True)
                 case Batched.ABSENT:
                     return _gone(action)
             return None

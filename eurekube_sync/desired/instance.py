@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from sys import intern
 from typing import assert_never
 
 from eurekube_sync.desired.drain import DRAINED, NO_DRAIN, Drain
@@ -90,12 +92,12 @@ class Builder:
         owner = self.naming.ownership.owner
         namespace = self.spec.ref.namespace
         id_ = instance_id(owner=owner, namespace=namespace, app=app, address=site.host, port=site.main_port)
-        return InstanceKey(app.upper(), id_)
+        return InstanceKey(intern(app.upper()), id_)
 
     def wanted(self, key: InstanceKey, site: Site, *, up: bool, why: str, drain: Drain = NO_DRAIN) -> Wanted:
         """The whole instance; DOWN where it is drained, and marked. Raises InvalidSyncer(NoHostName) where the place
         has no name of the asked kind."""
-        vip = self.spec.vip_address or key.app.lower()
+        vip = self.spec.vip_address or intern(key.app.lower())
         host_name = self._host_name(site)
         home, status, health = self._urls(site, host_name)
         metadata = self.naming.ownership.marked(
@@ -114,8 +116,8 @@ class Builder:
                 key=key,
                 host_name=host_name,
                 ip_addr=site.host,
-                port=_PLAIN_PORT_OFF if site.port is None else Port(site.port, True),
-                secure_port=_SECURE_PORT_OFF if site.secure_port is None else Port(site.secure_port, True),
+                port=_PLAIN_PORT_OFF if site.port is None else _on(site.port),
+                secure_port=_SECURE_PORT_OFF if site.secure_port is None else _on(site.secure_port),
                 vip_address=vip,
                 secure_vip_address=self.spec.secure_vip_address or vip,
                 status=InstanceStatus.UP if up and not drain.by else InstanceStatus.DOWN,
@@ -199,6 +201,11 @@ class Builder:
         if port is not None:
             found[MANAGEMENT_PORT] = str(port)
         return found
+
+
+@lru_cache(maxsize=1024)  # all instances of an app have the same
+def _on(port: int) -> Port:
+    return Port(port, True)
 
 
 def _texts(entry: MetadataSource, site: Site) -> Iterable[Mapping[str, str]]:

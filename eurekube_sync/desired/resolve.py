@@ -85,11 +85,14 @@ def _shared_out(
     stands of it while the first does not register it. A syncer with limit 0 holds nothing that another wants: what
     is registered of it changes hands, and is UP all the while. Between namespaces nothing changes hands (see
     `rivals`)."""
+    serving = sorted((c for c in made.values() if isinstance(c, Serving)), key=_precedence)
     claims = dict(made)
+    if not _claimed_twice(serving):  # so it is nearly always, and nothing has to be weighed
+        return claims, {key: claim.syncer.ref for claim in serving for key in claim.wanted}
     wanted_by: dict[InstanceKey, SyncerRef] = {}
     holders: dict[_Place, _Holder] = {}
     bids: list[Bid] = []
-    for claim in sorted((c for c in made.values() if isinstance(c, Serving)), key=_precedence):
+    for claim in serving:
         ref, namespace, wanted = claim.syncer.ref, selected_namespace(claim.syncer), claim.wanted
         sockets = {key: sockets_of(one.instance) for key, one in wanted.items()}
         places = {key: _places(key, namespace, taken) for key, taken in sockets.items()}
@@ -122,6 +125,25 @@ def _shared_out(
         assert isinstance(outbid, Serving)  # no other bids
         claims[ref] = outbid.outdone_by(theirs)
     return claims, wanted_by
+
+
+def _claimed_twice(serving: Iterable[Serving]) -> bool:
+    """Whether any key, or any address and port of an app, is claimed or kept more than once."""
+    keys: set[InstanceKey] = set()
+    sockets: set[Socket] = set()
+    claimed = taken = 0
+    for claim in serving:
+        for key, one in claim.verdicts.items():
+            if isinstance(one, Wanted):
+                of_this = sockets_of(one.instance)
+            elif isinstance(one, Kept):
+                of_this = ((key.app, one.host, one.port),)
+            else:
+                continue
+            keys.add(key)
+            sockets.update(of_this)
+            claimed, taken = claimed + 1, taken + len(of_this)
+    return len(keys) < claimed or len(sockets) < taken
 
 
 def _proven(view: ClusterView) -> Listed[SyncerObject]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from sys import intern
 
 from eurekube_sync.model.eureka import Instance, ObservedInstance
 from eurekube_sync.model.kubernetes import PodRef, SyncerRef
@@ -53,7 +54,7 @@ class Ownership:
         syncer_class: str | None = None,
     ) -> dict[str, str]:
         """The user's metadata with our marks beside it. The pod's namespace is written where it is not the syncer's."""
-        marks = {OWNER: self.owner, CLUSTER: self.cluster, SYNCER: str(syncer)}
+        marks = {OWNER: self.owner, CLUSTER: self.cluster, SYNCER: intern(str(syncer))}
         if syncer_class is not None:
             marks[CLASS] = syncer_class
         if pod is not None:

@@ -54,9 +54,10 @@ class ApplicationDocument(msgspec.Struct):
 
 
 class ApplicationsDocument(msgspec.Struct):
-    """All applications, and how many instances of each status they hold."""
+    """All applications, and how many instances of each status they hold. Each is read by itself: the documents of all
+    of them at once would be a third of a pass's memory."""
 
-    application: list[ApplicationDocument] | ApplicationDocument
+    application: list[msgspec.Raw]
     apps__hashcode: str | None = None
 
 
@@ -85,5 +86,6 @@ class RawList(msgspec.Struct):
 
 
 LIST = msgspec.json.Decoder(ListDocument)
+APPLICATION = msgspec.json.Decoder(ApplicationDocument)
 RAW_LIST = msgspec.json.Decoder(RawList)
 ONE = msgspec.json.Decoder(OneDocument)

@@ -6,7 +6,7 @@ Whether that is safe at all, and which servers are reached, is found in `batches
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from eurekube_sync.adapters.eureka import replication
@@ -103,7 +103,7 @@ class EverywhereBatches:
         found = dict.fromkeys(keys, Batched.UNSETTLED)
         for index, key in enumerate(sure):
             of_key = {name: one[index] for name, one in codes.items()}
-            found[key] = _renewed(of_key)
+            found[key] = _renewed(of_key.values())
             if found[key] is Batched.DONE:
                 self._doubts.end_partly(key)
             if found[key] is Batched.PARTLY:
@@ -321,10 +321,10 @@ def refused(error: RegistryError) -> str:
     return f"Batches do not work: {said}."
 
 
-def _renewed(codes: Mapping[str, int]) -> Batched:
-    if not codes or any(code not in (200, 404) for code in codes.values()):
-        return Batched.UNSETTLED
-    held = [code == 200 for code in codes.values()]
-    if all(held):
+def _renewed(codes: Collection[int]) -> Batched:
+    found = set(codes)
+    if found == {200}:
         return Batched.DONE
-    return Batched.PARTLY if any(held) else Batched.ABSENT
+    if found == {404}:
+        return Batched.ABSENT
+    return Batched.PARTLY if found == {200, 404} else Batched.UNSETTLED

@@ -12,6 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from eurekube_sync.adapters.eureka.documents import (
+    APPLICATION,
     LIST,
     ONE,
     RAW_LIST,
@@ -132,12 +133,11 @@ def _written_port(port: Port) -> dict[str, int | str]:
 
 def _decode_well_formed(body: bytes) -> tuple[DecodedList, str | None]:
     applications = LIST.decode(body).applications
-    found = tuple(
-        _observed(instance, application.name)
-        for application in _each(applications.application)
-        for instance in _each(application.instance)
-    )
-    return DecodedList(instances=found), applications.apps__hashcode
+    found: list[ObservedInstance] = []
+    for raw in applications.application:
+        application = APPLICATION.decode(raw)
+        found += [_observed(instance, application.name) for instance in _each(application.instance)]
+    return DecodedList(instances=tuple(found)), applications.apps__hashcode
 
 
 def _decode_with_care(body: bytes) -> tuple[DecodedList, str | None]:

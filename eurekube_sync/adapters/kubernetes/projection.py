@@ -6,6 +6,7 @@ Owns the API's rules for absent fields. Pure.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from sys import intern
 from typing import Any
 
 import msgspec
@@ -325,8 +326,8 @@ def _endpoint(item: wire.EndpointItem, namespace: str) -> Endpoint:
         serving=conditions.serving is not False,
         terminating=conditions.terminating is True,
         pod=_pod_ref(item.target_ref, namespace),
-        node=item.node_name or "",
-        zone=item.zone or "",
+        node=intern(item.node_name or ""),  # few nodes for many pods
+        zone=intern(item.zone or ""),
     )
 
 
