@@ -12,7 +12,7 @@ from eurekube_sync.model.sources import Proof
 
 
 class Grounds(StrEnum):
-    """What a removal rests on. The brake spares positive evidence from its test of sizes."""
+    """What a removal rests on. The first limit of the brake does not count positive evidence."""
 
     ABSENCE = "Absence"
     """The endpoint is not there any more, or not ready. It could be the cluster that errs."""

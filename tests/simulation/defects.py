@@ -205,7 +205,7 @@ def defects() -> tuple[Defect, ...]:
             ),
         ),
         Defect(
-            name="what is frozen is registered on a 404",
+            name="what is not served is registered on a 404",
             about="outage",
             patches=((ours, "_for_unwanted", _healed_when_frozen(ours._for_unwanted)),),
         ),

@@ -1,7 +1,7 @@
 """The promises, held against the true state of the servers at every call that a copy of the program makes.
 
 other owner an instance of somebody else is never changed, if the program could have seen it
-unseen      nothing is written that the same pass did not read uncached before
+unread      nothing is written that the same pass did not read uncached before
 removed     what is to be UP, and was since before the pass looked, is not removed
 bare        nothing is registered for a syncer without our finalizer
 unwanted    nothing is registered that was not to be UP when the pass looked, but what Eureka lost of a suspended syncer
@@ -252,7 +252,7 @@ class Judge:
                 raise Violation("other owner", f"{key} is somebody else's, and was {change(was, stands)}")
             return
         if key not in view.looked:
-            raise Violation("unseen", f"{key} was {change(was, stands) if was else 'registered'} without a look at it")
+            raise Violation("unread", f"{key} was {change(was, stands) if was else 'registered'} without a look at it")
         if stands is not None and not self.ours(stands):
             raise Violation("other owner", f"{key} is ours, and was made somebody else's")
         self.conduct.judge(view, key, was, stands, now)

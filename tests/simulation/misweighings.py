@@ -100,7 +100,7 @@ def misweighings() -> tuple[Defect, ...]:
             patches=((pods, "_is_gone", _unless_listed),),
         ),
         Defect(
-            name="nobody looks whose an address is by now",
+            name="nobody reads whose an address is now",
             about="teams",
             patches=((ours, "_replaced", lambda instance, desired: None),),
         ),

@@ -60,7 +60,7 @@ def neglects() -> tuple[Defect, ...]:
     stage = Deadline.stage
     return (
         Defect(
-            name="a status tells the minute",
+            name="a status says the minute",
             about="an expiry",
             patches=((status, "_condition", _with_the_minute(vars(status)["_condition"])),),
         ),

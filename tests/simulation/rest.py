@@ -4,7 +4,7 @@ rest        what is to be UP is UP, nothing stands that nothing wants, no finali
 limit       as many of a limited syncer are UP as its limit asks for, and no more
 policy      what its policy never cancels stands as DOWN, and nothing of it is UP without a reason
 gate        the gate of a pod that has its containers ready, and its syncer in order, is open
-told        what is held is told by its syncer's condition, or that of the one that claims it by now
+reported    what is held is reported by its syncer's condition, or that of the one that claims it now
 approved    what an annotation releases is not held
 """
 
@@ -143,7 +143,7 @@ class Rest:
                 continue
             self._judge.reached["a removal held at rest"] += 1
             if not any(one.conditions.get("RemovalHeld", ("", ""))[0] == "True" for one in syncers):
-                raise Violation("told", f"{key} is held, and no condition of {named(syncers[0].ref)} says so")
+                raise Violation("reported", f"{key} is held, and no condition of {named(syncers[0].ref)} says so")
             now = self._judge.world.clock.time
             if all(self._judge.releases.must_free(self._view, syncer, now) for syncer in syncers):
                 raise Violation("approved", f"{key} is held, and an annotation of {named(syncers[0].ref)} releases it")

@@ -66,12 +66,12 @@ def trespasses() -> tuple[Defect, ...]:
             patches=((desired, "_places", _of_one_namespace(vars(desired)["_places"])),),
         ),
         Defect(
-            name="a written address comes in beside another namespace's pod",
+            name="a written address is registered beside another namespace's pod",
             about="neighbours",
             patches=((desired, "outdone", lambda bids: ()),),
         ),
         Defect(
-            name="whoever claims a written address comes in",
+            name="whoever claims a written address is registered",
             about="neighbours",
             patches=((filters, "LEFT_OUT", (_all_come(first_come), *filters.LEFT_OUT[1:])),),
         ),

@@ -230,6 +230,19 @@ def test_each_word_of_the_glossary_is_said_once() -> None:
 
 
 @EVERY_PAGE
+def test_no_page_uses_a_retired_word(page: Path) -> None:
+    """Unless the word also has an ordinary meaning, or the page is the glossary, whose table names them all."""
+    ordinary = {"its own", "goes", "stands", "live"}
+    left = re.findall(r"^\| ([^|]+) \| [^|]+ \|$", section(GLOSSARY, "Retired words"), re.MULTILINE)
+    retired = {word.strip() for cell in left for word in cell.split(",")} - ordinary - {"do not write"}
+    assert "takes its place" in retired
+    if page.name == "glossary.md":
+        return
+    text = " ".join(re.sub(r"`[^`]*`", "", _FENCE.sub("", page.read_text())).split()).lower()
+    assert not [word for word in sorted(retired) if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)]
+
+
+@EVERY_PAGE
 def test_no_page_tells_of_the_machine_it_was_written_on(page: Path) -> None:
     """No absolute path of a checkout, and nothing outside of it."""
     assert not re.search(r"/(work|root|tmp)/|\.\./shared", page.read_text())
