@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -187,3 +188,20 @@ def test_the_heartbeat_tells_a_developer_that_nobody_renews(
     for sentence in sentences:
         assert sentence in ended.out, ended.out
     assert "last good pass: " in shown.out
+
+
+def test_ctrl_c_ends_a_watch_and_says_so(settled: Program) -> None:
+    """Whatever it showed: nobody waits for its verdict."""
+    process = settled.start("status", "--watch", "--interval", "60s")
+    assert process.stdout is not None
+    assert process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    assert settled.end(process).code == ExitCode.INTERRUPTED
+
+
+def test_a_namespace_that_does_not_exist_is_no_empty_one(settled: Program) -> None:
+    """A typo in `-n` is told, and fails."""
+    ended = settled.command("status", "-n", "nosuch")
+    assert ended.code == ExitCode.NOT_REGISTERED
+    assert "namespace nosuch does not exist" in ended.out
+    assert ended.out.splitlines()[-1].startswith("no EurekaSyncer")

@@ -20,15 +20,17 @@ _STYLES = {Grade.OK: "bold green", Grade.WARNING: "bold yellow", Grade.FAILED: "
 
 
 def findings_table(found: Sequence[Finding], notices: Sequence[str] = ()) -> RenderableType:
-    """A line each with what to do, and one that counts them."""
+    """A line each with what to do, and one that counts them. Lines to add that are the same stand there once."""
     parts: list[RenderableType] = [marked(notice) for notice in notices]
+    shown: set[str] = set()
     for one in found:
-        parts += list(_lines(one))
+        parts += list(_lines(one, again=one.manifest in shown))
+        shown.add(one.manifest)
     worst = next((grade for grade in (Grade.FAILED, Grade.WARNING) if any(f.grade is grade for f in found)), Grade.OK)
     return Group(*parts, Text(summary(found), style=_STYLES[worst]))
 
 
-def _lines(one: Finding) -> Iterator[RenderableType]:
+def _lines(one: Finding, *, again: bool) -> Iterator[RenderableType]:
     sign = {
         Grade.OK: sign_of(Mark.OK),
         Grade.WARNING: Text("!", style="yellow"),
@@ -37,7 +39,8 @@ def _lines(one: Finding) -> Iterator[RenderableType]:
     yield Line(one.text, mark=sign)
     if one.fix:
         yield Next(one.fix, indent=2)
-    yield from (Line(line, indent=4) for line in one.manifest.splitlines())
+    lines = ["the same lines as above"] if again and one.manifest else one.manifest.splitlines()
+    yield from (Line(line, indent=4) for line in lines)
     if one.docs:
         yield Line(f"See {one.docs}", indent=2, style="dim")
 

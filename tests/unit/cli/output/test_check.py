@@ -1,0 +1,36 @@
+"""What a check found, at a terminal."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from eurekube_sync.check.findings import Check, Finding, Grade
+from eurekube_sync.cli.output.check import findings_table
+
+LINES = "spec:\n  terminationGracePeriodSeconds: 155"
+
+
+def _short(name: str) -> Finding:
+    return Finding(check=Check.DRAIN_TIME, grade=Grade.WARNING, text=name, fix="add these lines", manifest=LINES)
+
+
+def test_lines_to_add_that_are_the_same_are_shown_once() -> None:
+    """Forty workloads would fill four screens with them."""
+    written = io.StringIO()
+    fine = Finding(check=Check.CLOCK, grade=Grade.OK, text="fine")
+    Console(file=written, width=80).print(findings_table([_short("one"), fine, _short("two")]))
+    assert written.getvalue().splitlines() == [
+        "! one",
+        "  Next: add these lines",
+        "    spec:",
+        "      terminationGracePeriodSeconds: 155",
+        "  See docs/troubleshooting.md#draintime",
+        "√ fine",
+        "! two",
+        "  Next: add these lines",
+        "    the same lines as above",
+        "  See docs/troubleshooting.md#draintime",
+        "2 warnings, 1 check ok",
+    ]
