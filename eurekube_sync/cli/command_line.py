@@ -24,6 +24,7 @@ _COMMANDS = {
     "check": "eurekube_sync.cli.commands.check",
     "orphans": "eurekube_sync.cli.commands.orphans",
     "owner": "eurekube_sync.cli.commands.owner.group",
+    "replay": "eurekube_sync.cli.commands.replay",
     "validate": "eurekube_sync.cli.commands.validate",
     "crd": "eurekube_sync.cli.commands.crd",
     "demo": "eurekube_sync.cli.commands.demo",

@@ -9,7 +9,7 @@ from eurekube_sync.brake import Brake, Braked, apply_brake, to_look_up
 from eurekube_sync.brake.approval import Approval, annotated, refusal
 from eurekube_sync.brake.removals import without_successor, witnesses
 from eurekube_sync.brake.sightings import Sighted
-from eurekube_sync.controller.one_pass import APPLYING, Decided, Found, Given, PassSettings, Renewed
+from eurekube_sync.controller.one_pass import APPLYING, Basis, Decided, Found, Given, PassSettings, Renewed
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.sources import Complete, Unknown
@@ -38,7 +38,7 @@ def decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]:
     last_up = memory.last_up(desired) if remembers else frozenset()
     if isinstance(registry, Unknown):
         braked = Braked(plan=plan_blind(desired, last_up), held=None)
-        return found, Decided(at=now, brake=brake, braked=braked, refused=refused)
+        return found, Decided(at=now, brake=brake, braked=braked, refused=refused, last_up=last_up)
     observed = registry.data
 
     def rests_on(plan: Plan, choice: Choice, observed: Observed) -> Iterator[InstanceKey]:
@@ -59,16 +59,31 @@ def decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]:
         read.update(unread)
         choice = choose(desired, observed)
         plan = plan_for(choice.desired, observed, last_up)
-    if not observed.unread.keys().isdisjoint(observed.ours):
-        plan = with_unread(plan, plan_for(choice.desired, replace(observed, unread={}), last_up), observed)
-    plan = without_successor(plan, choice.desired, observed)
+    plan = _finished(plan, choice, observed, last_up)
     braked = apply_brake(plan, observed, brake)
     if unlisted := to_look_up(braked.held):
         pods = pods_behind(world.cluster, found.view, unlisted, observed, settings.scope)
         brake = replace(brake, pods=pods)
         braked = apply_brake(plan, observed, brake)
-    decided = Decided(at=now, brake=brake, braked=braked, refused=refused)
+    decided = Decided(at=now, brake=brake, braked=braked, refused=refused, last_up=last_up)
     return replace(found, desired=warned(choice.desired, observed), registry=Complete(data=observed)), decided
+
+
+def plan_again(desired: Desired, basis: Basis) -> tuple[Desired, Braked]:
+    """What `decide` came to when all was read, from the same values: nothing is asked."""
+    if isinstance(basis.registry, Unknown):
+        return desired, Braked(plan=plan_blind(desired, basis.last_up), held=None)
+    observed = basis.registry.data
+    choice = choose(desired, observed)
+    plan = _finished(plan_for(choice.desired, observed, basis.last_up), choice, observed, basis.last_up)
+    return warned(choice.desired, observed), apply_brake(plan, observed, basis.brake)
+
+
+def _finished(plan: Plan, choice: Choice, observed: Observed, last_up: frozenset[InstanceKey]) -> Plan:
+    """The plan when nothing is read any more."""
+    if not observed.unread.keys().isdisjoint(observed.ours):
+        plan = with_unread(plan, plan_for(choice.desired, replace(observed, unread={}), last_up), observed)
+    return without_successor(plan, choice.desired, observed)
 
 
 def brake_of(settings: PassSettings, desired: Desired, approval: Approval | None, seen: Sighted, now: float) -> Brake:

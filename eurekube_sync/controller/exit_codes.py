@@ -67,8 +67,8 @@ _MEANINGS = {
     ExitCode.EUREKA_DENIED: "Eureka refused the login, or its CSRF protection the writes. Nothing was removed",
     ExitCode.INCOMPLETE: (
         "some changes failed, or a deadline, a signal or the loss of the lock came before all was done; the next pass "
-        "tries again. "
-        "`orphans`: not everything could be read. `--fail-on-broken`: a syncer cannot be served"
+        "tries again. `orphans`: not everything could be read. `--fail-on-broken`: a syncer cannot be served. "
+        "`replay`: this version plans otherwise than the one that recorded the pass"
     ),
     ExitCode.REMOVAL_HELD: "removals are held, or `--approve` named others. Everything else was done",
     ExitCode.OWNER_CLASH: (

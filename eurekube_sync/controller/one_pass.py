@@ -76,6 +76,22 @@ class PassSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """All that the plan of a pass follows from, and the plan: who has it can plan again."""
+
+    ownership: Ownership
+    scope: Scope
+    lease: LeaseTimes
+    view: ClusterView
+    registry: Complete[Observed] | Unknown
+    """With the uncached reads."""
+    brake: Brake
+    last_up: frozenset[InstanceKey]
+    """Wanted instances that the process last saw UP, where that matters."""
+    braked: Braked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PassReport:
     """All that a pass found and did, for the table, the summary line and the exit code."""
 
@@ -120,6 +136,8 @@ class PassReport:
     """Leases that a daemon of many renewed since the pass before."""
     cut_short: bool = False
     """The pass's time was over, or it was asked to stop, before all was tried."""
+    basis: Basis | None = None
+    """None where the pass could not plan, or did not follow its plan."""
 
     @property
     def to_renew(self) -> tuple[InstanceKey, ...]:
@@ -181,6 +199,8 @@ class Decided:
     braked: Braked
     refused: str | None
     """Why an approval cannot be meant for this pass."""
+    last_up: frozenset[InstanceKey] = frozenset()
+    """Wanted instances that this process last saw UP, where that matters."""
 
 
 def report_of(given: Given, plan: Plan, registry: Complete[Observed] | Unknown, view: ClusterView) -> PassReport:

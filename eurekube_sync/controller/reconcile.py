@@ -26,6 +26,7 @@ from eurekube_sync.controller.one_pass import (
     READING,
     RENEWING,
     SETTLING,
+    Basis,
     Decided,
     Found,
     Given,
@@ -217,4 +218,14 @@ def _report(given: Given, found: Found, decided: Decided) -> PassReport:
         approval_refused=decided.refused,
         released=decided.braked.approved,
         cut_short=given.deadline.cut_short,
+        basis=Basis(
+            ownership=given.ownership,
+            scope=given.settings.scope,
+            lease=given.settings.lease,
+            view=found.view,
+            registry=found.registry,
+            brake=decided.brake,
+            last_up=decided.last_up,
+            braked=decided.braked,
+        ),
     )

@@ -38,6 +38,7 @@ NEEDED = {
     "owner rename": ["a", "b", "--eureka-url=http://e/eureka"],
     "owner purge": _WHERE,
     "completion": ["bash"],
+    "replay": ["records"],
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import click
 
@@ -25,10 +26,12 @@ from eurekube_sync.cli.options.lock import LockChoice, lock_option
 from eurekube_sync.cli.options.monitoring import Monitoring, monitoring_options
 from eurekube_sync.cli.options.owner import named_owner, owner_option
 from eurekube_sync.cli.options.passes import Passes, pass_options
+from eurekube_sync.cli.options.recording import Recording, given_secrets, recording_options
 from eurekube_sync.cli.options.report import ReportForm, pass_report_options
 from eurekube_sync.cli.options.scope import scope_options
 from eurekube_sync.cli.output.passes import good_pass, teller
 from eurekube_sync.cli.output.table import console_for
+from eurekube_sync.cli.recording import Recorder
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.under_lock import under_lock
 from eurekube_sync.cli.watched import Watched, watched
@@ -74,6 +77,7 @@ from eurekube_sync.model.wording import counted
 @brake_options
 @approve_option
 @monitoring_options
+@recording_options
 @pass_report_options
 def command(
     owner: str,
@@ -92,6 +96,7 @@ def command(
     brake: BrakeLimits,
     approve: str | None,
     monitoring: Monitoring,
+    recording: Recording,
     form: ReportForm,
 ) -> ExitCode:
     """Make Eureka equal to what the cluster says: one pass, --passes N, or --daemon.
@@ -137,6 +142,9 @@ def command(
         lease_duration=leases.duration,
     )
     tell = teller(form, passes, eureka.notices)
+    if recording.record:
+        given = given_secrets(eureka)
+        tell = Recorder(Path(recording.record), most_bytes=recording.most_bytes, secrets=given).beside(tell)
     with stopped_by_signals(clock), watched(monitoring, clock, owner, scope, passes) as watch:
         connection = replace(connection, count=watch.monitor.called)
         code = _Process(

@@ -72,6 +72,11 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
             "eurekube-sync owner purge --cluster 341a66fe-0d2c-4b54-9f39-2f6d1c9a8a11 --yes",
         ),
     ),
+    "replay": (
+        ("What did the recorded passes decide?", "eurekube-sync replay /var/lib/eurekube-sync"),
+        ("Why was this address removed?", "eurekube-sync replay /var/lib/eurekube-sync 10.0.0.7"),
+        ("All that one pass decided, planned again:", "eurekube-sync replay /var/lib/eurekube-sync --at 03:12"),
+    ),
     "validate": (
         ("All manifests of a folder:", "eurekube-sync validate manifests/"),
         ("What a chart makes:", "helm template my-app | eurekube-sync validate -"),

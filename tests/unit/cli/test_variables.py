@@ -31,6 +31,7 @@ FROM_NO_VARIABLE = {
     "validate": {"--allow-empty"},
     "check": {"--pre"},
     "version": {"--client"},
+    "replay": {"--at"},
     "owner adopt": {"--app", "--address", "--syncer", "--cluster", "--observe"},
     "owner rename": {"--cluster", "--observe"},
     "owner purge": {"--cluster", "--yes"},

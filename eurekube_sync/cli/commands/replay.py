@@ -1,0 +1,108 @@
+"""`replay`: what recorded passes saw and decided, planned again from the same values. Nobody is asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import click
+
+from eurekube_sync.brake.approval import rfc_3339
+from eurekube_sync.cli.options.command import Command
+from eurekube_sync.cli.options.declare import option
+from eurekube_sync.cli.options.report import ReportForm, report_options
+from eurekube_sync.cli.output.replayed import Replayed, found_in, line_of, replay_data, replay_table
+from eurekube_sync.cli.recording import RecordFile, record_files
+from eurekube_sync.cli.values import NAME, Value
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.replay import decisions, replayed
+from eurekube_sync.model.errors import ConfigurationError
+
+_MOMENT = re.compile(r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d\d:\d\d)(:\d\d)?Z?")
+
+
+class _Moment:
+    """`03:12`, `2026-11-23 03:12` or `2026-11-23T03:12:05Z`, in UTC; without a day the last such time."""
+
+    def __init__(self, text: str) -> None:
+        found = _MOMENT.fullmatch(text.strip())
+        try:
+            if not found:
+                raise ValueError
+            given = f"{found[1] or '2000-01-01'}T{found[2]}{found[3] or ':00'}+00:00"
+            self._begin = datetime.fromisoformat(given)
+        except ValueError:
+            raise ValueError(f"{text!r} is not a time; write 03:12 or 2026-11-23T03:12:05Z, in UTC") from None
+        self._has_day = bool(found[1])
+        self._lasts = timedelta(seconds=1 if found[3] else 60)
+
+    def end(self, newest: datetime) -> datetime:
+        """Of that second, or minute."""
+        begin = self._begin
+        if not self._has_day:
+            begin = begin.replace(year=newest.year, month=newest.month, day=newest.day)
+            begin -= timedelta(days=begin > newest)
+        return begin + self._lasts
+
+
+@click.command(cls=Command, short_help="Say what recorded passes decided, and why.")
+@click.argument("folder", metavar="DIR", type=click.Path())
+@click.argument("what", metavar="[WHAT]", required=False, type=NAME)
+@option(
+    "--at",
+    variable=False,
+    type=Value("time", _Moment),
+    default=None,
+    help="Show the last pass that began at this time, as 03:12 or 2026-11-23T03:12:05Z, or before. Times are UTC.",
+)
+@report_options
+def command(folder: str, what: str | None, at: _Moment | None, form: ReportForm) -> ExitCode:
+    """Say what recorded passes decided, and why. DIR is a folder of run --record. No server is asked.
+
+    WHAT is a part of an app, an address, an instance id or a syncer: only what was decided of it is shown. With --at,
+    one pass is planned again from all that it had read.
+    """
+    form.set_up_logs()
+    files = record_files(Path(folder))
+    shown = list(_all(files)) if at is None else [_planned_again(_last_before(files, at))]
+    found = [found_in(one, what) for one in shown] if what else shown
+    form.write(
+        lambda: replay_table(found, whole=at is not None, what=what),
+        lambda: replay_data(found),
+    )
+    if any(one.damaged for one in found):
+        return ExitCode.CONFIGURATION
+    return ExitCode.INCOMPLETE if any(one.differs for one in found) else ExitCode.OK
+
+
+def _last_before(files: Sequence[RecordFile], at: _Moment) -> RecordFile:
+    end = at.end(files[-1].at)
+    found = [one for one in files if one.at < end]
+    if not found:
+        first = rfc_3339(files[0].at.timestamp())
+        raise ConfigurationError(f"no pass was recorded before {rfc_3339(end.timestamp())}; the first is of {first}")
+    return found[-1]
+
+
+def _all(files: Sequence[RecordFile]) -> Iterator[Replayed]:
+    """Each as it was recorded; one that is damaged does not hide the others."""
+    for file in files:
+        try:
+            yield line_of(file.read(whole=False))
+        except ConfigurationError as error:
+            yield Replayed(at=file.at.timestamp(), damaged=str(error))
+
+
+def _planned_again(file: RecordFile) -> Replayed:
+    record = file.read()
+    seen = line_of(record)
+    if record.basis is None:
+        return seen
+    try:
+        report = replayed(record.basis, record.at)
+    except Exception as error:
+        raise ConfigurationError(f"{file.path} is damaged, or of another version: {type(error).__name__}") from error
+    assert report.basis is not None
+    return seen.planned(report, same=sorted(decisions(report.basis.braked)) == sorted(record.decided))

@@ -1,0 +1,142 @@
+"""Recorded passes as lines, as the table of one, and as data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from eurekube_sync import __version__
+from eurekube_sync.brake.approval import rfc_3339
+from eurekube_sync.cli.output.lines import Line
+from eurekube_sync.cli.output.rows import Row, rows_of
+from eurekube_sync.cli.output.table import Diff, marked
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.controller.record import Record
+from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.wording import counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """One recorded pass."""
+
+    at: float
+    """Unix seconds."""
+    damaged: str = ""
+    """Why it cannot be read."""
+    version: str = ""
+    """Of the program that recorded it."""
+    report: Mapping[str, Any] = field(default_factory=dict)
+    """As data, as it was reported."""
+    again: PassReport | None = None
+    """Planned again; None where that was not asked for, or the pass had no plan."""
+    differs: bool = False
+    """This version plans otherwise."""
+    what: str = ""
+    """What is shown of it; empty for all."""
+
+    def planned(self, report: PassReport, *, same: bool) -> Replayed:
+        """With what it comes to now."""
+        return replace(self, again=report, differs=not same)
+
+    @property
+    def decided(self) -> list[Mapping[str, Any]]:
+        """What was changed or held, and what could not be, as it was reported."""
+        actions = [one for one in self._entries("actions") if one.get("action") != "renew"]
+        held = [{**one, "held": True} for one in self._entries("held")]
+        blocked = [{**one, "action": "blocked"} for one in self._entries("blocked")]
+        return [
+            one
+            for one in (*actions, *held, *blocked)
+            if self.concerns(one.get("app"), one.get("id"), one.get("syncer"))
+        ]
+
+    def concerns(self, *names: object) -> bool:
+        """Whether it is shown: 10.0.0.7 is not in 10.0.0.70."""
+        before = r"(?<![0-9.])" if self.what[:1].isdigit() else ""
+        after = r"(?![0-9])" if self.what[-1:].isdigit() else ""
+        pattern = f"{before}{re.escape(self.what)}{after}"
+        return any(re.search(pattern, str(name or ""), re.IGNORECASE) for name in names)
+
+    def _entries(self, key: str) -> list[Mapping[str, Any]]:
+        found = self.report.get(key)
+        return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def line_of(record: Record) -> Replayed:
+    """As it was recorded."""
+    return Replayed(at=record.at, version=record.version, report=record.report)
+
+
+def found_in(one: Replayed, what: str) -> Replayed:
+    """Only what concerns it."""
+    return replace(one, what=what)
+
+
+def replay_table(found: Sequence[Replayed], *, whole: bool, what: str | None) -> RenderableType:
+    """Of one pass the table; of many a line for each thing that was decided."""
+    if whole:
+        return Group(*_whole(found[0]))
+    parts: list[RenderableType] = []
+    quiet = 0
+    for one in found:
+        if one.damaged:
+            parts.append(marked(one.damaged))
+            continue
+        if not one.decided:
+            quiet += 1
+        elif what:
+            parts += [_decision(one, entry) for entry in one.decided]
+        else:
+            parts.append(Line(f"{rfc_3339(one.at)}  {one.report.get('summary', '')}"))
+    about = f" about {what}" if what else ""
+    passes, range_ = counted(len(found), "pass", "passes"), f"{rfc_3339(found[0].at)} to {rfc_3339(found[-1].at)}"
+    last = f"{passes} recorded, {range_}; {quiet} decided nothing{about}"
+    return Group(*parts, Text(printable(last), style="bold"))
+
+
+def _decision(one: Replayed, entry: Mapping[str, Any]) -> RenderableType:
+    done = "held" if entry.get("held") else str(entry.get("result") or entry.get("action"))
+    words = [rfc_3339(one.at), str(entry.get("action")), f"{entry.get('app')}/{entry.get('id')}"]
+    detail = f" ({entry['detail']})" if entry.get("detail") else ""
+    return Line(f"{'  '.join(words)}  {done}: {entry.get('why')}{detail}")
+
+
+def _whole(one: Replayed) -> Iterator[RenderableType]:
+    """What it decided, and every sentence that it said."""
+    rows = [row for row in _rows(one) if one.concerns(row.app, row.id, row.syncer)]
+    if rows:
+        yield Diff(rows)
+    elif one.what:
+        yield Line(f"nothing was to change of {one.what}")
+    for sentence in one.report.get("messages") or ():
+        yield Line(str(sentence), mark=Text("-", style="dim"))
+    if one.again is None:
+        yield marked("this pass could not plan: what it lacked is said above")
+    elif one.differs:
+        yield marked(f"version {__version__} plans otherwise than version {one.version} did; shown is what it plans")
+    yield Text(printable(f"{rfc_3339(one.at)}  {one.report.get('summary', '')}"), style="bold")
+
+
+def _rows(one: Replayed) -> Sequence[Row]:
+    return rows_of(one.again) if one.again else ()
+
+
+def replay_data(found: Sequence[Replayed]) -> dict[str, Any]:
+    """Each pass with its report; keys are camelCase."""
+    return {"passes": [_entry(one) for one in found]}
+
+
+def _entry(one: Replayed) -> dict[str, Any]:
+    return {
+        "at": rfc_3339(one.at),
+        "damaged": one.damaged or None,
+        "decided": [dict(entry) for entry in one.decided],
+        "samePlan": None if one.again is None else not one.differs,
+        "report": dict(one.report) if not one.what else None,
+    }

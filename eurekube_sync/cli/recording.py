@@ -1,0 +1,182 @@
+"""A folder of records, one file a pass: written by `run --record`, read by `replay`. It never grows above its limit.
+
+A record that cannot be written is logged once, and changes nothing of the pass.
+"""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import os
+import re
+import secrets
+import stat
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from eurekube_sync import __version__
+from eurekube_sync.adapters.unreadable import UNREADABLE
+from eurekube_sync.brake import Braked
+from eurekube_sync.cli.output.machine import as_data
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.one_pass import Basis, PassReport
+from eurekube_sync.controller.record import Record, from_data, to_data
+from eurekube_sync.controller.replay import decisions
+from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.plan import Plan
+
+_NAME = re.compile(r"pass-(\d{8}T\d{6}\.\d{3})Z-[0-9a-f]{8}\.json\.gz")
+_MOST_BYTES = 512 * 1024 * 1024
+"""Of one record, unpacked: more than a pass of 100,000 instances takes."""
+_log = logging.getLogger(__name__)
+
+
+class Recorder:
+    """Writes a file for each pass. Raises ConfigurationError where the folder cannot be used."""
+
+    def __init__(self, folder: Path, *, most_bytes: int, secrets: Iterable[str] = ()) -> None:
+        self._folder = folder
+        self._most = most_bytes
+        self._secrets = tuple(secrets)
+        self._failing = False
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            probe = folder / f".probe-{_mark()}"
+            probe.touch(mode=0o600)
+            probe.unlink()
+        except OSError as error:
+            raise ConfigurationError(f"--record {folder}: nothing can be written there: {error.strerror}") from error
+
+    def beside(self, tell: Callable[[PassReport, ExitCode], None]) -> Callable[[PassReport, ExitCode], None]:
+        """Records a pass, and then tells of it."""
+
+        def both(report: PassReport, code: ExitCode) -> None:
+            self.keep(report, code)
+            tell(report, code)
+
+        return both
+
+    def keep(self, report: PassReport, code: ExitCode) -> None:
+        """Writes the record of a pass, and deletes the oldest that are too many."""
+        basis = report.basis
+        record = Record(
+            version=__version__,
+            at=report.at,
+            report=as_data(report, code),
+            decided=decisions(basis.braked) if basis else [],
+            basis=basis,
+        )
+        try:
+            self._write(report.at, msgspec.json.encode(to_data(record, self._secrets)))
+            self._prune()
+        except OSError as error:
+            if not self._failing:
+                _log.warning("no record of the passes can be written into %s: %s", self._folder, error.strerror)
+            self._failing = True
+        else:
+            if self._failing:
+                _log.info("records can be written into %s again", self._folder)
+            self._failing = False
+
+    def _write(self, at: float, text: bytes) -> None:
+        moment = datetime.fromtimestamp(at, UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
+        path = self._folder / f"pass-{moment}Z-{_mark()}.json.gz"
+        part = path.with_suffix(".part")
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(gzip.compress(text, compresslevel=6, mtime=0))
+            part.replace(path)
+        except OSError:
+            part.unlink(missing_ok=True)
+            raise
+
+    def _prune(self) -> None:
+        """The newest stays, whatever its size."""
+        kept = 0
+        for number, one in enumerate(reversed(_files(self._folder))):
+            kept += one.stat().st_size
+            if number and kept > self._most:
+                one.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFile:
+    """A record that is there, and may be read."""
+
+    path: Path
+    at: datetime
+
+    def read(self, *, whole: bool = True) -> Record:
+        """Raises ConfigurationError for one that cannot be read, is too large, or is no record. `whole`: with what it
+        planned from, which is most of it."""
+        try:
+            return from_data(_unpacked(self.path, whole=whole), partial(Basis, braked=Braked(plan=Plan(), held=None)))
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{self.path} {error}") from error
+
+
+def record_files(folder: Path) -> Sequence[RecordFile]:
+    """The records of a folder, the oldest first. Raises ConfigurationError where there is none."""
+    try:
+        found = [RecordFile(path, _moment(path)) for path in _files(folder)]
+    except OSError as error:
+        raise ConfigurationError(f"the folder {folder} cannot be read: {error.strerror}") from error
+    if not found:
+        raise ConfigurationError(f"there is no record in {folder}: run --record {folder} writes them")
+    return found
+
+
+def _files(folder: Path) -> list[Path]:
+    """By time, which is how their names sort. A link is not followed."""
+    with os.scandir(folder) as entries:
+        names = [one.name for one in entries if _NAME.fullmatch(one.name) and one.is_file(follow_symlinks=False)]
+    return [folder / name for name in sorted(names)]
+
+
+def _moment(path: Path) -> datetime:
+    found = _NAME.fullmatch(path.name)
+    assert found
+    return datetime.strptime(found[1], "%Y%m%dT%H%M%S.%f").replace(tzinfo=UTC)
+
+
+class _Told(msgspec.Struct):
+    """A record without its basis, which is skipped."""
+
+    format: str
+    version: str
+    at: float
+    report: dict[str, Any]
+    decided: list[Any]
+
+
+def _unpacked(path: Path, *, whole: bool) -> Any:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ConfigurationError("is not a file")
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                text = unpacked.read(_MOST_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ConfigurationError(f"cannot be read: {getattr(error, 'strerror', None) or 'it is cut'}") from error
+    if len(text) > _MOST_BYTES:
+        raise ConfigurationError("is too large for a record")
+    try:
+        if whole:
+            return msgspec.json.decode(text)
+        return {**msgspec.structs.asdict(msgspec.json.decode(text, type=_Told)), "basis": None}
+    except UNREADABLE as error:
+        raise ConfigurationError("is cut, or not a record") from error
+
+
+def _mark() -> str:
+    """Two processes may write into one folder in the same moment."""
+    return secrets.token_hex(4)

@@ -1,0 +1,169 @@
+"""A record of a pass comes back as it was, plans the same, and holds no secret."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eurekube_sync import __version__
+from eurekube_sync.brake import Braked, BrakeLimits
+from eurekube_sync.cli.output.machine import as_data
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.one_pass import Basis, PassReport
+from eurekube_sync.controller.record import Record, from_data, to_data
+from eurekube_sync.controller.replay import decisions, replayed
+from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.sources import Complete
+from eurekube_sync.plan import Plan
+from tests.unit.controller.test_properties import world_of
+from tests.unit.controller.test_reconcile import add_app
+from tests.unit.controller.test_report import eureka
+from tests.unit.worlds.build import changed, endpoint, foreign, piece, syncer
+from tests.unit.worlds.fakes import FakeWorld
+from tests.unit.worlds.strategies import REGISTRIES, Scenery, sceneries
+
+pytestmark = pytest.mark.usefixtures("both_ways")
+
+PLANNED = partial(Basis, braked=Braked(plan=Plan(), held=None))
+PLANTED = "hunter2-s3cr3t"
+
+
+def recorded(report: PassReport, *secrets: str) -> Any:
+    """As a file holds it."""
+    assert report.basis is not None
+    record = Record(
+        version=__version__,
+        at=report.at,
+        report=as_data(report, ExitCode.OK),
+        decided=decisions(report.basis.braked),
+        basis=report.basis,
+    )
+    return json.loads(json.dumps(to_data(record, secrets), allow_nan=False))
+
+
+def planned_again(data: Any) -> list[tuple[str, str, str, str]]:
+    """What a replay decides."""
+    record = from_data(data, PLANNED)
+    assert record.basis is not None
+    found = replayed(record.basis, record.at).basis
+    assert found is not None
+    return decisions(found.braked)
+
+
+@given(sceneries(), REGISTRIES, st.sampled_from([BrakeLimits(), BrakeLimits(loss_floor=0, loss_percent=5)]))
+def test_every_pass_plans_the_same_from_its_record(
+    scenery: Scenery, registry: list[ObservedInstance], brake: BrakeLimits
+) -> None:
+    """Whatever it met, and also a second pass, which remembers the first."""
+    world = world_of(scenery, registry, cache=0)
+    world.brake = brake
+    for _ in range(2):
+        report = world.run()
+        if report.basis is None:
+            continue
+        data = recorded(report)
+        assert planned_again(data) == [tuple(one) for one in data["decided"]]
+        world.later(46)
+
+
+def test_a_pass_that_cannot_read_eureka_has_a_record_too() -> None:
+    """It renews what it may, and plans nothing else."""
+    world = FakeWorld()
+    add_app(world, "app", 1)
+    world.run()
+    world.later(60)
+    eureka(world)
+    assert planned_again(recorded(world.run())) == []
+
+
+@pytest.fixture
+def world() -> FakeWorld:
+    """Secrets in every place where somebody could have put one."""
+    world = FakeWorld()
+    add_app(world, "app", 0)
+    world.cluster.apply(
+        syncer(
+            "app",
+            selector={"app": "app"},
+            metadata={"user.password": PLANTED, "page": f"http://joe:{PLANTED}-too@intern/"},
+        ),
+        piece(endpoint(1), endpoint(2), service="app"),
+    )
+    world.run()
+    admin = foreign()
+    world.registry.put(changed(admin, metadata={"management.user": "x", "anything": f"{PLANTED}-of-others"}))
+    world.later(60)
+    world.cluster.apply(piece(endpoint(1), endpoint(3), service="app"))
+    return world
+
+
+def test_no_secret_is_in_a_record(world: FakeWorld) -> None:
+    """Neither under a key that sounds like one, nor in a URL, nor others' metadata, nor what the process was given; and
+    the plan is the same, for what was equal is equal."""
+    report = world.run()
+    assert report.basis is not None
+    view = report.basis.view
+    noisy = replace(
+        view,
+        syncers=replace(
+            view.syncers,
+            by_namespace={
+                name: Complete(data=tuple(_annotated(one) for one in source.data))
+                for name, source in view.syncers.by_namespace.items()
+                if isinstance(source, Complete)
+            },
+        ),
+    )
+    report = replace(report, basis=replace(report.basis, view=noisy), owner=report.owner)
+    data = recorded(report, "Bearer-given-to-us")
+    assert PLANTED in repr(report.basis)
+    text = json.dumps(data)
+    assert PLANTED not in text
+    assert "Bearer-given-to-us" not in text
+    assert "hidden-" in text
+    assert [kind for kind, *_ in data["decided"]] == ["register", "cancel"]
+    assert planned_again(data) == [tuple(one) for one in data["decided"]]
+
+
+def _annotated(one: Any) -> Any:
+    return replace(
+        one,
+        annotations={
+            "kubectl.kubernetes.io/last-applied-configuration": f'{{"password": "{PLANTED}"}}',
+            "note": f"the login is {PLANTED}, given by Bearer-given-to-us",
+        },
+    )
+
+
+def test_a_short_secret_hides_only_itself(world: FakeWorld) -> None:
+    """Else each `a` of the record would be one."""
+    world.cluster.apply(syncer("app", selector={"app": "app"}, metadata={"token": "UP", "other.token": "a"}))
+    data = recorded(world.run())
+    assert planned_again(data) == [tuple(one) for one in data["decided"]]
+    assert data["report"]["apiVersion"] == "eurekube.io/report/v1"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: [],
+        lambda data: {**data, "format": "other/v1"},
+        lambda data: {key: value for key, value in data.items() if key != "decided"},
+        lambda data: {**data, "basis": {"view": 1}},
+        lambda data: {**data, "basis": {**data["basis"], "brake": {"@": "Popen", "": {"args": "ls"}}}},
+        lambda data: {**data, "basis": {**data["basis"], "lease": {"#": ["LeaseTimes"]}}},
+        lambda data: {**data, "basis": {**data["basis"], "lease": {"?": 1}}},
+        lambda data: {**data, "at": "noon"},
+    ],
+)
+def test_what_is_no_record_is_refused(world: FakeWorld, damage: Any) -> None:
+    """In one sentence, and no class comes back that a record cannot hold."""
+    with pytest.raises(ConfigurationError, match=r"is not a record of a pass|is damaged, or of another version"):
+        from_data(damage(recorded(world.run())), PLANNED)
