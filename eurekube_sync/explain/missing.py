@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 from typing import Any
 
 from eurekube_sync.controller.look import Look
-from eurekube_sync.desired.claims import NotServed, every
+from eurekube_sync.desired.claims import every
 from eurekube_sync.desired.spec import Selector, parse, selected_namespace
+from eurekube_sync.explain.answers import in_eureka, not_registered, nothing_link, unread_answer
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, Why
 from eurekube_sync.explain.near import matches, near_labels, near_names
 from eurekube_sync.explain.serving import unknown_syncers
-from eurekube_sync.explain.subject import is_at, observed_at
-from eurekube_sync.explain.what import OfAddress, OfApp, OfInstance, OfPod, OfService, OfSyncer, What, namespace_of
+from eurekube_sync.explain.unclaimed import explain_unclaimed
+from eurekube_sync.explain.what import OfPod, OfService, OfSyncer, What, namespace_of
 from eurekube_sync.model.errors import InvalidSyncer
-from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import Service, SyncerObject
-from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
-from eurekube_sync.model.sources import Complete, Source, Unknown
+from eurekube_sync.model.sources import Complete, Unknown
 
 
 def explain_missing(what: What, look: Look) -> Explanation:
@@ -35,7 +33,7 @@ def explain_missing(what: What, look: Look) -> Explanation:
         case OfPod():
             return _pod(what, look)
         case _:
-            return _nothing(what, look)
+            return explain_unclaimed(what, look)
 
 
 def _unknown(what: What, look: Look, unknown: Unknown) -> Explanation:
@@ -48,7 +46,7 @@ def _unknown(what: What, look: Look, unknown: Unknown) -> Explanation:
     )
     return Explanation(
         about=str(what),
-        links=(link, *_in_eureka(what, look)),
+        links=(link, *in_eureka(what, look)),
         outcome=Outcome.UNKNOWN,
         sentence=f"Unknown whether it is registered: {link.text}",
     )
@@ -69,20 +67,22 @@ def _no_syncer(what: OfSyncer, look: Look) -> Explanation:
         cause=f"there is no EurekaSyncer {what.ref}",
         fix=fix,
     )
-    return _explanation(what, (link, *_in_eureka(what, look)), link)
+    return not_registered(what, (link, *in_eureka(what, look)), link)
 
 
 def _service(what: OfService | OfPod, name: str, look: Look) -> Explanation:
     listed = look.selectors.get(what.namespace)
     if isinstance(listed, Unknown):
-        return _unread(what, f"the Services of namespace {what.namespace} could not be looked at: {listed.message}")
+        return unread_answer(
+            what, f"the Services of namespace {what.namespace} could not be looked at: {listed.message}"
+        )
     names = [one.name for one in listed.data] if listed else []
     if name not in names:
         near = near_names(name, names)
-        link = _nothing_link(
+        link = nothing_link(
             f"there is no Service {what.namespace}/{name}", near, f"kubectl get svc -n {what.namespace}"
         )
-        return _explanation(what, (link,), link)
+        return not_registered(what, (link,), link)
     found = next(one for one in listed.data if one.name == name) if listed else None
     labels = found.labels if found else {}
     details, fix = _nearly_selecting(what.namespace, name, labels, look)
@@ -95,7 +95,7 @@ def _service(what: OfService | OfPod, name: str, look: Look) -> Explanation:
         cause=f"Service {name} is selected by no EurekaSyncer",
         fix=fix or "apply the smallest one, below: kubectl apply -f -",
     )
-    return _explanation(what, (link,), link, {} if fix else _smallest(what.namespace, name))
+    return not_registered(what, (link,), link, {} if fix else _smallest(what.namespace, name))
 
 
 def _pod(what: OfPod, look: Look) -> Explanation:
@@ -110,8 +110,8 @@ def _pod(what: OfPod, look: Look) -> Explanation:
         names = [one.name for one in pods.data] if isinstance(pods, Complete) else []
         near = near_names(what.name, names)
         text = f"there is no pod {what.namespace}/{what.name}"
-        link = _nothing_link(text, near, f"kubectl get pods -n {what.namespace}")
-        return _explanation(what, (link,), link)
+        link = nothing_link(text, near, f"kubectl get pods -n {what.namespace}")
+        return not_registered(what, (link,), link)
     services = selectors.data if isinstance(selectors, Complete) else ()
     behind = [one.name for one in services if matches(one.selector, found[0].labels)]
     if behind:
@@ -126,7 +126,7 @@ def _pod(what: OfPod, look: Look) -> Explanation:
         cause="its pod is selected by no Service",
         fix=f"kubectl get svc -n {what.namespace} -o wide",
     )
-    return _explanation(what, (link,), link)
+    return not_registered(what, (link,), link)
 
 
 def near_labels_of(labels: dict[str, str] | Any, selectors: dict[str, Any]) -> Iterable[str]:
@@ -156,147 +156,6 @@ def _nearly_selecting(namespace: str, name: str, labels: Any, look: Look) -> tup
             )
             fix = fix or f"kubectl edit esync {syncer.name} -n {namespace}"
     return details, fix
-
-
-def _nothing(what: What, look: Look) -> Explanation:
-    """An app, an address or an id that no claim and no mark names."""
-    instances = look.listed.data if isinstance(look.listed, Complete) else ()
-    theirs = [one for one in instances if is_meant(what, one)]
-    if theirs:
-        return _in_eureka_alone(what, theirs[0], look)
-    if unread := _services_unread(look):
-        return _unread(what, f"the Services could not be looked at: {unread.message}")
-    apps = {one.key.app for one in instances}
-    apps |= {
-        app
-        for report in look.reports
-        for claim in (report.desired.claims.values() if report.desired else ())
-        for app in getattr(claim, "apps", ())
-    }
-    near = near_names(str(what), apps)
-    text = f"nothing here is {what}: no syncer wants it, and Eureka lists none"
-    if isinstance(look.listed, Unknown):
-        text = f"no syncer wants {what}; what Eureka holds could not be looked at: {look.listed.message}"
-    link = _nothing_link(text, near, " ".join(("eurekube-sync status -a", *look.asked.options)))
-    named = [_named_by(one, look) for one in near]
-    unknown = isinstance(look.listed, Unknown)
-    link = replace(
-        link,
-        mark=Mark.UNKNOWN if unknown else Mark.BROKEN,
-        details=(*link.details, *(one for one in named if one)),
-        cause=f"nothing is registered as {what}",
-    )
-    if unknown:
-        sentence = f"Unknown whether it is registered: {text}"
-        return Explanation(about=str(what), links=(link,), outcome=Outcome.UNKNOWN, sentence=sentence, fix=link.fix)
-    return _explanation(what, (link,), link)
-
-
-def _in_eureka_alone(what: What, one: ObservedInstance, look: Look) -> Explanation:
-    """It is registered, and no syncer that was looked at has to do with it: whose it is, by its marks."""
-    ref, owner = syncer_of(one), one.metadata.get(OWNER, "")
-    cluster = look.identity.data if isinstance(look.identity, Complete) else one.metadata.get(CLUSTER)
-    there = list(_in_eureka(what, look))
-    if ref is not None and owner in ("", look.owner) and one.metadata.get(CLUSTER) == cluster:
-        if not look.asked.covers(ref):
-            text = f"EurekaSyncer {ref} registers it, which is outside of what was looked at here"
-            fix = f"eurekube-sync explain {ref} -n {ref.namespace}"
-            return _unread(what, text, *there, fix=fix)
-        text = f"there is no EurekaSyncer {ref} any more, so it is an orphan"
-        cause, fix = "its syncer is gone, and a pass is to cancel it", "eurekube-sync orphans"
-    else:
-        cluster_too = "" if one.metadata.get(CLUSTER) in (None, cluster) else " of another cluster"
-        whose = f"owner {owner}{cluster_too} registered it" if owner else "it has no mark of eurekube-sync"
-        text, cause, fix = f"no EurekaSyncer registers it: {whose}", "no EurekaSyncer registers it", ""
-    link = Link(part=Part.SYNCER, mark=Mark.BROKEN, reason=Why.NO_SYNCER, text=text, cause=cause, fix=fix)
-    return _explanation(what, (link, *there), link)
-
-
-def _services_unread(look: Look) -> Unknown | None:
-    """Why it is not known what some syncer wants; None where it is known of all."""
-    for report in look.reports:
-        for claim in report.desired.claims.values() if report.desired and report.view else ():
-            if isinstance(claim, NotServed) and claim.unknown and report.view:
-                namespace = selected_namespace(claim.syncer)
-                sources = (report.view.services.of(namespace), report.view.slices.of(namespace))
-                if found := next((one for one in sources if isinstance(one, Unknown)), None):
-                    return found
-    return None
-
-
-def _unread(what: What, text: str, *links: Link, fix: str = "") -> Explanation:
-    """Too little was seen to say whether it should be registered."""
-    link = Link(part=Part.SERVICES, mark=Mark.UNKNOWN, reason=Why.NOT_LOOKED_AT, text=text)
-    return Explanation(
-        about=str(what), links=(link, *links), outcome=Outcome.UNKNOWN, sentence=f"Unknown: {text}", fix=fix
-    )
-
-
-def _named_by(app: str, look: Look) -> str:
-    for report in look.reports:
-        for ref, claim in report.desired.claims.items() if report.desired else ():
-            if app in getattr(claim, "apps", ()):
-                return f"EurekaSyncer {ref} registers as {app}"
-    return ""
-
-
-def _nothing_link(text: str, near: Sequence[str], fix: str) -> Link:
-    return Link(
-        part=Part.SYNCER,
-        mark=Mark.BROKEN,
-        reason=Why.NOTHING_FOUND,
-        text=text,
-        details=(f"nearest: {', '.join(near)}",) if near else (),
-        cause=text,
-        fix=fix,
-    )
-
-
-def _in_eureka(what: What, look: Look) -> Iterable[Link]:
-    """Instances of the name, whosever they are."""
-    listed: Source[tuple[ObservedInstance, ...]] = look.listed
-    if isinstance(listed, Unknown):
-        yield Link(
-            part=Part.EUREKA,
-            mark=Mark.UNKNOWN,
-            reason=Why.NOT_LOOKED_AT,
-            text=f"what Eureka holds could not be looked at: {listed.message}",
-        )
-        return
-    found = [one for one in listed.data if is_meant(what, one)]
-    for one in found[:3]:
-        whose = f"syncer {syncer_of(one)}" if syncer_of(one) else "no mark of ours"
-        text = f"Eureka holds {one.key} at {observed_at(one)}, {one.status}, {whose}"
-        yield Link(part=Part.EUREKA, mark=Mark.NOTE, text=text)
-
-
-def is_meant(what: What, one: ObservedInstance) -> bool:
-    """Whether an instance in Eureka is what was asked about."""
-    match what:
-        case OfSyncer(ref=ref):
-            return syncer_of(one) == ref
-        case OfApp(name=name):
-            return one.key.app == name
-        case OfAddress():
-            return is_at(one, what)
-        case OfInstance(id=id_):
-            return one.key.id == id_
-        case _:
-            return False
-
-
-def _explanation(
-    what: What, links: tuple[Link, ...], broken: Link, manifest: dict[str, Any] | None = None
-) -> Explanation:
-    up = any(link.part is Part.EUREKA and link.mark is Mark.NOTE for link in links)
-    return Explanation(
-        about=str(what),
-        links=links,
-        outcome=Outcome.NOT_REGISTERED,
-        sentence=f"{'Not ours' if up else 'Not registered'}: {broken.cause}",
-        fix=broken.fix,
-        manifest=manifest or {},
-    )
 
 
 def _syncers(look: Look, namespace: str) -> list[SyncerObject]:
