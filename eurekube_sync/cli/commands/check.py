@@ -59,11 +59,10 @@ def command(
     lock: LockChoice,
     form: ReportForm,
 ) -> ExitCode:
-    """Say whether an installation can work, and what would fail: a line for each thing, what to do, and where more is
-    said of it.
+    """Say whether an installation can work, and what would fail. Each line says what to do, and where to read more.
 
-    It changes nothing. The rights are those of whoever calls it: call it with the installation's account, and with
-    --pre as whoever installs it. Give it the options, or variables, that run has.
+    It changes nothing. It checks the rights of the account that calls it: use the installation's account, or with
+    --pre the account of the person who installs it. Give it the options, or variables, that run has.
     """
     form.set_up_logs()
     connection = Connection(eureka=eureka, kubernetes=kubernetes, calls=calls, eureka_batch="auto", dry_run=True)

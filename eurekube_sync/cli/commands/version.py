@@ -42,7 +42,7 @@ def command(
     client: bool, eureka: EurekaAccess, kubernetes: KubernetesAccess, calls: Calls, form: ReportForm
 ) -> ExitCode:
     """Show the version of the program and its Python, of the Kubernetes API, of the CRD in the cluster, and whether
-    Eureka answers. A Eureka server does not tell its version."""
+    Eureka answers. A Eureka server does not say its version."""
     form.set_up_logs()
     clock = SystemClock()
     connection = Connection(eureka=eureka, kubernetes=kubernetes, calls=calls, dry_run=True)

@@ -43,7 +43,7 @@ def option(*names: str, variable: bool = True, section: Section | None = None, *
     of its group, else among what the command is for.
 
     Not so without `variable`: what decides something once, such as `--yes`, has to stand in the command itself. A
-    variable in a profile would decide it for every command that comes.
+    variable that is set for a whole session would decide it for every command.
     """
     if variable:
         settings.setdefault("envvar", variable_of(names))

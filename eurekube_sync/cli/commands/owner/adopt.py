@@ -97,7 +97,7 @@ def adopt_command(
     """Take instances over. With --app: those that a person or another tool registered, and that one of our syncers
     wants. With --cluster OLD: all of the owner's instances in a cluster that this one replaces.
 
-    It first watches whether somebody still renews them, and then refuses. Callers see no gap.
+    It first watches whether somebody still renews them. If so, it refuses. Callers see no gap.
     """
     _check(app, cluster, of_app=bool(addresses or syncer))
     form.set_up_logs()
