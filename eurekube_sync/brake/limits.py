@@ -15,13 +15,13 @@ from eurekube_sync.model.kubernetes import Pods, SyncerRef
 class BrakeLimits:
     """Where the brake takes hold."""
 
-    loss_percent: float = 30
+    loss_percent: float = 30.0
     """Of all UP instances that we own ..."""
     loss_floor: float = 10
     """... and more than this many; both, without positive evidence."""
     loss_ceiling: float = 500
     """More than this many, whatever the evidence."""
-    apps_percent: float = 5
+    apps_percent: float = 5.0
     """Of our apps that have an UP instance, going to none ..."""
     apps_floor: float = 1
     """... or this many, whichever is more."""

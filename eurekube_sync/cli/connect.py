@@ -27,7 +27,7 @@ from eurekube_sync.controller.memory import Memory
 from eurekube_sync.controller.one_pass import PassSettings, World
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
-from eurekube_sync.model.eureka import OUR_LEASE, RENEWAL_INTERVAL
+from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
 from eurekube_sync.model.lock import LockName
 from eurekube_sync.model.ports import Clock, Cluster, EurekaServer, Installable, LockStore, Registry
 from eurekube_sync.model.sources import Server
@@ -53,7 +53,7 @@ class Connection:
     eureka: EurekaAccess
     kubernetes: KubernetesAccess = field(default_factory=KubernetesAccess)
     calls: Calls = field(default_factory=Calls)
-    registry_cache: float = 45
+    registry_cache: float = CACHE_SECONDS
     renewal_interval: float = RENEWAL_INTERVAL
     renewal_slack: float = 30
     """Equal to the interval: every pass renews."""

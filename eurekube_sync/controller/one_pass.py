@@ -15,7 +15,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel
 from eurekube_sync.model.deadline import Deadline, TimeLimit
 from eurekube_sync.model.errors import ClusterError
-from eurekube_sync.model.eureka import OUR_LEASE, Batching, InstanceKey, LeaseTimes
+from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, Batching, InstanceKey, LeaseTimes
 from eurekube_sync.model.kubernetes import ClusterView, SyncerRef, SyncerStatus
 from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
 from eurekube_sync.model.ownership import Ownership
@@ -61,8 +61,8 @@ class PassSettings:
     """Of a dry run for a person who may not read which cluster it is: it goes on with the cluster that the marks in
     Eureka name."""
     deadline: float = 120
-    registry_cache: float = 45
-    """How long Eureka's lists may hide what was written: 30 s in the server, and some."""
+    registry_cache: float = CACHE_SECONDS
+    """How long Eureka's lists may hide what was written."""
 
     @property
     def options(self) -> tuple[str, ...]:

@@ -60,6 +60,8 @@ RENEWAL_INTERVAL = 30
 """Seconds between two renewals of a lease of ours. Faster or slower would bend the server's self-preservation."""
 OUR_LEASE = LeaseTimes(RENEWAL_INTERVAL, 300)
 """What our instances get, unless `--lease-duration` says otherwise."""
+CACHE_SECONDS = 45.0
+"""How old a list of Eureka may be, unless `--registry-cache` says otherwise: 30 s in the server, and some."""
 DEFAULT_LEASE = LeaseTimes(30, 90)
 """What a server takes for a lease without times (LeaseInfo)."""
 

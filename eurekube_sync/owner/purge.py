@@ -10,7 +10,7 @@ from eurekube_sync.desired.policy import Policy, policy_of
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.errors import ClusterError
-from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.eureka import CACHE_SECONDS, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, syncer_of
 from eurekube_sync.model.ports import Cluster
@@ -23,8 +23,6 @@ from eurekube_sync.owner.world import OwnerWorld, identity, listed, nothing_ther
 
 _LATELY = 90.0
 """Seconds: whoever renewed within them may go on, also a CronJob of each minute."""
-_CACHE = 45.0
-"""Seconds for which a list may hide what was registered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,9 +161,9 @@ def _deletions(cluster: Cluster, found: Purge, now: float) -> tuple[tuple[Syncer
     owners = {one.metadata.get(OWNER) for one in found.listed if one.metadata.get(CLUSTER) == found.ownership.cluster}
     has_some = found.ownership.owner in owners
     living = sum(syncer.deleted is None for syncer in carrying) if has_some else 0  # else perhaps another owner's
-    too_early = found.renewed_ago is not None and found.renewed_ago < _CACHE
+    too_early = found.renewed_ago is not None and found.renewed_ago < CACHE_SECONDS
     if owners and not has_some:  # nor is it known when the other owners' were cancelled
-        too_early = any(syncer.deleted is not None and now - syncer.deleted < _CACHE for syncer in deleting)
+        too_early = any(syncer.deleted is not None and now - syncer.deleted < CACHE_SECONDS for syncer in deleting)
     sentences = []
     if living:
         what, it = ("has", "it") if living == 1 else ("have", "them")

@@ -69,6 +69,14 @@ def tell(stage: Stage, playground: Playground, world_: World, pause: Callable[[f
     _run(stage, world_, registers=1, cancels=1)
     _callers(stage, playground, pause, expected=2)
 
+    _brake(stage, playground, world_, pause)
+    _deletion(stage, playground, world_, pause)
+    stage.listing("BILLING, which is not ours, was never touched:", playground.instances("billing"))
+    stage.line()
+    stage.line("That was all. eurekube-sync demo --serve leaves the servers running for you to play with.")
+
+
+def _brake(stage: Stage, playground: Playground, world_: World, pause: Callable[[float], None]) -> None:
     stage.chapter(
         "All pods vanish",
         "A second app, review, has come to the cluster. Then a bad release gives every Service a wrong selector.",
@@ -93,6 +101,8 @@ def tell(stage: Stage, playground: Playground, world_: World, pause: Callable[[f
     _run(stage, world_, registers=3)
     _callers(stage, playground, pause, expected=2)
 
+
+def _deletion(stage: Stage, playground: Playground, world_: World, pause: Callable[[float], None]) -> None:
     stage.chapter("The syncer is deleted", "A finalizer keeps it until Eureka holds nothing of it.")
     stage.command("kubectl delete esync rating -n rating")
     playground.delete("EurekaSyncer", NAMESPACE, "rating")
@@ -104,9 +114,6 @@ def tell(stage: Stage, playground: Playground, world_: World, pause: Callable[[f
     status, _ = playground.kubernetes.call("GET", f"/apis/eurekube.io/v1/namespaces/{NAMESPACE}/eurekasyncers/rating")
     if status != 404:
         raise EurekubeError(f"the demo's syncer should be gone, but reading it answered {status}")
-    stage.listing("BILLING, which is not ours, was never touched:", playground.instances("billing"))
-    stage.line()
-    stage.line("That was all. eurekube-sync demo --serve leaves the servers running for you to play with.")
 
 
 def _introduce(stage: Stage, playground: Playground) -> None:

@@ -8,6 +8,8 @@ from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.values import NAME, Percent
 
+_DEFAULT = BrakeLimits()
+
 brake_options = group(
     "brake",
     BrakeLimits,
@@ -16,7 +18,7 @@ brake_options = group(
         "loss_percent",
         variable=False,
         type=Percent(),
-        default=30.0,
+        default=_DEFAULT.loss_percent,
         help="Hold removals if they are more than this percentage of our UP instances, and more than --brake-count.",
     ),
     option(
@@ -24,7 +26,7 @@ brake_options = group(
         "loss_floor",
         variable=False,
         type=click.IntRange(0),
-        default=10,
+        default=_DEFAULT.loss_floor,
         help="With this number of removals or fewer, --brake-percent holds nothing.",
     ),
     option(
@@ -32,7 +34,7 @@ brake_options = group(
         "loss_ceiling",
         variable=False,
         type=click.IntRange(0),
-        default=500,
+        default=_DEFAULT.loss_ceiling,
         help="Hold removals of more than this number of UP instances, whatever their percentage.",
     ),
     option(
@@ -40,7 +42,7 @@ brake_options = group(
         "apps_percent",
         variable=False,
         type=Percent(),
-        default=5.0,
+        default=_DEFAULT.apps_percent,
         help="Hold removals if more than this percentage of our apps, and more than one app, would have no UP "
         "instance left.",
     ),

@@ -19,16 +19,23 @@ class Calls:
     """Seconds."""
 
 
+_DEFAULT = Calls()
+
 call_options = group(
     "calls",
     Calls,
     option(
         "--concurrency",
         type=click.IntRange(1, 256),
-        default=16,
+        default=_DEFAULT.concurrency,
         help="How many calls to Eureka or Kubernetes may run at the same time.",
     ),
-    option("--call-timeout", type=Duration(least=0.1), default="10s", help="The longest time to wait for one answer."),
+    option(
+        "--call-timeout",
+        type=Duration(least=0.1),
+        default=f"{_DEFAULT.call_timeout:g}s",
+        help="The longest time to wait for one answer.",
+    ),
     section=Section.CALLS,
 )
 """The command gets them as `calls`, one `Calls`."""

@@ -11,7 +11,7 @@ import click
 from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.values import Duration
-from eurekube_sync.model.eureka import OUR_LEASE, RENEWAL_INTERVAL, LeaseTimes
+from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL, LeaseTimes
 from eurekube_sync.model.wording import duration
 
 
@@ -20,7 +20,7 @@ class Leases:
     """The leases that `run` gives, and `keepalive` renews. Times in seconds."""
 
     duration: float
-    registry_cache: float = 45
+    registry_cache: float = CACHE_SECONDS
     """How old Eureka's lists may be."""
 
     def __post_init__(self) -> None:
@@ -61,7 +61,7 @@ lease_options = group(
     option(
         "--registry-cache",
         type=Duration(),
-        default="45s",
+        default=f"{CACHE_SECONDS:g}s",
         help="How old Eureka's lists may be. The deletion of a syncer waits this long.",
     ),
     section=Section.LEASES,
