@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from eurekube_sync.adapters.workers import ThreadWorkers
 from eurekube_sync.apply.leases import RenewalLedger
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from eurekube_sync.adapters.eureka.address import EurekaAddress
     from eurekube_sync.adapters.kubernetes import Connection as ClusterConnection
     from eurekube_sync.adapters.kubernetes import ConnectionSettings
+    from eurekube_sync.adapters.kubernetes.dumped import DumpedConnection
 
 INSTALLED_IN = "eurekube-sync"
 """Where the manifests that are shipped put the program."""
@@ -67,6 +68,8 @@ class Connection:
     """Given the status of each call to a server."""
     waits: Waits = field(default_factory=Waits)
     """What is waited for just now."""
+    dumped: ClusterConnection | None = None
+    """Files that are read in the cluster's place."""
     sweep_interval: float | None = None
     """How often every peer of Eureka is listed; None for what the leases need."""
 
@@ -84,7 +87,7 @@ def _connected(connection: Connection, clock: Clock) -> Iterator[tuple[World, Cl
     from eurekube_sync.adapters.kubernetes import KubernetesCluster
     from eurekube_sync.adapters.kubernetes import connect as connect_cluster
 
-    to_cluster = connect_cluster(cluster_settings(connection))
+    to_cluster: ClusterConnection = connection.dumped or connect_cluster(cluster_settings(connection))
     with connect_registry(connection, clock) as seen:
         cluster: Cluster = KubernetesCluster(
             to_cluster,
@@ -149,6 +152,14 @@ def _to_look(
             ]
 
         yield LookWorld(world=world, details=details, servers=servers, locks=locks), to_cluster, servers
+
+
+def read_dumped(paths: Sequence[str], *, stdin: IO[bytes]) -> DumpedConnection:
+    """The cluster that these files hold; raises ConfigurationError."""
+    from eurekube_sync.adapters.kubernetes.dumped import DumpedConnection
+    from eurekube_sync.manifests.dumps import read_dumps
+
+    return DumpedConnection(read_dumps(paths, stdin=stdin))
 
 
 def connect_lock(connection: Connection, clock: Clock, choice: LockChoice, settings: PassSettings) -> Lock | None:

@@ -12,15 +12,15 @@ import click
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.approval import read_approval
-from eurekube_sync.cli.connect import Connection, connect, connect_lock
+from eurekube_sync.cli.connect import Connection, connect, connect_lock, read_dumped
 from eurekube_sync.cli.garbage import look_rarely_for_cycles, looking_for_cycles
 from eurekube_sync.cli.options.brake import approve_option, brake_options
 from eurekube_sync.cli.options.calls import Calls, batch_option, call_options
 from eurekube_sync.cli.options.command import Command
-from eurekube_sync.cli.options.declare import option
+from eurekube_sync.cli.options.declare import on_command_line, option
 from eurekube_sync.cli.options.drain import drain_option
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
-from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
+from eurekube_sync.cli.options.kubernetes import KubernetesAccess, from_option, kubernetes_options
 from eurekube_sync.cli.options.leases import Leases, lease_options
 from eurekube_sync.cli.options.lock import LockChoice, lock_option
 from eurekube_sync.cli.options.monitoring import Monitoring, monitoring_options
@@ -57,6 +57,7 @@ from eurekube_sync.model.wording import counted
 @pass_options
 @lock_option
 @drain_option
+@from_option
 @option(
     "--detailed-exitcode",
     is_flag=True,
@@ -89,6 +90,7 @@ def command(
     passes: Passes,
     lock: LockChoice,
     drains: frozenset[Kind],
+    dumps: tuple[str, ...],
     detailed_exitcode: bool,
     fail_on_held: bool | None,
     fail_on_broken: bool,
@@ -109,8 +111,15 @@ def command(
     form.check(dry_run=passes.dry_run)
     if detailed_exitcode and not passes.dry_run:
         raise click.UsageError("--detailed-exitcode says what a dry run found: give --dry-run with it")
+    if dumps and not passes.dry_run:
+        raise click.UsageError("--from plans from files: give --dry-run with it")
+    if dumps and (on_command_line("kubeconfig") or on_command_line("context")):
+        raise click.UsageError("--from is read instead of a cluster: leave out --kubeconfig and --context")
     look_rarely_for_cycles()
     clock = SystemClock()
+    dumped = read_dumped(dumps, stdin=sys.stdin.buffer) if dumps else None
+    if dumped is not None and scope.namespaces is None:
+        scope = replace(scope, namespaces=dumped.namespaces)
     settings = PassSettings(
         owner=owner,
         scope=scope,
@@ -120,6 +129,7 @@ def command(
         drains=drains,
         named=named_owner(owner),
         dry_run=passes.dry_run,
+        looks=dumped is not None,
         deadline=passes.timeout,
         registry_cache=leases.registry_cache,
     )
@@ -140,6 +150,7 @@ def command(
         registry_cache=leases.registry_cache,
         renewal_slack=passes.renewal_slack,
         lease_duration=leases.duration,
+        dumped=dumped,
     )
     tell = teller(form, passes, eureka.notices)
     if recording.record:

@@ -19,6 +19,17 @@ class KubernetesAccess:
     endpoints_source: EndpointsSource = "slices"
 
 
+from_option = option(
+    "--from",
+    "dumps",
+    variable=False,
+    section=Section.COMMAND,
+    metavar="FILE",
+    multiple=True,
+    help="With --dry-run: read this file instead of the cluster, as kubectl get -o json or -o yaml writes it; may be "
+    "repeated, - is standard input. Only namespaces that are in the files are planned.",
+)
+
 kubernetes_options = group(
     "kubernetes",
     KubernetesAccess,

@@ -25,6 +25,7 @@ def test_the_options_of_run_are_under_headings() -> None:
     under = lines[lines.index("What to do:") : lines.index("Passes:")]
     assert [line.split()[0] for line in under if line.startswith("  -")] == [
         "--dry-run",
+        "--from",
         "--detailed-exitcode",
         "--fail-on-held",
         "--fail-on-broken",

@@ -24,7 +24,7 @@ def _commands() -> dict[str, click.Command]:
 COMMANDS = _commands()
 BRAKE = {"--brake-percent", "--brake-count", "--brake-ceiling", "--brake-apps-percent"}
 FROM_NO_VARIABLE = {
-    "run": {"--approve", *BRAKE},
+    "run": {"--approve", "--from", *BRAKE},
     "orphans": BRAKE,
     "explain": BRAKE,
     "status": {"--all", "--app", "--condition", "--interval", "--watch", *BRAKE},

@@ -1,0 +1,79 @@
+"""A cluster that was written into files: answers reads as the API server would, and no write.
+
+What no file has is unknown, and never empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from eurekube_sync.adapters.answer_time import AnswerTime
+from eurekube_sync.adapters.kubernetes.client import DEFINITION
+from eurekube_sync.adapters.kubernetes.connection import Answer, Call
+from eurekube_sync.adapters.kubernetes.walks import METADATA_ONLY
+from eurekube_sync.model.errors import ClusterRejected
+
+_PREFIXES = {
+    "EurekaSyncer": ("/apis/eurekube.io/v1", "eurekasyncers"),
+    "EndpointSlice": ("/apis/discovery.k8s.io/v1", "endpointslices"),
+    "Endpoints": ("/api/v1", "endpoints"),
+    "Service": ("/api/v1", "services"),
+    "Pod": ("/api/v1", "pods"),
+    "Node": ("/api/v1", "nodes"),
+    "Namespace": ("/api/v1", "namespaces"),
+}
+"""By kind: where the API has it."""
+
+
+class DumpedConnection:
+    """The `Connection` of a `KubernetesCluster` that is read from these objects."""
+
+    server = "the files of --from"
+
+    def __init__(self, objects: Sequence[Mapping[str, Any]]) -> None:
+        self._by_kind: dict[str, list[Mapping[str, Any]]] = {}
+        for one in objects:
+            self._by_kind.setdefault(str(one["kind"]), []).append(one)
+
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """Those that have anything in the files: of no other is anything known."""
+        found = (one["metadata"].get("namespace") for each in self._by_kind.values() for one in each)
+        return frozenset(name for name in found if isinstance(name, str) and name)
+
+    def send(self, call: Call, within: AnswerTime) -> Answer:
+        """A list, the definition of our resource, or a namespace. Raises ClusterRejected for all else."""
+        if call.method != "GET":
+            raise ClusterRejected(f"{call}: files are only read")
+        if call.path == DEFINITION:
+            return self._one("CustomResourceDefinition", "eurekasyncers.eurekube.io")
+        for kind, (prefix, plural) in _PREFIXES.items():
+            if call.path == f"{prefix}/{plural}":
+                return self._list(kind, plural, None, call)
+            namespace = call.path.removeprefix(f"{prefix}/namespaces/").removesuffix(f"/{plural}")
+            if call.path == f"{prefix}/namespaces/{namespace}/{plural}":
+                return self._list(kind, plural, namespace, call)
+        return self._one("Namespace", call.path.removeprefix("/api/v1/namespaces/"))
+
+    def renew(self, within: AnswerTime) -> None:
+        """There are no credentials."""
+
+    def _list(self, kind: str, plural: str, namespace: str | None, call: Call) -> Answer:
+        if kind not in self._by_kind:
+            raise ClusterRejected(f"no file of --from has any {kind}: add what kubectl get {plural} -A -o json writes")
+        items = [one for one in self._by_kind[kind] if namespace in (None, one["metadata"].get("namespace"))]
+        as_ = METADATA_ONLY if METADATA_ONLY in call.accept else f"{kind}List"
+        return _answer({"kind": as_, "metadata": {"resourceVersion": "1"}, "items": items})
+
+    def _one(self, kind: str, name: str) -> Answer:
+        for one in self._by_kind.get(kind, ()):
+            if one["metadata"]["name"] == name:
+                return _answer(one)
+        raise ClusterRejected(f"no file of --from has the {kind} {name}")
+
+
+def _answer(body: Any) -> Answer:
+    return Answer(status=200, body=msgspec.json.encode(body))

@@ -1,0 +1,91 @@
+"""Passes that were recorded, and clusters that were saved: asked without any server."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+from eurekube_sync.controller.exit_codes import ExitCode
+from tests.command.program import IDS, Program, syncer
+
+NOWHERE = {"KUBECONFIG": "/nowhere/none"}
+LISTS = {
+    "syncers": "/apis/eurekube.io/v1/eurekasyncers",
+    "services": "/api/v1/services",
+    "slices": "/apis/discovery.k8s.io/v1/endpointslices",
+}
+PASSWORD, PLANTED = "s3cr3t-of-eureka", "s3cr3t-of-a-spec"
+
+
+def save(program: Program, folder: Path, *names: str) -> list[str]:
+    """The lists as kubectl writes them, and the options that read them."""
+    options = []
+    for name in names:
+        _, found = program.playground.kubernetes.call("GET", LISTS[name])
+        kind = found["kind"].removesuffix("List")
+        items = [{"apiVersion": found["apiVersion"], "kind": kind, **item} for item in found["items"]]
+        (folder / name).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        options += ["--from", str(folder / name)]
+    return options
+
+
+def test_a_saved_cluster_is_planned_as_the_cluster_itself(program: Program, tmp_path: Path) -> None:
+    """Without a call to it; Eureka is read as ever, and nothing is written."""
+    program.playground.create(syncer("broken", {"selector": {"app": "nothing"}}))
+    saved = save(program, tmp_path, *LISTS)
+    live = json.loads(program.run("--dry-run", "-o", "json").out)
+    ended = program.run("--dry-run", "-o", "json", *saved, **NOWHERE)
+    assert ended.code == ExitCode.OK, ended.err
+    assert (sum(ended.kubernetes.values()), set(ended.eureka)) == (0, {"GET"})
+    found = json.loads(ended.out)
+    assert [one["action"] for one in found["actions"]] == ["register", "register"]
+    assert (found["actions"], found["messages"]) == (live["actions"], live["messages"])
+
+
+def test_what_was_not_saved_is_unknown(program: Program, tmp_path: Path) -> None:
+    """A removal would follow from an empty list of EndpointSlices."""
+    assert program.run().code == ExitCode.OK
+    ended = program.run("--dry-run", "-o", "json", *save(program, tmp_path, "syncers", "services"), **NOWHERE)
+    assert ended.code == ExitCode.KUBERNETES_UNREAD
+    assert json.loads(ended.out)["actions"] == []
+    assert "add what kubectl get endpointslices -A -o json writes" in ended.out
+
+
+def test_files_are_for_a_dry_run_without_a_cluster(settled: Program, tmp_path: Path) -> None:
+    """All else is a wrong command line, or a file that is refused in one sentence."""
+    given = save(settled, tmp_path, "syncers")
+    assert settled.run(*given).sentence == "Error: --from plans from files: give --dry-run with it"
+    ended = settled.run("--dry-run", "--context", "embedded", *given)
+    assert (ended.code, ended.sentence.startswith("Error: --from is read instead of a cluster")) == (
+        ExitCode.USAGE,
+        True,
+    )
+    ended = settled.run("--dry-run", "--from", tmp_path / "none")
+    assert ended.code == ExitCode.CONFIGURATION
+    assert ended.sentence.endswith("none cannot be read: No such file or directory")
+
+
+def test_a_removal_is_explained_from_its_record(program: Program, tmp_path: Path) -> None:
+    """Passes are recorded, the servers are gone, and `replay` says why; no secret is in the folder."""
+    records = tmp_path / "records"
+    program.playground.create(
+        syncer("secret", {"selector": {"app": "rating"}, "appName": "OTHER", "metadata": {"user.password": PLANTED}})
+    )
+    program.playground.eureka.credentials = ("joe", PASSWORD)
+    login = {"EUREKUBE_SYNC_EUREKA_USERNAME": "joe", "EUREKUBE_SYNC_EUREKA_PASSWORD": PASSWORD}
+    for _ in range(2):
+        ended = program.run("--record", records, **login)
+        assert ended.code == ExitCode.OK, ended.out + ended.err
+        program.playground.delete("Pod", "rating", "rating-1")
+        login = {**login, "EUREKUBE_SYNC_RECORD_LIMIT": "1"}
+    written = [gzip.decompress(file.read_bytes()).decode() for file in sorted(records.iterdir())]
+    assert len(written) == 2
+    assert not [text for text in written if PASSWORD in text or PLANTED in text]
+    ended = program.command("replay", records, "10.0.0.1", stdin="", **NOWHERE, EUREKUBE_SYNC_EUREKA_URL=None)
+    assert (ended.code, ended.eureka + ended.kubernetes) == (ExitCode.OK, {})
+    cancelled = [line for line in ended.out.splitlines() if f"cancel  RATING/{IDS[0]}" in line]
+    assert [line.partition("  Done: ")[2] for line in cancelled] == ["pod rating-1 terminates"]
+    again = program.command("replay", records, "--at", "2100-01-01 00:00", "-o", "json", stdin="", **NOWHERE)
+    assert (again.code, json.loads(again.out)["passes"][0]["samePlan"]) == (ExitCode.OK, True)
+    assert program.command("replay", tmp_path / "none", stdin="").code == ExitCode.CONFIGURATION

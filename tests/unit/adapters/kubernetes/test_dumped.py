@@ -1,0 +1,68 @@
+"""Files in the place of a cluster: what they have is listed, and what they lack is unknown."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.kubernetes import KubernetesCluster
+from eurekube_sync.adapters.kubernetes.dumped import DumpedConnection
+from eurekube_sync.model.sources import Cause, Complete, Listed, Unknown
+
+
+def thing(kind: str, namespace: str, name: str, **more: Any) -> dict[str, Any]:
+    """An object as kubectl writes it."""
+    metadata = {"namespace": namespace, "name": name} if namespace else {"name": name}
+    return {"apiVersion": "v1", "kind": kind, "metadata": {**metadata, "uid": f"uid-{name}"}, **more}
+
+
+SERVICES = [thing("Service", namespace, "web", spec={"ports": [{"port": 80}]}) for namespace in ("shop", "ship")]
+
+
+def cluster(*objects: dict[str, Any]) -> KubernetesCluster:
+    """The port on these objects."""
+    return KubernetesCluster(DumpedConnection(objects), clock=SystemClock(), random=random.Random())
+
+
+def unknown(source: Any) -> str:
+    """Why it is unknown."""
+    assert isinstance(source, Unknown)
+    assert source.cause is Cause.UNUSABLE
+    return source.message
+
+
+def names(listed: Listed[Any], namespace: str) -> list[str]:
+    """What was listed there."""
+    source = listed.of(namespace)
+    assert isinstance(source, Complete)
+    return [one.name for one in source.data]
+
+
+def test_what_the_files_have_is_listed() -> None:
+    """Of the whole cluster, or of a namespace; other kinds of objects are no hindrance."""
+    found = cluster(*SERVICES, thing("Pod", "shop", "a"), thing("ConfigMap", "shop", "c"))
+    assert names(found.list_services(None), "shop") == ["web"]
+    assert names(found.list_services(["ship", "other"]), "ship") == ["web"]
+    assert names(found.list_services(["ship", "other"]), "other") == []
+    assert names(found.list_pods(["shop"]), "shop") == ["a"]
+    assert DumpedConnection(SERVICES).namespaces == {"shop", "ship"}
+
+
+def test_a_kind_that_no_file_has_is_unknown() -> None:
+    """Never empty: nothing may be planned as if there were none."""
+    found = cluster(*SERVICES)
+    told = unknown(found.list_slices(["shop"]).of("shop"))
+    assert told == "no file of --from has any EndpointSlice: add what kubectl get endpointslices -A -o json writes"
+    assert "has any EurekaSyncer" in unknown(found.list_syncers(None).of("shop"))
+    assert "has any Node" in unknown(found.list_nodes())
+    assert "has the CustomResourceDefinition eurekasyncers.eurekube.io" in unknown(found.crd_live())
+    assert "has the Namespace kube-system" in unknown(found.identity())
+    assert "has the Namespace shop" in unknown(found.namespace_exists("shop"))
+
+
+def test_the_cluster_is_known_where_its_namespace_was_saved() -> None:
+    """By the UID of kube-system, as from the API."""
+    found = cluster(thing("Namespace", "", "kube-system"))
+    assert found.identity() == Complete(data="uid-kube-system")
+    assert found.namespace_exists("kube-system") == Complete(data=True)
