@@ -150,7 +150,8 @@ def _claim(given: Given, scope: Scope, syncers: Listed[SyncerObject] | None, ear
     marked = frozenset(registry.data.keys_by_syncer) if isinstance(registry, Complete) else frozenset()
     view = read_cluster(world.cluster, given.identity, scope, marked, syncers, settings.drains)
     scope = scope.knowing(view.syncers)
-    naming = Naming(ownership=given.ownership, lease=settings.lease)
+    listed = registry.data.ours if isinstance(registry, Complete) else {}
+    naming = Naming(ownership=given.ownership, lease=settings.lease, listed=listed)
     desired = claim_all(view, naming, scope, world.memory.claims)
     if isinstance(registry, Complete):
         registry = Complete(data=registry.data.narrowed(scope))

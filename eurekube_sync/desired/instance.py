@@ -22,7 +22,7 @@ from eurekube_sync.desired.presentation import (
 from eurekube_sync.desired.spec import Syncer, check_app_name, host_name_warning
 from eurekube_sync.desired.verdicts import Wanted
 from eurekube_sync.model.errors import InvalidSyncer
-from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, Port
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import Pod, PodRef, Service
 from eurekube_sync.model.ownership import Ownership, instance_id
 
@@ -39,6 +39,8 @@ class Naming:
 
     ownership: Ownership
     lease: LeaseTimes
+    listed: Mapping[InstanceKey, ObservedInstance] = field(default_factory=dict, compare=False, repr=False)
+    """What Eureka lists: an instance that equals the listed one is that very one, and takes no memory of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,9 @@ class Builder:
         owner = self.naming.ownership.owner
         namespace = self.spec.ref.namespace
         id_ = instance_id(owner=owner, namespace=namespace, app=app, address=site.host, port=site.main_port)
-        return InstanceKey(intern(app.upper()), id_)
+        key = InstanceKey(intern(app.upper()), id_)
+        listed = self.naming.listed.get(key)
+        return key if listed is None else listed.key
 
     def wanted(self, key: InstanceKey, site: Site, *, up: bool, why: str, drain: Drain = NO_DRAIN) -> Wanted:
         """The whole instance; DOWN where it is drained, and marked. Raises InvalidSyncer(NoHostName) where the place
@@ -107,26 +111,28 @@ class Builder:
             pod_namespace=self.spec.namespace,
             syncer_class=self.spec.syncer_class,
         )
+        instance = Instance(
+            key=key,
+            host_name=host_name,
+            ip_addr=site.host,
+            port=_PLAIN_PORT_OFF if site.port is None else _on(site.port),
+            secure_port=_SECURE_PORT_OFF if site.secure_port is None else _on(site.secure_port),
+            vip_address=vip,
+            secure_vip_address=self.spec.secure_vip_address or vip,
+            status=InstanceStatus.UP if up and not drain.by else InstanceStatus.DOWN,
+            lease=self.naming.lease,
+            metadata={**metadata, DRAINED: ",".join(drain.by)} if drain.by else metadata,
+            home_page_url=home,
+            status_page_url=status,
+            health_check_url=health,
+        )
+        listed = self.naming.listed.get(key)
         return Wanted(
             why=drain.why or why,
             drained=bool(drain.by),
             drain_unknown=drain.drain_unknown,
             allotted=site.allotted,
-            instance=Instance(
-                key=key,
-                host_name=host_name,
-                ip_addr=site.host,
-                port=_PLAIN_PORT_OFF if site.port is None else _on(site.port),
-                secure_port=_SECURE_PORT_OFF if site.secure_port is None else _on(site.secure_port),
-                vip_address=vip,
-                secure_vip_address=self.spec.secure_vip_address or vip,
-                status=InstanceStatus.UP if up and not drain.by else InstanceStatus.DOWN,
-                lease=self.naming.lease,
-                metadata={**metadata, DRAINED: ",".join(drain.by)} if drain.by else metadata,
-                home_page_url=home,
-                status_page_url=status,
-                health_check_url=health,
-            ),
+            instance=listed.instance if listed is not None and listed.instance == instance else instance,
         )
 
     def warn(self, warning: str) -> None:

@@ -12,7 +12,7 @@ from eurekube_sync.model.ownership import CLASS, our_keys
 def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change, ...]:
     """What a new register would change. Metadata that others added is theirs; a person's override is not fought."""
     there = observed.instance
-    if instance == there:  # nearly all are, in nearly every pass
+    if instance is there or instance == there:  # nearly all are, in nearly every pass
         return ()
     pairs = [
         ("hostName", there.host_name, instance.host_name),

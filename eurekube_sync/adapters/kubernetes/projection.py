@@ -108,10 +108,10 @@ def _whole(moment: datetime | None) -> int | None:
 
 def _condition(item: wire.StatusCondition) -> Condition:
     return Condition(
-        type=item.type,
+        type=intern(item.type),
         status=ConditionStatus(item.status),
-        reason=item.reason,
-        message=item.message,
+        reason=intern(item.reason),
+        message=intern(item.message),  # nearly all say that all is well
         observed_generation=item.observed_generation,
         last_transition=int(seconds(item.last_transition_time)) if item.last_transition_time else 0,
     )
