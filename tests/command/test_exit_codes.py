@@ -18,6 +18,7 @@ REACHED_BY = {
     ExitCode.INVALID_MANIFEST: "test_demo.py::test_validate_judges_files_and_folders",
     ExitCode.CHANGES_PENDING: "test_passes.py::test_the_detailed_exit_code_tells_changes_from_none",
     ExitCode.NOT_REGISTERED: "test_explain.py::SILENCES",
+    ExitCode.CHECK_FAILED: "test_check.py::test_a_planted_fault_is_found",
     ExitCode.KUBERNETES_UNREAD: "test_kubernetes_trouble.py::test_a_closed_port_is_one_sentence",
     ExitCode.KUBERNETES_DENIED: "test_kubernetes_trouble.py::test_a_forbidden_list_is_one_sentence",
     ExitCode.EUREKA_UNREAD: "test_eureka_trouble.py::test_a_closed_port_is_named",
