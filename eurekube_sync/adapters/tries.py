@@ -67,7 +67,7 @@ class Tries:
             within = AnswerTime(self.clock, self.answer_seconds, self.limit)
             came, again = once(within)
             if within.over and isinstance(came, EurekubeError):
-                own = f"whole in {self.answer_seconds:g} s: the server or the network is too slow"
+                own = f"completely in {self.answer_seconds:g} s: the server or the network is too slow"
                 late = own if within.within_limit else "in the time that was left"
                 raise unanswered(f"was not answered {late}") from came
             if again is None or number + 1 == self.most or self.clock.stopping():

@@ -209,7 +209,7 @@ def _host_name(text: str | None, wrong: Faults, *, pods: bool) -> HostName:
         return HostName()
     base = Base(parts[1])
     if base is not Base.IP and not pods:
-        wrong.add(("hostName",), "hostName podName and nodeName are only for mode pod")
+        wrong.add(("hostName",), "podName and nodeName in hostName are only for mode pod")
     return HostName(base=base, suffix=parts[2] or "")
 
 

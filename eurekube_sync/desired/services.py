@@ -48,7 +48,7 @@ def serve_services(
             yield Incomplete(reason="NoEndpointSlices", message=why)
             continue
         if any(piece.truncated for piece in catalog.slices_of(service)) and not behind[service.name].ready:
-            message = f"the Endpoints of Service {service.name} are truncated, and none that is written there is ready"
+            message = f"the Endpoints of Service {service.name} are truncated, and no address in them is ready"
             yield Incomplete(reason="EndpointsTruncated", message=message, unknown=True)
             continue
         kind = None if spec.fixed_host else address_kind(service, spec)

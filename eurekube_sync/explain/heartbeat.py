@@ -29,7 +29,7 @@ def heartbeat_link(look: Look, *, alone: bool) -> Link:
         return Link(part=Part.LAST_PASS, mark=Mark.NOTE, text=text)
     good = beat.found.good
     if good is None:
-        return Link(part=Part.LAST_PASS, mark=Mark.NOTE, text="last pass: none has done yet all that it had to")
+        return Link(part=Part.LAST_PASS, mark=Mark.NOTE, text="last pass: no pass has done all that it had to do yet")
     return _of_pass(good, look.at - good.at, alone=alone)
 
 

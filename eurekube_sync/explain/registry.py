@@ -256,7 +256,7 @@ def _callers(subject: Subject, look: Look, standing: Standing) -> Iterator[Link]
     now = {key for key, one in standing.held.items() if one.status is InstanceStatus.UP}
     for keys, text in (
         (seen - now, "callers may still call {0}: Eureka's list has {1} until its cache is renewed, at most {2} s"),
-        (now - seen, "callers do not see {0} yet: Eureka's list has not {1}; they follow within {2} s"),
+        (now - seen, "callers do not see {0} yet: Eureka's list does not have {1}; they follow within {2} s"),
     ):
         if keys:
             them = one_or_more(len(keys), "it", "them")

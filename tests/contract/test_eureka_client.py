@@ -292,7 +292,7 @@ class TestNetwork:
         with answering(trickle) as url, connect(url, retries=0, answer_timeout=1) as client:
             source = client.list_instances()
         assert isinstance(source, Unknown)
-        assert "not answered whole in 1 s" in source.message
+        assert "not answered completely in 1 s" in source.message
 
     def test_a_closed_port_is_refused(self) -> None:
         """Nobody listening is told as such."""

@@ -47,7 +47,7 @@ def test_a_trickling_answer_ends_with_its_own_limit(at_once: bytes) -> None:
         assert watch.seconds < SOON_SECONDS
     assert isinstance(source, Unknown)
     assert source.cause is Cause.UNAVAILABLE
-    assert "was not answered whole in 1 s" in source.message
+    assert "was not answered completely in 1 s" in source.message
     assert server.calls == 1
 
 

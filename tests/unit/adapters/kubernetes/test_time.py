@@ -59,8 +59,8 @@ def test_a_trickling_answer_ends_with_its_own_limit(at_once: bytes, tmp_path: Pa
         message = unavailable(cluster.list_services(None).elsewhere)
         assert watch.seconds < SOON_SECONDS
     assert message == (
-        f"GET /api/v1/services to the Kubernetes API at {server.url} was not answered whole in 1 s: the server or the "
-        "network is too slow"
+        f"GET /api/v1/services to the Kubernetes API at {server.url} was not answered completely in 1 s: the server or "
+        "the network is too slow"
     )
     assert server.calls == 1
 
