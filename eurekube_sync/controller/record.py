@@ -6,7 +6,7 @@ Only the classes that are named here can come back: a record is data, whoever wr
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import Enum
 from math import inf, isinf
@@ -15,13 +15,14 @@ from typing import Any
 from eurekube_sync.brake.approval import PlanId, SavedDryRun
 from eurekube_sync.brake.limits import Brake, BrakeLimits
 from eurekube_sync.controller.one_pass import Basis
+from eurekube_sync.desired.claims import every
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.desired.spec import Expression
 from eurekube_sync.model import eureka, kubernetes
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import ObservedInstance
-from eurekube_sync.model.kubernetes import ClusterView, Pod, Service, SyncerObject
+from eurekube_sync.model.kubernetes import ClusterView, Namespace, Pod, Service, SyncerObject
 from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.observe.eureka import Observed, Unread
@@ -42,6 +43,8 @@ _OURS = "eurekube."
 _SECRET_KEY = re.compile(
     r"pass(word|wd|phrase)?$|pass(word|wd)|secret|token|credential|private.?key|api.?key|auth", re.I
 )
+_SIDES = ("was", "becomes")
+"""Of a change, as the report has it."""
 _LOGIN_IN_URL = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 _WHOLE_WORD = 6
 """Characters: a shorter secret is hidden only under its own key, or every `a` would be."""
@@ -74,7 +77,8 @@ def to_data(record: Record, secrets: Iterable[str] = ()) -> dict[str, Any]:
         if basis
         else None,
     }
-    hidden: dict[str, Any] = _hide(data, {*_found_secrets(data), *filter(None, secrets)})
+    keys = _SecretKeys(_sources_of_secrets(basis.view)) if basis else _SecretKeys(frozenset())
+    hidden: dict[str, Any] = _hide(data, keys, {*_found_secrets(data, keys), *filter(None, secrets)})
     return hidden
 
 
@@ -114,8 +118,10 @@ def _bare(one: ObservedInstance) -> ObservedInstance:
 
 
 def _lean_view(view: ClusterView) -> ClusterView:
+    used = {name for _, name in _sources(view)}
+
     def own(annotations: Mapping[str, str]) -> Mapping[str, str]:
-        return {key: value for key, value in annotations.items() if key.startswith(_OURS)}
+        return {key: value for key, value in annotations.items() if key.startswith(_OURS) or key in used}
 
     def syncer(one: SyncerObject) -> SyncerObject:
         return replace(one, annotations=own(one.annotations))
@@ -124,42 +130,65 @@ def _lean_view(view: ClusterView) -> ClusterView:
         return replace(one, annotations=own(one.annotations))
 
     def pod(one: Pod) -> Pod:
-        kept = {key: value for key, value in one.annotations.items() if not key.endswith("last-applied-configuration")}
-        return replace(one, annotations=kept)
+        return replace(one, annotations=own(one.annotations))
+
+    def namespace(one: Namespace) -> Namespace:
+        return one._replace(annotations=own(one.annotations))
 
     return replace(
         view,
+        namespaces=_each(namespace, view.namespaces) if view.namespaces else None,
         syncers=_each(syncer, view.syncers),
         services=_each(service, view.services),
         pods=_each(pod, view.pods) if view.pods else None,
     )
 
 
-def _each(change: Callable[[Any], Any], listed: Listed[Any]) -> Listed[Any]:
-    def of(source: Source[tuple[Any, ...]]) -> Source[tuple[Any, ...]]:
-        return source if isinstance(source, Unknown) else Complete(data=tuple(map(change, source.data)))
+def _sources(view: ClusterView) -> Iterator[tuple[str, str]]:
+    """Each label or annotation that a syncer takes metadata from, with the key that it gets."""
+    for syncer in every(view.syncers):
+        entries = syncer.spec.get("metadataFrom")
+        for entry in entries if isinstance(entries, list) else ():
+            if isinstance(entry, dict):
+                yield from ((str(entry.get("key")), str(name)) for field_, name in entry.items() if field_ != "key")
 
-    return Listed(
-        by_namespace={name: of(source) for name, source in listed.by_namespace.items()}, elsewhere=of(listed.elsewhere)
-    )
+
+def _each(change: Callable[[Any], Any], listed: Listed[Any]) -> Listed[Any]:
+    by_namespace = {name: _each_of(change, source) for name, source in listed.by_namespace.items()}
+    return Listed(by_namespace=by_namespace, elsewhere=_each_of(change, listed.elsewhere))
+
+
+def _each_of(change: Callable[[Any], Any], source: Source[tuple[Any, ...]]) -> Source[tuple[Any, ...]]:
+    return source if isinstance(source, Unknown) else Complete(data=tuple(map(change, source.data)))
 
 
 # --- Nothing secret --------------------------------------------------------------------------------------------------
 
 
-def _found_secrets(data: Any) -> set[str]:
-    """The values under keys that sound like a secret, wherever they are."""
-    found: set[str] = set()
-    for key, value in _pairs(data):
-        if isinstance(key, str) and isinstance(value, str) and value and _SECRET_KEY.search(key):
-            found.add(value)
-    return found
+@dataclass(frozen=True, slots=True)
+class _SecretKeys:
+    """Keys that sound like a secret, and where a syncer takes the value of one from."""
+
+    sources: frozenset[str]
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and (key in self.sources or bool(_SECRET_KEY.search(key)))
+
+
+def _sources_of_secrets(view: ClusterView) -> frozenset[str]:
+    return frozenset(name for key, name in _sources(view) if _SECRET_KEY.search(key))
+
+
+def _found_secrets(data: Any, keys: _SecretKeys) -> set[str]:
+    """The values under such keys, wherever they are."""
+    return {value for key, value in _pairs(data) if key in keys and isinstance(value, str) and value}
 
 
 def _pairs(data: Any) -> Iterable[tuple[Any, Any]]:
-    """Each entry of each mapping, in the form that `_encode` gives them, too."""
+    """Each entry of each mapping, in the form that `_encode` gives them, too; and what a change has of a field."""
     if isinstance(data, dict):
         yield from data.items()
+        yield from ((data.get("field"), data.get(side)) for side in _SIDES)
         entries = data.get("%")
         if isinstance(entries, list):
             yield from ((entry[0], entry[1]) for entry in entries)
@@ -167,7 +196,7 @@ def _pairs(data: Any) -> Iterable[tuple[Any, Any]]:
         yield from _pairs(value)
 
 
-def _hide(data: Any, secrets: set[str]) -> Any:
+def _hide(data: Any, keys: _SecretKeys, secrets: set[str]) -> Any:
     """The same secret gets the same name everywhere, so that what is equal stays equal."""
     ordered = sorted(secrets, key=lambda one: (-len(one), one))
     names = {secret: f"hidden-{number}" for number, secret in enumerate(ordered)}
@@ -179,8 +208,7 @@ def _hide(data: Any, secrets: set[str]) -> Any:
         return _LOGIN_IN_URL.sub("hidden", value) if "://" in value else value
 
     def under(key: Any, value: Any) -> Any:
-        is_secret = isinstance(key, str) and isinstance(value, str) and _SECRET_KEY.search(key)
-        return names.get(value, value) if is_secret else of(value)
+        return names.get(value, value) if key in keys and isinstance(value, str) else of(value)
 
     def of(value: Any) -> Any:
         match value:
@@ -195,7 +223,8 @@ def _hide(data: Any, secrets: set[str]) -> Any:
             case {"%": list(entries)}:
                 return {"%": [[of(key), under(key, one)] for key, one in entries]}
             case dict():
-                return {key: under(key, one) for key, one in value.items()}
+                field_ = value.get("field")
+                return {key: under(field_ if key in _SIDES else key, one) for key, one in value.items()}
             case list() | tuple():
                 return [of(one) for one in value]
             case _:

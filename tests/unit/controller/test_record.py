@@ -25,7 +25,7 @@ from eurekube_sync.plan import Plan
 from tests.unit.controller.test_properties import world_of
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.controller.test_report import eureka
-from tests.unit.worlds.build import changed, endpoint, foreign, piece, syncer
+from tests.unit.worlds.build import changed, endpoint, foreign, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 from tests.unit.worlds.strategies import REGISTRIES, Scenery, sceneries
 
@@ -167,3 +167,28 @@ def test_what_is_no_record_is_refused(world: FakeWorld, damage: Any) -> None:
     """In one sentence, and no class comes back that a record cannot hold."""
     with pytest.raises(ConfigurationError, match=r"is not a record of a pass|is damaged, or of another version"):
         from_data(damage(recorded(world.run())), PLANNED)
+
+
+@pytest.mark.parametrize("value", ["tiny", "a-value-that-is-long"])
+def test_what_a_syncer_takes_from_an_annotation_is_kept_and_hidden_where_its_key_is_secret(value: str) -> None:
+    """The plan is the same before and after it changes, and no other annotation is in the record."""
+    world = FakeWorld()
+    add_app(world, "app", 0)
+    entries = [
+        {"key": "team", "serviceAnnotation": "example.com/team"},
+        {"key": "api-key", "serviceAnnotation": "example.com/plain"},
+    ]
+    world.cluster.apply(syncer("app", selector={"app": "app"}, metadataFrom=entries), piece(endpoint(1), service="app"))
+    annotations = {"example.com/team": "blue", "example.com/plain": value, "example.com/other": "not-for-a-record"}
+    for number in range(3):
+        if number == 2:
+            annotations = {**annotations, "example.com/team": "red", "example.com/plain": f"{value}2"}
+        world.cluster.apply(replace(service("app", labels={"app": "app"}), annotations=annotations))
+        data = recorded(world.run())
+        world.later(60)
+        assert planned_again(data) == [tuple(one) for one in data["decided"]]
+        assert [kind for kind, *_ in data["decided"]] == [["register"], [], ["update"]][number]
+        text = json.dumps(data)
+        assert "not-for-a-record" not in text
+        assert value not in text
+        assert ('"blue"' in text, '"red"' in text) == (True, number == 2)
