@@ -139,7 +139,8 @@ def _of_family(hosts: Sequence[str], service: Service, spec: Syncer) -> Sequence
 
 def _node_ports(service: Service, ports: Ports, spec: Syncer, nodes: Collection[Node]) -> tuple[Place, ...]:
     asked = [port for port in (ports.plain, ports.secure) if port is not None]
-    if not all(port.node_port for port in asked):
+    # Kubernetes checks the number, and gives it to one Service alone, for these types only.
+    if service.type not in ("NodePort", "LoadBalancer") or not all(port.node_port for port in asked):
         raise _none(service, "no node port")
     family = spec.address_family or next(iter(service.ip_families), "IPv4")
     found = tuple(

@@ -10,6 +10,7 @@ from eurekube_sync.desired.catalog import Catalog
 from eurekube_sync.desired.drain import Drains
 from eurekube_sync.desired.endpoints import Backend, backends, chosen_ports, healthy, one_per_pod, untold
 from eurekube_sync.desired.instance import Builder, Site
+from eurekube_sync.desired.presentation import family_of
 from eurekube_sync.desired.spec import ServiceAddress, Syncer
 from eurekube_sync.desired.verdicts import Found, Incomplete, Leaving
 from eurekube_sync.model.errors import InvalidSyncer
@@ -33,7 +34,8 @@ class _Behind:
 
 
 _ALLOTTED = (ServiceAddress.CLUSTER_IP, ServiceAddress.NODE_PORT, ServiceAddress.LOAD_BALANCER)
-"""Addresses that the cluster gives, each to one Service; all others a person writes."""
+"""Addresses that the cluster gives, each to one Service; all others a person writes. So may a person write the name of a
+load balancer: several cloud controllers copy it from an annotation of the Service."""
 
 
 def serve_services(
@@ -58,8 +60,8 @@ def serve_services(
             continue
         if kind is ServiceAddress.CLUSTER_IP:
             builder.warn("a ClusterIP is rarely reachable from outside the cluster")
-        allotted = kind in _ALLOTTED
         for place in found:
+            allotted = kind in _ALLOTTED and family_of(place.host) is not None
             outcome = _found(spec, service, place, behind[service.name], app, builder, catalog.drains, allotted)
             if outcome is not None:
                 yield outcome

@@ -11,7 +11,8 @@ import pytest
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.desired.grants import ALLOWED_APPS, ALLOWED_HOSTS
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.kubernetes import Service
+from eurekube_sync.model.kubernetes import Node, Service, ServicePort
+from eurekube_sync.model.sources import Complete
 from tests.unit.worlds.build import DENIED, NS, REF, endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 
@@ -93,12 +94,15 @@ BY_IP = {"mode": "service", "service": {"address": "ExternalIP"}}
 SUFFIX = {"hostName": "ip.pods.example.com"}
 NAMED = replace(service(type="ExternalName"), external_name="shop.example.com", cluster_ips=())
 WITH_IP = replace(service(), external_ips=("192.0.2.7",))
+BALANCED = replace(service(type="LoadBalancer"), load_balancer=("shop.example.com",))
 BARE = piece(endpoint(1, pod=None, address="192.0.2.7"))
 
 ROADS: dict[str, tuple[Service | None, dict[str, Any], list[Any], str, str]] = {
     "fixed host name": (None, HOSTNAME, [], "shop.example.com", "*.example.com"),
     "external name": (NAMED, EXTERNAL, [], "shop.example.com", "SHOP.example.com"),
     "external address": (WITH_IP, BY_IP, [], "192.0.2.7", "192.0.2.0/24"),
+    # Several cloud controllers copy that name from an annotation of the Service.
+    "name of a load balancer": (BALANCED, {"mode": "service"}, [], "shop.example.com", "*.example.com"),
     "bare address in a slice": (None, {}, [BARE], "192.0.2.7", "192.0.2.7"),
     "suffix": (None, SUFFIX, [], "10-0-0-1.pods.example.com", "*.pods.example.com"),
     "name of a pod": (None, {"hostName": "podName"}, [], "rating-1", "rating-*"),
@@ -153,6 +157,27 @@ def test_addresses_that_the_cluster_gave_need_none(mode: dict[str, Any]) -> None
     ends = piece(replace(endpoint(1), address="2001:db8::7"))
     made = service(ip_families=("IPv6",), cluster_ips=("2001:db8::1",))
     world = world_of({ALLOWED_APPS: "rating"}, replace(ends, address_type="IPv6"), made=made, **mode)
+    world.run()
+    assert len(world.registry.held) == 1
+
+
+@pytest.mark.parametrize("kind", ["ExternalName", "ClusterIP"])
+def test_a_service_without_node_ports_names_no_port_of_a_node(kind: str) -> None:
+    """Kubernetes lets people write any number there, such as that of the kubelet, while the type uses none."""
+    port = ServicePort(name="http", port=80, node_port=10250)
+    made = replace(service("rating", port, type=kind), external_name="a.example.com")
+    world = world_of({ALLOWED_APPS: "rating"}, made=made, mode="service", service={"address": "NodePort"})
+    world.cluster.nodes = Complete(data=(Node(name="n", internal=("172.16.0.1",)),))
+    world.run()
+    assert world.registry.held == {}
+    assert ready(world) == ("NoAddress", f"Service rating is of type {kind} and has no node port")
+
+
+@pytest.mark.parametrize("address", ["203.0.113.9", "2001:db8::9"])
+def test_an_address_of_a_load_balancer_needs_no_grant_of_hosts(address: str) -> None:
+    """A cloud gives it; only a name may be somebody's wish."""
+    made = replace(service(type="LoadBalancer"), load_balancer=(address,))
+    world = world_of({ALLOWED_APPS: "rating"}, made=made, mode="service")
     world.run()
     assert len(world.registry.held) == 1
 
