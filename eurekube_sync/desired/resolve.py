@@ -214,8 +214,10 @@ def _granted(claim: Serving, view: ClusterView) -> Serving | NotServed:
     syncer, found = claim.syncer, view.namespaces.of(claim.syncer.namespace)
     if isinstance(found, Unknown):
         return _unknown(syncer, "SourceUnknown", found)
-    annotations = found.data[0].annotations if found.data else {}
-    why = refusal(claim, annotations)
+    if not found.data:
+        message = f"Namespace {syncer.namespace} was not found, and it has a syncer: its grants are unknown"
+        return NotServed(syncer=syncer, reason="SourceUnknown", message=message, unknown=True)
+    why = refusal(claim, found.data[0].annotations)
     return NotServed(syncer=syncer, reason="NotGranted", message=why) if why else claim
 
 

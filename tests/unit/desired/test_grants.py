@@ -187,7 +187,7 @@ def test_a_grant_that_is_taken_back_removes_nothing() -> None:
     what goes is what has no pod any more, or a syncer that a person deletes."""
     world = world_of({ALLOWED_APPS: "rating"})
     world.run()
-    del world.cluster.annotations[NS]
+    world.cluster.annotations[NS] = {}
     world.cluster.apply(piece(endpoint(1), endpoint(2), endpoint(3)))
     world.run()
     assert sorted(world.statuses()) == ["RATING 10.0.0.1:8080", "RATING 10.0.0.2:8080"]
@@ -219,6 +219,22 @@ def test_a_namespace_that_cannot_be_read_is_unknown(unread: tuple[str, str], sco
     assert ready(world) == ("SourceUnknown", DENIED.message)
     assert report.view is not None
     assert report.view.namespaces is not None
+
+
+@pytest.mark.parametrize("scope", [GRANTED, replace(GRANTED, namespaces=frozenset({NS}))])
+def test_a_namespace_that_an_answer_lacks_is_unknown(scope: Scope) -> None:
+    """Its syncer was listed a moment before, so the answer cannot be right. It refuses nothing."""
+    world = world_of({ALLOWED_APPS: "rating"})
+    world.scope = scope
+    world.run()
+    del world.cluster.annotations[NS]
+    world.cluster.apply(piece(endpoint(2), endpoint(3)))
+    world.cluster.ended.add("uid-of-rating-1")
+    world.run()
+    world.run()
+    assert sorted(world.statuses()) == ["RATING 10.0.0.1:8080", "RATING 10.0.0.2:8080"]
+    message = "Namespace rating was not found, and it has a syncer: its grants are unknown"
+    assert ready(world) == ("SourceUnknown", message)
 
 
 def test_without_the_option_nobody_reads_a_namespace() -> None:

@@ -378,7 +378,7 @@ class Cluster:
         self.remembered: Complete[str] | None = None
         """What a daemon asks for no more, unless it wants to be sure."""
         self.annotations: dict[str, Mapping[str, str]] = {}
-        """Of Namespaces."""
+        """Of each Namespace that is there."""
         self.namespaces: Source[frozenset[str]] = Complete(data=frozenset({NS}))
         self.crd: Source[float] = Complete(data=0.0)
         self.unknown: dict[tuple[str, str], Unknown] = {}
@@ -467,7 +467,7 @@ class Cluster:
             failed = self.unknown.get(("namespaces", "*"))
             found: dict[str, Source[tuple[Namespace, ...]]] = {
                 name: self.unknown.get(("namespaces", name))
-                or Complete(data=(Namespace(name, self.annotations.get(name, {})),))
+                or Complete(data=(Namespace(name, self.annotations[name]),) if name in self.annotations else ())
                 for name in listed
             }
             elsewhere: Source[tuple[Namespace, ...]] = Complete(data=()) if names is None else _NOT_READ
