@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from eurekube_sync.apply.conditions import REGISTRY_UNKNOWN
 from eurekube_sync.apply.eureka import Applier
-from eurekube_sync.desired.claims import Deleting, Desired, Serving
+from eurekube_sync.desired.claims import Deleting, Desired, NotServed, Serving
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.desired.verdicts import OverLimit, Verdict, Wanted, rival_of, wanted_in
 from eurekube_sync.model.actions import Register
@@ -54,10 +54,9 @@ def openings(
     found: dict[str, list[Opening | None]] = {}
     for claim in desired.claims.values() if shut_in else ():
         shut = shut_in.get(selected_namespace(claim.syncer), {})  # nobody else opens a pod's gate, or keeps it shut
-        if isinstance(claim, Deleting):
+        if isinstance(claim, Deleting | NotServed):
             for uid in claim.gated & shut.keys():
-                deleted = Opening(pod=shut[uid], reason="SyncerDeleted", message="its syncer is being deleted")
-                found.setdefault(uid, []).append(deleted)
+                found.setdefault(uid, []).append(_unregistered(claim, shut[uid]))
         if isinstance(claim, Serving) and claim.conduct.readiness_gate:
             for key, verdict in claim.verdicts.items():
                 wanted = wanted_in(verdict)
@@ -65,6 +64,12 @@ def openings(
                     opening = _opening(claim, key, verdict, wanted, pod, registry, themselves, now)
                     found.setdefault(pod.uid, []).append(opening)
     return tuple(opening for uid in sorted(found) if (opening := _together(found[uid])))
+
+
+def _unregistered(claim: Deleting | NotServed, pod: PodReadiness) -> Opening:
+    if isinstance(claim, Deleting):
+        return Opening(pod=pod, reason="SyncerDeleted", message="its syncer is being deleted")
+    return Opening(pod=pod, reason=claim.reason, message=claim.message)
 
 
 def _together(openings: Sequence[Opening | None]) -> Opening | None:

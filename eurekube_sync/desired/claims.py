@@ -154,6 +154,8 @@ class NotServed:
     message: str
     unknown: bool = False
     """True when a source is Unknown."""
+    gated: frozenset[str] = frozenset()
+    """UIDs of the pods whose readiness gate need not wait for it."""
 
     @property
     def reads_pods(self) -> bool:

@@ -218,7 +218,10 @@ def _granted(claim: Serving, view: ClusterView) -> Serving | NotServed:
         message = f"Namespace {syncer.namespace} was not found, and it has a syncer: its grants are unknown"
         return NotServed(syncer=syncer, reason="SourceUnknown", message=message, unknown=True)
     why = refusal(claim, found.data[0].annotations)
-    return NotServed(syncer=syncer, reason="NotGranted", message=why) if why else claim
+    if why is None:
+        return claim
+    gated = _pods(claim.wanted) if claim.conduct.readiness_gate else frozenset()
+    return NotServed(syncer=syncer, reason="NotGranted", message=why, gated=gated)
 
 
 def _unknown(syncer: SyncerObject, reason: str, source: Unknown) -> NotServed:

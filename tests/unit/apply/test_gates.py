@@ -10,6 +10,7 @@ import pytest
 
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.desired.drain import Kind
+from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import DRAIN_ANNOTATION
 from eurekube_sync.model.errors import ClusterDenied, ClusterUnavailable, RegistryUnavailable, RegistryUnusable
 from eurekube_sync.model.eureka import InstanceStatus, Port
@@ -112,6 +113,22 @@ def test_a_pod_that_is_not_registered_on_purpose_does_not_wait(spec: dict[str, A
     world.run()
     assert world.statuses() == {}
     assert world.opened() == {"rating-1": reason}
+
+
+def test_a_pod_whose_registration_is_not_granted_does_not_wait() -> None:
+    """The operator's grants are on purpose. A Namespace that cannot be read is none."""
+    world = Rollout()
+    world.scope = Scope(granted_only=True)
+    world.pods(1)
+    world.cluster.annotations[NS] = {}
+    world.cluster.unknown["namespaces", NS] = DENIED
+    world.run()
+    assert world.opened() == {}
+    world.cluster.unknown.clear()
+    world.run()
+    assert world.statuses() == {}
+    assert world.opened() == {"rating-1": "NotGranted"}
+    assert "eurekube.io/allowed-apps" in world.cluster.opened["rating-1"][1]
 
 
 def test_over_a_limit_the_others_open_too() -> None:
