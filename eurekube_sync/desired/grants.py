@@ -10,6 +10,7 @@ import ipaddress
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from typing import TypeAlias
 
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.verdicts import Wanted
@@ -18,6 +19,20 @@ ALLOWED_APPS = "eurekube.io/allowed-apps"
 """Annotation of a Namespace: names of apps and VIPs with commas between. `*` stands for any characters."""
 ALLOWED_HOSTS = "eurekube.io/allowed-hosts"
 """The same of host names, addresses and networks (`10.1.0.0/16`) that the cluster did not give."""
+
+
+_Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_NO_MACHINE = [
+    ipaddress.ip_network(text) for text in ("0.0.0.0/8", "255.255.255.255/32", "::/128", "fd00:ec2::254/128")
+]
+"""The last has what 169.254.169.254 has, in a network that is private otherwise."""
+_ENDS_IN_IPV4 = [ipaddress.ip_network(text) for text in ("::/96", "64:ff9b::/96")]
+"""RFC 4291 2.5.5.1 and RFC 6052 2.1."""
+_LOCAL_NAME = re.compile(r"local(host|domain)[46]?|ip6-(localhost|loopback)|[0-9]+|0x[0-9a-f]*")
+"""The last label of a name of the caller itself, or of a short way to write an address: 127.1, 0x7f000001."""
+_NUMERIC = re.compile(r"[0-9.*]+|[0-9a-f:.*]*:[0-9a-f:.*]*", re.IGNORECASE)
+"""A pattern of addresses."""
 
 
 def refusal(claim: Serving, annotations: Mapping[str, str]) -> str | None:
@@ -65,27 +80,61 @@ def _reached_at(one: Wanted) -> Iterator[str]:
 
 
 def _of_one_machine(host: str) -> bool:
-    """Whether it is link-local as 169.254.169.254 is, a loopback, or no address of a machine at all."""
+    """Whether it leads each caller to another machine, such as itself, or to none: whatever way it is written."""
+    address = _address(host)
+    if address is None:
+        return _LOCAL_NAME.fullmatch(host.lower().rstrip(".").rpartition(".")[2]) is not None
+    return any(
+        one.is_link_local or one.is_loopback or one.is_multicast or any(one in network for network in _NO_MACHINE)
+        for one in (address, _embedded(address))
+    )
+
+
+def _address(host: str) -> _Address | None:
     try:
-        address = ipaddress.ip_address(host)
+        return ipaddress.ip_address(host)
     except ValueError:
-        return host.lower().rstrip(".").split(".")[-1] == "localhost"
-    address = getattr(address, "ipv4_mapped", None) or address
-    return address.is_link_local or address.is_loopback or address.is_unspecified or address.is_multicast
+        return None
+
+
+def _embedded(address: _Address) -> _Address:
+    """The IPv4 address that an IPv6 address leads to; else itself."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    last = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return (
+        address.ipv4_mapped or address.sixtofour or (last if any(address in one for one in _ENDS_IN_IPV4) else address)
+    )
 
 
 def _covers(pattern: str, host: str) -> bool:
+    """A name ends in whose it is, so a star within a name crosses no dot. Numbers grant addresses alone."""
+    if not pattern.strip("*"):
+        return True
+    address = _address(host)
+    if address is None:
+        return not _NUMERIC.fullmatch(pattern) and _matches(pattern, host, _WITHIN_LABEL)
     try:
-        return ipaddress.ip_address(host) in ipaddress.ip_network(pattern, strict=False)
+        return address in ipaddress.ip_network(pattern, strict=False)
     except ValueError:
-        return _matches(pattern, host)
+        return _NUMERIC.fullmatch(pattern) is not None and _matches(pattern, str(address))
 
 
-def _matches(pattern: str, name: str) -> bool:
-    return _compiled(pattern).fullmatch(name) is not None
+_ANY, _WITHIN_LABEL = ".", "[^.]"
+
+
+def _matches(pattern: str, name: str, inner: str = _ANY) -> bool:
+    return _compiled(pattern, inner).fullmatch(name) is not None
 
 
 @lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    # Several stars beside each other would take a long time on a long name.
-    return re.compile(".*".join(re.escape(part) for part in re.split(r"\*+", pattern)), re.IGNORECASE)
+def _compiled(pattern: str, inner: str) -> re.Pattern[str]:
+    """A star is any number of characters `inner`; of any characters at the front."""
+    first, *rest = (re.escape(part) for part in re.split(r"\*+", pattern))
+    star = _ANY if not first else inner
+    text = first
+    for part in rest[:-1]:
+        # Once found, a part is not looked for again: that would take a long time on a long name.
+        text += f"{star}*{part}" if star != inner else f"(?>{star}*?{part})"
+        star = inner
+    return re.compile(text + "".join(f"{star}*{part}" for part in rest[-1:]), re.IGNORECASE)

@@ -34,8 +34,8 @@ class _Behind:
 
 
 _ALLOTTED = (ServiceAddress.CLUSTER_IP, ServiceAddress.NODE_PORT, ServiceAddress.LOAD_BALANCER)
-"""Addresses that the cluster gives, each to one Service; all others a person writes. So may a person write the name of a
-load balancer: several cloud controllers copy it from an annotation of the Service."""
+"""Addresses that the cluster gives, each to one Service; all others a person writes. The name of a load
+balancer is none: several cloud controllers copy it from an annotation of the Service."""
 
 
 def serve_services(

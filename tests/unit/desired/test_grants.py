@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from time import process_time
 from typing import Any
 
 import pytest
@@ -126,7 +127,67 @@ def test_what_the_cluster_did_not_give_needs_a_grant_of_its_own(road: str) -> No
 
 
 @pytest.mark.parametrize(
-    "address", ["169.254.169.254", "127.0.0.1", "0.0.0.0", "224.0.0.1", "fe80::1", "::1", "::ffff:169.254.169.254"]
+    ("pattern", "granted", "refused"),
+    [
+        ("*.example.com", "a.b.example.com", "example.org"),
+        ("*.EXAMPLE.com", "a.example.com", "a.example.com.evil.com"),
+        ("shop-*", "shop-1", "shop-1.evil.com"),
+        ("shop.*.example.com", "shop.eu.example.com", "shop.a.b.example.com"),
+        ("*.eu-*.example.com", "a.b.eu-1.example.com", "a.eu-1.b.example.com"),
+        ("*", "anything.at.all", None),
+        ("10.1.*", "10.1.2.3", "10.1.evil.com"),
+        ("10.1.0.0/16", "10.1.2.3", "10.2.0.1"),
+        ("10.1.2.3", "10.1.2.3", "10.1.2.30"),
+        ("f*", "f1", "f.example"),
+        ("*", "198.51.100.7", None),
+        ("*7", "198.51.100.7", "a7"),
+    ],
+)
+def test_what_a_pattern_of_hosts_grants(pattern: str, granted: str, refused: str | None) -> None:
+    """Only a star at the front crosses dots, and numbers grant addresses alone: a name ends in whose it is."""
+    for host in (granted, refused):
+        if host is not None:
+            spec = {**HOSTNAME, "service": {"hostname": host}}
+            world = world_of({ALLOWED_APPS: "rating", ALLOWED_HOSTS: pattern}, **spec)
+            world.run()
+            assert len(world.registry.held) == (host == granted), host
+
+
+def test_a_pattern_of_addresses_grants_those_of_both_families() -> None:
+    """An address is written in one way alone."""
+    made = replace(service(), external_ips=("2001:db8::7",))
+    for pattern, granted in (("2001:DB8::*", True), ("2001:db8::/32", True), ("*::8", False), ("f*", False)):
+        world = world_of({ALLOWED_APPS: "rating", ALLOWED_HOSTS: pattern}, made=made, **BY_IP)
+        world.run()
+        assert len(world.registry.held) == granted, (pattern, ready(world))
+
+
+def test_a_pattern_of_many_stars_takes_no_long_time() -> None:
+    """An operator's pattern meets a tenant's name."""
+    began = process_time()
+    world = world_of({ALLOWED_APPS: "*-*-*-*-x,rating"}, vipAddress="a-" * 250 + "a")
+    world.run()
+    assert ready(world)[0] == "NotGranted"
+    assert process_time() - began < 1
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "169.254.169.254",
+        "127.0.0.1",
+        "0.0.0.0",
+        "0.0.0.7",
+        "224.0.0.1",
+        "255.255.255.255",
+        "fe80::1",
+        "::1",
+        "::ffff:169.254.169.254",
+        "::169.254.169.254",
+        "64:ff9b::a9fe:a9fe",
+        "2002:a9fe:a9fe::1",
+        "fd00:ec2::254",
+    ],
 )
 @pytest.mark.parametrize("pod", [None, "forged"])
 def test_an_address_of_one_machine_is_never_registered(address: str, pod: str | None) -> None:
@@ -141,9 +202,13 @@ def test_an_address_of_one_machine_is_never_registered(address: str, pod: str | 
     assert (reason, message.split(" is an address")[0]) == ("NotGranted", address)
 
 
-@pytest.mark.parametrize("host", ["localhost", "payment.localhost"])
+ONE_MACHINE = ["localhost", "payment.localhost", "localhost.localdomain", "localhost6", "ip6-loopback"]
+SHORT = ["127.1", "2130706433", "169.254.43518", "0", "0177.0.0.1", "0x7f.1", "a.0x7f000001"]
+
+
+@pytest.mark.parametrize("host", ONE_MACHINE + SHORT)
 def test_nor_is_a_name_of_one_machine(host: str) -> None:
-    """RFC 6761 6.3."""
+    """RFC 6761 6.3, what systems have in /etc/hosts, and the short ways to write an address."""
     spec = {**HOSTNAME, "service": {"hostname": host}}
     world = world_of({ALLOWED_APPS: "*", ALLOWED_HOSTS: "*"}, **spec)
     world.run()
