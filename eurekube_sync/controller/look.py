@@ -180,7 +180,12 @@ def _scopes_beside(report: PassReport, scope: Scope, namespaces: Collection[str]
     listed = every(report.view.syncers) if report.view else ()
     left = [one for one in listed if one.namespace in namespaces and not scope.takes(one)]
     return [
-        Scope(namespaces=frozenset(one.namespace for one in left), syncer_class=name, allowed=scope.allowed)
+        Scope(
+            namespaces=frozenset(one.namespace for one in left),
+            syncer_class=name,
+            allowed=scope.allowed,
+            granted_only=scope.granted_only,
+        )
         for name in dict.fromkeys(class_of(one) for one in left)
     ]
 

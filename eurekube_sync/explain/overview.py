@@ -15,6 +15,7 @@ from eurekube_sync.explain.heartbeat import heartbeat_link
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Why
 from eurekube_sync.explain.missing import unselected
 from eurekube_sync.explain.registry import is_silent
+from eurekube_sync.explain.serving import refused_by_its_installation
 from eurekube_sync.explain.subject import Subject
 from eurekube_sync.explain.what import OfSyncer
 from eurekube_sync.model.eureka import InstanceStatus
@@ -124,23 +125,27 @@ def overview(look: Look) -> Overview:
 def in_need(look: Look) -> frozenset[str]:
     """Namespaces of syncers that are not in order, so that their Pods are worth a look."""
     claims = look.report.desired.claims.items() if look.report.desired else ()
-    return frozenset(ref.namespace for ref, claim in claims if not _in_order(claim, look.report.all_statuses.get(ref)))
+    return frozenset(
+        ref.namespace for ref, claim in claims if not _in_order(claim, look.report.all_statuses.get(ref), look)
+    )
 
 
 def _served(report: PassReport, look: Look) -> Iterator[Row]:
     for ref, claim in report.desired.claims.items() if report.desired else ():
         standing = report.all_statuses.get(ref)
         renewed = isinstance(look.listed, Complete) and not any(is_silent(one, look.at) for one in look.marked(ref))
-        if standing is not None and _in_order(claim, standing) and renewed:
+        if standing is not None and _in_order(claim, standing, look) and renewed:
             yield _row(claim.syncer, State.IN_SYNC, _reason(standing), standing=standing)
             continue
         found = explain(Subject(what=OfSyncer(ref), report=report, claim=claim), look)
         yield _explained(claim.syncer, found, standing)
 
 
-def _in_order(claim: Claim, standing: SyncerStatus | None) -> bool:
+def _in_order(claim: Claim, standing: SyncerStatus | None, look: Look) -> bool:
     """Whether all that the pass wants is UP, by its own count, and nothing waits."""
     if standing is None or not isinstance(claim, Serving) or claim.unready or claim.incomplete:
+        return False
+    if refused_by_its_installation(claim.syncer, look) is not None:
         return False
     conditions = {one.type: one.status for one in standing.conditions}
     good = conditions.get("Ready") is ConditionStatus.TRUE and conditions.get("Synced") is ConditionStatus.TRUE

@@ -18,12 +18,13 @@ from eurekube_sync.model.wording import counted, one_or_more
 
 _PATIENCE = 120.0
 """Seconds in which a pass should have seen a new syncer: passes come each 30 s, or of a CronJob each minute."""
+_NOT_GRANTED = "NotGranted"
 _PART_OF: Mapping[str, Part] = {
     "InvalidSpec": Part.SPEC,
     "InvalidName": Part.SPEC,
     "InvalidMetadata": Part.SPEC,
     "NamespaceNotAllowed": Part.SERVICES,
-    "NotGranted": Part.SPEC,
+    _NOT_GRANTED: Part.SPEC,
     "NoMatchingService": Part.SERVICES,
     "NoSuchPort": Part.PORT,
     "AmbiguousPort": Part.PORT,
@@ -47,7 +48,7 @@ def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[
             fix=f"kubectl describe esync {subject.ref.name} -n {subject.ref.namespace}",
         )
         return
-    broken = _broken_part(claim)
+    broken = _broken_part(claim) or _not_granted(claim, look)
     for part in _ORDER:
         if broken is not None and part is broken.part:
             yield _with_near_misses(broken, subject, look)
@@ -114,8 +115,30 @@ def _broken_part(claim: Serving | NotServed) -> Link | None:
         text=claim.message,
         cause=_CAUSES.get(claim.reason, claim.message),
         fix=f"kubectl describe namespace {claim.syncer.namespace}"
-        if claim.reason == "NotGranted"
+        if claim.reason == _NOT_GRANTED
         else f"kubectl edit esync {claim.syncer.name} -n {claim.syncer.namespace}",
+    )
+
+
+def refused_by_its_installation(syncer: SyncerObject, look: Look) -> str | None:
+    """Why the last pass of its installation refused it for want of a grant, as its status says of the present spec;
+    None where it did not. A look that asks for grants itself has read newer annotations."""
+    status = syncer.status if not look.asked.granted_only else None
+    ready = status.condition("Ready") if status and status.observed_generation >= syncer.generation else None
+    return ready.message if ready and ready.reason == _NOT_GRANTED else None
+
+
+def _not_granted(claim: Claim, look: Look) -> Link | None:
+    message = refused_by_its_installation(claim.syncer, look)
+    if message is None:
+        return None
+    return Link(
+        part=Part.SPEC,
+        mark=Mark.BROKEN,
+        reason=_NOT_GRANTED,
+        text=f"its status says: {message}",
+        cause=_CAUSES[_NOT_GRANTED],
+        fix=f"kubectl describe namespace {claim.syncer.namespace}",
     )
 
 
@@ -124,7 +147,7 @@ _CAUSES: Mapping[str, str] = {
     "NoMatchingService": "no Service matches its selector",
     "NoSuchPort": "its Services have no such port",
     "NamespaceNotAllowed": "it may not select Services of that namespace",
-    "NotGranted": "its Namespace does not grant what it registers",
+    _NOT_GRANTED: "its Namespace does not grant what it registers",
 }
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.desired.grants import ALLOWED_APPS
 from eurekube_sync.explain.links import Mark, Outcome, Part
 from eurekube_sync.explain.outcome import code_of
-from eurekube_sync.explain.overview import overview
+from eurekube_sync.explain.overview import State, overview
 from eurekube_sync.explain.what import parse_what
 from eurekube_sync.model.details import PodCondition, PodDetail, ServiceSelector
 from eurekube_sync.model.kubernetes import ServicePort
@@ -228,3 +229,55 @@ def test_another_cluster_of_the_same_owner_is_told_beside_the_chain() -> None:
     found = asked.why()
     assert broken(found).reason == "OwnerClash"
     assert "cluster 99999999" in text(found)
+
+
+def _not_granted() -> Asked:
+    """An installation with `--require-app-grant` has lost its grant; whoever asks does not give that option."""
+    asked = Asked(endpoint(1))
+    asked.in_scope(granted_only=True)
+    asked.fake.cluster.annotations[NS] = {ALLOWED_APPS: "rating"}
+    asked.fake.run()
+    asked.fake.cluster.annotations[NS] = {}
+    asked.fake.cluster.apply(piece(endpoint(1), endpoint(2)))
+    asked.fake.run()
+    asked.in_scope()
+    return asked
+
+
+def test_a_grant_that_only_the_installation_asks_for_is_told() -> None:
+    """No next pass registers the second pod."""
+    found = _not_granted().why()
+    assert (found.outcome, broken(found).reason) == (Outcome.PARTLY, "NotGranted")
+    assert "app RATING is not granted to namespace rating" in broken(found).text
+    assert found.fix == f"kubectl describe namespace {NS}"
+
+
+def test_a_syncer_that_is_not_granted_is_not_in_sync() -> None:
+    """Though all of it that was registered before is UP."""
+    asked = _not_granted()
+    asked.fake.cluster.apply(piece(endpoint(1)))
+    (row,) = overview(asked.look(NS)).rows
+    assert (row.state, row.reason, row.up) == (State.PARTLY, "NotGranted", 1)
+
+
+def test_who_asks_for_grants_sees_a_new_one_before_the_next_pass() -> None:
+    """The annotation was written a moment ago."""
+    asked = _not_granted()
+    asked.in_scope(granted_only=True)
+    asked.fake.cluster.annotations[NS] = {ALLOWED_APPS: "rating"}
+    assert broken(asked.why()).reason != "NotGranted"
+
+
+def test_an_old_status_tells_nothing_of_grants() -> None:
+    """The spec was changed since, perhaps to a name that is granted."""
+    asked = _not_granted()
+    asked.add(replace(asked.syncer, generation=2))
+    assert broken(asked.why()).reason != "NotGranted"
+
+
+def test_the_option_holds_for_syncers_of_another_class_as_well() -> None:
+    """Their installation may be asked about with the options of this one."""
+    asked = Asked(endpoint(1), one=syncer(syncerClass="edge"))
+    asked.in_scope(granted_only=True)
+    asked.fake.cluster.annotations[NS] = {}
+    assert [link.reason for link in asked.why().links if link.broken] == ["NotGranted"]
