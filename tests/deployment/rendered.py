@@ -56,7 +56,7 @@ class Form:
             up = Path(os.path.relpath(CRONJOB, Path(folder).resolve()))
             paths = {"resources": [str(up / self.folder)], "components": [str(up / each) for each in self.components]}
             (Path(folder) / "kustomization.yaml").write_text(json.dumps(self.kustomization | paths))
-            return _output(kubernetes() / "kubectl", "kustomize", folder)
+            return output(kubernetes() / "kubectl", "kustomize", folder)
 
     @cached_property
     def all_values(self) -> Json:
@@ -67,7 +67,7 @@ class Form:
     def templated(self, major: int = 4) -> str:
         """The YAML that Helm makes."""
         options = ("--namespace", self.namespace, "--kube-version", KUBERNETES_VERSION, "--values", "-")
-        return _output(helm(major), "template", NAME, CHART, *options, stdin=json.dumps(self.all_values))
+        return output(helm(major), "template", NAME, CHART, *options, stdin=json.dumps(self.all_values))
 
 
 FORMS = {
@@ -132,7 +132,7 @@ def pod_template(document: Json) -> Json:
     return template
 
 
-def _output(command: Path, *arguments: str | Path, stdin: str | None = None) -> str:
+def output(command: Path, *arguments: str | Path, stdin: str | None = None) -> str:
     """What it prints; AssertionError, with what it says, when it fails."""
     done = subprocess.run([command, *arguments], input=stdin, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from eurekube_sync.desired.grants import ALLOWED_APPS, ALLOWED_HOSTS
 from tests.deployment.conftest import Helm, remove_namespace, restricted_namespace
 from tests.deployment.rendered import CHART, NAME, Json
 from tests.integration.conftest import wait_for_crd
@@ -26,12 +27,15 @@ IDS = tuple(f"real:rating:rating:{address}:8080" for address in ADDRESSES)
 MINUTES = 240.0
 """A CronJob fires within one; two have to come."""
 LEASE_SECONDS = 600
+GRANTS = {ALLOWED_APPS: "rating", ALLOWED_HOSTS: "10.32.0.0/16"}
+"""The latter for the slice, which is made by hand."""
 
 
 @pytest.fixture
 def rating(world: KubernetesWorld, without_crd: None) -> Iterator[None]:
     """An app of two pods, whose syncer comes with the CRD; and the namespace of the installation."""
     make_namespace(world, "rating")
+    world.request("PATCH", "/api/v1/namespaces/rating", {"metadata": {"annotations": GRANTS}})
     make_app(world, "rating", "rating", ADDRESSES)
     restricted_namespace(world, NAMESPACE)
     yield

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from eurekube_sync.desired.grants import ALLOWED_APPS, ALLOWED_HOSTS
 from tests.deployment.conftest import Helm, remove_namespace
 from tests.deployment.rendered import NAMESPACE, ROOT
 from tests.integration.hand_made import make_app, make_namespace, remove_app
@@ -73,6 +74,9 @@ def checkout(
     variables = {name: value for name, value in helm4.variables.items() if not name.startswith("EUREKUBE_SYNC_")}
     variables["PATH"] = f"{programs}{os.pathsep}{variables['PATH']}"
     make_namespace(world, "rating")
+    # The slice is made by hand; the page grants the app.
+    hosts = {"metadata": {"annotations": {ALLOWED_HOSTS: "10.34.0.0/16", ALLOWED_APPS: None}}}
+    world.request("PATCH", "/api/v1/namespaces/rating", hosts)
     make_app(world, "rating", "rating", ["10.34.0.1", "10.34.0.2"])
     yield Checkout(folder=folder, variables=variables, eureka_url=eureka_fast.url)
     remove_app(world, "rating", "rating")

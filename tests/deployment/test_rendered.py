@@ -17,6 +17,7 @@ from eurekube_sync import __version__
 from tests.deployment.conftest import Helm, remove_namespace, restricted_namespace
 from tests.deployment.rendered import (
     CHART,
+    CRONJOB,
     FORMS,
     NAME,
     ROOT,
@@ -24,9 +25,11 @@ from tests.deployment.rendered import (
     Json,
     documents,
     of_kind,
+    output,
     pod_template,
     workload,
 )
+from tests.servers.go_builds import kubernetes
 from tests.servers.kube import KubernetesServers
 from tests.servers.world import KubernetesWorld
 
@@ -118,7 +121,11 @@ def test_the_base_alone_names_no_installation() -> None:
     """Applied as it is, it asks in its log for the options that are missing, instead of using an example's."""
     form = Form()
     (settings,) = of_kind(documents(form.kustomized), "ConfigMap")
-    assert settings["data"] == {"EUREKUBE_SYNC_OWNER": form.owner, "EUREKUBE_SYNC_EUREKA_URL": form.eureka_url}
+    assert settings["data"] == {
+        "EUREKUBE_SYNC_OWNER": form.owner,
+        "EUREKUBE_SYNC_EUREKA_URL": form.eureka_url,
+        "EUREKUBE_SYNC_REQUIRE_APP_GRANT": "true",
+    }
     written = "".join(path.read_text() for path in (ROOT / "cronjob" / "base").iterdir())
     assert "EUREKUBE_SYNC_OWNER=" not in written
 
@@ -141,6 +148,32 @@ def test_the_chart_and_the_program_have_one_version() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     image = pod_template(workload(documents(Form().kustomized)))["spec"]["containers"][0]["image"]
     assert (chart["version"], chart["appVersion"], image) == (__version__, __version__, f"{NAME}:{__version__}")
+
+
+@pytest.mark.parametrize("namespaces", [[], ["shop"]])
+def test_without_grants_no_right_to_namespaces_is_asked_for(namespaces: list[str]) -> None:
+    """But to the one that tells which cluster it is."""
+    form = Form(values={"requireAppGrant": False, "namespaces": namespaces})
+    found = documents(form.templated())
+    (settings,) = of_kind(found, "ConfigMap")
+    assert settings["data"]["EUREKUBE_SYNC_REQUIRE_APP_GRANT"] == "false"
+    rules = [rule for role in of_kind(found, "Role", "ClusterRole") for rule in role["rules"]]
+    assert [rule["resourceNames"] for rule in rules if rule["resources"] == ["namespaces"]] == [["kube-system"]]
+
+
+def test_the_policy_of_the_chart_is_the_one_that_is_applied_alone() -> None:
+    """kustomize would give it the namespace of the installation."""
+    alone = output(kubernetes() / "kubectl", "kustomize", CRONJOB / "admission")
+    kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    assert of_kind(documents(Form(values={"admissionPolicy": True}).templated()), *kinds) == documents(alone)
+
+
+def test_the_policy_is_bound_to_the_namespaces_that_are_served() -> None:
+    """Other installations may have other rules."""
+    form = Form(values={"admissionPolicy": True, "namespaces": ["shop"]})
+    (binding,) = of_kind(documents(form.templated()), "ValidatingAdmissionPolicyBinding")
+    (expression,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+    assert expression == {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["shop"]}
 
 
 def test_helm_finds_no_fault(helms: Helm) -> None:

@@ -11,6 +11,7 @@ import pytest
 import requests
 import yaml
 
+from eurekube_sync.desired.grants import ALLOWED_APPS, ALLOWED_HOSTS
 from eurekube_sync.embedded.http import Request
 from tests.deployment.conftest import hands
 from tests.deployment.rendered import CRONJOB, NAMESPACE, Form, documents, shipped
@@ -33,6 +34,9 @@ RIGHTS = rights_of(list(yaml.safe_load_all((CRONJOB / "base" / "rights.yaml").re
 def shop(world: KubernetesWorld, with_crd: None) -> Iterator[None]:
     """A namespace of apps."""
     make_namespace(world, SHOP)
+    world.request(
+        "PATCH", f"/api/v1/namespaces/{SHOP}", {"metadata": {"annotations": {ALLOWED_APPS: "*", ALLOWED_HOSTS: "*"}}}
+    )
     yield
     remove_syncers(world)
     for app in APPS:
@@ -67,7 +71,8 @@ def program(
             token="",
             folder=tmp_path,
             owner="rights",
-            options=("--registry-cache=3s", f"--lock={NAMESPACE}/eurekube-sync-rights"),  # as in its pod
+            # As in its pod.
+            options=("--registry-cache=3s", f"--lock={NAMESPACE}/eurekube-sync-rights", "--require-app-grant"),
             registry=registry,
         )
 

@@ -1,0 +1,217 @@
+"""A tenant's token on the real API server: no road leads to a name that the Namespace does not grant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+import yaml
+
+from eurekube_sync.desired.grants import ALLOWED_APPS, ALLOWED_HOSTS
+from tests.deployment.rendered import CRONJOB
+from tests.integration.hand_made import (
+    events_of,
+    make_app,
+    make_namespace,
+    make_syncer,
+    remove_app,
+    slices_of,
+    syncers_of,
+)
+from tests.integration.program import Program, Registry
+from tests.servers.kube import KubernetesServers
+from tests.servers.world import KubernetesWorld
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.servers
+
+NS, BANK = "tenant", "bank"
+VICTIM = "10.24.0.9"
+RBAC = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NS}"
+ADMISSION = "/apis/admissionregistration.k8s.io/v1/"
+PATHS = {
+    "ValidatingAdmissionPolicy": f"{ADMISSION}validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": f"{ADMISSION}validatingadmissionpolicybindings",
+}
+RULES = [
+    {"apiGroups": ["eurekube.io"], "resources": ["eurekasyncers"], "verbs": ["*"]},
+    {"apiGroups": [""], "resources": ["services", "pods", "endpoints"], "verbs": ["*"]},
+    {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["*"]},
+]
+"""More than Kubernetes' role `admin` gives: slices as well."""
+
+
+@pytest.fixture
+def tenant(
+    kubernetes_servers: KubernetesServers, kubernetes_world: KubernetesWorld, crd: None
+) -> Iterator[KubernetesWorld]:
+    """All rights in one namespace, which grants the app `rating`."""
+    world = kubernetes_world
+    for name, app, address in ((NS, "rating", "10.24.0.1"), (BANK, "payment", VICTIM)):
+        make_namespace(world, name)
+        grant(world, name, app, address)  # the slices are made by hand
+    world.create_service_account(NS, "tenant")
+    role: dict[str, Any] = {"metadata": {"name": "tenant", "namespace": NS}, "rules": RULES}
+    world.request("POST", f"{RBAC}/roles", role)
+    subject = {"kind": "ServiceAccount", "name": "tenant", "namespace": NS}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tenant"}
+    binding = {"metadata": {"name": "tenant"}, "subjects": [subject], "roleRef": reference}
+    world.request("POST", f"{RBAC}/rolebindings", binding)
+    world.wait_for_rules(f"system:serviceaccount:{NS}:tenant", [role])
+    token = world.mint_token(NS, "tenant")
+    hands = KubernetesWorld(kubernetes_servers.url, token=token, ca_file=kubernetes_servers.ca_file)
+    make_app(hands, NS, "rating", ["10.24.0.1"])
+    make_app(world, BANK, "payment", [VICTIM])
+    yield hands
+    remove_app(world, NS, "rating")
+    remove_app(world, NS, "payment")
+    remove_app(world, BANK, "payment")
+    for kind in ("rolebindings", "roles"):
+        world.request("DELETE", f"{RBAC}/{kind}/tenant")
+    world.request("DELETE", f"/api/v1/namespaces/{NS}/serviceaccounts/tenant")
+
+
+def grant(world: KubernetesWorld, name: str, apps: str | None, hosts: str | None) -> None:
+    """What a Namespace grants; None takes it back."""
+    annotations = {ALLOWED_APPS: apps, ALLOWED_HOSTS: hosts}
+    world.request("PATCH", f"/api/v1/namespaces/{name}", {"metadata": {"annotations": annotations}})
+
+
+@pytest.fixture
+def policy(kubernetes_world: KubernetesWorld) -> Iterator[None]:
+    """The policy that is shipped, and in force."""
+    found = list(yaml.safe_load_all((CRONJOB / "admission" / "policy.yaml").read_text()))
+    for document in found:
+        kubernetes_world.request("POST", PATHS[document["kind"]], document)
+
+    def in_force() -> bool:
+        try:
+            kubernetes_world.request("POST", f"{syncers_of(NS)}?dryRun=All", syncer("probe", appName="probe"))
+        except requests.HTTPError:
+            return True
+        return False
+
+    wait_until(in_force, "the policy refuses nothing")
+    yield
+    for document in found:
+        kubernetes_world.request("DELETE", f"{PATHS[document['kind']]}/{document['metadata']['name']}")
+
+
+def syncer(name: str, **spec: Any) -> dict[str, Any]:
+    """One that selects the tenant's Service."""
+    return {
+        "apiVersion": "eurekube.io/v1",
+        "kind": "EurekaSyncer",
+        "metadata": {"name": name},
+        "spec": {"selector": {"app": "rating"}, **spec},
+    }
+
+
+def own_service(tenant: KubernetesWorld) -> None:
+    """The app's name comes from the Service."""
+    make_app(tenant, NS, "payment", ["10.24.0.1"])
+
+
+def external_name(tenant: KubernetesWorld) -> None:
+    """A Service that is a name elsewhere."""
+    patch_service(tenant, {"type": "ExternalName", "externalName": "evil.example.com"})
+
+
+def external_ip(tenant: KubernetesWorld) -> None:
+    """A Service with the victim's address."""
+    patch_service(tenant, {"externalIPs": [VICTIM]})
+
+
+def victims_address(tenant: KubernetesWorld) -> None:
+    """A slice with the victim's address."""
+    patch_slice(tenant, VICTIM)
+
+
+def patch_service(tenant: KubernetesWorld, spec: dict[str, Any]) -> None:
+    tenant.request("PATCH", f"/api/v1/namespaces/{NS}/services/rating", {"spec": spec})
+
+
+def patch_slice(tenant: KubernetesWorld, address: str) -> None:
+    ends = [{"addresses": [address], "conditions": {"ready": True}}]
+    tenant.request("PATCH", f"{slices_of(NS)}/rating-1", {"endpoints": ends})
+
+
+ROADS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "app": (None, {"appName": "payment"}),
+    "app in capitals": (None, {"appName": "PAYMENT"}),
+    "VIP": (None, {"vipAddress": "payment"}),
+    "one VIP of two": (None, {"vipAddress": "rating,payment"}),
+    "secure VIP": (None, {"secureVipAddress": "payment"}),
+    "host name": (None, {"mode": "service", "port": 443, "service": {"hostname": VICTIM}}),
+    "suffix": (None, {"hostName": "ip.evil.example.com"}),
+    "name of a Service": (own_service, {"selector": {"app": "payment"}}),
+    "external name": (external_name, {"mode": "service", "port": 443}),
+    "external address": (external_ip, {"mode": "service", "service": {"address": "ExternalIP"}}),
+    "address in a slice": (victims_address, {}),
+    "another namespace": (None, {"selector": {"app": "payment", "namespace": BANK}}),
+}
+AT_ADMISSION = ("app", "app in capitals", "VIP", "one VIP of two", "secure VIP", "host name", "suffix")
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_no_road_leads_to_what_is_not_granted(
+    road: str, tenant: KubernetesWorld, program: Program, registry: Registry, kubernetes_world: KubernetesWorld
+) -> None:
+    """The victim's instance stays UP, nothing of the tenant is registered, and he is told why."""
+    prepare, spec = ROADS[road]
+    if prepare:
+        prepare(tenant)
+    tenant.request("POST", syncers_of(NS), syncer("rating", **spec))
+    make_syncer(kubernetes_world, BANK, "payment", "payment")
+    for _ in range(2):
+        program.run("--require-app-grant")
+        assert registry.status("PAYMENT", f"{program.owner}:{BANK}:payment:{VICTIM}:8080") == "UP"
+    listed = requests.get(f"{registry.url}/apps", headers={"Accept": "application/json"}, timeout=30).json()
+    found = [one for app in listed["applications"]["application"] for one in app["instance"]]
+    assert [one["instanceId"] for one in found if f":{NS}:" in one["instanceId"]] == []
+    status = tenant.request("GET", f"{syncers_of(NS)}/rating")["status"]
+    (ready,) = (condition for condition in status["conditions"] if condition["type"] == "Ready")
+    reason = "NamespaceNotAllowed" if road == "another namespace" else "NotGranted"
+    assert (ready["status"], ready["reason"]) == ("False", reason)
+
+
+def test_what_is_granted_is_served(
+    tenant: KubernetesWorld, program: Program, registry: Registry, kubernetes_world: KubernetesWorld
+) -> None:
+    """And a tenant cannot grant himself more. What is taken back later stays registered, and he is told."""
+    with pytest.raises(requests.HTTPError, match="403"):
+        grant(tenant, NS, "*", "*")
+    tenant.request("POST", syncers_of(NS), syncer("rating"))
+    program.good("--require-app-grant")
+    assert registry.status("RATING", f"{program.owner}:{NS}:rating:10.24.0.1:8080") == "UP"
+    grant(kubernetes_world, NS, "rating", None)
+    program.run("--require-app-grant")
+    assert registry.status("RATING", f"{program.owner}:{NS}:rating:10.24.0.1:8080") == "UP"
+    assert any(
+        "is not an address of a pod or Service" in said for said in events_of(kubernetes_world, NS, "NotGranted")
+    )
+
+
+def test_the_policy_refuses_at_admission(
+    tenant: KubernetesWorld, kubernetes_world: KubernetesWorld, policy: None
+) -> None:
+    """What the spec alone shows, in words that name the annotation. What is granted is taken, and so is any change but
+    that of the spec of a syncer that is older than the policy."""
+    grant(kubernetes_world, NS, "rating", None)
+    for road in AT_ADMISSION:
+        _, spec = ROADS[road]
+        with pytest.raises(requests.HTTPError) as refused:
+            tenant.request("POST", syncers_of(NS), syncer("rating", **spec))
+        assert refused.value.response is not None, road
+        assert "by the annotation" in refused.value.response.text or "to the annotation" in refused.value.response.text
+    tenant.request("POST", syncers_of(NS), syncer("rating", vipAddress="rating", appName="Rating"))
+    path = f"{syncers_of(NS)}/rating"
+    with pytest.raises(requests.HTTPError):
+        tenant.request("PATCH", path, {"spec": {"appName": "payment"}})
+    grant(kubernetes_world, NS, None, None)
+    with pytest.raises(requests.HTTPError):
+        tenant.request("PATCH", path, {"spec": {"limit": 1}})
+    tenant.request("PATCH", path, {"metadata": {"finalizers": ["eurekube.io/cleanup"]}})
+    tenant.request("PATCH", path, {"metadata": {"finalizers": None}})
