@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from eurekube_sync.desired.claims import NotServed, Serving
 from eurekube_sync.desired.instance import Builder, Site
 from eurekube_sync.desired.spec import parse
 from eurekube_sync.desired.verdicts import better
@@ -13,7 +15,7 @@ from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import Instance, InstanceKey, Port
 from eurekube_sync.model.kubernetes import PodRef
 from eurekube_sync.model.ownership import POD, SYNCER
-from tests.unit.worlds.build import DOWN, LEASE, NAMING, UP, service, syncer
+from tests.unit.worlds.build import DOWN, LEASE, NAMING, REF, UP, desired, endpoint, piece, service, syncer
 
 
 def builder(**spec: Any) -> Builder:
@@ -99,3 +101,33 @@ def test_of_two_pods_at_one_address_the_ready_one_stands_then_the_first() -> Non
     )
     assert better(old, new) is better(new, old) is new
     assert better(other, new) is better(new, other) is new
+
+
+# --- How much metadata -----------------------------------------------------------------------------------------------
+
+
+def test_an_instance_has_at_most_4_kb_of_metadata() -> None:
+    """Every Eureka client downloads that of all instances; our own marks are not counted."""
+    full = {f"k{number}": "x" * 1022 for number in range(4)}
+    claim = desired([syncer(metadata=full)], [service()], [piece(endpoint())]).claims[REF]
+    assert isinstance(claim, Serving)
+    assert [len(one.instance.metadata) > 4 for one in claim.wanted.values()] == [True]
+    more = desired([syncer(metadata={**full, "k4": ""})], [service()], [piece(endpoint())]).claims[REF]
+    assert isinstance(more, NotServed)
+    assert (more.reason, more.message) == (
+        "InvalidMetadata",
+        "metadata has 4098 bytes in all, and 4096 are allowed",
+    )
+
+
+def test_what_is_copied_from_a_service_is_left_out_where_it_is_too_much() -> None:
+    """It is not the syncer's fault; what comes later and still fits is copied. A letter may have two bytes."""
+    labelled = replace(service(), annotations={"long": "\u00e9" * 1000, "more": "x" * 1024, "short": "y"})
+    copied = [{"key": name, "serviceAnnotation": name} for name in ("long", "more", "short")]
+    asking = syncer(metadata={"a": "x" * 1023, "b": "x" * 100}, metadataFrom=copied)
+    claim = desired([asking], [labelled], [piece(endpoint())]).claims[REF]
+    assert isinstance(claim, Serving)
+    (one,) = claim.wanted.values()
+    assert {"long", "short"} <= set(one.instance.metadata)
+    assert "more" not in one.instance.metadata
+    assert claim.warnings == ("metadata more of pod rating-1 is left out: all has more than 4096 bytes",)

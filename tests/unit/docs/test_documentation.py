@@ -48,6 +48,7 @@ OTHER_PROGRAMS = (SIMULATION | INSTALLING) | frozenset(
         "--embedded",
         "--type",
         "--server-side",
+        "--overwrite",
     }
 )
 OTHER_VARIABLES = frozenset({PASSWORD_VARIABLE, CACHE_VARIABLE, "EUREKUBE_SYNC_DEBUG"})
