@@ -5,6 +5,7 @@ An audit hook sees every socket, however it was made. Mark a test `loopback` to 
 
 from __future__ import annotations
 
+import resource
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ _FORBIDDEN = frozenset(
         "socket.sendto",
     }
 )
+_MOST_MEGABYTES = 500
 _HERE = Path(__file__).parent
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -61,6 +63,14 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         _Guard.on = False
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fuzzing fails when the process grew beyond what its largest input explains."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    if settings.get_current_profile_name() == "fuzz" and peak > _MOST_MEGABYTES:
+        sys.stderr.write(f"the process took {peak} MB, and {_MOST_MEGABYTES} are allowed\n")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 # The same examples each run, so that nobody meets another's failure; `--hypothesis-profile=explore` looks further.
 settings.register_profile("unit", deadline=None, derandomize=True, database=None, max_examples=100)
 settings.register_profile("quick", deadline=None, derandomize=True, database=None, max_examples=20)
@@ -68,5 +78,6 @@ settings.register_profile(  # an example that fails is not made smaller: to fail
     "mutation", deadline=None, derandomize=True, database=None, max_examples=5, phases=[Phase.explicit, Phase.generate]
 )
 settings.register_profile("explore", deadline=None, database=None, max_examples=2000)
+settings.register_profile("fuzz", deadline=None, database=None, max_examples=2000)
 if settings.get_current_profile_name() == "default":
     settings.load_profile("unit")

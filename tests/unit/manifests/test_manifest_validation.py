@@ -189,6 +189,7 @@ def test_json_text_and_object_agree(spec: Any) -> None:
     assert all(f.line and 1 <= f.line <= text.count("\n") + 1 for f in from_text)
 
 
+@pytest.mark.fuzz
 @given(text=st.text(st.sampled_from('ab:-{}[]"\n \t#&*!|>%?@,~<1.\x00\ud800é'), max_size=40))
 def test_no_text_raises(text: str) -> None:
     """Whatever the text, the answer is findings with lines, never an exception."""

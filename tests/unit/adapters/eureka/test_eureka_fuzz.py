@@ -10,12 +10,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eurekube_sync.adapters.eureka import wire
+from eurekube_sync.adapters.eureka import replication, wire
 from eurekube_sync.embedded.http import Response
 from eurekube_sync.model.errors import RegistryUnusable
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.adapters.eureka.test_eureka_calls import connect
 from tests.unit.adapters.eureka.test_eureka_wire import OURS, THEIRS, changed, listing
+
+pytestmark = pytest.mark.fuzz
 
 GOOD = json.dumps(
     {
@@ -133,3 +135,27 @@ def test_a_short_list_is_told_without_numbers() -> None:
 def test_a_head_that_makes_no_sense_raises_nothing(headers: dict[str, str], status: int) -> None:
     """Headers of strangers are no reason to end."""
     assert isinstance(connect(Response(status=status, headers=headers))[0].list_instances(), Unknown)
+
+
+ANSWERS = json.dumps({"responseList": [{"statusCode": 200, "responseEntity": None}, {"statusCode": 404}]}).encode()
+STATUS = b"""<com.netflix.eureka.util.StatusInfo><applicationStats>
+<registered-replicas>http://a:8761/eureka/,</registered-replicas></applicationStats>
+<instanceInfo><instanceId>a:8761</instanceId></instanceInfo></com.netflix.eureka.util.StatusInfo>"""
+BOMB = b'<!DOCTYPE a [<!ENTITY b "' + b"x" * 100 + b'">' + b'<!ENTITY c "' + b"&b;" * 100 + b'">]><a>&c;</a>'
+
+
+@given(damaged(ANSWERS, 0))
+def test_an_answer_to_a_batch_is_read_or_unusable(body: bytes) -> None:
+    """As many codes as items, or none."""
+    with contextlib.suppress(RegistryUnusable):
+        assert len(replication.decode_answers(body, items=2)) == 2
+
+
+@given(damaged(STATUS, 0))
+@example(BOMB)
+@example(STATUS.replace(b"a:8761<", b"&lt;\x1b[2J<"))
+def test_a_status_page_is_read_or_unusable(body: bytes) -> None:
+    """Of XML only what is asked for, and no entity of somebody's own."""
+    with contextlib.suppress(RegistryUnusable):
+        found = replication.decode_status(body)
+        assert len("".join((found.instance_id, *found.replicas))) <= 10 * len(body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -10,10 +11,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from eurekube_sync.adapters.kubernetes import LeaseObject
+from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
 from eurekube_sync.embedded.http import Response
+from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterError
+from eurekube_sync.model.lock import LockName, LockRecord
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
-from tests.unit.adapters.kubernetes.world import World, answer
+from tests.unit.adapters.kubernetes.world import Half, World, answer
+
+pytestmark = pytest.mark.fuzz
 
 DIGITS = b"9" * 5000
 NESTED = b"[" * 5000 + b"]" * 5000
@@ -137,3 +144,36 @@ def test_a_namespace_with_a_stray_byte_is_unknown_in_words_that_stay() -> None:
         source = listed(SERVICES.replace(b'"http"', b'"' + name + b'"', 1), WORLD.cluster.list_services)
         assert isinstance(source, Unknown)
         assert source.message == "services shop/a cannot be read: text that is not UTF-8"
+
+
+LEASE = json.dumps(
+    item("lock", spec={"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": "2026-01-02T03:04:05.000006Z"})
+).encode()
+NAMESPACES = page(
+    "PartialObjectMetadataList", {"metadata": {"name": "shop", "annotations": {"eurekube.io/allowed-apps": "a"}}}
+)
+PODS = page("PodList", item("a", spec={"nodeName": "n"}, status={"conditions": [{"type": "Ready", "status": "False"}]}))
+
+
+@given(damaged(LEASE, len(LEASE)))
+def test_a_lock_is_read_or_a_cluster_error(body: bytes) -> None:
+    """Whatever the object holds, the process goes on, and knows that it does not hold the lock."""
+    WORLD.fault = lambda request, number: Response(status=200, body=body)
+    lock = LeaseObject(WORLD.connection, LockName(namespace="a", name="b"), clock=WORLD.clock, random=Half())
+    with contextlib.suppress(ClusterError):
+        assert isinstance(lock.read(), LockRecord)
+
+
+@given(damaged(NAMESPACES))
+def test_a_list_of_namespaces_never_raises(body: bytes) -> None:
+    """A Namespace whose annotations are damaged grants nothing, and refuses nothing."""
+    WORLD.fault = lambda request, number: Response(status=200, body=body)
+    assert isinstance(WORLD.cluster.list_namespaces(None).of("shop"), Complete | Unknown)
+
+
+@given(damaged(PODS, len(PODS)))
+def test_the_details_of_pods_never_raise(body: bytes) -> None:
+    """For a person who asks why."""
+    WORLD.fault = lambda request, number: Response(status=200, body=body)
+    details = KubernetesDetails(WORLD.connection, clock=WORLD.clock, random=Half(), limit=TimeLimit(WORLD.clock))
+    assert isinstance(details.list_pod_details("shop"), Complete | Unknown)
