@@ -150,6 +150,18 @@ def test_the_chart_and_the_program_have_one_version() -> None:
     assert (chart["version"], chart["appVersion"], image) == (__version__, __version__, f"{NAME}:{__version__}")
 
 
+@EACH_FORM
+def test_only_the_daemon_can_be_reached(form: Form) -> None:
+    """At its one port; nobody has to reach the others."""
+    found = documents(form.kustomized)
+    (policy,) = of_kind(found, "NetworkPolicy")
+    template = pod_template(workload(found))
+    assert policy["spec"]["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    ports = [port["name"] for port in template["spec"]["containers"][0].get("ports", ())]
+    allowed = [each["port"] for rule in policy["spec"].get("ingress", ()) for each in rule["ports"]]
+    assert (policy["spec"]["policyTypes"], allowed) == (["Ingress"], ports)
+
+
 @pytest.mark.parametrize("namespaces", [[], ["shop"]])
 def test_without_grants_no_right_to_namespaces_is_asked_for(namespaces: list[str]) -> None:
     """But to the one that tells which cluster it is."""
