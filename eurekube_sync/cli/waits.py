@@ -25,6 +25,7 @@ _WORDS = {
     "list_pods": "the Kubernetes API: the list of Pods",
     "list_pod_drains": "the Kubernetes API: the list of Pods",
     "list_readiness": "the Kubernetes API: the list of Pods",
+    "list_namespaces": "the Kubernetes API: the list of Namespaces",
     "list_nodes": "the Kubernetes API: the list of Nodes",
     "list_node_drains": "the Kubernetes API: the list of Nodes",
     "write_status": "the Kubernetes API: writing statuses",
