@@ -91,7 +91,7 @@ class Measuring:
         yield from self._steady()
         idle = self._idle_ms()
         self.notes.append(
-            f"{objects.instances:,}: a stranger waits {idle[0]:.1f} ms, {idle[1]:.1f} ms at the 99th "
+            f"{objects.instances:,}: another client waits {idle[0]:.1f} ms, {idle[1]:.1f} ms at the 99th "
             "percentile, while nobody else asks Eureka"
         )
         self._say(PASS)

@@ -25,7 +25,7 @@ _COLUMNS = (
     "peak MB",
     "Eureka",
     "Kubernetes",
-    "stranger ms",
+    "other client ms",
     "goal",
 )
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 360, 70, 50
