@@ -54,9 +54,15 @@ def openings(
     found: dict[str, list[Opening | None]] = {}
     for claim in desired.claims.values() if shut_in else ():
         shut = shut_in.get(selected_namespace(claim.syncer), {})  # nobody else opens a pod's gate, or keeps it shut
-        if isinstance(claim, Deleting | NotServed):
+        if isinstance(claim, Deleting):
             for uid in claim.gated & shut.keys():
-                found.setdefault(uid, []).append(_unregistered(claim, shut[uid]))
+                deleted = Opening(pod=shut[uid], reason="SyncerDeleted", message="its syncer is being deleted")
+                found.setdefault(uid, []).append(deleted)
+        if isinstance(claim, NotServed) and claim.refused and claim.refused.conduct.readiness_gate:
+            uids = {pod_uid_of(wanted.instance) for wanted in claim.refused.wanted.values()}
+            for uid in uids & shut.keys():
+                refused = Opening(pod=shut[uid], reason=claim.reason, message=claim.message)
+                found.setdefault(refused.pod.uid, []).append(refused)
         if isinstance(claim, Serving) and claim.conduct.readiness_gate:
             for key, verdict in claim.verdicts.items():
                 wanted = wanted_in(verdict)
@@ -64,12 +70,6 @@ def openings(
                     opening = _opening(claim, key, verdict, wanted, pod, registry, themselves, now)
                     found.setdefault(pod.uid, []).append(opening)
     return tuple(opening for uid in sorted(found) if (opening := _together(found[uid])))
-
-
-def _unregistered(claim: Deleting | NotServed, pod: PodReadiness) -> Opening:
-    if isinstance(claim, Deleting):
-        return Opening(pod=pod, reason="SyncerDeleted", message="its syncer is being deleted")
-    return Opening(pod=pod, reason=claim.reason, message=claim.message)
 
 
 def _together(openings: Sequence[Opening | None]) -> Opening | None:

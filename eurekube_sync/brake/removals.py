@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from eurekube_sync.brake import Brake, Held, apply_brake, hold_back
-from eurekube_sync.desired.claims import Desired
+from eurekube_sync.desired.claims import Desired, NotServed
 from eurekube_sync.model.actions import (
     Cancel,
     Grounds,
@@ -81,12 +81,13 @@ def without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:
     It would be kept back after the adds all the same. Braked first, it would await its confirmation, get it, be kept
     back, and await it anew: a status that changes for ever, and says now this and now that.
     """
-    if not plan.blocked:
+    refused = _refused(desired, observed)
+    if not plan.blocked and not refused:
         return plan
     blocked = _blocked(plan, desired, observed)
     hoped = [Outcome(action=action, result=Result.DONE) for action in plan.changes if not comes_last(action)]
     return renewed_instead(
-        plan, failed_adds(_last_actions(plan), hoped, observed.ours, blocked, _unread(plan, desired))
+        plan, failed_adds(_last_actions(plan), hoped, observed.ours, blocked, _unread(plan, desired), refused)
     )
 
 
@@ -105,7 +106,8 @@ def removals_left(
     if not _last_actions(plan):
         return Removals(plan=plan, kept_back={})
     blocked = _blocked(plan, desired, observed)
-    kept_back = failed_adds(_last_actions(plan), done, observed.ours, blocked, _unread(plan, desired))
+    refused = _refused(desired, observed)
+    kept_back = failed_adds(_last_actions(plan), done, observed.ours, blocked, _unread(plan, desired), refused)
     weighed = renewed_instead(_achieved(plan, done), kept_back)
     held = apply_brake(weighed, _still_registered(observed, done), brake).held
     plan = hold_back(plan, held)
@@ -136,6 +138,7 @@ def failed_adds(
     registered: Mapping[InstanceKey, ObservedInstance],
     blocked: Iterable[tuple[SyncerRef, Instance]] = (),
     unread: Iterable[tuple[_PodOf, str]] = (),
+    refused: Collection[SyncerRef] = (),
 ) -> dict[InstanceKey, str]:
     """The removals to hold back: an add of the same app, VIP or syncer failed or was blocked, and no UP instance of
     it would be left.
@@ -147,6 +150,8 @@ def failed_adds(
 
     `outcomes` are those of the renewals and changes so far, `registered` what stood before, `blocked` the wanted
     instances that could not even be tried, `unread` the pods of those that could not be read, with their addresses.
+    What goes of syncers that are `refused` counts as if an add of its app had failed: an app that such a syncer merely
+    names may be another team's.
     """
     taken = {one.key: one.grounds for one in removals if removes(one) and one.grounds is not Grounds.DUPLICATE}
     ended = {outcome.action.key: outcome for outcome in outcomes}
@@ -175,7 +180,8 @@ def failed_adds(
         mine = _pod(there.instance, syncer_of(there))
         own = any(_may_be_its(address, there.instance.ip_addr) for pod, _ in mine for address in follows.get(pod, ()))
         own = own and grounds is not Grounds.SYNCER_DELETED
-        if own or (any(name in failed and not left[name] for name in names) and not harmless):
+        awaits = names if syncer_of(there) in refused else failed.intersection(names)
+        if own or (any(not left[name] for name in awaits) and not harmless):
             held_back[key] = "the instances that should replace it could not be registered"
     return held_back
 
@@ -245,6 +251,17 @@ def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[tuple[Syn
         for one, wanted in blocked
         if wanted and wanted.instance.status is InstanceStatus.UP and not _serves_itself(one, wanted.instance, observed)
     ]
+
+
+def _refused(desired: Desired, observed: Observed) -> frozenset[SyncerRef]:
+    """The syncers that want an UP instance more than they have, and that their Namespace does not grant it."""
+    return frozenset(
+        ref
+        for ref, claim in desired.claims.items()
+        if isinstance(claim, NotServed) and claim.refused
+        for key, one in claim.refused.wanted.items()
+        if one.instance.status is InstanceStatus.UP and key not in observed.ours
+    )
 
 
 def _serves_itself(blocked: Blocked, wanted: Instance, observed: Observed) -> bool:

@@ -154,8 +154,8 @@ class NotServed:
     message: str
     unknown: bool = False
     """True when a source is Unknown."""
-    gated: frozenset[str] = frozenset()
-    """UIDs of the pods whose readiness gate need not wait for it."""
+    refused: Serving | None = None
+    """What it would be, had its Namespace granted it."""
 
     @property
     def reads_pods(self) -> bool:

@@ -220,8 +220,7 @@ def _granted(claim: Serving, view: ClusterView) -> Serving | NotServed:
     why = refusal(claim, found.data[0].annotations)
     if why is None:
         return claim
-    gated = _pods(claim.wanted) if claim.conduct.readiness_gate else frozenset()
-    return NotServed(syncer=syncer, reason="NotGranted", message=why, gated=gated)
+    return NotServed(syncer=syncer, reason="NotGranted", message=why, refused=claim)
 
 
 def _unknown(syncer: SyncerObject, reason: str, source: Unknown) -> NotServed:

@@ -270,6 +270,38 @@ def test_a_grant_that_is_taken_back_removes_nothing() -> None:
     assert world.statuses() == {}
 
 
+def test_an_app_keeps_its_last_instance_while_its_new_pods_are_not_granted() -> None:
+    """A rollout after an annotation was lost: all pods are new, ready, and may not be registered. It ends when the
+    operator grants the app again, or a person deletes the syncer."""
+    world = world_of({ALLOWED_APPS: "rating"})
+    world.run()
+    world.cluster.annotations[NS] = {}
+    world.cluster.apply(piece(endpoint(3), endpoint(4)))
+    world.cluster.ended.update({"uid-of-rating-1", "uid-of-rating-2"})
+    for _ in range(3):
+        world.later(30)
+        world.run()
+        assert world.statuses() == {"RATING 10.0.0.1:8080": "UP", "RATING 10.0.0.2:8080": "UP"}
+    world.cluster.annotations[NS] = {ALLOWED_APPS: "rating"}
+    world.run()
+    world.run()
+    assert world.statuses() == {"RATING 10.0.0.3:8080": "UP", "RATING 10.0.0.4:8080": "UP"}
+
+
+def test_who_is_not_granted_an_app_keeps_nobody_elses_instance_of_it() -> None:
+    """A tenant names the app of another team, which removes its own last pod."""
+    world = world_of({ALLOWED_APPS: "rating"})
+    world.cluster.annotations.update({"evil": {}, "other": {ALLOWED_APPS: "orders"}})
+    for name, spec in (("evil", {}), ("other", {"appName": "orders"})):
+        ends = piece(endpoint(7 if spec else 8), namespace=name)
+        world.cluster.apply(service(namespace=name), syncer(namespace=name, **spec), ends)
+    world.run()
+    assert len(world.statuses()) == 3
+    world.cluster.apply(piece(endpoint(1, terminating=True, ready=False), endpoint(2, terminating=True, ready=False)))
+    world.run()
+    assert world.statuses() == {"ORDERS 10.0.0.7:8080": "UP"}
+
+
 @pytest.mark.parametrize("unread", [("namespaces", "*"), ("namespaces", NS)])
 @pytest.mark.parametrize("scope", [GRANTED, replace(GRANTED, namespaces=frozenset({NS}))])
 def test_a_namespace_that_cannot_be_read_is_unknown(unread: tuple[str, str], scope: Scope) -> None:
