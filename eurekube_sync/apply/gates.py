@@ -60,9 +60,8 @@ def openings(
                 found.setdefault(uid, []).append(deleted)
         if isinstance(claim, NotServed) and claim.refused and claim.refused.conduct.readiness_gate:
             uids = {pod_uid_of(wanted.instance) for wanted in claim.refused.wanted.values()}
-            for uid in uids & shut.keys():
-                refused = Opening(pod=shut[uid], reason=claim.reason, message=claim.message)
-                found.setdefault(refused.pod.uid, []).append(refused)
+            for pod in (pod for pod in shut.values() if pod.uid in uids):
+                found.setdefault(pod.uid, []).append(Opening(pod=pod, reason=claim.reason, message=claim.message))
         if isinstance(claim, Serving) and claim.conduct.readiness_gate:
             for key, verdict in claim.verdicts.items():
                 wanted = wanted_in(verdict)

@@ -53,6 +53,8 @@ class Serving:
     conduct: Conduct = Conduct()  # noqa: RUF009 - immutable
     notes: tuple[str, ...] = ()
     """What its limit comes to."""
+    granted_by: Mapping[str, str] | None = None
+    """The annotations of the Namespace that grants it; None where none has to."""
 
     @property
     def wanted(self) -> Mapping[InstanceKey, Wanted]:

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TypeAlias
 
-from eurekube_sync.desired.claims import Serving
+from eurekube_sync.desired.claims import Claim, Serving
 from eurekube_sync.desired.verdicts import Wanted
+from eurekube_sync.model.eureka import ObservedInstance
 
 ALLOWED_APPS = "eurekube.io/allowed-apps"
 """Annotation of a Namespace: names of apps and VIPs with commas between. `*` stands for any characters."""
@@ -49,6 +50,20 @@ def refusal(claim: Serving, annotations: Mapping[str, str]) -> str | None:
             if not any(_covers(pattern, host) for pattern in hosts):
                 return f"{host} is not an address of a pod or Service, and not granted: {_asks(ALLOWED_HOSTS)}"
     return None
+
+
+def no_longer_granted(claim: Claim | None, registered: ObservedInstance) -> bool:
+    """Whether what is registered has a name or host that its syncer may not register, so that nothing may keep it as it
+    is. What the syncer wants now is granted."""
+    if not isinstance(claim, Serving) or claim.granted_by is None:
+        return False
+    apps, hosts = (_parts(claim.granted_by.get(name, "")) for name in (ALLOWED_APPS, ALLOWED_HOSTS))
+    there, wanted = registered.instance, claim.wanted_at(registered.key)
+    own = {there.ip_addr, *((wanted.instance.host_name,) if wanted else ())}
+    names = [name for vip in (there.vip_address, there.secure_vip_address) for name in _parts(vip)]
+    return not all(any(_matches(pattern, name) for pattern in apps) for name in names) or not (
+        there.host_name.strip("[]") in own or any(_covers(pattern, there.host_name) for pattern in hosts)
+    )
 
 
 def _asks(annotation: str) -> str:

@@ -217,9 +217,10 @@ def _granted(claim: Serving, view: ClusterView) -> Serving | NotServed:
     if not found.data:
         message = f"Namespace {syncer.namespace} was not found, and it has a syncer: its grants are unknown"
         return NotServed(syncer=syncer, reason="SourceUnknown", message=message, unknown=True)
-    why = refusal(claim, found.data[0].annotations)
+    annotations = found.data[0].annotations
+    why = refusal(claim, annotations)
     if why is None:
-        return claim
+        return replace(claim, granted_by=annotations)
     return NotServed(syncer=syncer, reason="NotGranted", message=why, refused=claim)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from eurekube_sync.desired.claims import Claim, Desired, Serving
+from eurekube_sync.desired.grants import no_longer_granted
 from eurekube_sync.desired.policy import GONE, POLICY, Policy, is_gone, policy_asked, policy_of
 from eurekube_sync.model.actions import Action, Cancel, Change, Renew, Update
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
@@ -38,6 +39,8 @@ def _restrained(action: Action, claim: Claim | None, registered: ObservedInstanc
     match action:
         case Renew() if registered is not None and is_gone(registered):
             return
+        case Update() if registered is not None and no_longer_granted(claim, registered):
+            yield action
         case Update() if policy is Policy.CREATE_ONLY and registered is not None:
             yield _created_only(action, registered)
         case Cancel() if policy is not Policy.SYNC:

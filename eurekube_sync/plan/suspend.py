@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from eurekube_sync.desired.claims import Claim, Desired, NotServed, Serving
+from eurekube_sync.desired.grants import no_longer_granted
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.observe.eureka import Observed
@@ -23,11 +24,18 @@ def suspended(plan: Plan, desired: Desired, observed: Observed, last_up: Collect
     syncers = {ref for ref, claim in desired.claims.items() if is_suspended(claim)}
     if not syncers:
         return plan
+
+    def stays(action: Action) -> bool:
+        if action.syncer not in syncers:
+            return False
+        claim = desired.claims[action.syncer]
+        return not (isinstance(action, Update) and no_longer_granted(claim, observed.ours[action.key]))
+
     comes_back = lost(desired, observed, last_up)
     actions = [
         kept
         for action in plan.actions
-        for kept in (left_as_it_is(action, observed, comes_back, last_up) if action.syncer in syncers else (action,))
+        for kept in (left_as_it_is(action, observed, comes_back, last_up) if stays(action) else (action,))
     ]
     return sorted_plan(actions, plan.blocked)
 

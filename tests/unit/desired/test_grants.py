@@ -288,6 +288,45 @@ def test_an_app_keeps_its_last_instance_while_its_new_pods_are_not_granted() -> 
     assert world.statuses() == {"RATING 10.0.0.3:8080": "UP", "RATING 10.0.0.4:8080": "UP"}
 
 
+@pytest.mark.parametrize("conduct", [{"policy": "CreateOnly"}, {"suspend": True}])
+@pytest.mark.parametrize(
+    ("before", "hosts"),
+    [
+        ({"vipAddress": "payment"}, ""),
+        ({"secureVipAddress": "payment"}, ""),
+        ({"hostName": "ip.evil.example.com"}, ""),
+    ],
+)
+def test_what_is_no_longer_granted_is_not_kept_as_it_was(
+    conduct: dict[str, Any], before: dict[str, Any], hosts: str
+) -> None:
+    """The syncer asks for its own names again, and for no change to what is registered."""
+    world = world_of({ALLOWED_APPS: "rating,payment", ALLOWED_HOSTS: "*.example.com"}, **before)
+    world.run()
+    world.cluster.annotations[NS] = {ALLOWED_APPS: "rating", ALLOWED_HOSTS: hosts}
+    world.cluster.apply(syncer(**conduct))
+    for _ in range(2):
+        world.run()
+        found = [one.instance for one in world.registry.held.values()]
+        assert [(one.vip_address, one.secure_vip_address, one.host_name) for one in found] == [
+            ("rating", "rating", one.ip_addr) for one in found
+        ]
+
+
+@pytest.mark.parametrize("conduct", [{"policy": "CreateOnly"}, {"suspend": True}])
+@pytest.mark.parametrize("scope", [GRANTED, Scope()])
+def test_what_is_still_granted_is_kept_as_it_was(conduct: dict[str, Any], scope: Scope) -> None:
+    """And so is all where no grants are asked for."""
+    world = world_of({ALLOWED_APPS: "rating,payment"}, vipAddress="payment")
+    world.scope = scope
+    world.run()
+    if scope is not GRANTED:
+        world.cluster.annotations[NS] = {}
+    world.cluster.apply(syncer(**conduct))
+    world.run()
+    assert {one.instance.vip_address for one in world.registry.held.values()} == {"payment"}
+
+
 def test_who_is_not_granted_an_app_keeps_nobody_elses_instance_of_it() -> None:
     """A tenant names the app of another team, which removes its own last pod."""
     world = world_of({ALLOWED_APPS: "rating"})
