@@ -211,16 +211,26 @@ class KubernetesCluster:
         """A Role can allow to read its own namespace, and none to list them."""
         if names is not None:
             not_read = Unknown(cause=Cause.NOT_READ, message="this namespace is outside the scope of this pass")
-            return Listed(by_namespace={name: self._namespace(name) for name in names}, elsewhere=not_read)
+            return Listed(by_namespace=self._namespaces_of(names), elsewhere=not_read)
         found = list_cluster_scoped(self._calls, _NAMESPACES)
         if isinstance(found, Unknown):
-            return Listed(by_namespace={}, elsewhere=found)
+            return Listed(by_namespace={}, elsewhere=_or_without_grants(found))
         return Listed(by_namespace={one.name: Complete(data=(one,)) for one in found.data}, elsewhere=Complete(data=()))
+
+    def _namespaces_of(self, names: Sequence[str]) -> Mapping[str, Source[tuple[Namespace, ...]]]:
+        """A server that gives one of them no answer is not asked for the next: each would take all tries."""
+        found: dict[str, Source[tuple[Namespace, ...]]] = {}
+        for name in names:
+            source = found[name] = self._namespace(name)
+            if isinstance(source, Unknown) and source.cause is Cause.UNAVAILABLE:
+                message = f"Namespaces were not read here: Namespace {name} before got no answer"
+                return dict.fromkeys(names, Unknown(cause=Cause.UNAVAILABLE, message=message)) | found
+        return found
 
     def _namespace(self, name: str) -> Source[tuple[Namespace, ...]]:
         answer = read_one(self._calls, Call(method="GET", path=f"/api/v1/namespaces/{name}"))
         if isinstance(answer, Unknown):
-            return answer
+            return _or_without_grants(answer)
         if answer.status == 404:
             return Complete(data=())
         try:
@@ -371,6 +381,12 @@ def _flat(source: Source[tuple[tuple[EndpointSlice, ...], ...]]) -> Source[tuple
     if isinstance(source, Unknown):
         return source
     return Complete(data=tuple(piece for pieces in source.data for piece in pieces))
+
+
+def _or_without_grants(unknown: Unknown) -> Unknown:
+    if unknown.cause is not Cause.DENIED:
+        return unknown
+    return replace(unknown, message=f"{unknown.message}; grant it, or leave out --require-app-grant")
 
 
 def event_name(event: EventRecord) -> str:

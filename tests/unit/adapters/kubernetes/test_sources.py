@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from eurekube_sync.adapters.kubernetes import KubernetesCluster, projection, wire
-from eurekube_sync.embedded.http import Response
+from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model.kubernetes import Endpoint, EndpointPort, Namespace, Node, Pod, PodRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.adapters.kubernetes.world import Half, World
@@ -44,7 +44,7 @@ def test_nodes_are_listed_with_what_calls_need(world: World) -> None:
 
 
 def test_namespaces_are_read_with_their_annotations(world: World) -> None:
-    """All by one list, or each by itself; one that does not exist grants nothing."""
+    """All by one list, or each by itself; one that does not exist is not there."""
     world.make("/api/v1/namespaces", {"metadata": {"name": "granted", "annotations": {"a": "b"}}})
     granted = Complete(data=(Namespace("granted", {"a": "b"}),))
     found = world.cluster.list_namespaces(None)
@@ -61,6 +61,30 @@ def test_namespaces_that_may_not_be_read_are_unknown(world: World, verb: str, na
     found = world.cluster.list_namespaces(names).of("granted")
     assert isinstance(found, Unknown)
     assert found.cause is Cause.DENIED
+
+
+def test_a_right_to_namespaces_that_is_missing_can_be_done_without(world: World) -> None:
+    """The sentence says how."""
+    for names in (None, ["granted"]):
+        world.server.deny("namespaces", "get" if names else "list")
+        found = world.cluster.list_namespaces(names).of("granted")
+        assert isinstance(found, Unknown)
+        assert found.message.endswith("; grant it, or leave out --require-app-grant")
+
+
+def test_a_server_that_does_not_answer_for_one_namespace_is_not_asked_for_the_next(world: World) -> None:
+    """Each would take all tries."""
+    asked: list[str] = []
+
+    def fault(request: Request, _number: int) -> Response:
+        asked.append(request.path)
+        return Response(status=503, body=b"busy")
+
+    world.fault = fault
+    found = world.cluster.list_namespaces(["first", "second", "third"])
+    assert set(asked) == {"/api/v1/namespaces/first"}
+    sources = [found.of(name) for name in ("first", "second", "third")]
+    assert [one.cause for one in sources if isinstance(one, Unknown)] == [Cause.UNAVAILABLE] * 3
 
 
 @pytest.mark.parametrize(
