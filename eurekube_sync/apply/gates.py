@@ -60,8 +60,9 @@ def openings(
                 found.setdefault(uid, []).append(deleted)
         if isinstance(claim, NotServed) and claim.refused and claim.refused.conduct.readiness_gate:
             uids = {pod_uid_of(wanted.instance) for wanted in claim.refused.wanted.values()}
-            for pod in (pod for pod in shut.values() if pod.uid in uids):
-                found.setdefault(pod.uid, []).append(Opening(pod=pod, reason=claim.reason, message=claim.message))
+            for one in shut.values():
+                if one.uid in uids:
+                    found.setdefault(one.uid, []).append(Opening(pod=one, reason=claim.reason, message=claim.message))
         if isinstance(claim, Serving) and claim.conduct.readiness_gate:
             for key, verdict in claim.verdicts.items():
                 wanted = wanted_in(verdict)

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import TypeAlias
 
 from eurekube_sync.desired.claims import Claim, Serving
 from eurekube_sync.desired.verdicts import Wanted
 from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.wording import one_or_more
 
 ALLOWED_APPS = "eurekube.io/allowed-apps"
 """Annotation of a Namespace: names of apps and VIPs with commas between. `*` stands for any characters."""
 ALLOWED_HOSTS = "eurekube.io/allowed-hosts"
 """The same of host names, addresses and networks (`10.1.0.0/16`) that the cluster did not give."""
 
+
+_TOLD = 3
+"""How many names a sentence has."""
 
 _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -39,17 +44,23 @@ _NUMERIC = re.compile(r"[0-9.*]+|[0-9a-f:.*]*:[0-9a-f:.*]*", re.IGNORECASE)
 def refusal(claim: Serving, annotations: Mapping[str, str]) -> str | None:
     """Why a syncer may not be served in a Namespace with these annotations, in a sentence; None when it may."""
     apps, hosts = (_parts(annotations.get(name, "")) for name in (ALLOWED_APPS, ALLOWED_HOSTS))
-    namespace = claim.syncer.namespace
-    for kind, name in _names(claim):
-        if not any(_matches(pattern, name) for pattern in apps):
-            return f"{kind} {name} is not granted to namespace {namespace}: {_asks(ALLOWED_APPS)}"
-    for one in claim.wanted.values():
-        for host in _reached_at(one):
-            if _of_one_machine(host):
-                return f"{host} is an address that means another machine to each caller, so it is never registered"
-            if not any(_covers(pattern, host) for pattern in hosts):
-                return f"{host} is not an address of a pod or Service, and not granted: {_asks(ALLOWED_HOSTS)}"
-    return None
+    reached = dict.fromkeys(host for one in claim.wanted.values() for host in _reached_at(one))
+    for host in reached:
+        if _of_one_machine(host):
+            return f"{host} is an address that means another machine to each caller, so it is never registered"
+    names = [f"{kind} {name}" for name, kind in _names(claim).items() if not any(_matches(one, name) for one in apps)]
+    strange = [f"host {host}" for host in reached if not any(_covers(one, host) for one in hosts)]
+    asked = [(found, key) for found, key in ((names, ALLOWED_APPS), (strange, ALLOWED_HOSTS)) if found]
+    return "; ".join(_not_granted(found, key, claim.syncer.namespace, annotations) for found, key in asked) or None
+
+
+def _not_granted(found: Sequence[str], annotation: str, namespace: str, annotations: Mapping[str, str]) -> str:
+    told = ", ".join(found[:_TOLD]) + (f" and {len(found) - _TOLD} more" if len(found) > _TOLD else "")
+    are, them = one_or_more(len(found), "is", "are"), one_or_more(len(found), "it", "them")
+    sentence = f"{told} {are} not granted to namespace {namespace}: the operator may add {them} to the annotation "
+    likely = next(iter(get_close_matches(annotation, annotations, cutoff=0.9)), annotation)
+    hint = f", which has {likely} instead" if likely not in (ALLOWED_APPS, ALLOWED_HOSTS) else ""
+    return f"{sentence}{annotation} of the Namespace{hint}"
 
 
 def no_longer_granted(claim: Claim | None, registered: ObservedInstance) -> bool:
@@ -66,22 +77,22 @@ def no_longer_granted(claim: Claim | None, registered: ObservedInstance) -> bool
     )
 
 
-def _asks(annotation: str) -> str:
-    return f"the operator may add it to the annotation {annotation} of the Namespace"
-
-
 def _parts(text: str) -> tuple[str, ...]:
     return tuple(part for part in (one.strip() for one in text.split(",")) if part)
 
 
-def _names(claim: Serving) -> Iterator[tuple[str, str]]:
-    """All under which callers would find an instance of it."""
-    yield from (("app", name) for name in claim.apps)
-    vips = [claim.vip_address]
-    for one in claim.wanted.values():
-        vips += [one.instance.vip_address, one.instance.secure_vip_address]
-    for name in dict.fromkeys(name for vip in vips for name in _parts(vip)):
-        yield "VIP address", name
+def _names(claim: Serving) -> Mapping[str, str]:
+    """All under which callers would find an instance of it, each with what it is."""
+    found = [("app", name) for name in claim.apps]
+    instances = [one.instance for one in claim.wanted.values()]
+    plain = dict.fromkeys([claim.vip_address, *(one.vip_address for one in instances)])
+    found += [("VIP address", name) for vip in plain for name in _parts(vip)]
+    secure = dict.fromkeys(one.secure_vip_address for one in instances)
+    found += [("secure VIP address", name) for vip in secure for name in _parts(vip)]
+    kinds: dict[str, tuple[str, str]] = {}
+    for kind, name in found:
+        kinds.setdefault(name.lower(), (kind, name))
+    return {name: kind for kind, name in kinds.values()}
 
 
 def _reached_at(one: Wanted) -> Iterator[str]:

@@ -106,7 +106,7 @@ def _broken_part(claim: Serving | NotServed) -> Link | None:
         return None
     part = _PART_OF.get(claim.reason, Part.ENDPOINTS)
     if claim.unknown:
-        text = f"its Services and EndpointSlices could not be looked at: {claim.message}"
+        text = f"what it is made of could not be looked at: {claim.message}"
         return Link(part=Part.SERVICES, mark=Mark.UNKNOWN, reason=claim.reason, text=text)
     return Link(
         part=part,

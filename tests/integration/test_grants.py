@@ -189,9 +189,7 @@ def test_what_is_granted_is_served(
     grant(kubernetes_world, NS, "rating", None)
     program.run("--require-app-grant")
     assert registry.status("RATING", f"{program.owner}:{NS}:rating:10.24.0.1:8080") == "UP"
-    assert any(
-        "is not an address of a pod or Service" in said for said in events_of(kubernetes_world, NS, "NotGranted")
-    )
+    assert any("is not granted to namespace" in said for said in events_of(kubernetes_world, NS, "NotGranted"))
 
 
 def test_the_policy_refuses_at_admission(

@@ -76,8 +76,8 @@ scope_options = group(
         "--require-app-grant",
         "granted_only",
         is_flag=True,
-        help="Serve a syncer only where its Namespace grants the names that it registers, in the annotation "
-        "eurekube.io/allowed-apps.",
+        help="Serve a syncer only where its Namespace grants the names and hosts that it registers, in the annotations "
+        "eurekube.io/allowed-apps and eurekube.io/allowed-hosts.",
     ),
     section=Section.SCOPE,
 )

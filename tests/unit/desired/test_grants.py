@@ -72,7 +72,7 @@ def test_what_is_granted_is_served(apps: str, spec: dict[str, Any]) -> None:
         ({ALLOWED_APPS: "rating"}, {"appName": "payment"}, "app PAYMENT"),
         ({ALLOWED_APPS: "rating"}, {"vipAddress": "rating,payment"}, "VIP address payment"),
         ({ALLOWED_APPS: "rating"}, {"vipAddress": "payment", "suspend": True}, "VIP address payment"),
-        ({ALLOWED_APPS: "rating"}, {"secureVipAddress": "payment"}, "VIP address payment"),
+        ({ALLOWED_APPS: "rating"}, {"secureVipAddress": "payment"}, "secure VIP address payment"),
     ],
 )
 def test_a_name_that_is_not_granted_is_refused(annotations: dict[str, str], spec: dict[str, Any], refused: str) -> None:
@@ -87,6 +87,18 @@ def test_a_name_that_is_not_granted_is_refused(annotations: dict[str, str], spec
         "the operator may add it to the annotation eurekube.io/allowed-apps of the Namespace"
     )
     assert [event.reason for event in world.cluster.events] == ["NotGranted"]
+
+
+def test_all_that_is_refused_is_told_at_once() -> None:
+    """A few of each kind; and an annotation with a wrong name is seen."""
+    world = world_of({"eurekube.io/allowed-app": "rating"}, vipAddress="a,b,c", hostName="podName")
+    world.run()
+    assert ready(world)[1] == (
+        "app RATING, VIP address a, VIP address b and 1 more are not granted to namespace rating: the operator may add "
+        "them to the annotation eurekube.io/allowed-apps of the Namespace, which has eurekube.io/allowed-app instead; "
+        "host rating-1, host rating-2 are not granted to namespace rating: the operator may add them to the annotation "
+        "eurekube.io/allowed-hosts of the Namespace"
+    )
 
 
 HOSTNAME: dict[str, Any] = {"mode": "service", "port": 443, "service": {"hostname": "shop.example.com"}}
@@ -119,7 +131,8 @@ def test_what_the_cluster_did_not_give_needs_a_grant_of_its_own(road: str) -> No
         world.run()
         assert world.registry.held == {}
         reason, message = ready(world)
-        assert (reason, message.split(" is not an address")[0]) == ("NotGranted", host)
+        assert (reason, message.startswith(f"host {host}")) == ("NotGranted", True)
+        assert "not granted to namespace rating" in message
         assert "eurekube.io/allowed-hosts" in message
     world = world_of({ALLOWED_APPS: "rating", ALLOWED_HOSTS: grant}, *slices, made=made, **spec)
     world.run()
@@ -331,7 +344,8 @@ def test_who_is_not_granted_an_app_keeps_nobody_elses_instance_of_it() -> None:
     """A tenant names the app of another team, which removes its own last pod."""
     world = world_of({ALLOWED_APPS: "rating"})
     world.cluster.annotations.update({"evil": {}, "other": {ALLOWED_APPS: "orders"}})
-    for name, spec in (("evil", {}), ("other", {"appName": "orders"})):
+    specs: dict[str, dict[str, Any]] = {"evil": {}, "other": {"appName": "orders"}}
+    for name, spec in specs.items():
         ends = piece(endpoint(7 if spec else 8), namespace=name)
         world.cluster.apply(service(namespace=name), syncer(namespace=name, **spec), ends)
     world.run()
