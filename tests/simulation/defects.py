@@ -97,9 +97,8 @@ def _at_once(*arguments: Any, **named: Any) -> None:
     """Nothing to wait for."""
 
 
-def _too_late(self: RenewalLedger, key: Any, now: float) -> bool:
-    last = self._last.get(key)
-    return last is None or now - last >= 10 * self.period
+def _too_late(self: RenewalLedger, keys: Any, now: float) -> list[Any]:
+    return [key for key in keys if (last := self._last.get(key)) is None or now - last >= 10 * self.period]
 
 
 _LISTS = ("list_syncers", "list_services", "list_slices")
@@ -195,7 +194,7 @@ def defects() -> tuple[Defect, ...]:
             about="one peer",
             patches=((reconcile, "_look_elsewhere", _nowhere_else),),
         ),
-        Defect(name="leases are renewed too late", patches=((RenewalLedger, "due", _too_late),)),
+        Defect(name="leases are renewed too late", patches=((RenewalLedger, "all_due", _too_late),)),
         Defect(
             name="Kubernetes is listed before Eureka",
             about="paused",

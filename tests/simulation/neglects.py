@@ -10,6 +10,7 @@ from typing import Any
 from eurekube_sync.apply import gates, status
 from eurekube_sync.apply.gates import Opening
 from eurekube_sync.desired.policy import Limit, Measure
+from eurekube_sync.desired.verdicts import Leaving, Wanted
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.plan import limit
@@ -26,10 +27,14 @@ def _with_the_minute(condition: Callable[..., Any]) -> Callable[..., Any]:
 
 def _of_the_ready(choose: Callable[..., Any]) -> Callable[..., Any]:
     def wrong(claim: Any, *rest: Any) -> Any:
-        ready = {key: one for key, one in claim.wanted.items() if one.instance.status is InstanceStatus.UP}
-        choice = choose(replace(claim, wanted=ready, leaving={}), *rest)
-        down = {key: one for key, one in claim.wanted.items() if key not in ready}
-        chosen = replace(choice.claim, wanted={**choice.claim.wanted, **down}, leaving=claim.leaving)
+        aside = {
+            key: one
+            for key, one in claim.verdicts.items()
+            if isinstance(one, Leaving) or (isinstance(one, Wanted) and one.instance.status is not InstanceStatus.UP)
+        }
+        rest_of = {key: one for key, one in claim.verdicts.items() if key not in aside}
+        choice = choose(replace(claim, verdicts=rest_of), *rest)
+        chosen = replace(choice.claim, verdicts={**choice.claim.verdicts, **aside})
         return replace(choice, claim=chosen)
 
     return wrong
