@@ -55,7 +55,7 @@ def _syncers(given: dict[str, Any]) -> list[SyncerRef]:
         context=given.get("context") or "",
         connect_seconds=_SECONDS,
         read_seconds=_SECONDS,
-        start_seconds=_SECONDS,
+        start_seconds=2 * _SECONDS,  # the client is imported in it
     )
     cluster = KubernetesCluster(
         connect(settings), clock=SystemClock(), random=random.Random(), tries=1, answer_seconds=_SECONDS
