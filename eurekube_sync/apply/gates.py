@@ -59,10 +59,10 @@ def openings(
                 deleted = Opening(pod=shut[uid], reason="SyncerDeleted", message="its syncer is being deleted")
                 found.setdefault(uid, []).append(deleted)
         if isinstance(claim, NotServed) and claim.refused and claim.refused.conduct.readiness_gate:
-            uids = {pod_uid_of(wanted.instance) for wanted in claim.refused.wanted.values()}
-            for one in shut.values():
-                if one.uid in uids:
-                    found.setdefault(one.uid, []).append(Opening(pod=one, reason=claim.reason, message=claim.message))
+            uids = {pod_uid_of(wanted.instance) or "" for wanted in claim.refused.wanted.values()}
+            for uid in uids & shut.keys():
+                refused = Opening(pod=shut[uid], reason=claim.reason, message=claim.message)
+                found.setdefault(uid, []).append(refused)
         if isinstance(claim, Serving) and claim.conduct.readiness_gate:
             for key, verdict in claim.verdicts.items():
                 wanted = wanted_in(verdict)
