@@ -4,8 +4,9 @@ Of many leases a pass would send all that are due as fast as it can, and then no
 spread within the pass they would delay its adds and removals. So they are renewed in the time that is left over,
 each when it is a period old. What is not renewed by then, a pass renews at once, before anything else: on time comes
 before even. Where batches are safe, and one holds all that falls due from pass to pass, the passes renew it: spread, it
-would be many calls instead of one. A process that makes one pass, or a number of them, renews all at once: it ends
-after the last, and knows of no lease when it was renewed.
+would be many calls instead of one. Passes renew alone only where a whole number of intervals is about a period. A
+process that makes one pass, or a number of them, renews all at once: it ends after the last, and knows of no lease when
+it was renewed.
 
 Only what the last pass found to be ours and to stay is renewed. Nothing is registered again here: a lease that is
 gone, or that some servers lack, is due in the next pass, which knows what is desired."""
@@ -27,6 +28,8 @@ from eurekube_sync.model.sources import Cause
 
 MANY = 250
 """Leases; fewer are one short burst, and are renewed by the pass alone, whose report then tells of each."""
+_ABOUT = 0.1
+"""Part of a period by which passes may renew a lease early or late: Eureka's self-preservation allows 15 % fewer."""
 _STRETCH = 5.0
 """Seconds: what falls due in it is spread over all of it, so that a lease is early or late by less."""
 _STEP = 0.1
@@ -84,8 +87,9 @@ class BetweenPasses:
 
     def _worth_it(self, leases: int, most: int | None) -> bool:
         """Whether the passes do not renew so many by themselves; `most` in a batch, None for single calls."""
-        passes = self._ledger.period / self._interval
-        if passes < 1:
+        period = self._ledger.period
+        passes = period / self._interval
+        if passes < 1 or abs(round(passes) * self._interval - period) > _ABOUT * period:
             return leases > 0
         return leases >= self._many if most is None else leases > most * passes
 

@@ -11,6 +11,7 @@ from eurekube_sync.brake.removals import without_successor, witnesses
 from eurekube_sync.brake.sightings import Sighted
 from eurekube_sync.controller.one_pass import APPLYING, Basis, Decided, Found, Given, PassSettings, Renewed
 from eurekube_sync.desired.claims import Desired, Serving
+from eurekube_sync.model.actions import Register
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed
@@ -54,7 +55,9 @@ def decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]:
     read: set[InstanceKey] = set()
     # An uncached read may bring up another suspect.
     while unread := [key for key in rests_on(plan, choice, observed) if key not in read]:
-        absent = [key for key in dict.fromkeys(unread) if key not in observed.ours and key not in observed.others]
+        # A heartbeat finds no stranger whose status is UNKNOWN, so what would be cancelled unseen is read.
+        comes = {action.key for action in plan.of(Register)} | lost(choice.desired, observed, last_up)
+        absent = [key for key in dict.fromkeys(unread) if key in comes]
         observed = observed.refreshed(found.applier.read(unread, absent))
         read.update(unread)
         choice = choose(desired, observed)

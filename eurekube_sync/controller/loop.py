@@ -82,7 +82,7 @@ def run_passes(
             if last:
                 return code
             to_renew = report.to_renew
-            del report  # it holds all that was read: the next pass has no room beside it in a small pod
+            del report  # it holds the registry as it was listed: the next pass lists it anew
         renewed = 0
         try:
             if between is not None:

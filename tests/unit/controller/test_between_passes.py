@@ -117,7 +117,7 @@ def settled(daemon: Daemon) -> Daemon:
 
 
 @pytest.mark.parametrize("batch", [None, 5])
-@pytest.mark.parametrize("interval", [7, 10, 30, 60])
+@pytest.mark.parametrize("interval", [7, 10, 12, 18, 30, 60])
 def test_many_leases_are_renewed_at_an_even_rate(interval: float, batch: int | None) -> None:
     """Whatever the poll interval: 4 a second of 120, and no second has twice as many, or more than two batches."""
     daemon = settled(Daemon(interval=interval, batch=batch))
@@ -129,7 +129,7 @@ def test_many_leases_are_renewed_at_an_even_rate(interval: float, batch: int | N
 
 
 @pytest.mark.parametrize("busy", [0, 4])
-@pytest.mark.parametrize("interval", [7, 10, 30, 60])
+@pytest.mark.parametrize("interval", [7, 10, 12, 18, 19.9, 30, 60])
 def test_each_of_many_leases_is_renewed_about_every_30_s(interval: float, busy: float) -> None:
     """Also where a pass takes a good part of the interval, in which nothing is renewed evenly."""
     daemon = settled(Daemon(interval=interval, busy=busy))
@@ -137,6 +137,16 @@ def test_each_of_many_leases_is_renewed_about_every_30_s(interval: float, busy: 
     gaps = daemon.gaps()
     assert 25 <= min(gaps) <= max(gaps) <= 35
     assert sum(gaps) / len(gaps) == pytest.approx(30, abs=2)
+
+
+@pytest.mark.parametrize("batch", [None, 50])
+@pytest.mark.parametrize("interval", [7, 10, 11.9, 12, 18, 19.9, 25, 30, 60])
+def test_a_single_lease_is_renewed_about_every_30_s(interval: float, batch: int | None) -> None:
+    """Also where no whole number of intervals is about 30 s: passes alone would renew after 36 s, or 40."""
+    daemon = settled(Daemon(interval=interval, number=1, batch=batch))
+    daemon.run(int(150 / interval) + 1)
+    gaps = daemon.gaps()
+    assert 25 <= min(gaps) <= max(gaps) <= 35
 
 
 def test_where_one_batch_holds_what_falls_due_a_pass_renews_it() -> None:

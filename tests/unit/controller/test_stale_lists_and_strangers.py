@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from eurekube_sync.apply import eureka
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.actions import Cancel
 from eurekube_sync.model.errors import RegistryRejected
 from eurekube_sync.model.eureka import InstanceStatus, Port
@@ -25,9 +27,11 @@ from tests.unit.worlds.build import (
     changed,
     endpoint,
     foreign,
+    instance,
     key,
     piece,
     service,
+    stored,
     syncer,
 )
 from tests.unit.worlds.fakes import FakeWorld
@@ -54,6 +58,19 @@ def test_a_stranger_under_our_id_stays_when_a_duplicate_goes() -> None:
     world.registry.held[key(1)] = stranger
     world.run()
     assert world.registry.held[key(1)] == stranger
+
+
+def test_what_a_deleting_syncer_may_have_written_is_read_by_its_own_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A heartbeat is a 404 also of a stranger whose status is UNKNOWN, and it came under our id after the list."""
+    monkeypatch.setattr(eureka, "FEW", 0)
+    world = FakeWorld(cache=30)
+    deleted = syncer(deleted=world.clock.now(), finalizers=(CLEANUP_FINALIZER,))
+    world.cluster.apply(service(), piece(endpoint(1), endpoint(2)), deleted)
+    world.registry.list_instances()
+    stranger = stored(instance(1), metadata={}, status=InstanceStatus.UNKNOWN)
+    world.registry.held[key(1)] = stranger
+    world.run()
+    assert world.registry.held.get(key(1)) == stranger
 
 
 def test_the_last_up_instance_stays_until_one_that_a_stale_list_calls_up_is_up_again() -> None:
