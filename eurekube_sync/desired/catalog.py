@@ -34,6 +34,8 @@ class Catalog:
         drains: Drains = Drains(),  # noqa: B008 - immutable
     ) -> None:
         self.drains = drains
+        self.asked = 0
+        """How often pods, nodes or readiness were asked for."""
         self._readiness = readiness
         self._readiness_by_uid: Mapping[str, PodReadiness] | None = None
         self._pods = pods
@@ -63,14 +65,9 @@ class Catalog:
         return self._slices.get(service.name, ())
 
     @property
-    def nothing_else(self) -> bool:
-        """Whether nothing but Services and slices was read that a claim could be made of."""
-        others = (self._pods, self._nodes, self._readiness)
-        return self.drains == Drains() and all(source is _NOT_READ for source in others)
-
-    @property
     def pods(self) -> Mapping[str, Pod]:
         """The Pods by UID. Raises SourceUnknown when they could not be read: no label is not the same as no answer."""
+        self.asked += 1
         if isinstance(self._pods, Unknown):
             raise SourceUnknown(self._pods)
         if self._pods_by_uid is None:
@@ -80,6 +77,7 @@ class Catalog:
     @property
     def readiness(self) -> Mapping[str, PodReadiness]:
         """How ready each Pod is but for our gate, by UID. Raises SourceUnknown when that could not be read."""
+        self.asked += 1
         if isinstance(self._readiness, Unknown):
             raise SourceUnknown(self._readiness)
         if self._readiness_by_uid is None:
@@ -89,6 +87,7 @@ class Catalog:
     @property
     def nodes(self) -> Mapping[str, Node]:
         """The cluster's Nodes by name. Raises SourceUnknown when they could not be read."""
+        self.asked += 1
         if isinstance(self._nodes, Unknown):
             raise SourceUnknown(self._nodes)
         if self._nodes_by_name is None:

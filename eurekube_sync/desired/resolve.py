@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.desired.catalog import Catalog, Catalogs, Sockets, SourceUnknown
 from eurekube_sync.desired.claims import Claim, Deleting, Desired, NotServed, Serving, every, seniority
+from eurekube_sync.desired.drain import Drains
 from eurekube_sync.desired.earlier import EarlierClaims, Made
 from eurekube_sync.desired.grants import refusal
 from eurekube_sync.desired.instance import Builder, Naming
@@ -267,18 +268,20 @@ def _pods(wanted: Mapping[InstanceKey, Wanted]) -> frozenset[str]:
 
 
 def _serve_again(syncer: SyncerObject, catalog: Complete[Catalog], naming: Naming, earlier: EarlierClaims) -> Serving:
-    """As `_serve`, which is spared where the syncer, its Services and slices are the same, and nothing else is read."""
+    """As `_serve`, which is spared where the syncer, its Services and slices are the same, and the claim was made of
+    nothing else. Drains are part of every claim, where they are read."""
     known = earlier.made.pop(syncer.ref, None)
     if known is not None and known.syncer is not syncer:
         known = None
     spec = known.spec if known is not None else parse(syncer)
     services = catalog.data.matching(spec.selector)
     objects = [*services, *(piece for service in services for piece in catalog.data.slices_of(service))]
-    if known is not None and catalog.data.nothing_else and known.of_the_same(objects):
+    undrained, asked = catalog.data.drains == Drains(), catalog.data.asked
+    if known is not None and undrained and known.of_the_same(objects):
         claim = replace(known.claim, proof=catalog.proof)
     else:
         claim = _serve(syncer, spec, catalog, naming)
-    if catalog.data.nothing_else:
+    if undrained and catalog.data.asked == asked:
         earlier.made[syncer.ref] = Made(syncer, spec, objects, claim)
     return claim
 

@@ -12,7 +12,8 @@ from eurekube_sync.desired.earlier import EarlierClaims
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.eureka import LeaseTimes
-from eurekube_sync.model.kubernetes import ClusterView, SyncerRef
+from eurekube_sync.model.kubernetes import ClusterView, PodReadiness, SyncerRef
+from eurekube_sync.model.sources import Cause, Complete, Listed, Unknown
 from tests.unit.worlds.build import DENIED, NAMING, NS, REF, endpoint, listed, nowhere, piece, service, syncer, view
 
 YOUNGER = SyncerRef(NS, "younger")
@@ -65,6 +66,30 @@ def test_anything_new_makes_it_anew(changed: Callable[[], ClusterView]) -> None:
     earlier = EarlierClaims()
     first = claimed(earlier, of_the_article())
     assert serving(claimed(earlier, changed())).verdicts is not serving(first).verdicts
+
+
+UNREAD = nowhere(Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace"))
+
+
+def test_what_another_syncer_needs_makes_nothing_anew_that_does_not_ask_for_it() -> None:
+    """Pods, nodes and readiness are read for that one alone."""
+    earlier = EarlierClaims()
+    first = claimed(earlier, of_the_article())
+    beside = of_the_article(pods=UNREAD, readiness=UNREAD, nodes=Complete(data=()))
+    assert serving(claimed(earlier, beside)).verdicts is serving(first).verdicts
+
+
+def test_a_syncer_that_asks_for_more_is_made_anew() -> None:
+    """Its pods may have become ready, with the same slices."""
+    earlier = EarlierClaims()
+    gated = listed([syncer(readinessGate=True)])
+    one = PodReadiness(namespace=NS, name="rating-2", uid="uid-of-rating-2", ready=True, registered=False)
+    seen = []
+    for pods in ((), (one,)):
+        readiness: Listed[PodReadiness] = Listed(by_namespace={NS: Complete(data=pods)}, elsewhere=Complete(data=()))
+        seen.append(claimed(earlier, of_the_article(syncers=gated, readiness=readiness)))
+    assert serving(seen[0]).verdicts != serving(seen[1]).verdicts
+    assert not earlier.made
 
 
 def test_another_lease_makes_all_anew() -> None:
