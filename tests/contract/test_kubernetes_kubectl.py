@@ -153,6 +153,7 @@ def test_the_cronjob_is_applied_and_deleted(kubectl: Kubectl) -> None:
         f"clusterrolebinding.{rbac}/eurekube-sync-cluster",
         "configmap/eurekube-sync-HASH",
         "cronjob.batch/eurekube-sync",
+        "networkpolicy.networking.k8s.io/eurekube-sync",
     )
     base = str(ROOT / "cronjob" / "base")
     for outcome in ("created", "unchanged"):

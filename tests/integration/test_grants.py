@@ -81,7 +81,7 @@ def grant(world: KubernetesWorld, name: str, apps: str | None, hosts: str | None
 
 @pytest.fixture
 def policy(kubernetes_world: KubernetesWorld) -> Iterator[None]:
-    """The policy that is shipped, and in force."""
+    """The policy that is shipped, and in force; afterwards it refuses nothing any more, as the next test needs."""
     found = list(yaml.safe_load_all((CRONJOB / "admission" / "policy.yaml").read_text()))
     for document in found:
         kubernetes_world.request("POST", PATHS[document["kind"]], document)
@@ -97,6 +97,7 @@ def policy(kubernetes_world: KubernetesWorld) -> Iterator[None]:
     yield
     for document in found:
         kubernetes_world.request("DELETE", f"{PATHS[document['kind']]}/{document['metadata']['name']}")
+    wait_until(lambda: not in_force(), "the policy still refuses")
 
 
 def syncer(name: str, **spec: Any) -> dict[str, Any]:

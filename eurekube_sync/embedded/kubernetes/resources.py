@@ -70,6 +70,10 @@ CRON_JOBS = Resource(
     group="batch", plural="cronjobs", kind="CronJob", short_names=("cj",), has_status=True, generation=True
 )
 """They are stored, and nobody runs them."""
+NETWORK_POLICIES = Resource(
+    group="networking.k8s.io", plural="networkpolicies", kind="NetworkPolicy", short_names=("netpol",), generation=True
+)
+"""They are stored, and stop nobody."""
 SLICES = Resource(group="discovery.k8s.io", plural="endpointslices", kind="EndpointSlice", generation=True)
 LEASES = Resource(group="coordination.k8s.io", plural="leases", kind="Lease")
 DEFINITIONS = Resource(
@@ -84,7 +88,7 @@ DEFINITIONS = Resource(
 
 BUILT_IN = (
     *(NAMESPACES, SERVICES, PODS, NODES, ENDPOINTS, EVENTS, SERVICE_ACCOUNTS, CONFIG_MAPS),
-    *(*ROLES, CRON_JOBS, SLICES, LEASES, DEFINITIONS),
+    *(*ROLES, CRON_JOBS, NETWORK_POLICIES, SLICES, LEASES, DEFINITIONS),
 )
 
 
