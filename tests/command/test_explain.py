@@ -140,8 +140,9 @@ def _is_command(line: str) -> bool:
 
 def _still(text: str, *, seconds: bool = True) -> str:
     if seconds:
-        text = re.sub(r"\b\d+ s( {2,})", lambda found: "N s".ljust(len(found[0])), text)
-        text = re.sub(r"\b\d+ s\b", "N s", text)
+        # A busy machine shows minutes where an idle one shows seconds.
+        text = re.sub(r"\b\d+ (s|min)( {2,})", lambda found: "N s".ljust(len(found[0])), text)
+        text = re.sub(r"\b\d+ (s|min)\b", "N s", text)
     text = re.sub(r"127\.0\.0\.1:\d{5}", "127.0.0.1:PPPPP", text)
     text = re.sub(r"up, \d+ ms", "up, N ms", text)
     return re.sub(r"\b[0-9a-f]{12}\b", "0123456789ab", text)
