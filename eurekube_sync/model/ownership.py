@@ -26,6 +26,8 @@ KEYS = "eurekube.keys"
 key that somebody else added stays."""
 
 OWNER_PATTERN = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
+CLUSTER_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+"""A UID: wider than those of Kubernetes are today, and neither markup nor white space."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from eurekube_sync.desired.policy import is_gone
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, syncer_of
+from eurekube_sync.model.ownership import CLUSTER, CLUSTER_PATTERN, OWNER, Ownership, syncer_of
 from eurekube_sync.model.sources import Complete, Unknown
 
 
@@ -152,10 +152,12 @@ def is_ours(instance: ObservedInstance, ownership: Ownership, scope: Scope) -> b
 
 
 def marked_cluster(registry: Complete[tuple[ObservedInstance, ...]] | Unknown, owner: str) -> Complete[str]:
-    """The UID of the one cluster where the owner has instances; empty where there are none, or several's."""
+    """The UID of the one cluster where the owner has instances; empty where there are none, or several's, or what is
+    no UID."""
     listed = registry.data if isinstance(registry, Complete) else ()
     found = {one.metadata.get(CLUSTER, "") for one in listed if one.metadata.get(OWNER) == owner}
-    return Complete(data=found.pop() if len(found) == 1 else "")
+    uid = found.pop() if len(found) == 1 else ""
+    return Complete(data=uid if CLUSTER_PATTERN.fullmatch(uid) else "")
 
 
 def held_by_owner(

@@ -34,6 +34,7 @@ from eurekube_sync.model.kubernetes import (
     SyncerObject,
     SyncerStatus,
 )
+from eurekube_sync.model.ownership import CLUSTER_PATTERN
 from eurekube_sync.model.ports import Clock, EndpointsSource, Random
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 
@@ -153,7 +154,7 @@ class KubernetesCluster:
             uid = msgspec.json.decode(answer.body, type=wire.DefinitionItem).metadata.uid
         except UNREADABLE:
             uid = ""
-        if answer.status == 404 or not uid:
+        if answer.status == 404 or not CLUSTER_PATTERN.fullmatch(uid):
             return Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API shows no namespace kube-system with a UID")
         return Complete(data=uid)
 

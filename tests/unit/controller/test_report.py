@@ -253,7 +253,13 @@ def test_markdown_has_the_dangerous_rows_first_and_whole(world: FakeWorld) -> No
     assert "<b>" not in text
     assert "@all" not in text
     assert "`=` held by the brake, `+` register" in text
-    assert f"owner `{OWNER}`, cluster `{CLUSTER}`, " in rest[-1]
+    assert f"owner `{OWNER}`, cluster {CLUSTER}, " in rest[-1]
+
+
+def test_a_cluster_id_is_no_markup(world: FakeWorld) -> None:
+    """Whoever wrote a file of --from, or to Eureka, may have put anything there."""
+    report = replace(world.run(dry_run=True), cluster="`<b>\n# x")
+    assert r", cluster \`\<b\>\\x0a\# x, " in pass_markdown(report).splitlines()[-1]
 
 
 def test_markdown_fits_into_a_comment(world: FakeWorld) -> None:

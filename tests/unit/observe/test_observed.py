@@ -9,7 +9,7 @@ from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.observe.eureka import Unread, held_by_owner
+from eurekube_sync.observe.eureka import Unread, held_by_owner, marked_cluster
 from tests.unit.worlds.build import DOWN, NS, REF, changed, foreign, instance, key, observed, stored
 
 OURS = stored(instance())
@@ -37,6 +37,14 @@ def test_another_cluster_under_our_name_is_told() -> None:
     """Each such cluster once; its instances are not ours."""
     found = observed(TWIN, changed(TWIN, key=key(5)))
     assert (found.clashes, found.ours) == (("another",), {})
+
+
+def test_the_cluster_that_the_marks_name() -> None:
+    """One of them, and nothing that only stands in the place of a UID."""
+    assert marked_cluster(Complete(data=(OURS, foreign())), "prod") == Complete(data=OURS.metadata[CLUSTER])
+    assert marked_cluster(Complete(data=(OURS, TWIN)), "prod") == Complete(data="")
+    odd = stored(instance(6), metadata={OWNER: "prod", CLUSTER: "`<b>"})
+    assert marked_cluster(Complete(data=(odd,)), "prod") == Complete(data="")
 
 
 def test_a_fresh_read_replaces_what_the_list_showed() -> None:

@@ -286,6 +286,9 @@ def test_identity_is_the_uid_of_kube_system(world: World) -> None:
     """Complete with the UID; Unknown when it is denied or makes no sense."""
     scripted(world, answer(200, {"metadata": {"name": "kube-system"}}))
     assert cause(world.cluster.identity()) is Cause.UNUSABLE
+    for uid in ("", "`<b>", "a b", "a\n", "-", "a" * 129):
+        scripted(world, answer(200, {"metadata": {"name": "kube-system", "uid": uid}}))
+        assert cause(world.cluster.identity()) is Cause.UNUSABLE
     scripted(world, answer(403, {"kind": "Status", "message": "no"}))
     assert cause(world.cluster.identity()) is Cause.DENIED
     world.fault = lambda request, number: None
