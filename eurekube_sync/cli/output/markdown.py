@@ -16,7 +16,8 @@ from eurekube_sync.model.foreign_text import printable
 _MOST_CHARACTERS = 60_000
 """Of the rows: GitHub refuses a comment of more than 65,536 characters, and GitLab one of more than a million."""
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>|#!~])")
-_MENTION = re.compile(r"@(?=\w)")
+_LINK = re.compile(r"(?<=@)|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
+"""The places where a space without width parts what would be a mention or a link."""
 
 
 def pass_markdown(report: PassReport, notices: Sequence[str] = ()) -> str:
@@ -60,6 +61,6 @@ def _cut(lines: list[str], most: int) -> Iterator[str]:
 
 
 def _text(words: str) -> str:
-    """What somebody wrote is text: neither markup, nor a mention that would call a person."""
-    escaped = _MARKUP.sub(r"\\\1", printable(words))
-    return _MENTION.sub("@\u200b", escaped)
+    """What somebody wrote is text: neither markup, nor a link, nor a mention that would call a person."""
+    escaped = _MARKUP.sub(r"\\\1", printable(words).replace("&", "&amp;"))
+    return _LINK.sub("\u200b", escaped)

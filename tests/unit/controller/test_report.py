@@ -262,6 +262,20 @@ def test_a_cluster_id_is_no_markup(world: FakeWorld) -> None:
     assert r", cluster \`\<b\>\\x0a\# x, " in pass_markdown(report).splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("&#64;all &lt;", "&amp;\\#64;all &amp;lt;"),
+        ("http://evil.example", "http:\u200b//evil.example"),
+        ("WWW.evil.example", "WWW\u200b.evil.example"),
+        ("joe@evil.example @-all", "joe@\u200bevil.example @\u200b-all"),
+    ],
+)
+def test_what_somebody_wrote_is_no_link(world: FakeWorld, written: str, shown: str) -> None:
+    """GitHub and GitLab read character references, and make links and mentions of plain words."""
+    assert f"- {shown}\n" in pass_markdown(world.run(dry_run=True), [written])
+
+
 def test_markdown_fits_into_a_comment(world: FakeWorld) -> None:
     """Only registrations are cut, and it says how many; each removal is there."""
     crowd(world, 2000)
