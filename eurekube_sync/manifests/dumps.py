@@ -85,6 +85,8 @@ def _items(name: str, document: Any) -> Iterator[Dumped]:
     items = document.get("items")
     if not kind.endswith("List"):
         yield _object(name, document)
+    elif _is_part(document.get("metadata")):
+        raise ConfigurationError(f"--from {name} is only a part of a list: kubectl get -o json writes all of it")
     elif isinstance(items, list):
         of_kind = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
         yield from (
@@ -93,6 +95,11 @@ def _items(name: str, document: Any) -> Iterator[Dumped]:
         )
     else:
         raise ConfigurationError(f"--from {name} is a list without items: it is cut")
+
+
+def _is_part(metadata: Any) -> bool:
+    """Whether a page of the API says that more follows: what is missing would be taken for deleted."""
+    return isinstance(metadata, dict) and bool(metadata.get("continue") or metadata.get("remainingItemCount"))
 
 
 def _object(name: str, one: Any) -> Dumped:

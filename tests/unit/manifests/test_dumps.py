@@ -56,6 +56,8 @@ REFUSED = {
     "a table": ("NAME   READY\nrating 2/2\n", "is not the output of kubectl get -o json or -o yaml: it has no kind"),
     "cut": (json.dumps(LIST)[:100], "line 1: not "),
     "a list without items": ('{"kind": "List"}', "is a list without items: it is cut"),
+    "a page": (json.dumps(LIST | {"metadata": {"continue": "abc"}}), "is only a part of a list"),
+    "a counted page": (json.dumps(LIST | {"metadata": {"remainingItemCount": 3}}), "is only a part of a list"),
     "no object": ('{"kind": "List", "items": [7]}', "has an item without metadata.name"),
     "no name": ('{"kind": "Pod", "metadata": {}}', "has an item without metadata.name"),
     "no kind": ('{"kind": "List", "items": [{"metadata": {"name": "a"}}]}', "has an item without a kind"),
