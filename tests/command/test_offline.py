@@ -52,6 +52,16 @@ def test_what_was_not_saved_is_unknown(program: Program, tmp_path: Path) -> None
     assert "add what kubectl get endpointslices -A -o json writes" in ended.out
 
 
+def test_files_without_any_syncer_are_no_empty_cluster(settled: Program, tmp_path: Path) -> None:
+    """Neither Services alone, nor what lies in no namespace."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "rating"}}
+    (tmp_path / "namespace").write_text(json.dumps(namespace))
+    for given in (save(settled, tmp_path, "services"), ["--from", tmp_path / "namespace"]):
+        ended = settled.run("--dry-run", "-o", "json", *given, **NOWHERE)
+        assert ended.code == ExitCode.KUBERNETES_UNREAD
+        assert "add what kubectl get eurekasyncers -A -o json writes" in ended.out
+
+
 def test_files_are_for_a_dry_run_without_a_cluster(settled: Program, tmp_path: Path) -> None:
     """All else is a wrong command line, or a file that is refused in one sentence."""
     given = save(settled, tmp_path, "syncers")

@@ -39,10 +39,11 @@ class DumpedConnection:
             self._by_kind.setdefault(str(one["kind"]), []).append(one)
 
     @property
-    def namespaces(self) -> frozenset[str]:
-        """Those that have anything in the files: of no other is anything known."""
+    def namespaces(self) -> frozenset[str] | None:
+        """Those that have anything in the files: of no other is anything known. None if there are none: the syncers
+        are then unknown everywhere, where a scope without namespaces would have none."""
         found = (one["metadata"].get("namespace") for each in self._by_kind.values() for one in each)
-        return frozenset(name for name in found if isinstance(name, str) and name)
+        return frozenset(name for name in found if isinstance(name, str) and name) or None
 
     def send(self, call: Call, within: AnswerTime) -> Answer:
         """A list, the definition of our resource, or a namespace. Raises ClusterRejected for all else."""

@@ -46,7 +46,7 @@ def test_what_the_files_have_is_listed() -> None:
     assert names(found.list_services(["ship", "other"]), "ship") == ["web"]
     assert names(found.list_services(["ship", "other"]), "other") == []
     assert names(found.list_pods(["shop"]), "shop") == ["a"]
-    assert DumpedConnection(SERVICES).namespaces == {"shop", "ship"}
+    assert DumpedConnection(SERVICES).namespaces == frozenset({"shop", "ship"})
 
 
 def test_a_kind_that_no_file_has_is_unknown() -> None:
@@ -59,6 +59,11 @@ def test_a_kind_that_no_file_has_is_unknown() -> None:
     assert "has the CustomResourceDefinition eurekasyncers.eurekube.io" in unknown(found.crd_live())
     assert "has the Namespace kube-system" in unknown(found.identity())
     assert "has the Namespace shop" in unknown(found.namespace_exists("shop"))
+
+
+def test_files_without_anything_in_a_namespace_tell_of_no_namespace() -> None:
+    """A scope of no namespace would have no syncer, and nothing unknown."""
+    assert DumpedConnection([thing("Namespace", "", "shop")]).namespaces is None
 
 
 def test_the_cluster_is_known_where_its_namespace_was_saved() -> None:
