@@ -80,6 +80,8 @@ def _documents(name: str, content: bytes) -> Iterator[Any]:
 def _items(name: str, document: Any) -> Iterator[Dumped]:
     """The items of a list, or the one object."""
     kind = document.get("kind") if isinstance(document, dict) else None
+    if kind is None and isinstance(document, dict) and "items" in document:  # YAML of kubectl has the kind after them
+        raise ConfigurationError(f"--from {name} has items but no kind: it is cut")
     if not isinstance(document, dict) or not isinstance(kind, str):
         raise ConfigurationError(f"--from {name} is not the output of kubectl get -o json or -o yaml: it has no kind")
     items = document.get("items")
@@ -106,9 +108,9 @@ def _object(name: str, one: Any) -> Dumped:
     metadata = one.get("metadata") if isinstance(one, dict) else None
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
         raise ConfigurationError(f"--from {name} has an item without metadata.name: it is no object of Kubernetes")
-    if not isinstance(one.get("kind"), str):
+    if not isinstance(one.get("kind"), str) or not isinstance(one.get("apiVersion"), str):
         raise ConfigurationError(
-            f"--from {name} has an item without a kind: write it with kubectl get -o json or -o yaml"
+            f"--from {name} has an item without apiVersion and kind: write it with kubectl get -o json or -o yaml"
         )
     checked: Dumped = one
     return checked

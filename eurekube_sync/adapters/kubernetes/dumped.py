@@ -26,6 +26,11 @@ _PREFIXES = {
     "Namespace": ("/api/v1", "namespaces"),
 }
 """By kind: where the API has it."""
+_VERSIONS = {
+    **{kind: prefix.removeprefix("/apis/").removeprefix("/api/") for kind, (prefix, _) in _PREFIXES.items()},
+    "CustomResourceDefinition": "apiextensions.k8s.io/v1",
+}
+"""By kind: its apiVersion. Another group may have a kind of the same name."""
 
 
 class DumpedConnection:
@@ -35,14 +40,16 @@ class DumpedConnection:
 
     def __init__(self, objects: Sequence[Mapping[str, Any]]) -> None:
         self._by_kind: dict[str, list[Mapping[str, Any]]] = {}
+        self._objects = objects
         for one in objects:
-            self._by_kind.setdefault(str(one["kind"]), []).append(one)
+            if _VERSIONS.get(one["kind"]) == one["apiVersion"]:
+                self._by_kind.setdefault(one["kind"], []).append(one)
 
     @property
     def namespaces(self) -> frozenset[str] | None:
         """Those that have anything in the files: of no other is anything known. None if there are none: the syncers
         are then unknown everywhere, where a scope without namespaces would have none."""
-        found = (one["metadata"].get("namespace") for each in self._by_kind.values() for one in each)
+        found = (one["metadata"].get("namespace") for one in self._objects)
         return frozenset(name for name in found if isinstance(name, str) and name) or None
 
     def send(self, call: Call, within: AnswerTime) -> Answer:

@@ -14,7 +14,8 @@ from eurekube_sync.model.sources import Cause, Complete, Listed, Unknown
 def thing(kind: str, namespace: str, name: str, **more: Any) -> dict[str, Any]:
     """An object as kubectl writes it."""
     metadata = {"namespace": namespace, "name": name} if namespace else {"name": name}
-    return {"apiVersion": "v1", "kind": kind, "metadata": {**metadata, "uid": f"uid-{name}"}, **more}
+    version = {"EndpointSlice": "discovery.k8s.io/v1", "EurekaSyncer": "eurekube.io/v1"}.get(kind, "v1")
+    return {"apiVersion": version, "kind": kind, "metadata": {**metadata, "uid": f"uid-{name}"}, **more}
 
 
 SERVICES = [thing("Service", namespace, "web", spec={"ports": [{"port": 80}]}) for namespace in ("shop", "ship")]
@@ -59,6 +60,15 @@ def test_a_kind_that_no_file_has_is_unknown() -> None:
     assert "has the CustomResourceDefinition eurekasyncers.eurekube.io" in unknown(found.crd_live())
     assert "has the Namespace kube-system" in unknown(found.identity())
     assert "has the Namespace shop" in unknown(found.namespace_exists("shop"))
+
+
+def test_a_kind_of_another_group_is_another_kind() -> None:
+    """Knative has Services, too, and an older version of ours has other fields."""
+    knative = thing("Service", "shop", "b") | {"apiVersion": "serving.knative.dev/v1"}
+    assert "has any Service" in unknown(cluster(knative).list_services(None).of("shop"))
+    assert names(cluster(knative, *SERVICES).list_services(None), "shop") == ["web"]
+    older = thing("EndpointSlice", "shop", "c") | {"apiVersion": "discovery.k8s.io/v1beta1"}
+    assert "has any EndpointSlice" in unknown(cluster(older).list_slices(["shop"]).of("shop"))
 
 
 def test_files_without_anything_in_a_namespace_tell_of_no_namespace() -> None:
