@@ -33,6 +33,8 @@ def command(context: click.Context, topic: tuple[str, ...]) -> None:
             _write_exit_codes(formatter)
         case ("environment",):
             _write_variables(formatter, context)
+        case (name, *_) if name in _TOPICS:
+            raise click.UsageError(f"{name!r} is a topic, and takes no other word")
         case _:
             formatter.write(_of_command(context.find_root(), topic))
     click.echo(formatter.getvalue(), nl=False)

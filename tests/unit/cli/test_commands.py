@@ -38,6 +38,7 @@ def said(*arguments: str) -> Result:
         (["verison"], "No such command 'verison'. Did you mean 'version'?"),
         (["help", "rnu"], "No such command or topic 'rnu'. Did you mean 'run'?"),
         (["help", "exit-code"], "No such command or topic 'exit-code'. Did you mean 'exit-codes'?"),
+        (["help", "exit-codes", "x"], "'exit-codes' is a topic, and takes no other word"),
         (["help", "owner", "purg"], "No such command or topic 'purg'. Did you mean 'purge'?"),
         (["help", "run", "now"], "No such command or topic 'now'."),
         (["xyz"], "No such command 'xyz'."),
