@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import click
 
 from eurekube_sync.model.errors import EurekubeError
+from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.kubernetes import SyncerRef
 
 Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str]]
@@ -22,13 +23,14 @@ _SECONDS = 2.0
 
 
 def _quietly(words: Callable[[dict[str, Any]], Iterable[str]]) -> Complete:
-    """The words that begin with what was typed; of a list with commas its last part."""
+    """The words that begin with what was typed; of a list with commas its last part. None that a terminal would
+    obey."""
 
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
         before, comma, last = typed.rpartition(",") if "," in str(parameter.type.name) else ("", "", typed)
         logging.disable()
         try:
-            found = sorted(set(words(context.params)))
+            found = sorted(word for word in set(words(context.params)) if printable(word) == word)
         except (EurekubeError, OSError):
             return []
         finally:
