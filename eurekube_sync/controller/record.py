@@ -5,8 +5,7 @@ Only the classes that are named here can come back: a record is data, whoever wr
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import Enum
 from math import inf, isinf
@@ -15,7 +14,7 @@ from typing import Any
 from eurekube_sync.brake.approval import PlanId, SavedDryRun
 from eurekube_sync.brake.limits import Brake, BrakeLimits
 from eurekube_sync.controller.one_pass import Basis
-from eurekube_sync.desired.claims import every
+from eurekube_sync.controller.record_secrets import OURS, hiding, sources_of_metadata
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.desired.spec import Expression
@@ -38,16 +37,6 @@ _MODELS = (
 _CLASSES: Mapping[str, type] = {
     one.__name__: one for one in _MODELS if is_dataclass(one) or hasattr(one, "_fields") or issubclass(one, Enum)
 }
-_OURS = "eurekube."
-"""How each mark in an instance's metadata, and each annotation that means something to us, begins."""
-_SECRET_KEY = re.compile(
-    r"pass(word|wd|phrase)?$|pass(word|wd)|secret|token|credential|private.?key|api.?key|auth", re.I
-)
-_SIDES = ("was", "becomes")
-"""Of a change, as the report has it."""
-_LOGIN_IN_URL = re.compile(r"(?<=://)[^/@\s]+(?=@)")
-_WHOLE_WORD = 6
-"""Characters: a shorter secret is hidden only under its own key, or every `a` would be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,21 +54,22 @@ class Record:
 
 
 def to_data(record: Record, secrets: Iterable[str] = ()) -> dict[str, Any]:
-    """As JSON holds it. `secrets` are hidden wherever they stand, beside what looks like one."""
+    """As JSON holds it. `secrets` are hidden wherever they stand, the value of a secret key only under that key."""
     basis = _lean(record.basis) if record.basis else None
-    data = {
+    data = (
+        {one.name: _encode(getattr(basis, one.name)) for one in fields(Basis) if one.name != "braked"}
+        if basis
+        else None
+    )
+    hidden = hiding(record.report, record.decided, data or {}, basis.view if basis else None, secrets)
+    return {
         "format": FORMAT,
         "version": record.version,
         "at": record.at,
-        "report": record.report,
-        "decided": [list(one) for one in record.decided],
-        "basis": {one.name: _encode(getattr(basis, one.name)) for one in fields(Basis) if one.name != "braked"}
-        if basis
-        else None,
+        "report": hidden.of(record.report),
+        "decided": [[kind, app, id_, hidden.text(why)] for kind, app, id_, why in record.decided],
+        "basis": {name: hidden.of(value) for name, value in data.items()} if data else None,
     }
-    keys = _SecretKeys(_sources_of_secrets(basis.view)) if basis else _SecretKeys(frozenset())
-    hidden: dict[str, Any] = _hide(data, keys, {*_found_secrets(data, keys), *filter(None, secrets)})
-    return hidden
 
 
 def from_data(data: Any, planned: Callable[..., Basis]) -> Record:
@@ -112,16 +102,16 @@ def _lean(basis: Basis) -> Basis:
 
 
 def _bare(one: ObservedInstance) -> ObservedInstance:
-    marks = {key: value for key, value in one.metadata.items() if key.startswith(_OURS)}
+    marks = {key: value for key, value in one.metadata.items() if key.startswith(OURS)}
     instance = replace(one.instance, metadata=marks, home_page_url="", status_page_url="", health_check_url="")
     return replace(one, instance=instance)
 
 
 def _lean_view(view: ClusterView) -> ClusterView:
-    used = {name for _, name in _sources(view)}
+    used = {name for _, _, name in sources_of_metadata(view)}
 
     def own(annotations: Mapping[str, str]) -> Mapping[str, str]:
-        return {key: value for key, value in annotations.items() if key.startswith(_OURS) or key in used}
+        return {key: value for key, value in annotations.items() if key.startswith(OURS) or key in used}
 
     def syncer(one: SyncerObject) -> SyncerObject:
         return replace(one, annotations=own(one.annotations))
@@ -144,15 +134,6 @@ def _lean_view(view: ClusterView) -> ClusterView:
     )
 
 
-def _sources(view: ClusterView) -> Iterator[tuple[str, str]]:
-    """Each label or annotation that a syncer takes metadata from, with the key that it gets."""
-    for syncer in every(view.syncers):
-        entries = syncer.spec.get("metadataFrom")
-        for entry in entries if isinstance(entries, list) else ():
-            if isinstance(entry, dict):
-                yield from ((str(entry.get("key")), str(name)) for field_, name in entry.items() if field_ != "key")
-
-
 def _each(change: Callable[[Any], Any], listed: Listed[Any]) -> Listed[Any]:
     by_namespace = {name: _each_of(change, source) for name, source in listed.by_namespace.items()}
     return Listed(by_namespace=by_namespace, elsewhere=_each_of(change, listed.elsewhere))
@@ -160,77 +141,6 @@ def _each(change: Callable[[Any], Any], listed: Listed[Any]) -> Listed[Any]:
 
 def _each_of(change: Callable[[Any], Any], source: Source[tuple[Any, ...]]) -> Source[tuple[Any, ...]]:
     return source if isinstance(source, Unknown) else Complete(data=tuple(map(change, source.data)))
-
-
-# --- Nothing secret --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _SecretKeys:
-    """Keys that sound like a secret, and where a syncer takes the value of one from."""
-
-    sources: frozenset[str]
-
-    def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and (key in self.sources or bool(_SECRET_KEY.search(key)))
-
-
-def _sources_of_secrets(view: ClusterView) -> frozenset[str]:
-    return frozenset(name for key, name in _sources(view) if _SECRET_KEY.search(key))
-
-
-def _found_secrets(data: Any, keys: _SecretKeys) -> set[str]:
-    """The values under such keys, wherever they are."""
-    return {value for key, value in _pairs(data) if key in keys and isinstance(value, str) and value}
-
-
-def _pairs(data: Any) -> Iterable[tuple[Any, Any]]:
-    """Each entry of each mapping, in the form that `_encode` gives them, too; and what a change has of a field."""
-    if isinstance(data, dict):
-        yield from data.items()
-        yield from ((data.get("field"), data.get(side)) for side in _SIDES)
-        entries = data.get("%")
-        if isinstance(entries, list):
-            yield from ((entry[0], entry[1]) for entry in entries)
-    for value in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
-        yield from _pairs(value)
-
-
-def _hide(data: Any, keys: _SecretKeys, secrets: set[str]) -> Any:
-    """The same secret gets the same name everywhere, so that what is equal stays equal."""
-    ordered = sorted(secrets, key=lambda one: (-len(one), one))
-    names = {secret: f"hidden-{number}" for number, secret in enumerate(ordered)}
-    long = [one for one in ordered if len(one) >= _WHOLE_WORD]
-    pattern = re.compile("|".join(map(re.escape, long))) if long else None
-
-    def text(value: str) -> str:
-        value = pattern.sub(lambda found: names[found[0]], value) if pattern else value
-        return _LOGIN_IN_URL.sub("hidden", value) if "://" in value else value
-
-    def under(key: Any, value: Any) -> Any:
-        return names.get(value, value) if key in keys and isinstance(value, str) else of(value)
-
-    def of(value: Any) -> Any:
-        match value:
-            case str():
-                return text(value)
-            case {"=": _}:
-                return value  # a word of ours
-            case {"#": [name, *rest]}:
-                return {"#": [name, *map(of, rest)]}
-            case {"@": name, "": given}:
-                return {"@": name, "": of(given)}
-            case {"%": list(entries)}:
-                return {"%": [[of(key), under(key, one)] for key, one in entries]}
-            case dict():
-                field_ = value.get("field")
-                return {key: under(field_ if key in _SIDES else key, one) for key, one in value.items()}
-            case list() | tuple():
-                return [of(one) for one in value]
-            case _:
-                return value
-
-    return of(data)
 
 
 # --- Values as JSON --------------------------------------------------------------------------------------------------

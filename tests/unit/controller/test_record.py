@@ -150,6 +150,60 @@ def test_a_short_secret_hides_only_itself(world: FakeWorld) -> None:
     assert data["report"]["apiVersion"] == "eurekube.io/report/v1"
 
 
+@pytest.mark.parametrize("value", ["record", "rating", "register", "eurekube.io/report/v1", "endpoint"])
+@pytest.mark.parametrize("key", ["author", "auth", "user.password"])
+def test_what_others_write_does_not_falsify_a_record(key: str, value: str) -> None:
+    """It is hidden under its own key and nowhere else; an author is no secret."""
+    world = FakeWorld()
+    add_app(world, "app", 0)
+    for number in range(2):
+        spec = {"selector": {"app": "app"}, "metadata": {key: value if number else "another"}}
+        world.cluster.apply(syncer("app", **spec), piece(endpoint(1), service="app"))
+        report = world.run()
+        assert report.basis is not None
+        data = recorded(report)
+        assert data["decided"] == [list(one) for one in decisions(report.basis.braked)]
+        assert planned_again(data) == [tuple(one) for one in data["decided"]]
+        (change,) = data["report"]["actions"]
+        assert {**change, "changes": 0} == {**as_data(report, ExitCode.OK)["actions"][0], "changes": 0}
+        assert (f'"{key}", "{value}"' in json.dumps(data)) == (number == 1 and key == "author")
+        world.later(60)
+
+
+@pytest.mark.parametrize("given", ["record", "team-a", "Service", "app"])
+def test_a_login_of_ours_that_is_a_word_of_a_record_does_not_falsify_it(given: str) -> None:
+    """Nor one that is part of a name."""
+    world = FakeWorld()
+    add_app(world, "team-app", 1)
+    data = recorded(world.run(), given)
+    assert planned_again(data) == [tuple(one) for one in data["decided"]]
+
+
+def test_a_label_or_a_field_is_not_hidden_because_a_secret_key_has_its_name() -> None:
+    """A plan compares labels with selectors; an annotation that two keys get is hidden under both."""
+    world = FakeWorld()
+    entries = [
+        {"key": "api-token", "serviceLabel": "app"},
+        {"key": "other-token", "serviceAnnotation": "namespace"},
+        {"key": "team", "serviceAnnotation": "namespace"},
+        {"key": "zone.of", "serviceAnnotation": "example.com/auth"},
+    ]
+    annotations = {"namespace": "n-value", "example.com/auth": "a-value"}
+    selector = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["rating-app"]}]}
+    world.cluster.apply(
+        replace(service("app", labels={"app": "rating-app"}), annotations=annotations),
+        syncer("app", selector=selector, metadataFrom=entries),
+        piece(endpoint(1), service="app"),
+    )
+    for expected in (["register"], []):
+        data = recorded(world.run())
+        assert [kind for kind, *_ in data["decided"]] == expected
+        assert planned_again(data) == [tuple(one) for one in data["decided"]]
+        text = json.dumps(data)
+        assert ("n-value" in text, "a-value" in text, '"rating-app"' in text) == (False, False, True)
+        world.later(60)
+
+
 @pytest.mark.parametrize(
     "damage",
     [
