@@ -12,7 +12,8 @@ import re
 import secrets
 import stat
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -39,20 +40,20 @@ _log = logging.getLogger(__name__)
 
 
 class Recorder:
-    """Writes a file for each pass. Raises ConfigurationError where the folder cannot be used."""
+    """Writes a file for each pass. Raises ConfigurationError where a file stands in place of the folder."""
 
     def __init__(self, folder: Path, *, most_bytes: int, secrets: Iterable[str] = ()) -> None:
         self._folder = folder
         self._most = most_bytes
         self._secrets = tuple(secrets)
         self._failing = False
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if os.path.isfile(folder):
+            raise ConfigurationError(f"--record {folder} is a file, and not a folder")
+        with self._warned():
+            self._make()
             probe = folder / f".probe-{_mark()}"
             probe.touch(mode=0o600)
             probe.unlink()
-        except OSError as error:
-            raise ConfigurationError(f"--record {folder}: nothing can be written there: {error.strerror}") from error
 
     def beside(self, tell: Callable[[PassReport, ExitCode], None]) -> Callable[[PassReport, ExitCode], None]:
         """Records a pass, and then tells of it."""
@@ -73,9 +74,16 @@ class Recorder:
             decided=decisions(basis.braked) if basis else [],
             basis=basis,
         )
-        try:
+        with self._warned():
+            self._make()
             self._write(report.at, msgspec.json.encode(to_data(record, self._secrets)))
             self._prune()
+
+    @contextmanager
+    def _warned(self) -> Iterator[None]:
+        """The renewals matter more than the records: a folder that fails is told once, and tried again."""
+        try:
+            yield
         except OSError as error:
             if not self._failing:
                 _log.warning("no record of the passes can be written into %s: %s", self._folder, error.strerror)
@@ -84,6 +92,9 @@ class Recorder:
             if self._failing:
                 _log.info("records can be written into %s again", self._folder)
             self._failing = False
+
+    def _make(self) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _write(self, at: float, text: bytes) -> None:
         moment = datetime.fromtimestamp(at, UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]

@@ -157,20 +157,38 @@ def test_a_folder_that_cannot_be_written_later_is_told_once(tmp_path: Path, capl
     recorder, report = Recorder(folder, most_bytes=10**6), FakeWorld().run()
     caplog.set_level(logging.INFO)
     folder.rename(tmp_path / "away")
+    folder.write_text("in its place")
     for _ in range(3):
         recorder.keep(report, ExitCode.OK)
+    folder.unlink()
     (tmp_path / "away").rename(folder)
     recorder.keep(report, ExitCode.OK)
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
-    assert "No such file or directory" in caplog.messages[0]
+    assert "File exists" in caplog.messages[0]
 
 
-def test_a_folder_that_cannot_be_used_is_refused_at_the_start(tmp_path: Path) -> None:
-    """A file stands in its place."""
+def test_a_folder_that_cannot_be_made_stops_no_pass(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It is told once; the records begin as soon as it can be made."""
     (tmp_path / "file").write_text("")
-    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(ConfigurationError, match="nothing can be written there"):
-            Recorder(folder, most_bytes=1)
+    folder = tmp_path / "file" / "records"
+    caplog.set_level(logging.INFO)
+    recorder, report = Recorder(folder, most_bytes=10**6), FakeWorld().run()
+    for _ in range(2):
+        recorder.keep(report, ExitCode.OK)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert caplog.messages[0].endswith(f"into {folder}: Not a directory")
+    (tmp_path / "file").unlink()
+    recorder.keep(report, ExitCode.OK)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert len(record_files(folder)) == 1
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_file_in_place_of_the_folder_is_refused_at_the_start(tmp_path: Path) -> None:
+    """That is a wrong command line, and not an outage."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match="--record .*file is a file, and not a folder"):
+        Recorder(tmp_path / "file", most_bytes=1)
 
 
 def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
