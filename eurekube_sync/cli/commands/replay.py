@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import click
 
+from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.brake.approval import rfc_3339
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
@@ -21,10 +23,11 @@ from eurekube_sync.controller.replay import decisions, replayed
 from eurekube_sync.model.errors import ConfigurationError
 
 _MOMENT = re.compile(r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d\d:\d\d)(:\d\d)?Z?")
+_log = logging.getLogger(__name__)
 
 
 class _Moment:
-    """`03:12`, `2026-11-23 03:12` or `2026-11-23T03:12:05Z`, in UTC; without a day the last such time."""
+    """`03:12`, `2026-11-23 03:12` or `2026-11-23T03:12:05Z`, in UTC; without a day the last such time before now."""
 
     def __init__(self, text: str) -> None:
         found = _MOMENT.fullmatch(text.strip())
@@ -38,12 +41,16 @@ class _Moment:
         self._has_day = bool(found[1])
         self._lasts = timedelta(seconds=1 if found[3] else 60)
 
-    def end(self, newest: datetime) -> datetime:
+    def day(self, now: datetime) -> date:
+        """That a reader thinks of: today, if none is given."""
+        return self._begin.date() if self._has_day else now.date()
+
+    def end(self, now: datetime) -> datetime:
         """Of that second, or minute."""
         begin = self._begin
         if not self._has_day:
-            begin = begin.replace(year=newest.year, month=newest.month, day=newest.day)
-            begin -= timedelta(days=begin > newest)
+            begin = begin.replace(year=now.year, month=now.month, day=now.day)
+            begin -= timedelta(days=begin > now)
         return begin + self._lasts
 
 
@@ -78,12 +85,16 @@ def command(folder: str, what: str | None, at: _Moment | None, form: ReportForm)
 
 
 def _last_before(files: Sequence[RecordFile], at: _Moment) -> RecordFile:
-    end = at.end(files[-1].at)
+    now = datetime.fromtimestamp(SystemClock().now(), UTC)
+    end = at.end(now)
     found = [one for one in files if one.at < end]
     if not found:
         first = rfc_3339(files[0].at.timestamp())
         raise ConfigurationError(f"no pass was recorded before {rfc_3339(end.timestamp())}; the first is of {first}")
-    return found[-1]
+    shown = found[-1]
+    if shown.at.date() != at.day(now):
+        _log.warning("shown is the pass of %s, and none of %s", rfc_3339(shown.at.timestamp()), at.day(now))
+    return shown
 
 
 def _all(files: Sequence[RecordFile]) -> Iterator[Replayed]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.command_line import cli
 from eurekube_sync.cli.recording import Recorder, record_files
 from eurekube_sync.controller.exit_codes import ExitCode
@@ -25,6 +26,12 @@ NIGHT = 1_795_403_524.0  # 2026-11-23T03:12:04Z
 def at(moment: float, report: PassReport) -> PassReport:
     """The same pass at another time."""
     return replace(report, at=moment)
+
+
+@pytest.fixture(autouse=True)
+def morning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some minutes after the last pass."""
+    monkeypatch.setattr(SystemClock, "now", lambda self: NIGHT + 400)
 
 
 @pytest.fixture
@@ -102,6 +109,26 @@ def test_one_pass_is_planned_again(night: Path, moment: str, summary: str | None
     assert result.return_value == ExitCode.OK
     assert summary in result.stdout.splitlines()[-1]
     assert ("UP > gone" in result.stdout) == (summary == "1 cancelled")
+
+
+@pytest.mark.parametrize(
+    ("moment", "shown", "day"),
+    [
+        ("03:12", "2026-11-23T03:12:04Z", "2026-11-24"),
+        ("23:59", "2026-11-23T03:12:04Z", "2026-11-24"),
+        ("2026-11-25T00:00", "2026-11-23T03:12:04Z", "2026-11-25"),
+        ("2026-11-23 03:11", "2026-11-23T03:11:04Z", None),
+    ],
+)
+def test_a_pass_of_another_day_is_told(
+    night: Path, moment: str, shown: str, day: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A time without a day is the last such time before now, whenever the newest record was written."""
+    monkeypatch.setattr(SystemClock, "now", lambda self: NIGHT + 86_400)
+    result = said(night, "--at", moment)
+    assert result.stdout.splitlines()[-1].startswith(shown)
+    told = f"shown is the pass of {shown}, and none of {day}" if day else ""
+    assert (told in result.stderr, "shown is" in result.stderr) == (True, bool(day))
 
 
 def test_a_wrong_time_is_one_sentence(night: Path) -> None:
