@@ -13,7 +13,7 @@ import secrets
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -33,7 +33,8 @@ from eurekube_sync.controller.replay import decisions
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.plan import Plan
 
-_NAME = re.compile(r"pass-(\d{8}T\d{6}\.\d{3})Z-[0-9a-f]{8}\.json\.gz")
+_NAME = re.compile(r"pass-(\d{8}T\d{6}\.\d{3})Z-[0-9a-f]{8}\.json\.(gz|part)")
+"""A part is a record that is being written, or was when its process was killed."""
 _MOST_BYTES = 512 * 1024 * 1024
 """Of one record, unpacked: more than a pass of 100,000 instances takes."""
 _log = logging.getLogger(__name__)
@@ -76,8 +77,7 @@ class Recorder:
         )
         with self._warned():
             self._make()
-            self._write(report.at, msgspec.json.encode(to_data(record, self._secrets)))
-            self._prune()
+            self._prune(self._write(report.at, msgspec.json.encode(to_data(record, self._secrets))))
 
     @contextmanager
     def _warned(self) -> Iterator[None]:
@@ -96,7 +96,7 @@ class Recorder:
     def _make(self) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def _write(self, at: float, text: bytes) -> None:
+    def _write(self, at: float, text: bytes) -> Path:
         moment = datetime.fromtimestamp(at, UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
         path = self._folder / f"pass-{moment}Z-{_mark()}.json.gz"
         part = path.with_suffix(".part")
@@ -108,14 +108,20 @@ class Recorder:
         except OSError:
             part.unlink(missing_ok=True)
             raise
+        return path
 
-    def _prune(self) -> None:
-        """The newest stays, whatever its size."""
-        kept = 0
-        for number, one in enumerate(reversed(_files(self._folder))):
-            kept += one.stat().st_size
-            if number and kept > self._most:
-                one.unlink(missing_ok=True)
+    def _prune(self, written: Path) -> None:
+        """What was just written stays, whatever its size. One of a wrong clock, which seems later, may go alone."""
+        kept = written.stat().st_size
+        for one in reversed(_files(self._folder)):
+            with suppress(FileNotFoundError):  # another process works here, too
+                size = 0 if one == written else one.stat().st_size
+                if kept + size <= self._most or one == written:
+                    kept += size
+                    continue
+                one.unlink()
+                if one < written:
+                    kept = self._most + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +143,7 @@ class RecordFile:
 def record_files(folder: Path) -> Sequence[RecordFile]:
     """The records of a folder, the oldest first. Raises ConfigurationError where there is none."""
     try:
-        found = [RecordFile(path, _moment(path)) for path in _files(folder)]
+        found = [RecordFile(path, _moment(path.name)) for path in _files(folder) if path.suffix == ".gz"]
     except OSError as error:
         raise ConfigurationError(f"the folder {folder} cannot be read: {error.strerror}") from error
     if not found:
@@ -146,15 +152,24 @@ def record_files(folder: Path) -> Sequence[RecordFile]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """By time, which is how their names sort. A link is not followed."""
+    """By time, which is how their names sort; with those that are being written. A link is not followed."""
     with os.scandir(folder) as entries:
-        names = [one.name for one in entries if _NAME.fullmatch(one.name) and one.is_file(follow_symlinks=False)]
+        names = [one.name for one in entries if _is_ours(one.name) and one.is_file(follow_symlinks=False)]
     return [folder / name for name in sorted(names)]
 
 
-def _moment(path: Path) -> datetime:
-    found = _NAME.fullmatch(path.name)
-    assert found
+def _is_ours(name: str) -> bool:
+    try:
+        _moment(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _moment(name: str) -> datetime:
+    found = _NAME.fullmatch(name)
+    if not found:
+        raise ValueError(name)
     return datetime.strptime(found[1], "%Y%m%dT%H%M%S.%f").replace(tzinfo=UTC)
 
 

@@ -11,7 +11,7 @@ from enum import Enum
 from math import inf, isinf
 from typing import Any
 
-from eurekube_sync.brake.approval import PlanId, SavedDryRun
+from eurekube_sync.brake.approval import PlanId, SavedDryRun, rfc_3339
 from eurekube_sync.brake.limits import Brake, BrakeLimits
 from eurekube_sync.controller.one_pass import Basis
 from eurekube_sync.controller.record_secrets import OURS, hiding, sources_of_metadata
@@ -80,13 +80,19 @@ def from_data(data: Any, planned: Callable[..., Basis]) -> Record:
         basis = data["basis"]
         return Record(
             version=str(data["version"]),
-            at=float(data["at"]),
+            at=_moment(data["at"]),
             report=dict(data["report"]),
             decided=[(str(kind), str(app), str(id_), str(why)) for kind, app, id_, why in data["decided"]],
             basis=planned(**{name: _decode(value) for name, value in basis.items()}) if basis else None,
         )
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, OSError, RecursionError) as error:
         raise ConfigurationError(f"is damaged, or of another version: {type(error).__name__}") from error
+
+
+def _moment(at: Any) -> float:
+    """Raises ValueError, OverflowError or OSError for what no calendar has."""
+    rfc_3339(float(at))
+    return float(at)
 
 
 # --- Only what a plan reads ------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.output.replayed import Replayed, found_in, line_of, replay_data, replay_table
 from eurekube_sync.cli.recording import RecordFile, record_files
-from eurekube_sync.cli.values import NAME, Value
+from eurekube_sync.cli.values import NAME, File, Value
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.replay import decisions, replayed
 from eurekube_sync.model.errors import ConfigurationError
@@ -36,10 +36,11 @@ class _Moment:
                 raise ValueError
             given = f"{found[1] or '2000-01-01'}T{found[2]}{found[3] or ':00'}+00:00"
             self._begin = datetime.fromisoformat(given)
-        except ValueError:
+            self._lasts = timedelta(seconds=1 if found[3] else 60)
+            self._begin + self._lasts  # no calendar ends later than the year 9999
+        except (ValueError, OverflowError):
             raise ValueError(f"{text!r} is not a time; write 03:12 or 2026-11-23T03:12:05Z, in UTC") from None
         self._has_day = bool(found[1])
-        self._lasts = timedelta(seconds=1 if found[3] else 60)
 
     def day(self, now: datetime) -> date:
         """That a reader thinks of: today, if none is given."""
@@ -55,7 +56,7 @@ class _Moment:
 
 
 @click.command(cls=Command, short_help="Say what recorded passes decided, and why.")
-@click.argument("folder", metavar="DIR", type=click.Path())
+@click.argument("folder", metavar="DIR", type=File())
 @click.argument("what", metavar="[WHAT]", required=False, type=NAME)
 @option(
     "--at",

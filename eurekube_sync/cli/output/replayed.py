@@ -83,12 +83,14 @@ def replay_table(found: Sequence[Replayed], *, whole: bool, what: str | None) ->
     if whole:
         return Group(*_whole(found[0]))
     parts: list[RenderableType] = []
-    quiet = 0
+    quiet = blind = 0
     for one in found:
         if one.damaged:
             parts.append(marked(one.damaged))
             continue
-        if not one.decided:
+        if not one.decided and one.report.get("unknown"):
+            blind += 1
+        elif not one.decided:
             quiet += 1
         elif what:
             parts += [_decision(one, entry) for entry in one.decided]
@@ -97,6 +99,7 @@ def replay_table(found: Sequence[Replayed], *, whole: bool, what: str | None) ->
     about = f" about {what}" if what else ""
     passes, range_ = counted(len(found), "pass", "passes"), f"{rfc_3339(found[0].at)} to {rfc_3339(found[-1].at)}"
     last = f"{passes} recorded, {range_}; {quiet} decided nothing{about}"
+    last += f", {blind} could not plan everything" if blind else ""
     return Group(*parts, Text(printable(last), style="bold"))
 
 
@@ -114,7 +117,8 @@ def _whole(one: Replayed) -> Iterator[RenderableType]:
         yield Diff(rows)
     elif one.what:
         yield Line(f"nothing was to change of {one.what}")
-    for sentence in one.report.get("messages") or ():
+    messages = one.report.get("messages")
+    for sentence in messages if isinstance(messages, list) else ():
         yield Line(str(sentence), mark=Text("-", style="dim"))
     if one.again is None:
         yield marked("this pass could not plan: what it lacked is said above")

@@ -17,6 +17,7 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.errors import ConfigurationError
 from tests.unit.controller.test_reconcile import add_app
+from tests.unit.controller.test_report import eureka
 from tests.unit.worlds.build import endpoint, piece
 from tests.unit.worlds.fakes import FakeWorld
 
@@ -133,7 +134,7 @@ def test_a_pass_of_another_day_is_told(
 
 def test_a_wrong_time_is_one_sentence(night: Path) -> None:
     """And a wrong command line."""
-    for text in ("noon", "25:00", "2026-02-30 03:12"):
+    for text in ("noon", "25:00", "2026-02-30 03:12", "9999-12-31 23:59"):
         result = CliRunner().invoke(cli, ["replay", str(night), "--at", text])
         assert result.exit_code == ExitCode.USAGE
         assert "is not a time; write 03:12 or 2026-11-23T03:12:05Z" in result.output
@@ -167,6 +168,53 @@ def test_the_folder_never_grows_above_its_limit(tmp_path: Path) -> None:
     Recorder(tmp_path, most_bytes=1).keep(at(NIGHT + 10, report), ExitCode.OK)
     assert [file.at.timestamp() for file in record_files(tmp_path)] == [NIGHT + 10]
     assert (tmp_path / "mine.txt").exists()
+
+
+def test_a_left_over_file_and_a_record_of_the_future_go_before_the_newest(tmp_path: Path) -> None:
+    """A process that was killed while it wrote leaves a part; a wrong clock leaves a record that is always the last."""
+    report = FakeWorld().run()
+    part = tmp_path / "pass-20200101T000000.000Z-00000000.json.part"
+    future = tmp_path / "pass-29990101T000000.000Z-00000000.json.gz"
+    for one in (part, future):
+        one.write_bytes(b"x" * 10**5)
+    recorder = Recorder(tmp_path, most_bytes=10**5)
+    for number in range(2):
+        recorder.keep(at(NIGHT + number, report), ExitCode.OK)
+    assert [file.at.timestamp() for file in record_files(tmp_path)] == [NIGHT, NIGHT + 1]
+    assert not part.exists()
+
+
+def test_a_file_of_no_time_is_no_record(night: Path) -> None:
+    """Its name has the form of a record's."""
+    (night / "pass-20269999T999999.999Z-00000000.json.gz").write_text("")
+    assert len(record_files(night)) == 3
+    assert said(night).return_value == ExitCode.OK
+
+
+def test_a_folder_without_a_name_is_a_wrong_command_line() -> None:
+    """As from an empty variable of a script; it would be this very folder."""
+    result = CliRunner().invoke(cli, ["replay", ""])
+    assert (result.exit_code, "it is empty" in result.output) == (ExitCode.USAGE, True)
+
+
+def test_a_pass_that_could_not_read_all_did_not_decide_nothing(tmp_path: Path) -> None:
+    """It did not know."""
+    world = FakeWorld()
+    add_app(world, "app", 1)
+    recorder = Recorder(tmp_path, most_bytes=10**6)
+    recorder.keep(at(NIGHT, world.run()), ExitCode.OK)
+    world.later(60)
+    eureka(world)
+    recorder.keep(at(NIGHT + 60, world.run()), ExitCode.EUREKA_UNREAD)
+    assert said(tmp_path).stdout.splitlines()[-1].endswith("; 0 decided nothing, 1 could not plan everything")
+
+
+def test_messages_of_another_form_are_not_shown(night: Path) -> None:
+    """Whoever wrote them."""
+    newest = sorted(night.iterdir())[-1]
+    text = gzip.decompress(newest.read_bytes())
+    newest.write_bytes(gzip.compress(text.replace(b'"messages":[]', b'"messages":5')))
+    assert said(night, "--at", "03:12").return_value == ExitCode.OK
 
 
 def test_nobody_else_may_read_a_record(tmp_path: Path) -> None:
@@ -214,7 +262,7 @@ def test_a_folder_that_cannot_be_made_stops_no_pass(tmp_path: Path, caplog: pyte
 def test_a_file_in_place_of_the_folder_is_refused_at_the_start(tmp_path: Path) -> None:
     """That is a wrong command line, and not an outage."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigurationError, match="--record .*file is a file, and not a folder"):
+    with pytest.raises(ConfigurationError, match=r"--record .*file is a file, and not a folder"):
         Recorder(tmp_path / "file", most_bytes=1)
 
 

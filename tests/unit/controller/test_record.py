@@ -214,7 +214,7 @@ def test_a_label_or_a_field_is_not_hidden_because_a_secret_key_has_its_name() ->
         lambda data: {**data, "basis": {**data["basis"], "brake": {"@": "Popen", "": {"args": "ls"}}}},
         lambda data: {**data, "basis": {**data["basis"], "lease": {"#": ["LeaseTimes"]}}},
         lambda data: {**data, "basis": {**data["basis"], "lease": {"?": 1}}},
-        lambda data: {**data, "at": "noon"},
+        *(lambda data, at=at: {**data, "at": at} for at in ("noon", 1e300, -1e11, "nan", "inf")),
     ],
 )
 def test_what_is_no_record_is_refused(world: FakeWorld, damage: Any) -> None:
