@@ -83,9 +83,8 @@ class Hiding:
                 return {"@": name, "": {key: self.of(one, key) for key, one in given.items()}}
             case {"%": list(entries)}:
                 return {"%": [[key, self._under(key, one, within)] for key, one in entries]}
-            case {"field": str(field_)}:
-                hidden = field_.removeprefix("metadata.")
-                return {k: self._under(hidden, one, "metadata") if k in _SIDES else one for k, one in value.items()}
+            case {"field": str(field_)} if key := _key_of(field_):
+                return {k: self._under(key, one, "metadata") if k in _SIDES else one for k, one in value.items()}
             case dict():
                 return {key: self.of(one, within) for key, one in value.items()}
             case list() | tuple():
@@ -105,10 +104,10 @@ def hiding(
     """For one record: `basis` is encoded, from `view`; `secrets` are our own logins."""
     keys = _secret_keys(view) if view else _SecretKeys()
     found = {value for within, key, value in _entries(basis) if within in _OF_VALUES and key in keys}
-    found |= {value for field_, value in _changes(report) if field_.removeprefix("metadata.") in keys}
-    shown = _shown(basis, view, keys) if view else set()
+    found |= {value for key, value in _changes(report) if key in keys}
+    shown = _shown(basis, view, keys) if view else set[str]()
     given = {one for one in secrets if one}
-    hidden = {one for one in found - shown if isinstance(one, str) and one} | given
+    hidden = {one for one in found - shown if one} | given
     ordered = sorted(hidden, key=lambda one: (-len(one), one))
     used = "\n".join((*_names(basis), *(name for _, *names, _ in decided for name in names))).casefold()
     everywhere = [one for one in ordered if one in given and len(one) >= _WHOLE_WORD and one.casefold() not in used]
@@ -133,7 +132,7 @@ def _is_open(field_: str, name: str) -> bool:
     return field_.endswith("Label") or name.startswith(OURS)
 
 
-def _shown(basis: Any, view: ClusterView, keys: _SecretKeys) -> set[Any]:
+def _shown(basis: Any, view: ClusterView, keys: _SecretKeys) -> set[str]:
     """Values that a secret key gets from where nothing is hidden."""
     open_ = {name for key, field_, name in sources_of_metadata(view) if key in keys and _is_open(field_, name)}
     return {value for within, key, value in _entries(basis) if within in ("labels", "annotations") and key in open_}
@@ -162,13 +161,18 @@ def _entries(data: Any, within: str = "") -> Iterator[tuple[str, str, str]]:
 
 
 def _changes(report: Any) -> Iterator[tuple[str, str]]:
-    """Each text of a change, with its field."""
+    """Each text of a change of metadata, with the key."""
     if isinstance(report, Mapping):
-        if isinstance(field_ := report.get("field"), str):
-            yield from ((field_, side) for side in map(report.get, _SIDES) if isinstance(side, str))
+        if isinstance(field_ := report.get("field"), str) and (key := _key_of(field_)):
+            yield from ((key, side) for side in map(report.get, _SIDES) if isinstance(side, str))
         report = list(report.values())
     for one in report if isinstance(report, list) else ():
         yield from _changes(one)
+
+
+def _key_of(field_: str) -> str:
+    """Of `metadata.user.password` the key of metadata; empty for another field."""
+    return field_.removeprefix("metadata.") if field_.startswith("metadata.") else ""
 
 
 def _names(data: Any) -> Iterator[str]:

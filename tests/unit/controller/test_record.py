@@ -157,8 +157,10 @@ def test_what_others_write_does_not_falsify_a_record(key: str, value: str) -> No
     world = FakeWorld()
     add_app(world, "app", 0)
     for number in range(2):
-        spec = {"selector": {"app": "app"}, "metadata": {key: value if number else "another"}}
-        world.cluster.apply(syncer("app", **spec), piece(endpoint(1), service="app"))
+        metadata = {key: value if number else "another"}
+        world.cluster.apply(
+            syncer("app", selector={"app": "app"}, metadata=metadata), piece(endpoint(1), service="app")
+        )
         report = world.run()
         assert report.basis is not None
         data = recorded(report)
@@ -187,19 +189,23 @@ def test_a_label_or_a_field_is_not_hidden_because_a_secret_key_has_its_name() ->
         {"key": "other-token", "serviceAnnotation": "namespace"},
         {"key": "team", "serviceAnnotation": "namespace"},
         {"key": "zone.of", "serviceAnnotation": "example.com/auth"},
+        {"key": "a-token", "serviceAnnotation": "status"},
     ]
-    annotations = {"namespace": "n-value", "example.com/auth": "a-value"}
+    annotations = {"namespace": "n-value", "example.com/auth": "a-value", "status": "UP"}
     selector = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["rating-app"]}]}
     world.cluster.apply(
         replace(service("app", labels={"app": "rating-app"}), annotations=annotations),
         syncer("app", selector=selector, metadataFrom=entries),
         piece(endpoint(1), service="app"),
     )
-    for expected in (["register"], []):
+    for expected in (["register"], [], ["update"]):
+        if expected == ["update"]:
+            world.cluster.apply(piece(endpoint(1, ready=False), service="app"))
         data = recorded(world.run())
         assert [kind for kind, *_ in data["decided"]] == expected
         assert planned_again(data) == [tuple(one) for one in data["decided"]]
         text = json.dumps(data)
+        assert ('"field": "status", "was": "UP"' in text) == (expected == ["update"])
         assert ("n-value" in text, "a-value" in text, '"rating-app"' in text) == (False, False, True)
         world.later(60)
 
