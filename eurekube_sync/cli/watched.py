@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from eurekube_sync.cli.monitoring.measure import scope_text
+from eurekube_sync.cli.monitoring.monitor import Monitor
 from eurekube_sync.cli.options.monitoring import Monitoring
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.output.summary import summary
@@ -14,8 +16,6 @@ from eurekube_sync.controller.lock import Lock
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.ports import Clock
-from eurekube_sync.monitoring.measure import scope_text
-from eurekube_sync.monitoring.monitor import Monitor
 
 _SLACK = 60.0
 """Seconds more than a pass and its interval may take before the loop counts as stopped."""
@@ -63,7 +63,7 @@ def watched(asked: Monitoring, clock: Clock, owner: str, scope: Scope, passes: P
     if not asked.wanted:
         yield Watched(monitor)
         return
-    from eurekube_sync.monitoring import exposition
+    from eurekube_sync.cli.monitoring import exposition
 
     exports: list[Callable[[], None]] = []
     if file := asked.file:
@@ -75,7 +75,7 @@ def watched(asked: Monitoring, clock: Clock, owner: str, scope: Scope, passes: P
         exports.append(lambda: exposition.push(monitor, url, group))
     with ExitStack() as opened:
         if asked.listen:
-            from eurekube_sync.monitoring.server import serving
+            from eurekube_sync.cli.monitoring.server import serving
 
             opened.enter_context(serving(monitor, *asked.listen))
         yield Watched(monitor, tuple(exports), asked=True)

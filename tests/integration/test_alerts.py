@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from eurekube_sync.cli.monitoring import exposition
+from eurekube_sync.cli.monitoring.monitor import Monitor
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.sources import Server
-from eurekube_sync.monitoring import exposition
-from eurekube_sync.monitoring.monitor import Monitor
 from tests.servers.promtool import promtool
 from tests.unit.worlds.build import endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld

@@ -7,8 +7,6 @@ import os
 import click
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.check.everything import Checked, everything
-from eurekube_sync.check.findings import code_of
 from eurekube_sync.cli.connect import INSTALLED_IN, Connection, connect_to_check
 from eurekube_sync.cli.options.calls import Calls, call_options
 from eurekube_sync.cli.options.command import Command
@@ -27,6 +25,8 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope
+from eurekube_sync.explain.check.everything import Checked, everything
+from eurekube_sync.explain.check.findings import code_of
 from eurekube_sync.manifests.crd import object_schema
 from eurekube_sync.model.lock import LockName
 

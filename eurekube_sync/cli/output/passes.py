@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
+from eurekube_sync.cli.monitoring.measure import scope_text
 from eurekube_sync.cli.options.passes import Passes
 from eurekube_sync.cli.options.report import ReportForm
 from eurekube_sync.cli.output.machine import as_data
@@ -16,7 +17,6 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.eureka import RENEWAL_INTERVAL
 from eurekube_sync.model.lock import GoodPass
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.monitoring.measure import scope_text
 from eurekube_sync.observe.self_preservation import Headroom, headroom, interval_of
 
 log = logging.getLogger(__name__)

@@ -14,6 +14,7 @@ import pytest
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.kubernetes import own_namespace
 from eurekube_sync.adapters.repeating import repeating
+from eurekube_sync.cli.monitoring.monitor import Monitor
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.lock import LockChoice, lock_name, lock_option
 from eurekube_sync.cli.under_lock import under_lock
@@ -24,7 +25,6 @@ from eurekube_sync.controller.lock import Lock
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.model.errors import ConfigurationError, LockLost
 from eurekube_sync.model.lock import LockName, LockRecord
-from eurekube_sync.monitoring.monitor import Monitor
 from tests.unit.worlds.lock import NAME, Store
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import eurekube_sync
 from eurekube_sync.brake.holds import HoldReason
-from eurekube_sync.check.findings import Check, Finding, Grade
 from eurekube_sync.controller.exit_codes import CODES, ExitCode
+from eurekube_sync.explain.check.findings import Check, Finding, Grade
 from eurekube_sync.explain.links import Why
 from eurekube_sync.model.sources import Server
 

@@ -6,8 +6,8 @@ import io
 
 from rich.console import Console
 
-from eurekube_sync.check.findings import Check, Finding, Grade
 from eurekube_sync.cli.output.check import findings_table
+from eurekube_sync.explain.check.findings import Check, Finding, Grade
 
 LINES = "spec:\n  terminationGracePeriodSeconds: 155"
 

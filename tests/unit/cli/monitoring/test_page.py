@@ -6,11 +6,11 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+from eurekube_sync.cli.monitoring.definitions import AT_RISK, HELD, INSTANCES, UNKNOWN
+from eurekube_sync.cli.monitoring.monitor import KEPT_SYNCERS, Monitor, Passed, Picture, ShownSyncer
+from eurekube_sync.cli.monitoring.page import html_of
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.monitoring.definitions import AT_RISK, HELD, INSTANCES, UNKNOWN
-from eurekube_sync.monitoring.monitor import KEPT_SYNCERS, Monitor, Passed, Picture, ShownSyncer
-from eurekube_sync.monitoring.page import html_of
 from tests.unit.worlds.build import endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 

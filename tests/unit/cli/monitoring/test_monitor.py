@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from eurekube_sync.cli.monitoring import exposition
+from eurekube_sync.cli.monitoring.definitions import METRICS
+from eurekube_sync.cli.monitoring.monitor import KEPT_PASSES, Monitor
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
 from eurekube_sync.model.sources import Cause, Server, Unknown
-from eurekube_sync.monitoring import exposition
-from eurekube_sync.monitoring.definitions import METRICS
-from eurekube_sync.monitoring.monitor import KEPT_PASSES, Monitor
 from tests.unit.worlds.build import endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from eurekube_sync import __version__
+from eurekube_sync.cli.monitoring.definitions import BUCKETS, BUILD, CALLS, LAST_GOOD, LOCK, Metric
+from eurekube_sync.cli.monitoring.measure import Series, measured
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.kubernetes import ConditionStatus, SyncerRef, SyncerStatus
 from eurekube_sync.model.ports import Clock
 from eurekube_sync.model.sources import Server
-from eurekube_sync.monitoring.definitions import BUCKETS, BUILD, CALLS, LAST_GOOD, LOCK, Metric
-from eurekube_sync.monitoring.measure import Series, measured
 
 KEPT_PASSES = 20
 KEPT_SYNCERS = 500

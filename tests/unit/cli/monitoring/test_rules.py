@@ -12,9 +12,9 @@ import promql_parser
 import pytest
 import yaml
 
-from eurekube_sync.monitoring.definitions import METRICS
+from eurekube_sync.cli.monitoring.definitions import METRICS
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 FOLDER = ROOT / "cronjob" / "monitoring"
 RULES = yaml.safe_load((FOLDER / "rules.yml").read_text(encoding="utf-8"))
 DASHBOARD = json.loads((FOLDER / "dashboard.json").read_text(encoding="utf-8"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from eurekube_sync.check.findings import Check, Finding, Grade
+from eurekube_sync.explain.check.findings import Check, Finding, Grade
 from eurekube_sync.model.details import Right
 from eurekube_sync.model.ports import Installable
 from eurekube_sync.model.sources import Complete, Unknown

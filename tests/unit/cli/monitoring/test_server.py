@@ -7,10 +7,10 @@ import socket
 import pytest
 import requests
 
+from eurekube_sync.cli.monitoring.monitor import Monitor
+from eurekube_sync.cli.monitoring.server import serving
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.errors import ConfigurationError
-from eurekube_sync.monitoring.monitor import Monitor
-from eurekube_sync.monitoring.server import serving
 from tests.unit.worlds.build import endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 

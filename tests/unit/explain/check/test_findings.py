@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from eurekube_sync.adapters.clock import ahead
-from eurekube_sync.check.drain_time import of_workload, workload
-from eurekube_sync.check.eureka import servers
-from eurekube_sync.check.findings import Check, Finding, Grade, code_of
-from eurekube_sync.check.kubernetes import clock, definition, reachable
-from eurekube_sync.check.rights import of_a_pass, of_an_installation, rights
 from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.explain.check.drain_time import of_workload, workload
+from eurekube_sync.explain.check.eureka import servers
+from eurekube_sync.explain.check.findings import Check, Finding, Grade, code_of
+from eurekube_sync.explain.check.kubernetes import clock, definition, reachable
+from eurekube_sync.explain.check.rights import of_a_pass, of_an_installation, rights
 from eurekube_sync.model.details import PodDetail, Right
 from eurekube_sync.model.errors import RegistryDenied
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance

@@ -18,8 +18,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from eurekube_sync.monitoring.definitions import DURATION, LAST_GOOD, METRICS
-from eurekube_sync.monitoring.monitor import Monitor, by_metric
+from eurekube_sync.cli.monitoring.definitions import DURATION, LAST_GOOD, METRICS
+from eurekube_sync.cli.monitoring.monitor import Monitor, by_metric
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PUSH_SECONDS = 5.0

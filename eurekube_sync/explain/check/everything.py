@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from eurekube_sync.check.drain_time import drain_time
-from eurekube_sync.check.eureka import replicas, servers
-from eurekube_sync.check.findings import Check, Finding, Grade
-from eurekube_sync.check.installation import heartbeat, owner
-from eurekube_sync.check.kubernetes import clock, definition, reachable
-from eurekube_sync.check.rights import Needed, of_a_pass, of_an_installation, rights
 from eurekube_sync.controller.look import Look, LookWorld, look, with_details
 from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.desired.claims import every
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.spec import selected_namespace
+from eurekube_sync.explain.check.drain_time import drain_time
+from eurekube_sync.explain.check.eureka import replicas, servers
+from eurekube_sync.explain.check.findings import Check, Finding, Grade
+from eurekube_sync.explain.check.installation import heartbeat, owner
+from eurekube_sync.explain.check.kubernetes import clock, definition, reachable
+from eurekube_sync.explain.check.rights import Needed, of_a_pass, of_an_installation, rights
 from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.model.ports import EurekaServer, Installable
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.scope import Scope, Shard
-from eurekube_sync.model.errors import RegistryRejected, RegistryUnavailable
-from eurekube_sync.model.sources import Cause, Unknown
-from eurekube_sync.monitoring.definitions import (
+from eurekube_sync.cli.monitoring.definitions import (
     ACTIONS,
     AT_RISK,
     EXIT_CODE,
@@ -22,7 +17,12 @@ from eurekube_sync.monitoring.definitions import (
     UNKNOWN,
     Metric,
 )
-from eurekube_sync.monitoring.measure import Measured, measured, scope_text
+from eurekube_sync.cli.monitoring.measure import Measured, measured, scope_text
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.model.errors import RegistryRejected, RegistryUnavailable
+from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.worlds.build import endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 

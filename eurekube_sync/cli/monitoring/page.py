@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from html import escape
 
+from eurekube_sync.cli.monitoring.definitions import AT_RISK, HELD, INSTANCES, UNKNOWN
+from eurekube_sync.cli.monitoring.measure import GOOD
+from eurekube_sync.cli.monitoring.monitor import Picture, by_metric
 from eurekube_sync.model.wording import counted
-from eurekube_sync.monitoring.definitions import AT_RISK, HELD, INSTANCES, UNKNOWN
-from eurekube_sync.monitoring.measure import GOOD
-from eurekube_sync.monitoring.monitor import Picture, by_metric
 
 _STYLE = """
 :root{color-scheme:light dark}

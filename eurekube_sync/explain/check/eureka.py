@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from eurekube_sync.check.findings import Check, Finding, Grade
-from eurekube_sync.check.kubernetes import clock
+from eurekube_sync.explain.check.findings import Check, Finding, Grade
+from eurekube_sync.explain.check.kubernetes import clock
 from eurekube_sync.model.errors import RegistryError, unknown_from
 from eurekube_sync.model.eureka import DEFAULT_LEASE, Batching, InstanceKey, ObservedInstance
 from eurekube_sync.model.ports import EurekaServer

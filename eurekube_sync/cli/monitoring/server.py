@@ -10,10 +10,10 @@ from socket import AF_INET6
 from threading import Thread
 from typing import TypeAlias
 
+from eurekube_sync.cli.monitoring import exposition
+from eurekube_sync.cli.monitoring.monitor import Monitor
+from eurekube_sync.cli.monitoring.page import html_of
 from eurekube_sync.model.errors import ConfigurationError
-from eurekube_sync.monitoring import exposition
-from eurekube_sync.monitoring.monitor import Monitor
-from eurekube_sync.monitoring.page import html_of
 
 _SECONDS = 10
 """How long a client may be silent."""

@@ -11,12 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.actions import Renew
-from eurekube_sync.model.sources import Complete, Server, Unknown
-from eurekube_sync.monitoring.definitions import (
+from eurekube_sync.cli.monitoring.definitions import (
     ACTIONS,
     AT_RISK,
     EXIT_CODE,
@@ -29,6 +24,11 @@ from eurekube_sync.monitoring.definitions import (
     UNKNOWN,
     Metric,
 )
+from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.controller.one_pass import PassReport
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.actions import Renew
+from eurekube_sync.model.sources import Complete, Server, Unknown
 from eurekube_sync.observe.kubernetes import unread
 
 Series: TypeAlias = tuple[Metric, tuple[str, ...]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eurekube_sync.check.findings import Check, Finding, Grade
 from eurekube_sync.controller.look import Look
+from eurekube_sync.explain.check.findings import Check, Finding, Grade
 from eurekube_sync.explain.heartbeat import RUNS, SILENT
 from eurekube_sync.explain.spans import span
 from eurekube_sync.model.ownership import OWNER_PATTERN

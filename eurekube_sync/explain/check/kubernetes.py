@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from eurekube_sync.check.findings import Check, Finding, Grade
+from eurekube_sync.explain.check.findings import Check, Finding, Grade
 from eurekube_sync.model.ports import Installable
 from eurekube_sync.model.sources import Cause, Source, Unknown
 
