@@ -16,9 +16,11 @@ class BrakeLimits:
     """Where the brake takes hold."""
 
     loss_percent: float = 30.0
-    """Of all UP instances that we own ..."""
+    """Of all UP instances that we own, or of those of one app ..."""
     loss_floor: float = 10
-    """... and more than this many; both, without positive evidence."""
+    """... and more than this many of all ..."""
+    app_loss_floor: float = 10
+    """... or of one app; both numbers, without positive evidence. A shard has whole apps: this does not shrink."""
     loss_ceiling: float = 500
     """More than this many, whatever the evidence."""
     apps_percent: float = 5.0

@@ -56,8 +56,8 @@ class Loss:
     """Of each app, UP now - UP after, where that is a loss."""
 
     net: Counter[str]
-    unexplained: int
-    """Of the whole net loss, what no evidence explains: what comes in a rollout replaces what terminates in it, not
+    unexplained: Counter[str]
+    """Of each app's net loss, what no evidence explains: what comes in a rollout replaces what terminates in it, not
     what turned unready meanwhile."""
 
 
@@ -67,4 +67,4 @@ def loss_of(removals: Collection[Removal], unread: Collection[InstanceKey], gain
     lost = Counter(one.key.app for one in removals) + unread_of
     doubted = Counter(one.key.app for one in removals if not one.grounds.positive) + unread_of
     net = Counter({app: count - gained.get(app, 0) for app, count in lost.items() if count > gained.get(app, 0)})
-    return Loss(net=net, unexplained=sum(min(count, net[app]) for app, count in doubted.items()))
+    return Loss(net=net, unexplained=doubted & net)

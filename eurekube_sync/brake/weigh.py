@@ -19,14 +19,21 @@ from eurekube_sync.model.wording import counted, one_or_more
 
 
 def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:
-    """What the whole pass would remove too much of. What a person deletes has its own limit, and the ceiling."""
+    """What the whole pass would remove too much of, or of one app, however few of all that is. What a person deletes
+    has its own limit, and the ceiling."""
     loss = loss_of(removals, scales.unread, scales.replacing)
     total, apps = len(scales.registered), len(scales.now)
     left_up = counted(total, "UP instance")
     losing = [one for one in removals if one.key.app in loss.net]
-    if loss.unexplained > limits.loss_floor and loss.unexplained * 100 > limits.loss_percent * total:
-        why = f"{loss.unexplained} of {left_up} would be removed, more than {limits.loss_percent:g} %"
+    unexplained = loss.unexplained.total()
+    if unexplained > limits.loss_floor and unexplained * 100 > limits.loss_percent * total:
+        why = f"{unexplained} of {left_up} would be removed, more than {limits.loss_percent:g} %"
         yield _hold(why, [one for one in losing if not _asked_for(one)])
+    for app, lost in sorted(loss.unexplained.items()):
+        if lost > limits.app_loss_floor and lost * 100 > limits.loss_percent * scales.now[app]:
+            of_app = f"{lost} of {counted(scales.now[app], 'UP instance')} of app {app}"
+            why = f"{of_app} would be removed, more than {limits.loss_percent:g} %"
+            yield _hold(why, [one for one in losing if one.key.app == app and not _asked_for(one)])
     if loss.net.total() > limits.loss_ceiling:
         yield _hold(f"{loss.net.total()} of {left_up} would be removed, more than {limits.loss_ceiling:g}", losing)
 
@@ -62,7 +69,7 @@ def over_their_own(scales: Scales, removals: Collection[Removal], limits: Mappin
         registered = sum(action.key in scales.registered for action in actions[syncer])
         unread = [action.key for action in actions[syncer] if action.key in scales.unread]
         gained = Counter(action.key.app for action in actions[syncer] if brings_up(action))
-        loss = loss_of(own[syncer], unread, gained).unexplained
+        loss = loss_of(own[syncer], unread, gained).unexplained.total()
         if loss * 100 > limit * registered:
             why = (
                 f"{loss} of {counted(registered, 'UP instance')} of {syncer} would be removed, more than its {limit} %"

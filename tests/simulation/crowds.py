@@ -1,8 +1,8 @@
 """Stories with an app of many pods, of which so many go at once that the brake weighs their number; and the promise.
 
-sizes       no pass takes more than ten and more than 30 % of all that we own, without evidence or a person's wish, when
-            what came in the same apps is set against it; what gives way to its pod's own counts, and dead pods do
-            until another pass has seen them dead
+sizes       no pass takes more than ten and more than 30 % of all that we own, or of one app, without evidence or a
+            person's wish, when what came in the same apps is set against it; what gives way to its pod's own counts,
+            and dead pods do until another pass has seen them dead
 """
 
 from __future__ import annotations
@@ -90,10 +90,13 @@ class Sizes:
             return
         taken = Counter(key.app for key in (*view.taken, *view.gave_way))
         brought = Counter(key.app for key in view.brought)
-        loss = sum(min(count, max(0, taken[app] - brought[app])) for app, count in doubted.items())
+        loss = doubted & (taken - brought)
         # What others took meanwhile may have stood when this pass looked.
         lost = {key for key, when in lost_up.items() if when > view.begun - _NEWS}
-        stood = len(lost | view.taken.keys() | view.gave_way.keys() | set(stands))
+        stood = Counter(key.app for key in lost | view.taken.keys() | view.gave_way.keys() | set(stands))
         self._reached["more than ten that went without evidence"] += 1
-        if loss > FLOOR and loss * 100 > _PERCENT * stood:
-            raise Violation("sizes", f"{loss} of {stood} went in one pass, and no evidence says that they were to go")
+        for what, went, of in (("all", loss.total(), stood.total()), *((app, loss[app], stood[app]) for app in loss)):
+            if went > FLOOR and went * 100 > _PERCENT * of:
+                raise Violation(
+                    "sizes", f"{went} of {of} of {what} went in one pass, and no evidence says that they were to go"
+                )

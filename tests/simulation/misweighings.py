@@ -27,6 +27,10 @@ def _of_any_size(scales: Any, removals: Any, limits: BrakeLimits) -> Iterator[Ho
     return _TOO_MUCH(scales, removals, replace(limits, loss_percent=100, loss_ceiling=10**9))
 
 
+def _of_any_app(scales: Any, removals: Any, limits: BrakeLimits) -> Iterator[Hold]:
+    return _TOO_MUCH(scales, removals, replace(limits, app_loss_floor=10**9))
+
+
 def _any_deletion(scales: Any, removals: Any, limits: BrakeLimits) -> Iterator[Hold]:
     return _TOO_MUCH(scales, removals, replace(limits, deleted_percent=100))
 
@@ -75,6 +79,7 @@ def misweighings() -> tuple[Defect, ...]:
         ),
         Defect(name="the last of an app goes at the first look", patches=((braking, "unconfirmed", _nothing_waits),)),
         Defect(name="a pass may take ever so many", about="a crowd", patches=((braking, "too_much", _of_any_size),)),
+        Defect(name="an app may lose ever so many", about="a crowd", patches=((braking, "too_much", _of_any_app),)),
         Defect(
             name="what gives way to its pod's own is not counted",
             about="a crowd",

@@ -10,16 +10,28 @@ from eurekube_sync.cli.values import NAME, Percent
 
 _DEFAULT = BrakeLimits()
 
+
+def _limits(loss_percent: float, loss_floor: float, loss_ceiling: float, apps_percent: float) -> BrakeLimits:
+    return BrakeLimits(
+        loss_percent=loss_percent,
+        loss_floor=loss_floor,
+        app_loss_floor=loss_floor,
+        loss_ceiling=loss_ceiling,
+        apps_percent=apps_percent,
+    )
+
+
 brake_options = group(
     "brake",
-    BrakeLimits,
+    _limits,
     option(
         "--brake-percent",
         "loss_percent",
         variable=False,
         type=Percent(),
         default=_DEFAULT.loss_percent,
-        help="Hold removals if they are more than this percentage of our UP instances, and more than --brake-count.",
+        help="Hold removals if they are more than this percentage of our UP instances, or of those of one app, and "
+        "more than --brake-count.",
     ),
     option(
         "--brake-count",

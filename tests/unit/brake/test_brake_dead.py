@@ -90,6 +90,18 @@ def test_too_many_dead_pods_wait_for_a_second_look() -> None:
     assert weigh(plan, stands, LIMITS, pods=pods).held is None
 
 
+def test_a_large_app_among_many_is_scaled_down_with_the_second_pass() -> None:
+    """From 40 to 5: nobody saw the pods terminate, and their list says that they are gone. From 10 to 5: at once."""
+    others = [stored(instance(number, app="other")) for number in range(100, 300)]
+    plan = sorted_plan([cancel(number) for number in range(35)])
+    stands = observed(*others, *(stored(instance(number)) for number in range(40)))
+    first = weigh(plan, stands, SECOND_LOOK, pods=alive(*range(35, 40)))
+    assert holds(first) == [(HoldReason.AWAITING_CONFIRMATION, 35)]
+    assert weigh(plan, stands, SECOND_LOOK, pods=alive(*range(35, 40)), seen=later(first)).held is None
+    ten = observed(*others, *(stored(instance(number)) for number in range(10)))
+    assert weigh(sorted_plan([cancel(number) for number in range(5)]), ten, SECOND_LOOK).held is None
+
+
 def test_each_dead_pod_has_its_own_wait() -> None:
     """Pods go on dying while a hold lasts: that makes nobody wait longer. A condition has one mark for all of them."""
     stands = observed(*(stored(instance(number)) for number in range(40)))

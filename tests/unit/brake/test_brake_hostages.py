@@ -51,6 +51,38 @@ def test_only_the_apps_with_a_net_loss_are_held_for_the_sizes(ceiling: float) ->
 
 
 @pytest.mark.parametrize(
+    ("total", "gone", "waits"),
+    [(40, 39, True), (40, 13, True), (40, 12, False), (36, 11, True), (33, 10, False), (10, 5, False)],
+)
+def test_many_instances_of_others_hide_no_loss_of_an_app(total: int, gone: int, waits: bool) -> None:
+    """4000 instances of a tenant make the loss of one app a small part of all: its own share counts as well."""
+    unready = [down(number, app="payment") for number in range(gone)]
+    other = down(0, app="tenant")
+    for limits in (LIMITS, LIMITS.scaled(0.1)):  # a shard has few of all instances, and all of an app
+        braked = among({"payment": total, "tenant": 4000}, [*unready, other], limits)
+        assert held(braked) == ({one.key for one in unready} if waits else set())
+        if braked.held:
+            why = f"{gone} of {total} UP instances of app PAYMENT would be removed, more than 30 %"
+            assert braked.held.reason == why
+
+
+def test_the_share_of_an_app_counts_what_the_share_of_all_counts() -> None:
+    """No evidence, both numbers, what replaces it, and what moves to another name."""
+    lost = [cancel(number, app="payment") for number in range(20)]
+    apps = {"payment": 40, "tenant": 4000}
+    for grounds in (Grounds.TERMINATING, Grounds.SYNCER_DELETED, Grounds.OVER_LIMIT, Grounds.DRAINED):
+        assert among(apps, [replace(one, grounds=grounds) for one in lost]).held is None
+    assert among(apps, [*lost, *(register(100 + number, app="payment") for number in range(10))]).held is None
+    assert among(apps, [*lost], replace(LIMITS, loss_percent=50)).held is None
+    assert among(apps, [*lost], replace(LIMITS, app_loss_floor=20)).held is None
+    moving: list[Action] = [*(register(number, app="payments") for number in range(20)), *lost]
+    assert among(apps, moving).held is None
+    two = among({**apps, "cart": 20}, [*lost, *(down(number, app="cart") for number in range(11))])
+    assert two.held is not None
+    assert [len(hold.removals) for hold in two.held.holds] == [11, 20]
+
+
+@pytest.mark.parametrize(
     ("apps", "gone", "waits"),
     [(2, 2, False), (10, 10, False), (11, 11, True), (60, 12, False), (59, 12, True), (60, 10, False)],
 )

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import click
 import pytest
 
+from eurekube_sync.brake import BrakeLimits
+from eurekube_sync.cli.options.brake import brake_options
 from eurekube_sync.cli.options.declare import group, option
 from eurekube_sync.cli.options.leases import Leases, lease_options
 from eurekube_sync.cli.options.passes import Passes, pass_options
@@ -59,3 +61,17 @@ def test_groups_may_refuse_each_other() -> None:
     both.main(["--interval", "200s"], standalone_mode=False)
     with pytest.raises(click.UsageError, match="more than half of --lease-duration 5m"):
         both.main(["--interval", "200s", "--daemon"], standalone_mode=False)
+
+
+def test_one_number_counts_for_all_and_for_each_app() -> None:
+    """Without options the brake has its defaults."""
+
+    @click.command()
+    @brake_options
+    def braked(brake: BrakeLimits) -> BrakeLimits:
+        return brake
+
+    assert braked.main([], standalone_mode=False) == BrakeLimits()
+    given = ["--brake-percent=5", "--brake-count=3", "--brake-ceiling=9", "--brake-apps-percent=2"]
+    expected = BrakeLimits(loss_percent=5, loss_floor=3, app_loss_floor=3, loss_ceiling=9, apps_percent=2)
+    assert braked.main(given, standalone_mode=False) == expected
