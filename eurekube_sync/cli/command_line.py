@@ -54,8 +54,8 @@ class _LazyCommands(Group):
 def cli() -> None:
     """Makes services of a Kubernetes cluster appear in Netflix Eureka.
 
-    Most options can also be set as environment variables: EUREKUBE_SYNC_ and the name. Options that decide something
-    once, such as --approve and --yes, cannot.
+    Most options are also environment variables: EUREKUBE_SYNC_ and the name of the option. Options that decide
+    something once, such as --approve, have none.
     """
 
 

@@ -40,37 +40,38 @@ class ExitCode(IntEnum):
 
 
 _MEANINGS = {
-    ExitCode.OK: "done. Syncers that cannot be served say so in their condition; see `--fail-on-broken`",
+    ExitCode.OK: "done. A syncer that is not served says so in its condition; see `--fail-on-broken`",
     ExitCode.INTERNAL_ERROR: "an unexpected error, which is a bug; `EUREKUBE_SYNC_DEBUG=1` shows the traceback",
     ExitCode.USAGE: "the command line is wrong",
     ExitCode.CONFIGURATION: (
-        "a file, URL or kubeconfig is wrong, or the file of `--approve` is too old or of another cluster. In the "
-        "latter case `run` renewed our instances"
+        "a file, URL or kubeconfig is wrong, or the file of `--approve` is too old or of another cluster. With such "
+        "a file `run` released nothing, and did everything else"
     ),
     ExitCode.INVALID_MANIFEST: "`validate` found a manifest that the API server would refuse, or no syncer at all",
     ExitCode.CHANGES_PENDING: "with `--detailed-exitcode`: `run --dry-run` found changes, or `orphans` found orphans",
     ExitCode.NOT_REGISTERED: (
-        "`explain`: it is not registered, or only in part. `status`: a syncer is broken, or not all of it is UP, "
-        "or a namespace of `-n` does not exist"
+        "`explain`: nothing is registered, or only a part. `status`: a syncer is broken or not completely UP, or a "
+        "namespace of `-n` does not exist"
     ),
-    ExitCode.CHECK_FAILED: "`check` found something without which a pass cannot do its work",
+    ExitCode.CHECK_FAILED: "`check` found a fault that keeps a pass from its work",
     ExitCode.KUBERNETES_UNREAD: (
         "Kubernetes could not be read: no answer, an answer that makes no sense, or the CRD is missing or being "
         "deleted. Instances that depend on it were renewed and not removed"
     ),
     ExitCode.KUBERNETES_DENIED: (
-        "Kubernetes refused us (401, 403). Instances that depend on what it refused were renewed and not removed"
+        "Kubernetes refused us (401, 403). Instances that depend on a refused list were renewed and not removed"
     ),
     ExitCode.EUREKA_UNREAD: (
-        "Eureka could not be read: no answer, another program's answer, or it has just started. Nothing was removed"
+        "Eureka could not be read: it gave no answer, another program answered, or it has just started. `explain`, "
+        "`status`: no `--eureka-url` was given. Nothing was removed"
     ),
-    ExitCode.EUREKA_DENIED: "Eureka refused the login, or its CSRF protection the writes. Nothing was removed",
+    ExitCode.EUREKA_DENIED: "Eureka refused the login, or its CSRF protection refused the writes. Nothing was removed",
     ExitCode.INCOMPLETE: (
-        "some changes failed, or a deadline, a signal or the loss of the lock came before all was done; the next pass "
-        "tries again. `orphans`: not everything could be read. `--fail-on-broken`: a syncer cannot be served. "
-        "`replay`: this version plans otherwise than the one that recorded the pass"
+        "some changes failed, or a deadline, a signal or a lost lock ended the pass early; the next pass tries "
+        "again. `orphans`: not everything could be read. `--fail-on-broken`: a syncer is not served. `replay`: this "
+        "version plans otherwise than the recorded one"
     ),
-    ExitCode.REMOVAL_HELD: "removals are held, or `--approve` named others. Everything else was done",
+    ExitCode.REMOVAL_HELD: "removals are held, or `--approve` released nothing. Everything else was done",
     ExitCode.OWNER_CLASH: (
         "another cluster uses the same owner name, or another owner serves the same syncers. `run` renewed our "
         "instances and did nothing else"

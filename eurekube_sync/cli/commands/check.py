@@ -41,7 +41,7 @@ from eurekube_sync.model.lock import LockName
     "--interval",
     type=Duration(least=1),
     default="30s",
-    help="Time between two passes of the installation; a CronJob each minute has 60s.",
+    help="Time between two passes of the installation. A CronJob with one pass a minute has 60s.",
 )
 @call_options
 @drain_option
@@ -61,8 +61,8 @@ def command(
 ) -> ExitCode:
     """Say whether an installation can work, and what would fail. Each line says what to do, and where to read more.
 
-    It changes nothing. It checks the rights of the account that calls it: use the installation's account, or with
-    --pre the account of the person who installs it. Give it the options, or variables, that run has.
+    It changes nothing. It checks the rights of its own account. Use the account of the installation; with --pre, the
+    account of the person who installs it. Give it the same options or variables as run.
     """
     form.set_up_logs()
     connection = Connection(eureka=eureka, kubernetes=kubernetes, calls=calls, eureka_batch="auto", dry_run=True)

@@ -25,7 +25,7 @@ from eurekube_sync.model.errors import ConfigurationError, Stopped
 
 
 @click.command(cls=Command, short_help="See it work, with neither a cluster nor a Eureka.")
-@option("--serve", is_flag=True, help="Leave both servers running, and print how to point others at them.")
+@option("--serve", is_flag=True, help="Leave both servers running, and print how to use them.")
 @option("--kubernetes-port", type=click.IntRange(0, 65535), default=0, help="Port of the Kubernetes API; 0: any free.")
 @option("--eureka-port", type=click.IntRange(0, 65535), default=0, help="Port of Eureka; 0: any free.")
 def command(serve: bool, kubernetes_port: int, eureka_port: int) -> None:

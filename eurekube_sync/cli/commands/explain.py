@@ -58,12 +58,13 @@ def command(
     brake: BrakeLimits,
     form: ReportForm,
 ) -> ExitCode:
-    """Say why something is registered in Eureka, or is not, link by link, to the first link that breaks.
+    """Say why something is registered in Eureka, or is not. It goes through the links in order, to the first that is
+    broken.
 
     WHAT is NAMESPACE/NAME of a syncer, svc/NAMESPACE/NAME, pod/NAMESPACE/NAME, an app, IP:PORT, or an instance id.
 
-    It makes a dry pass and writes nothing. Where you lack a right in the cluster, or without --eureka-url, it says
-    which link could not be looked at, and goes on. Give it the options, or variables, that run has.
+    It makes a dry pass and writes nothing. If a right or --eureka-url is missing, it says which link could not be
+    looked at, and goes on. Give it the same options or variables as run.
     """
     form.set_up_logs()
     settings = PassSettings(owner=owner, scope=scope, brake=brake, drains=drains, named=named_owner(owner))

@@ -25,7 +25,7 @@ _TOPICS = ("exit-codes", "environment")
 def command(context: click.Context, topic: tuple[str, ...]) -> None:
     """Show help for a command or a topic.
 
-    The topics are exit-codes, which lists what each exit code means, and environment, which lists the variables.
+    The topic exit-codes lists what each exit code means. The topic environment lists the variables.
     """
     formatter = context.make_formatter()
     match topic:
@@ -53,7 +53,9 @@ def _of_command(context: click.Context, names: tuple[str, ...]) -> str:
 
 
 def _write_exit_codes(formatter: click.HelpFormatter) -> None:
-    formatter.write_text("The exit code is that of the last pass. If several apply, it is the one to act on first.")
+    formatter.write_text(
+        "The exit code is that of the last pass. If several codes apply, it is the one to act on first."
+    )
     formatter.write_paragraph()
     formatter.write_dl([(f"{code.value:3} {code.name}", code.meaning.replace("`", "")) for code in ExitCode])
 
@@ -80,5 +82,5 @@ def _write_variables(formatter: click.HelpFormatter, context: click.Context) -> 
         formatter.write_dl(sorted(by_variable.values()), col_max=48)
     with formatter.section("Others"):
         formatter.write_dl(_OTHERS, col_max=48)
-    with formatter.section("Options without a variable"):
+    with formatter.section("Options without a variable, in one command or more"):
         formatter.write_text(", ".join(sorted(without)))

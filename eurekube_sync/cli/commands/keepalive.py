@@ -35,7 +35,7 @@ from eurekube_sync.desired.scope import Scope
     type=NAME,
     metavar="UID",
     default=None,
-    help="Renew only instances of this cluster. Default: all of the owner's.",
+    help="Renew only instances of the cluster with this UID. Default: all instances of the owner.",
 )
 @name_scope_options
 @call_options
@@ -56,8 +56,8 @@ def command(
 ) -> ExitCode:
     """Renew all of our instances: one pass, --passes N, or --daemon. It asks Eureka only, and no cluster.
 
-    Nothing is added or removed. Start it while `run` cannot run, and end it when `run` is back: two that renew the same
-    leases disturb Eureka's self-preservation.
+    Nothing is added or removed. Start it while `run` cannot run, and end it when `run` is back: two programs that renew
+    the same leases disturb Eureka's self-preservation.
     """
     form.set_up_logs()
     leases.check(passes)

@@ -46,7 +46,8 @@ def command(
     """List our instances whose syncer or namespace does not exist, and those with our owner and another cluster. Each
     line says what the next `run` does with the instance, and why.
 
-    It writes nothing. While part of the cluster cannot be read, it says what is unknown, and never that there are none.
+    It writes nothing. While part of the cluster cannot be read, it says what is unknown. It then never says that there
+    are no orphans.
     """
     form.set_up_logs()
     settings = PassSettings(owner=owner, scope=scope, brake=brake, named=named_owner(owner), dry_run=True)

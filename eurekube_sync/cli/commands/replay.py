@@ -63,14 +63,14 @@ class _Moment:
     variable=False,
     type=Value("time", _Moment),
     default=None,
-    help="Show the last pass that began at this time, as 03:12 or 2026-11-23T03:12:05Z, or before. Times are UTC.",
+    help="Show the last pass that began at or before this time, such as 03:12 or 2026-11-23T03:12:05Z. Times are UTC.",
 )
 @report_options
 def command(folder: str, what: str | None, at: _Moment | None, form: ReportForm) -> ExitCode:
     """Say what recorded passes decided, and why. DIR is a folder of run --record. No server is asked.
 
-    WHAT is a part of an app, an address, an instance id or a syncer: only what was decided of it is shown. With --at,
-    one pass is planned again from all that it had read.
+    WHAT is a part of an app, an address, an instance id or a syncer. It limits the output to decisions about it. With
+    --at, one recorded pass is planned again.
     """
     form.set_up_logs()
     files = record_files(Path(folder))

@@ -73,10 +73,10 @@ def command(
     brake: BrakeLimits,
     form: ReportForm,
 ) -> ExitCode:
-    """Show the state of every syncer, the broken first. For these it says since when they are broken, and why.
+    """Show the state of every syncer. The broken come first, with the reason and the time since then.
 
-    It makes a dry pass and writes nothing. Without --eureka-url it shows what the cluster says. Give it the
-    options, or variables, that run has.
+    It makes a dry pass and writes nothing. Without --eureka-url it shows only what the cluster says. Give it the same
+    options or variables as run.
     """
     form.set_up_logs()
     settings = PassSettings(owner=owner, scope=scope, brake=brake, drains=drains, named=named_owner(owner))

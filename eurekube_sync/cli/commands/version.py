@@ -41,8 +41,8 @@ _OTHER_SCHEMA = "another schema than this version's: eurekube-sync crd | kubectl
 def command(
     client: bool, eureka: EurekaAccess, kubernetes: KubernetesAccess, calls: Calls, form: ReportForm
 ) -> ExitCode:
-    """Show the version of the program and its Python, of the Kubernetes API, of the CRD in the cluster, and whether
-    Eureka answers. A Eureka server does not say its version."""
+    """Show the versions of the program, its Python, the Kubernetes API and the CRD in the cluster. Show whether Eureka
+    answers; its servers do not say their version."""
     form.set_up_logs()
     clock = SystemClock()
     connection = Connection(eureka=eureka, kubernetes=kubernetes, calls=calls, dry_run=True)

@@ -69,6 +69,6 @@ approve_option = option(
     type=NAME,
     metavar="PLAN_ID|FILE",
     default=None,
-    help="Release held removals. A plan id releases exactly its set. A file is a dry run saved with -o json: it "
-    "releases those of its removals that are still planned.",
+    help="Release held removals. A plan id releases exactly its set. A file is a dry run saved with -o json. It "
+    "releases the removals in it that are still planned.",
 )

@@ -45,6 +45,6 @@ batch_option = option(
     section=Section.CALLS,
     type=click.Choice(["auto", "on", "off"]),
     default="auto",
-    help="Renew, register and cancel 250 instances in one call to each Eureka server. auto: if "
-    "--eureka-url names every server that these servers replicate to; the servers are asked. on: without asking them.",
+    help="Renew, register and cancel 250 instances in one call to each Eureka server. auto: only if the servers say "
+    "that --eureka-url names all of their replicas. on: without asking the servers.",
 )

@@ -68,7 +68,7 @@ class Command(click.Command):
             but = f", except {without}" if without else ""
             formatter.write_paragraph()
             formatter.write_text(
-                f"Each option can also be set as a variable, as --eureka-url by {ENVIRONMENT_PREFIX}EUREKA_URL{but}."
+                f"Each option is also a variable, such as {ENVIRONMENT_PREFIX}EUREKA_URL for --eureka-url{but}."
             )
         formatter.write(f"\n{_MORE}\n")
 

@@ -25,13 +25,13 @@ def _option(default: str, more: str = "") -> Callable[[Any], Any]:
         type=click.Choice(list(_CHOICES)),
         default=default,
         callback=lambda _context, _parameter, chosen: _CHOICES[chosen],
-        help="Where the annotation eurekube.io/drain is looked for: on Services, also on Pods, or also on Nodes (all)."
-        + more,
+        help="Objects on which the annotation eurekube.io/drain counts: Services; Services and Pods; or Services, "
+        "Pods and Nodes (all)." + more,
     )
 
 
 drain_option = _option("services")
 """The command gets the kinds beside Services, named `drains`."""
 
-look_for_drains_option = _option("all", " Give the value that run has; its own default is services.")
+look_for_drains_option = _option("all", " Give the same value as run, whose default is services.")
 """The same for a person who asks what is drained."""

@@ -26,8 +26,8 @@ from_option = option(
     section=Section.COMMAND,
     metavar="FILE",
     multiple=True,
-    help="With --dry-run: read this file instead of the cluster, as kubectl get -o json or -o yaml writes it; may be "
-    "repeated, - is standard input. Only namespaces that are in the files are planned.",
+    help="With --dry-run: read the cluster from this output of kubectl get -o json or -o yaml. - is standard input; "
+    "may be repeated. Only namespaces in the files are planned.",
 )
 
 kubernetes_options = group(

@@ -55,8 +55,8 @@ lease_options = group(
     "leases",
     Leases,
     _duration_option(
-        "How long Eureka keeps an instance that was registered and never renewed. After the first renewal it is twice "
-        "as long."
+        "How long Eureka lists an instance after its registration. After a renewal, Eureka lists it for twice this "
+        "time."
     ),
     option(
         "--registry-cache",
@@ -71,7 +71,7 @@ lease_options = group(
 kept_lease_options = group(
     "leases",
     Leases,
-    _duration_option("The same value that run has. With several passes, --interval must not be more than half of it."),
+    _duration_option("The same value as for run. With several passes, --interval must not be more than half of it."),
     section=Section.LEASES,
 )
 """The same for who gives none."""

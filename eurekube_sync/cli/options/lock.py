@@ -36,8 +36,8 @@ lock_option = option(
     section=Section.PASSES,
     type=Value("auto|off|namespace/name", _lock),
     default="auto",
-    help="Let one of several copies work at a time, by this Lease object. auto: in a cluster, one in the pod's own "
-    "namespace; elsewhere, no lock. A run with --dry-run, or with --approve and no --daemon, takes none.",
+    help="Lease object that lets one of several copies work at a time. auto: in a cluster, a Lease in the pod's own "
+    "namespace; elsewhere, no lock. --dry-run takes no lock, and --approve without --daemon takes none.",
 )
 
 
@@ -46,8 +46,8 @@ look_at_lock_option = option(
     section=Section.WHERE,
     type=Value("auto|off|namespace/name", _lock),
     default="auto",
-    help="The Lease object that shows when the last good pass was. auto: the one that run takes by default, in the "
-    "pod's own namespace, or outside of a cluster in the namespace eurekube-sync.",
+    help="The Lease object that shows when the last good pass was. auto: the Lease that run takes by default. It is "
+    "in the pod's own namespace; outside of a cluster, in the namespace eurekube-sync.",
 )
 
 

@@ -65,7 +65,8 @@ monitoring_options = group(
         "--listen",
         type=Value("[host]:port", _address),
         default=None,
-        help="Serve /metrics, /livez, /readyz and a page for people, as at :8080, to anybody who can reach it.",
+        help="Serve /metrics, /livez, /readyz and a page for people at this address, such as :8080. Anybody who can "
+        "reach the address can read them.",
     ),
     option(
         "--metrics-file",

@@ -100,11 +100,11 @@ report_options = group("form", ReportForm, _output("Format of the report."), *_L
 pass_report_options = group(
     "form",
     ReportForm,
-    _output("Format of the report. markdown: of a dry run, for a comment of a pull request.", "markdown"),
+    _output("Format of the report. markdown is for a dry run in a comment on a pull request.", "markdown"),
     option(
         "--list-renewals",
         is_flag=True,
-        help="With -o json or yaml: list each instance that is merely renewed, and not only their number.",
+        help="With -o json or yaml: list each renewed instance, and not only their number.",
     ),
     *_LOGS,
     section=Section.REPORT,

@@ -76,7 +76,7 @@ scope_options = group(
         "--require-app-grant",
         "granted_only",
         is_flag=True,
-        help="Serve a syncer only where its Namespace grants the names and hosts that it registers, in the annotations "
+        help="Serve a syncer only if its Namespace grants the syncer's names and hosts. Grants are the annotations "
         "eurekube.io/allowed-apps and eurekube.io/allowed-hosts.",
     ),
     section=Section.SCOPE,

@@ -82,7 +82,7 @@ def test_help_is_as_wide_as_the_terminal_and_names_the_variables_once(
     assert len(wide.splitlines()) < len(narrow.splitlines())
     assert "env var" not in wide
     assert ("--brake-apps-percent, --approve." in wide) is (command == ["run"])
-    assert "as --eureka-url by EUREKUBE_SYNC_EUREKA_URL" in wide.splitlines()[-3]
+    assert "such as EUREKUBE_SYNC_EUREKA_URL for --eureka-url" in wide.splitlines()[-3]
 
 
 def test_the_help_of_a_command_without_options_says_nothing_of_variables() -> None:

@@ -58,7 +58,7 @@ def _check(app: str | None, cluster: str | None, *, of_app: bool) -> None:
     variable=False,
     type=HOST_AND_PORT,
     multiple=True,
-    help="Only the instance at this address; may be repeated. Default: all of the app that a syncer wants.",
+    help="Only the instance at this address; may be repeated. Default: all instances of the app that a syncer wants.",
 )
 @option(
     "--syncer",

@@ -47,11 +47,10 @@ def purge_command(
     dry_run: bool,
     form: ReportForm,
 ) -> ExitCode:
-    """Cancel all of the owner's instances of one cluster, on every peer. With --namespace or --shard, only those of
-    their syncers: another installation of the same owner keeps its own.
+    """Cancel all of the owner's instances of one cluster, on every peer. With --namespace or --shard, it cancels only
+    the instances of those syncers. Another installation of the same owner keeps its own.
 
-    Without --cluster the cluster is asked for its UID, and the finalizers of syncers that are being deleted are
-    removed as well.
+    Without --cluster it asks the cluster for its UID, and removes the finalizers of syncers that are being deleted.
     """
     form.set_up_logs()
     if not (yes or dry_run or sys.stdin.isatty()):
