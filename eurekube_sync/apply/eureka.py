@@ -154,40 +154,45 @@ class Applier:
 
     def level(self, renewed: Sequence[Outcome], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
         """Brings what was renewed on some Eureka servers to those that lack it, as far as this pass desires it; gives
-        the outcomes that this changes. What cannot be brought there is due again in the next pass.
+        the outcomes that this changes.
 
-        A person's OUT_OF_SERVICE is not carried over, and its instance therefore neither: it would come up UP there.
+        What a batch does not settle, such as what a person overrode, is renewed singly: its server replicates that, and
+        a server that lacks the instance then gets it as it is (`PeerEurekaNode.heartbeat`). The next pass renews it
+        again, and so finds whether it has come.
         """
-        batches = self._registry.batches()
+        batches, ours = self._registry.batches(), self._ours
         lacking = [
-            (outcome, outcome.action.if_gone)
+            (outcome, outcome.action, outcome.action.if_gone)
             for outcome in renewed
             if outcome.lacking
             and isinstance(outcome.action, Renew)
             and outcome.action.if_gone is not None
-            and outcome.status is outcome.action.if_gone.status
-            and not (outcome.action.syncer is not None and outcome.action.syncer in barred)
+            and outcome.action.syncer not in barred
         ]
-        if batches is None or self._ours is None or not lacking:
+        if batches is None or ours is None or not lacking:
             return []
-        ours = self._ours
 
-        def level(chunk: Sequence[tuple[Outcome, Instance]]) -> list[Outcome]:
-            answers = [Batched.UNSETTLED] * len(chunk)
-            if not self._give_up(self._changes):
-                answers = batches.level([self._dated(wanted) for _, wanted in chunk], ours=ours)
-            changed = []
-            for (outcome, _), answer in zip(chunk, answers, strict=True):
-                if answer is Batched.CONFLICT:
-                    changed.append(replace(outcome, result=Result.CONFLICT, detail=_ANOTHERS, lacking=False))
-                elif answer is Batched.DONE:
-                    changed.append(replace(outcome, lacking=False))
-                else:
-                    self._renewals.again(outcome.action.key)
-            return changed
+        def level(chunk: Sequence[Instance]) -> list[Batched]:
+            if self._give_up(self._changes):
+                return [Batched.UNSETTLED] * len(chunk)
+            return batches.level([self._dated(wanted) for wanted in chunk], ours=ours)
 
-        chunks = self._workers.each(level, _chunks(lacking, batches.size))
-        return [outcome for chunk in chunks for outcome in chunk]
+        def replicate(action: Renew) -> None:
+            self._guard(action, self._renew, action.status, self._changes)
+            self._renewals.again(action.key)
+
+        chunks = _chunks([wanted for _, _, wanted in lacking], batches.size)
+        answers = [answer for answers in self._workers.each(level, chunks) for answer in answers]
+        changed, unsettled = [], []
+        for (outcome, action, _), answer in zip(lacking, answers, strict=True):
+            if answer is Batched.DONE:
+                changed.append(replace(outcome, lacking=False))
+            elif answer is Batched.CONFLICT:
+                changed.append(replace(outcome, result=Result.CONFLICT, detail=_ANOTHERS, lacking=False))
+            else:
+                unsettled.append(action)
+        self._workers.each(replicate, unsettled)
+        return changed
 
     def remove(self, actions: Sequence[Update | Cancel], blocked: Mapping[InstanceKey, str]) -> list[Outcome]:
         """Cancels, and updates from UP to DOWN. `blocked` are keys that must stay, with the reason."""

@@ -113,7 +113,7 @@ class Batches(Protocol):
 
     def level(self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
         """Bring each to the servers alone that lacked it when it was renewed: DONE, CONFLICT or UNSETTLED. It is read
-        there first, uncached; what is not `ours` stays."""
+        everywhere first, uncached; what is not `ours` stays. What has another status elsewhere is UNSETTLED."""
 
     def cancel(self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
         """Cancel each on every server, read as for `Registry.cancel`: DONE or UNSETTLED."""

@@ -187,6 +187,36 @@ def test_a_change_that_one_peer_missed_reaches_it(
         assert ages()[0] == body["lastDirtyTimestamp"]
 
 
+def test_a_peer_that_lacks_an_instance_gets_it_with_a_persons_override(
+    servers: tuple[EurekaServer, EurekaServer],
+    kubernetes_servers: KubernetesServers,
+    kubernetes_world: KubernetesWorld,
+) -> None:
+    """A batch would bring it UP. A single renewal is replicated, and the first peer then gives its own copy."""
+    (address,) = give_endpoints(kubernetes_world, 1)
+    create_syncer(kubernetes_world)
+    first, second = servers
+    id_ = f"overridden:safety:shop:{address}:8080"
+    with program(kubernetes_servers, first.url, second.url, mode="on") as world:
+        run(world, "overridden")
+        requests.delete(f"{second.url}/apps/SHOP/{id_}", headers=UNREPLICATED, timeout=30).raise_for_status()
+        override = {"value": "OUT_OF_SERVICE"}
+        requests.put(f"{first.url}/apps/SHOP/{id_}/status", params=override, timeout=30).raise_for_status()
+        assert Registry(url=second.url).status("SHOP", id_) is None
+
+        def arrived() -> bool:
+            run(world, "overridden")
+            return Registry(url=second.url).status("SHOP", id_) == "OUT_OF_SERVICE"
+
+        wait_until(arrived, "the second peer lacks it")
+        copies = [Registry(url=server.url).instance("SHOP", id_) or {} for server in servers]
+        assert [copy["overriddenStatus"] for copy in copies] == ["OUT_OF_SERVICE"] * 2
+        assert copies[0]["lastDirtyTimestamp"] == copies[1]["lastDirtyTimestamp"]
+        batching = world.registry.batching()
+        assert batching is not None
+        assert batching.on
+
+
 def test_a_peer_hands_no_batch_on(servers: tuple[EurekaServer, EurekaServer]) -> None:
     """What is registered in a batch stands there alone, also after a heartbeat: so a batch goes to every server."""
     first, second = servers

@@ -37,6 +37,17 @@ def moved_while_the_second_peer_is_away(at: float, lasts: float) -> Story:
     )
 
 
+def put_out_of_service_where_it_is() -> Story:
+    """A single pass is killed when its batch of registrations has reached the first of two peers alone. Before the next
+    one a person puts an instance out of service there."""
+    killed = Trouble(at=0, until=9, calls=frozenset({Call.REGISTER}), kind=Kind.KILL_AFTER, strikes=1)
+    return replace(
+        plain((*setting("rating"), e.PersonOverrides(at=15, which=0)), killed),
+        installation=Installation(mode=Mode.ONCE, interval=30, peers=2, batches=True),
+        ends=31,
+    )
+
+
 def too_slow_for_a_pass(apps: Mapping[str, int], seconds: float) -> Story:
     """Single passes renew about half of the leases of these numbers of pods each, for a quarter of an hour."""
     slow = Trouble(at=65, until=965, calls=EUREKA_CALLS, kind=Kind.SLOW, seconds=seconds)
@@ -86,6 +97,7 @@ MENDED: dict[str, Story] = {
     "a daemon ends a deletion, and one of two peers was away": deleted_while_the_second_peer_is_away(Mode.DAEMON, 10),
     "a peer is away for 12 s while an app's only pod moves": moved_while_the_second_peer_is_away(40, 12),
     "a peer is away for 18 s while an app's only pod moves": moved_while_the_second_peer_is_away(60, 18),
+    "a person puts out of service what the first of two peers has alone": put_out_of_service_where_it_is(),
     "a CronJob ends a deletion, and one of two peers was away": deleted_while_the_second_peer_is_away(Mode.TWICE, 60),
 }
 

@@ -14,7 +14,7 @@ from eurekube_sync.adapters.eureka.doubts import Doubts
 from eurekube_sync.adapters.eureka.rests import Rests
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryDenied, RegistryError, RegistryRejected, RegistryUnavailable
-from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.ports import Batched, Clock, Dated, Workers
 
 SIZE = 250
@@ -148,26 +148,33 @@ class EverywhereBatches:
         return frozenset(found)
 
     def level(self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
-        """What a server lacks, to that server alone."""
-        found = [Batched.DONE] * len(items)
+        """What a server lacks, to that server alone. Not what a person overrode where it is: a list may hide that, and
+        it would come up."""
+        found = [Batched.DONE if self._holds_as_wanted(item.instance) else Batched.UNSETTLED for item in items]
         for name in self.usable():
-            missing = [i for i, item in enumerate(items) if name in self._lacking.get(item.instance.key, ())]
             to_send: list[tuple[int, Dated]] = []
-            for index in missing:
-                registered = self._read(name, items[index].instance.key)
+            for index, item in enumerate(items):
+                if found[index] is not Batched.DONE or name not in self._lacking.get(item.instance.key, ()):
+                    continue
+                registered = self._read(name, item.instance.key)
                 if registered is _UNREAD:
                     found[index] = Batched.UNSETTLED
                 elif isinstance(registered, ObservedInstance) and not ours(registered):
                     found[index] = Batched.CONFLICT
                 else:
                     stored = registered.last_dirty_timestamp if isinstance(registered, ObservedInstance) else 0
-                    newer = max(items[index].dirty_timestamp, stored + 1)
-                    to_send.append((index, items[index]._replace(dirty_timestamp=newer)))
+                    to_send.append((index, item._replace(dirty_timestamp=max(item.dirty_timestamp, stored + 1))))
             taken = self._registered([item for _, item in to_send], [name])
             for (index, _), codes in zip(to_send, taken, strict=True):
                 if codes != [200]:
                     found[index] = Batched.UNSETTLED
         return found
+
+    def _holds_as_wanted(self, wanted: Instance) -> bool:
+        """Whether all servers that do not lack it hold it with this status."""
+        lacking = self._lacking.get(wanted.key, frozenset())
+        copies = (self._read(name, wanted.key) for name in self.usable() if name not in lacking)
+        return all(isinstance(copy, ObservedInstance) and copy.status is wanted.status for copy in copies)
 
     def cancel(self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
         """A cancel of each wherever it is ours. A single server has been read by the caller; of several each one is.

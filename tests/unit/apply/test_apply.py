@@ -479,16 +479,18 @@ def test_after_many_failed_reads_no_batch_is_sent_either(batching: Bench, monkey
 
 
 def test_what_a_server_lacks_is_brought_to_it_where_it_is_desired(batching: Bench) -> None:
-    """Not what nobody desires, nor what a person put out of service, nor what is barred."""
-    batching.registry.put(*(stored(instance(number)) for number in range(1, 5)))
+    """Not what nobody desires, nor what is barred. What a person put out of service is renewed singly, which its server
+    replicates with the override."""
+    batching.registry.put(*(stored(instance(number)) for number in (1, 2, 4)), stored(instance(3), status=OUT))
     batching.registry.lacking = {key(number) for number in range(1, 5)}
-    renewed = batching.applier.renew([renew(1, if_gone=True), renew(2), renew(3, if_gone=True, status=OUT), renew(4)])
+    renewed = batching.applier.renew([renew(1, if_gone=True), renew(2), renew(3, if_gone=True), renew(4)])
     assert [o.result for o in renewed] == [Result.DONE] * 4
     assert all(outcome.lacking for outcome in renewed)
     assert batching.applier.level(renewed, {REF: "no finalizer"}) == []
     (brought,) = batching.applier.level(renewed, {})
     assert (brought.action.key, brought.result, brought.lacking) == (key(1), Result.DONE, False)
-    assert batching.wire.calls.count("level_batch 1") == 1
+    assert batching.wire.calls.count("level_batch 2") == 1
+    assert batching.wire.calls.count(f"renew {key(3)}") == 1
     assert batching.registry.lacking == {key(2), key(3), key(4)}
 
 
@@ -528,7 +530,7 @@ def test_the_last_one_waits_where_a_server_lacks_its_successor() -> None:
     assert set(failed_adds([cancel(2)], [lacking], standing)) == {key(2)}
     assert failed_adds([cancel(2)], [replace(lacking, lacking=False)], standing) == {}
     assert failed_adds([cancel(2)], [lacking], {**standing, key(3): stored(instance(3))}) == {}
-    out = replace(lacking, status=OUT)  # a person's, which is brought nowhere
+    out = replace(lacking, status=OUT)  # callers find it nowhere
     assert failed_adds([cancel(2)], [out], {**standing, key(1): stored(instance(1), status=OUT)}) == {}
 
 

@@ -69,6 +69,7 @@ PROMISES = {
         "successor",
         "A pod keeps its instance",
         "several Eureka servers",
+        "no other Eureka server",
         "are reported",
         "`--approve PLAN_ID`",
         "`--approve FILE`",

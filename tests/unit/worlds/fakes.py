@@ -331,6 +331,8 @@ class FakeBatches:
             self._registry._maybe_refuse(item.instance.key)
             if item.instance.key in self._registry.anothers:
                 return Batched.CONFLICT
+            if self._registry.held[item.instance.key].status is not item.instance.status:
+                return Batched.UNSETTLED
             self._registry.lacking.discard(item.instance.key)
             return Batched.DONE
 
