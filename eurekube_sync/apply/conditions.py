@@ -10,7 +10,7 @@ from eurekube_sync.apply.tally import Tally
 from eurekube_sync.brake import condition_message
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, annotated
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed, Serving
-from eurekube_sync.desired.policy import Policy
+from eurekube_sync.desired.conduct import Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, ignored_value
 from eurekube_sync.desired.verdicts import Leaving, OverLimit
 from eurekube_sync.model.actions import Cancel, Removal

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeVar, assert_never
 
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.desired.policy import GONE
+from eurekube_sync.desired.conduct import GONE
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update
 from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
 from eurekube_sync.model.errors import RegistryError, RegistryRejected, RegistryUnavailable

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.desired.claims import Claim, Deleting
-from eurekube_sync.desired.policy import Policy, is_gone
+from eurekube_sync.desired.conduct import Policy, is_gone
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned
 from eurekube_sync.model.actions import Cancel, Renew
 from eurekube_sync.model.eureka import InstanceKey

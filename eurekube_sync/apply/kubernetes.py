@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eurekube_sync.apply.finalizers import still_there, waits_for
-from eurekube_sync.apply.retelling import worth_writing
+from eurekube_sync.apply.rewording import worth_writing
 from eurekube_sync.apply.status import abandoned_event, flips, statuses
 from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.desired.claims import Claim, Deleting, Desired

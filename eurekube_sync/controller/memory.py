@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.apply.retelling import Retelling
+from eurekube_sync.apply.rewording import Rewording
 from eurekube_sync.brake import Held
 from eurekube_sync.brake.sightings import Sighted, Sightings
 from eurekube_sync.desired.claims import Desired
@@ -30,7 +30,7 @@ class Memory:
     last_seen: LastSeen = field(default_factory=LastSeen)
     reported: dict[SyncerRef, float] = field(default_factory=dict)
     """Syncers that nobody serves, and when this process last wrote an event about each."""
-    retelling: Retelling = field(default_factory=Retelling)
+    rewording: Rewording = field(default_factory=Rewording)
 
     def last_up(self, desired: Desired) -> frozenset[InstanceKey]:
         """The wanted instances that this process last saw UP."""

@@ -80,5 +80,5 @@ def statuses_due(given: Given, found: Found, report: PassReport) -> Unsettled:
         now=now,
         cache_seconds=settings.registry_cache,
         expires_after=2 * settings.lease.duration,
-        words=given.world.memory.retelling.due(now),
+        words=given.world.memory.rewording.due(now),
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
 from eurekube_sync.desired.catalog import Sockets
-from eurekube_sync.desired.policy import Conduct, Policy
+from eurekube_sync.desired.conduct import Conduct, Policy
 from eurekube_sync.desired.rivals import Rival
 from eurekube_sync.desired.verdicts import (
     Incomplete,

@@ -12,12 +12,12 @@ from typing import NamedTuple, TypeAlias
 
 from eurekube_sync.desired.catalog import Catalog, Catalogs, Sockets, SourceUnknown
 from eurekube_sync.desired.claims import Claim, Deleting, Desired, NotServed, Serving, every, seniority
+from eurekube_sync.desired.conduct import Conduct, policy_asked
 from eurekube_sync.desired.drain import Drains
 from eurekube_sync.desired.earlier import EarlierClaims, Made
 from eurekube_sync.desired.grants import refusal
 from eurekube_sync.desired.instance import Builder, Naming
 from eurekube_sync.desired.pods import serve_pods
-from eurekube_sync.desired.policy import Conduct, policy_asked
 from eurekube_sync.desired.presentation import Presentation
 from eurekube_sync.desired.rivals import Bid, Right, Rival, Socket, outdone, sockets_of
 from eurekube_sync.desired.scope import Scope

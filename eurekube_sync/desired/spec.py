@@ -14,7 +14,7 @@ from typing import Any, Literal, assert_never
 
 import msgspec
 
-from eurekube_sync.desired.policy import Conduct, Policy, parse_limit
+from eurekube_sync.desired.conduct import Conduct, Policy, parse_limit
 from eurekube_sync.desired.presentation import MetadataFromSpec, PathsSpec, Presentation, ZoneSpec, parse_presentation
 from eurekube_sync.desired.spec_faults import Faults, misshapen, refused
 from eurekube_sync.model.errors import InvalidSyncer

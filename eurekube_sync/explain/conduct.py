@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from eurekube_sync.brake.approval import approve_command
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Serving
-from eurekube_sync.desired.policy import Policy
+from eurekube_sync.desired.conduct import Policy
 from eurekube_sync.desired.verdicts import OverLimit, Taken, Wanted
 from eurekube_sync.explain.links import Link, Mark, Part, Why
 from eurekube_sync.explain.subject import Subject, address_of, observed_at

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from eurekube_sync.desired.policy import is_gone
+from eurekube_sync.desired.conduct import is_gone
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef

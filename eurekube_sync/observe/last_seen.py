@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from eurekube_sync.desired.claims import Desired
-from eurekube_sync.desired.policy import LIMIT
+from eurekube_sync.desired.conduct import LIMIT
 from eurekube_sync.model.actions import Cancel
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.outcomes import Outcomes

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from eurekube_sync.desired.claims import every
-from eurekube_sync.desired.policy import is_gone
+from eurekube_sync.desired.conduct import is_gone
 from eurekube_sync.desired.spec import class_of
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import EventRecord, Pod, SyncerObject, SyncerRef

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from eurekube_sync.desired.claims import Desired
-from eurekube_sync.desired.policy import is_gone
+from eurekube_sync.desired.conduct import is_gone
 from eurekube_sync.desired.rivals import sockets_of
 from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from eurekube_sync.desired.policy import Policy, policy_of
+from eurekube_sync.desired.conduct import Policy, policy_of
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.errors import ClusterError

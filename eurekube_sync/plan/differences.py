@@ -1,9 +1,10 @@
-"""What a new register would change of an instance that is registered, and what it leaves as others set it."""
+"""Whether an instance that is registered is updated, and in what. It leaves what others set: a person's OUT_OF_SERVICE
+or other override, and metadata."""
 
 from __future__ import annotations
 
+from eurekube_sync.desired.conduct import GONE, LIMIT, POLICY
 from eurekube_sync.desired.drain import DRAINED
-from eurekube_sync.desired.policy import GONE, LIMIT, POLICY
 from eurekube_sync.model.actions import Change
 from eurekube_sync.model.eureka import Instance, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.ownership import CLASS, our_keys

@@ -14,7 +14,7 @@ from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.drained import still_drained
-from eurekube_sync.plan.first_come import first_come
+from eurekube_sync.plan.first_registered import first_registered
 from eurekube_sync.plan.limit import within_limits
 from eurekube_sync.plan.make import make_plan
 from eurekube_sync.plan.policy import by_policy
@@ -25,7 +25,7 @@ ClaimFilter: TypeAlias = Callable[[Desired, Observed], Choice]
 PlanFilter: TypeAlias = Callable[[Plan, Desired, Observed, Collection[InstanceKey]], Plan]
 """The last argument is what this process last saw UP."""
 
-LEFT_OUT: tuple[ClaimFilter, ...] = (first_come, still_drained, within_limits)
+LEFT_OUT: tuple[ClaimFilter, ...] = (first_registered, still_drained, within_limits)
 """Which of the wanted instances are not registered, or only DOWN."""
 LEFT_ALONE: tuple[PlanFilter, ...] = (suspended, by_policy)
 """Which changes to our instances their syncers ask not to make."""

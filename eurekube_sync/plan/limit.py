@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from zlib import crc32
 
 from eurekube_sync.desired.claims import Claim, Desired, Serving
-from eurekube_sync.desired.policy import LIMIT, Limit, Measure
+from eurekube_sync.desired.conduct import LIMIT, Limit, Measure
 from eurekube_sync.desired.verdicts import Leaving, OverLimit
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from eurekube_sync.desired.claims import Deleting, Desired, NotServed, Serving, seniority
-from eurekube_sync.desired.policy import is_gone
+from eurekube_sync.desired.conduct import is_gone
 from eurekube_sync.desired.verdicts import Kept
 from eurekube_sync.model.actions import Action, Cancel, Grounds, Register, Renew
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance

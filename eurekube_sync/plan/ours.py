@@ -1,4 +1,5 @@
-"""What becomes of an instance of ours that is registered: renewed, updated or cancelled, and why."""
+"""What becomes of an instance of ours that is registered: renewed, updated or cancelled, and why. `differences` decides
+whether there is anything to update."""
 
 from __future__ import annotations
 

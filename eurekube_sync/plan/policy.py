@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from eurekube_sync.desired.claims import Claim, Desired, Serving
+from eurekube_sync.desired.conduct import GONE, POLICY, Policy, is_gone, policy_asked, policy_of
 from eurekube_sync.desired.grants import no_longer_granted
-from eurekube_sync.desired.policy import GONE, POLICY, Policy, is_gone, policy_asked, policy_of
 from eurekube_sync.model.actions import Action, Cancel, Change, Renew, Update
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.ownership import KEYS, POD

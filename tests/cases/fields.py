@@ -17,9 +17,9 @@ import yaml
 
 from eurekube_sync.brake import Brake, BrakeLimits, apply_brake
 from eurekube_sync.desired.claims import Claim, Desired, NotServed, Serving
+from eurekube_sync.desired.conduct import POLICY
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.instance import Naming
-from eurekube_sync.desired.policy import POLICY
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER

@@ -21,7 +21,7 @@ from eurekube_sync.desired import resolve as desired
 from eurekube_sync.desired import services as service_mode
 from eurekube_sync.desired.addresses import Pending, places
 from eurekube_sync.desired.claims import Claim, Desired, Serving
-from eurekube_sync.desired.policy import POLICY, Limit
+from eurekube_sync.desired.conduct import POLICY, Limit
 from eurekube_sync.desired.services import _Behind
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, Syncer
 from eurekube_sync.desired.verdicts import OverLimit

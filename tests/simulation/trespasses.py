@@ -13,7 +13,7 @@ from eurekube_sync.desired.rivals import Right
 from eurekube_sync.model.kubernetes import ClusterView
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.plan import filters
-from eurekube_sync.plan.first_come import first_come
+from eurekube_sync.plan.first_registered import first_registered
 
 from .defect import Defect
 
@@ -22,9 +22,9 @@ def _of_one_namespace(places: Callable[..., Any]) -> Callable[..., Any]:
     return lambda key, _namespace, sockets: places(key, "", sockets)
 
 
-def _all_come(first_come: Callable[..., Any]) -> Callable[..., Any]:
+def _all_come(first_registered: Callable[..., Any]) -> Callable[..., Any]:
     def wrong(desired: Desired, observed: Any) -> Any:
-        found = first_come(desired, observed)
+        found = first_registered(desired, observed)
         claims = {
             ref: claim.outdone_by({key: None for key, one in claim.rivals.items() if one.right is Right.FIRST})
             if isinstance(claim, Serving)
@@ -73,7 +73,7 @@ def trespasses() -> tuple[Defect, ...]:
         Defect(
             name="whoever claims a written address is registered",
             about="neighbours",
-            patches=((filters, "LEFT_OUT", (_all_come(first_come), *filters.LEFT_OUT[1:])),),
+            patches=((filters, "LEFT_OUT", (_all_come(first_registered), *filters.LEFT_OUT[1:])),),
         ),
         Defect(
             name="slices of any namespace prove that a pod is gone",

@@ -9,7 +9,7 @@ import pytest
 from eurekube_sync.apply.finalizers import look_elsewhere, waits_for
 from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed
-from eurekube_sync.desired.policy import GONE, POLICY, Policy
+from eurekube_sync.desired.conduct import GONE, POLICY, Policy
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER, abandoned
 from eurekube_sync.model.actions import Cancel, Grounds, Register, Renew, Update
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.controller.exit_codes import ExitCode, of_error
-from eurekube_sync.desired.policy import POLICY, Policy
+from eurekube_sync.desired.conduct import POLICY, Policy
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.errors import (

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.brake import BrakeLimits
-from eurekube_sync.desired.policy import GONE
+from eurekube_sync.desired.conduct import GONE
 from eurekube_sync.model.actions import Cancel, Grounds
 from eurekube_sync.model.errors import RegistryUnavailable, RegistryUnusable
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port

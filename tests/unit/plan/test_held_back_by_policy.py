@@ -10,7 +10,7 @@ import pytest
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.output.words import sentences
-from eurekube_sync.desired.policy import GONE, LIMIT, POLICY
+from eurekube_sync.desired.conduct import GONE, LIMIT, POLICY
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.actions import Change, Renew, Update

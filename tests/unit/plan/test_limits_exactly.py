@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eurekube_sync.desired.claims import Desired, Serving
-from eurekube_sync.desired.policy import LIMIT, parse_limit
+from eurekube_sync.desired.conduct import LIMIT, parse_limit
 from eurekube_sync.desired.verdicts import Incomplete, OverLimit
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef

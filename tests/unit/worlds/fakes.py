@@ -12,7 +12,7 @@ from enum import Enum
 from typing import NoReturn, TypeVar
 
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.apply.retelling import Retelling
+from eurekube_sync.apply.rewording import Rewording
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.brake.approval import Approval, PlanId
 from eurekube_sync.brake.sightings import Sightings
@@ -590,7 +590,7 @@ class Cluster:
             raise self.refuse[call]
 
 
-class _Always(Retelling):
+class _Always(Rewording):
     def due(self, now: float) -> bool:
         return True
 
@@ -617,7 +617,7 @@ class FakeWorld:
         """The same."""
         self.reported: dict[SyncerRef, float] | None = None
         """The same."""
-        self.retelling: Retelling | None = None
+        self.rewording: Rewording | None = None
         """By default every pass writes the latest words of a failure."""
         self.time_limit = TimeLimit(self.clock)
 
@@ -648,7 +648,7 @@ class FakeWorld:
                 sightings=self.sightings or Sightings(),
                 last_seen=self.last_seen or LastSeen(),
                 reported={} if self.reported is None else self.reported,
-                retelling=self.retelling or _Always(),
+                rewording=self.rewording or _Always(),
             ),
             time_limit=self.time_limit,
         )

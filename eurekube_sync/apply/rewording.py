@@ -1,4 +1,4 @@
-"""When other words alone are worth a write of a syncer's status.
+"""Whether a status is written again when only its words changed.
 
 A server that fails may say so differently each time, with a request id or the moment. To copy each of these sentences
 into every status would be a write per syncer and pass, to an API server that may be failing itself.
@@ -11,22 +11,22 @@ from dataclasses import replace
 from eurekube_sync.apply.conditions import PARTLY_FAILED
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerStatus
 
-RETOLD_SECONDS = 300.0
+REWORDED_SECONDS = 300.0
 """A failure that goes on is reported in its latest words once in each such stretch of the wall clock ..."""
 _FIRST_PART = 60.0
 """... by a process that begins in its first part: one of a CronJob remembers nothing, and begins each minute."""
 
 
-class Retelling:
-    """Remembers, from pass to pass, in which stretch it was done."""
+class Rewording:
+    """Remembers, from pass to pass, when the latest words were last written."""
 
     def __init__(self) -> None:
         self._stretch: int | None = None
 
     def due(self, now: float) -> bool:
         """Whether this pass writes what differs in words alone; `now` in Unix seconds. Asking counts as doing it."""
-        before, self._stretch = self._stretch, int(now // RETOLD_SECONDS)
-        return now % RETOLD_SECONDS < _FIRST_PART if before is None else before != self._stretch
+        before, self._stretch = self._stretch, int(now // REWORDED_SECONDS)
+        return now % REWORDED_SECONDS < _FIRST_PART if before is None else before != self._stretch
 
 
 def worth_writing(before: SyncerStatus | None, after: SyncerStatus, *, words: bool) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.desired.policy import (
+from eurekube_sync.desired.conduct import (
     GONE,
     LIMIT,
     POLICY,

@@ -15,7 +15,7 @@ from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.value import Choice
 
 
-def first_come(desired: Desired, observed: Observed) -> Choice:
+def first_registered(desired: Desired, observed: Observed) -> Choice:
     """The claims, of which one may register at each such address: the one that is registered there, else the one that
     would be now, of the older syncer first."""
     bidding = {bid: claim for claim in desired.claims.values() if isinstance(claim, Serving) for bid in _bids(claim)}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.apply.retelling import RETOLD_SECONDS, Retelling, worth_writing
+from eurekube_sync.apply.rewording import REWORDED_SECONDS, Rewording, worth_writing
 from eurekube_sync.model.errors import RegistryRejected
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerStatus
 from eurekube_sync.model.sources import Cause, Unknown
@@ -20,14 +20,14 @@ DAY = 1_795_248_000.0
 
 def test_a_process_tells_once_in_each_stretch() -> None:
     """A daemon in its first pass of one; its very first only where a stretch begins, as every process of a CronJob."""
-    daemon = Retelling()
+    daemon = Rewording()
     assert [daemon.due(DAY + 10 + 30 * number) for number in range(21)] == [
         number in (0, 10, 20) for number in range(21)
     ]
     processes = [
         [started.due(DAY + 60 * minute + second) for second in (5, 35)]
         for minute in range(10)
-        for started in [Retelling()]
+        for started in [Rewording()]
     ]
     assert processes == [[minute % 5 == 0, False] for minute in range(10)]
 
@@ -37,7 +37,7 @@ def test_a_sentence_that_varies_is_written_each_five_minutes(trouble: str) -> No
     """Of the cluster, of Eureka's list, of one refused instance: the reason stands, and the times of the conditions
     with it; when it is over, that is written at once."""
     world = article()
-    world.retelling = Retelling()
+    world.rewording = Rewording()
     world.run()
     writes = []
     for number in range(41):
@@ -52,7 +52,7 @@ def test_a_sentence_that_varies_is_written_each_five_minutes(trouble: str) -> No
         world.later(30)
         world.run()
         writes.append(status_writes(world))
-    assert sum(writes) == writes[0] + 1200 // RETOLD_SECONDS
+    assert sum(writes) == writes[0] + 1200 // REWORDED_SECONDS
     assert writes[0] == 1
     status = world.cluster.syncers[REF].status
     assert status is not None
