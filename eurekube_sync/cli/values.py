@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 import click
 
-from eurekube_sync.desired.scope import ANY, Shard, parse_selector
+from eurekube_sync.desired.scope import ANY, Shard
+from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.explain.what import parse_what
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER_PATTERN

@@ -17,7 +17,7 @@ from eurekube_sync.controller.one_pass import Basis
 from eurekube_sync.controller.record_secrets import OURS, hiding, sources_of_metadata
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope, Shard
-from eurekube_sync.desired.spec import Expression
+from eurekube_sync.desired.selector import Expression
 from eurekube_sync.model import eureka, kubernetes
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import ObservedInstance

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias
 
 from eurekube_sync.desired.drain import Drains, known
-from eurekube_sync.desired.spec import Selector
+from eurekube_sync.desired.selector import Selector
 from eurekube_sync.model.kubernetes import ClusterView, EndpointSlice, Node, Pod, PodReadiness, Service
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 

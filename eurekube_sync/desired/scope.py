@@ -5,10 +5,10 @@ else's."""
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass, field, replace
 
-from eurekube_sync.desired.spec import Expression, class_of, selected_namespace
+from eurekube_sync.desired.selector import Expression
+from eurekube_sync.desired.spec import class_of, selected_namespace
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.sources import Complete, Listed
 
@@ -117,32 +117,3 @@ def _part_of(key: int, count: int) -> int:
         key = (key * 2862933555777941757 + 1) % 2**64
         following = int((part + 1) * (2**31 / ((key >> 33) + 1)))
     return part
-
-
-# --- A selector as text --------------------------------------------------------------------------------------------
-
-_KEY = r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
-_VALUE = r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?"
-_EQUALITY = re.compile(rf"({_KEY})\s*(==|=|!=)\s*({_VALUE})")
-_SET = re.compile(rf"({_KEY})\s+(in|notin)\s*\(\s*({_VALUE}(?:\s*,\s*{_VALUE})*)\s*\)")
-_EXISTENCE = re.compile(rf"(!?)\s*({_KEY})")
-_COMMA = re.compile(r",(?![^()]*\))")
-
-
-def parse_selector(text: str) -> tuple[Expression, ...]:
-    """A label selector as `kubectl get --selector` takes it: `team=a,tier!=db,zone in (x, y),!canary`.
-
-    Raises ValueError with a sentence that names the part that is wrong.
-    """
-    return tuple(_expression(part.strip()) for part in _COMMA.split(text))
-
-
-def _expression(part: str) -> Expression:
-    if found := _EQUALITY.fullmatch(part):
-        return Expression(key=found[1], operator="NotIn" if found[2] == "!=" else "In", values=frozenset({found[3]}))
-    if found := _SET.fullmatch(part):
-        values = frozenset(value.strip() for value in found[3].split(","))
-        return Expression(key=found[1], operator="In" if found[2] == "in" else "NotIn", values=values)
-    if found := _EXISTENCE.fullmatch(part):
-        return Expression(key=found[2], operator="DoesNotExist" if found[1] else "Exists")
-    raise ValueError(f"{part!r} is not part of a label selector; write team=a, tier!=db, zone in (x, y), team or !team")

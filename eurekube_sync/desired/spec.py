@@ -10,16 +10,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, assert_never
+from typing import Any, Literal
 
 import msgspec
 
 from eurekube_sync.desired.conduct import Conduct, Policy, parse_limit
 from eurekube_sync.desired.presentation import MetadataFromSpec, PathsSpec, Presentation, ZoneSpec, parse_presentation
+from eurekube_sync.desired.selector import Selector, SelectorSpec, select
 from eurekube_sync.desired.spec_faults import Faults, misshapen, refused
 from eurekube_sync.model.errors import InvalidSyncer
-from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
-from eurekube_sync.model.value_faults import same_port, shown, wrong_type
+from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.value_faults import same_port, wrong_type
 
 CLEANUP_FINALIZER = "eurekube.io/cleanup"
 ABANDON_ANNOTATION = "eurekube.io/abandon"
@@ -27,11 +28,6 @@ DRAIN_ANNOTATION = "eurekube.io/drain"
 _LONGEST_SHOWN = 40
 
 _APP_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
-_LABEL_KEY = re.compile(
-    r"([a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
-)
-_LONGEST_LABEL_KEY = 317
-_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _VIP = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:[0-9]{1,5})?"
 _VIP_ADDRESS = re.compile(rf"{_VIP}(,{_VIP})*")
 _FIXED_HOST = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
@@ -61,67 +57,6 @@ class NodeAddress(StrEnum):
 
     INTERNAL = "InternalIP"
     EXTERNAL = "ExternalIP"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expression:
-    """One of `matchExpressions`."""
-
-    key: str
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    values: frozenset[str] = frozenset()
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """As the API server's label selectors: NotIn and DoesNotExist hold for an absent key."""
-        match self.operator:
-            case "In":
-                return labels.get(self.key) in self.values
-            case "NotIn":
-                return labels.get(self.key) not in self.values
-            case "Exists":
-                return self.key in labels
-            case "DoesNotExist":
-                return self.key not in labels
-            case _:  # pragma: no cover
-                assert_never(self.operator)
-
-    def __str__(self) -> str:
-        """As `kubectl get --selector` takes it."""
-        values = ", ".join(sorted(self.values))
-        match self.operator:
-            case "In":
-                return f"{self.key}={values}" if len(self.values) == 1 else f"{self.key} in ({values})"
-            case "NotIn":
-                return f"{self.key}!={values}" if len(self.values) == 1 else f"{self.key} notin ({values})"
-            case "Exists":
-                return self.key
-            case "DoesNotExist":
-                return f"!{self.key}"
-            case _:  # pragma: no cover
-                assert_never(self.operator)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selector:
-    """Which Services of one namespace: all parts must hold; a Selector with no part does not exist."""
-
-    service: str | None = None
-    labels: tuple[tuple[str, str], ...] = ()
-    expressions: tuple[Expression, ...] = ()
-
-    def matches(self, service: Service) -> bool:
-        """Whether the Service is meant."""
-        return (
-            (self.service is None or service.name == self.service)
-            and all(service.labels.get(key) == value for key, value in self.labels)
-            and all(expression.matches(service.labels) for expression in self.expressions)
-        )
-
-    def __str__(self) -> str:
-        parts = [f"{key}={value}" for key, value in self.labels]
-        parts += [str(expression) for expression in self.expressions]
-        parts += [f"name {self.service}"] if self.service else []
-        return ", ".join(parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,20 +91,6 @@ class Syncer:
     """More of its UP instances than this go in one pass with evidence only."""
 
 
-class _Expression(msgspec.Struct, forbid_unknown_fields=True):
-    key: str
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    values: list[str] = []
-
-
-class _Selector(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    app: str | None = None
-    match_labels: dict[str, str] | None = None
-    match_expressions: list[_Expression] | None = None
-    service: str | None = None
-    namespace: str | None = None
-
-
 class _Service(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     address: ServiceAddress | None = None
     node_address: NodeAddress | None = None
@@ -177,7 +98,7 @@ class _Service(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 class _Spec(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    selector: _Selector
+    selector: SelectorSpec
     syncer_class: str | None = None
     mode: Mode = Mode.POD
     app_name: str | None = None
@@ -216,7 +137,8 @@ def parse(syncer: SyncerObject) -> Syncer:
         wrong.add(("securePort",), same_port(spec.port))
     if spec.readiness_gate and not pods:
         wrong.add(("readinessGate",), "readinessGate is only for mode pod")
-    selector = _selector(spec.selector, wrong)
+    selector = select(spec.selector, wrong)
+    named = spec.app_name or spec.selector.app
     presentation = parse_presentation(
         wrong,
         pods=pods,
@@ -233,7 +155,7 @@ def parse(syncer: SyncerObject) -> Syncer:
         namespace=selected_namespace(syncer),
         mode=spec.mode,
         selector=selector,
-        app_name=_name("spec.appName" if spec.app_name else "spec.selector.app", spec.app_name or spec.selector.app),
+        app_name=named and check_app_name("spec.appName" if spec.app_name else "spec.selector.app", named),
         vip_address=_vip("vipAddress", spec.vip_address),
         secure_vip_address=_vip("secureVipAddress", spec.secure_vip_address),
         port=_port("port", spec.port),
@@ -245,7 +167,13 @@ def parse(syncer: SyncerObject) -> Syncer:
         node_address=at.node_address,
         fixed_host=at.hostname,
         keep_while_serving=spec.terminating == "KeepWhileServing",
-        conduct=_conduct(spec),
+        conduct=Conduct(
+            limit=parse_limit(spec.limit),
+            policy=spec.policy,
+            suspend=spec.suspend,
+            warn_of_duplicates=spec.on_duplicate == "Warn",
+            readiness_gate=spec.readiness_gate,
+        ),
         max_removal_percent=_percent("maxRemovalPercent", spec.max_removal_percent),
     )
 
@@ -294,59 +222,6 @@ def check_app_name(field: str, name: str) -> str:
             "a letter or digit at both ends",
         )
     return name
-
-
-def _selector(spec: _Selector, wrong: Faults) -> Selector:
-    parts = {
-        "app": spec.app,
-        "matchLabels": spec.match_labels,
-        "matchExpressions": spec.match_expressions,
-        "service": spec.service,
-    }
-    for name, part in parts.items():
-        if part is not None and not part:
-            wrong.add(("selector", name), "must not be empty: it would select everything")
-    if all(part is None for part in parts.values()):
-        wrong.add(("selector",), "at least one of app, matchLabels, matchExpressions and service is needed")
-    labels = dict(spec.match_labels or {})
-    for key in labels:
-        if not _LABEL_KEY.fullmatch(key) or len(key) > _LONGEST_LABEL_KEY:
-            wrong.add(
-                ("selector", "matchLabels", key),
-                "a label key is a name of at most 63 characters, with an optional DNS prefix and a slash before it",
-            )
-    if spec.app is not None:
-        if not _LABEL_VALUE.fullmatch(spec.app):
-            wrong.add(
-                ("selector", "app"),
-                f"{shown(spec.app)} is not a label's value: at most 63 letters, digits, '.', '_' or '-', a letter or "
-                "digit at both ends",
-            )
-        labels.setdefault("app", spec.app)
-        if labels["app"] != spec.app:
-            wrong.add(("selector", "app"), "app and the label app in matchLabels must not differ")
-    expressions = tuple(
-        Expression(key=e.key, operator=e.operator, values=frozenset(e.values)) for e in spec.match_expressions or ()
-    )
-    for index, expression in enumerate(expressions):
-        if bool(expression.values) is not (needed := expression.operator in ("In", "NotIn")):
-            fault = "In or NotIn needs at least one value" if needed else "Exists or DoesNotExist takes no values"
-            wrong.add(("selector", "matchExpressions", index, "values"), f"operator {fault}")
-    return Selector(service=spec.service, labels=tuple(sorted(labels.items())), expressions=expressions)
-
-
-def _conduct(spec: _Spec) -> Conduct:
-    return Conduct(
-        limit=parse_limit(spec.limit),
-        policy=spec.policy,
-        suspend=spec.suspend,
-        warn_of_duplicates=spec.on_duplicate == "Warn",
-        readiness_gate=spec.readiness_gate,
-    )
-
-
-def _name(field: str, name: str | None) -> str | None:
-    return None if name is None else check_app_name(field, name)
 
 
 def _vip(field: str, vip: str | None) -> str | None:

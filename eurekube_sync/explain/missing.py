@@ -7,7 +7,8 @@ from typing import Any
 
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import every
-from eurekube_sync.desired.spec import Selector, parse, selected_namespace
+from eurekube_sync.desired.selector import Selector
+from eurekube_sync.desired.spec import parse, selected_namespace
 from eurekube_sync.explain.answers import in_eureka, not_registered, nothing_link, unread_answer
 from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, Why
 from eurekube_sync.explain.near import matches, near_labels, near_names

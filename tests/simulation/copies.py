@@ -23,7 +23,7 @@ from eurekube_sync.controller.one_pass import PassReport, PassSettings, World
 from eurekube_sync.controller.reconcile import reconcile
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.desired.spec import Expression
+from eurekube_sync.desired.selector import Expression
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import LeaseTimes
 from eurekube_sync.model.ports import Registry

@@ -9,7 +9,7 @@ from eurekube_sync.cli.completing import complete_namespaces
 from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.values import NAMESPACE_PAIRS, NAMESPACES, PART, SELECTOR, SYNCER_CLASS
 from eurekube_sync.desired.scope import Scope, Shard
-from eurekube_sync.desired.spec import Expression
+from eurekube_sync.desired.selector import Expression
 
 
 def _scope(

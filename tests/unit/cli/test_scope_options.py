@@ -7,7 +7,8 @@ import pytest
 
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.scope import scope_options
-from eurekube_sync.desired.scope import Scope, Shard, parse_selector
+from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.desired.selector import parse_selector
 
 SCOPES = {
     "all": Scope(),

@@ -16,7 +16,8 @@ from eurekube_sync.cli.output.summary import summary
 from eurekube_sync.cli.output.table import console_for, pass_table
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.scope import Scope, Shard, parse_selector
+from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.model.errors import RegistryUnavailable, RegistryUnusable
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Unknown

@@ -8,7 +8,8 @@ import pytest
 
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.controller.one_pass import APPLYING
-from eurekube_sync.desired.scope import Scope, parse_selector
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.model.deadline import Deadline, TimeLimit
 from eurekube_sync.model.kubernetes import PodReadiness
 from eurekube_sync.model.sources import Cause, Unknown

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from eurekube_sync.desired.catalog import Catalog, Catalogs, PodSocket, Sockets, pods_by_socket
-from eurekube_sync.desired.spec import Expression, Selector
+from eurekube_sync.desired.selector import Expression, Selector
 from eurekube_sync.model.kubernetes import ClusterView, EndpointSlice
 from eurekube_sync.model.sources import Complete, Listed
 from tests.unit.worlds.build import DENIED, NS, endpoint, nowhere, piece, service, view

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.brake.sightings import Sightings
-from eurekube_sync.desired.scope import Scope, Shard, parse_selector
+from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef

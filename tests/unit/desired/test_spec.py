@@ -9,16 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from eurekube_sync.desired.spec import (
-    Expression,
-    Mode,
-    NodeAddress,
-    Selector,
-    ServiceAddress,
-    check_app_name,
-    host_name_warning,
-    parse,
-)
+from eurekube_sync.desired.selector import Expression, Selector
+from eurekube_sync.desired.spec import Mode, NodeAddress, ServiceAddress, check_app_name, host_name_warning, parse
 from eurekube_sync.manifests import validate_object
 from eurekube_sync.manifests.crd import object_schema
 from eurekube_sync.manifests.schema import prepared

@@ -9,7 +9,8 @@ import pytest
 
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.scope import Scope, Shard, parse_selector
+from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.errors import ClusterUnavailable
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef

@@ -11,7 +11,8 @@ import pytest
 from eurekube_sync.cli.output.words import sentences
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.scope import Scope, parse_selector
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER

@@ -10,7 +10,8 @@ from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.exit_codes import ExitCode, of_error
 from eurekube_sync.controller.memory import Memory
 from eurekube_sync.controller.one_pass import PassSettings, World
-from eurekube_sync.desired.scope import Scope, Shard, parse_selector
+from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import OwnerClash, Refused, RegistryDenied, SourceUnknown, Stopped
