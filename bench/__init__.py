@@ -1,1 +1,1 @@
-"""Commands that measure; [README.md](README.md) has what they printed."""
+"""What the program costs; [docs/performance.md](../docs/performance.md) has what a run found."""

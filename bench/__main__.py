@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
+import time
 from pathlib import Path
 
-from bench.measure import Measuring, Row
-from bench.report import as_json, into_page, show, svg
+from bench.measure import Measuring
+from bench.report import as_json, into_page, show, svg, with_earlier
+from bench.row import Row
 from bench.servers import embedded, real
 
 _PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
-_PLOT = "performance.svg"
+_PLOT = _PAGE.with_suffix(".svg")
+_FIGURES = _PAGE.with_suffix(".json")
+_LOOP_UP_TO = 10_000
+"""Instances; the plain loop takes minutes for more."""
+_SHARDED_FROM = 10_000
 
 
 def main(arguments: list[str]) -> int:
@@ -20,34 +27,42 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--sizes", default="600,1000,10000,60000", help="instances, with commas (default: %(default)s)")
     parser.add_argument("--embedded", action="store_true", help="against the embedded servers, for development")
     parser.add_argument("--rounds", type=int, default=3, help="of the steady one-shot (default: %(default)s)")
-    parser.add_argument("--no-loop", action="store_true", help="without the plain loop, which takes minutes")
+    parser.add_argument("--no-loop", action="store_true", help=f"never the plain loop (above {_LOOP_UP_TO:,}: never)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
-    parser.add_argument("--record", action="store_true", help=f"write the table and the plot into docs/{_PAGE.name}")
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help=f"write docs/{_PAGE.name} after each size; it keeps other sizes that this machine recorded before",
+    )
     parser.add_argument("extra", nargs="*", help="options for the program, after --")
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that all servers are ended
     sizes = [int(part) for part in options.sizes.split(",")]
     found: dict[int, list[Row]] = {}
-    notes: list[str] = []
     for size in sizes:
-        shards = (2, 4) if size == max(sizes) and size >= 10_000 else ()
+        found[size] = []
         with (embedded if options.embedded else real)(size) as servers:
             measuring = Measuring(
                 servers,
                 rounds=options.rounds,
-                loop=not options.no_loop,
-                shards=shards,
+                loop=size <= _LOOP_UP_TO and not options.no_loop,
+                shards=(2, 4) if size == max(sizes) and size >= _SHARDED_FROM else (),
                 extra=options.extra,
-                say=lambda what, size=size: print(f"{size}: {what}", file=sys.stderr, flush=True),  # type: ignore[misc]
+                say=lambda what, size=size: print(  # type: ignore[misc]
+                    f"{time.strftime('%H:%M:%S')} {size:,}: {what}", file=sys.stderr, flush=True
+                ),
             )
-            found[size] = list(measuring.rows())
-            notes += measuring.notes
+            for row in measuring.rows():
+                found[size].append(row)
         if options.json:
-            options.json.write_text(as_json(found, notes))
-    show(found, notes)
-    if options.record:
-        (_PAGE.parent / _PLOT).write_text(svg(found))
-        into_page(_PAGE, found, notes, _PLOT)
-    return 0
+            options.json.write_text(as_json(found))
+        if options.record:
+            recorded = with_earlier(found, _FIGURES)
+            _FIGURES.write_text(as_json(recorded))
+            _PLOT.write_text(svg(recorded))
+            into_page(_PAGE, recorded, _PLOT.name)
+    show(found)
+    return int(any(row.failed for rows in found.values() for row in rows))
 
 
 if __name__ == "__main__":

@@ -13,8 +13,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 _LOOK_SECONDS = 0.01
+_LONGEST_SECONDS = 1200.0
+"""After which a program is killed, and its scenario has failed."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 _COMPILED = tempfile.TemporaryDirectory(prefix="eurekube-bench-pyc-")
 """Where Python keeps its bytecode: an installed program has it, and a checkout may not."""
@@ -30,10 +33,18 @@ class Cost:
     """Seconds, user and system, of all its threads."""
     memory: float
     """The peak, in MB."""
+    begun: float = 0.0
+    """As `time.perf_counter` has it."""
+
+
+def processor_seconds(pid: int) -> float:
+    """What a process has used so far, user and system, of all its threads."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 class Child:
-    """A program that runs."""
+    """A program that runs; a context manager, after which it has ended."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._begun = time.perf_counter()
@@ -52,27 +63,43 @@ class Child:
 
     def cpu(self) -> float:
         """Seconds so far."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+        return processor_seconds(self._process.pid)
 
     def peak(self) -> float:
         """MB so far."""
         return self._peak
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """At once, if it still runs."""
+        if self._process.returncode is None:
+            self._process.kill()
+            self._process.wait()
 
     def stop(self) -> None:
         """As by Ctrl-C of a service manager: SIGTERM."""
         self._process.terminate()
 
     def wait(self, *, exits: Sequence[int] = (0,)) -> Cost:
-        """Until it ends; RuntimeError with what it said when its exit code is another one."""
-        _, status, usage = os.wait4(self._process.pid, 0)
+        """Until it ends; RuntimeError with what it said when its exit code is another one, or it takes too long."""
+        late = threading.Timer(_LONGEST_SECONDS, self._process.kill)
+        late.start()
+        try:
+            _, status, usage = os.wait4(self._process.pid, 0)
+        finally:
+            late.cancel()
         wall = time.perf_counter() - self._begun
         self._process.returncode = os.waitstatus_to_exitcode(status)
         self._reading.join()
         self._watching.join()
         if self._process.returncode not in exits:
             raise RuntimeError(f"exit code {self._process.returncode}: {self.said[-3000:]}")
-        return Cost(wall=wall, cpu=usage.ru_utime + usage.ru_stime, memory=self._peak)
+        return Cost(wall=wall, cpu=usage.ru_utime + usage.ru_stime, memory=self._peak, begun=self._begun)
 
     def _watch(self) -> None:
         while self._process.returncode is None:
@@ -95,7 +122,8 @@ class Child:
 
 def run(command: Sequence[str], *, exits: Sequence[int] = (0,)) -> Cost:
     """From start to exit."""
-    return Child(command).wait(exits=exits)
+    with Child(command) as child:
+        return child.wait(exits=exits)
 
 
 def _environment() -> dict[str, str]:

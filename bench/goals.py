@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.measure import EMPTIED, FIRST, PASS, PROGRAM, STEADY, Row
+from bench.row import EMPTIED, FIRST, PASS, PROGRAM, STEADY, Row
 
 _SECONDS = {
     (FIRST, 10_000): 4.0,
@@ -19,10 +19,14 @@ _MEMORY = {(PASS, 1_000): 75, (STEADY, 10_000): 100, (STEADY, 60_000): 250}
 """MB."""
 _REQUESTS = {(PASS, 1_000): 2}
 """To Eureka, of one pass: 40 a minute at a 3 s poll."""
+_WAIT_TIMES = 2.0
+"""Another client's 99th percentile during a first registration, beside that of an idle Eureka."""
 
 
 def goal(size: int, row: Row) -> str:
     """In words, and whether it was met; empty where there is none."""
+    if row.failed:
+        return f"failed: {row.failed}"
     if row.program != PROGRAM:
         return ""
     place = row.scenario, size
@@ -32,8 +36,11 @@ def goal(size: int, row: Row) -> str:
         if (limit := limits.get(place)) is not None
     ]
     found += [_judged(f"{limit} MB", row.memory, limit) for limit in [_MEMORY.get(place)] if limit is not None]
-    if place in _REQUESTS and row.eureka_requests is not None:
-        found.append(_judged(f"{_REQUESTS[place]} requests", row.eureka_requests, _REQUESTS[place]))
+    if place in _REQUESTS and row.eureka is not None and row.eureka.requests is not None:
+        found.append(_judged(f"{_REQUESTS[place]} requests", row.eureka.requests, _REQUESTS[place]))
+    if row.stranger_ms and row.idle_ms:
+        limit = _WAIT_TIMES * row.idle_ms[1]
+        found.append(_judged(f"other client {limit:.1f} ms", row.stranger_ms[1], limit))
     return ", ".join(found)
 
 

@@ -8,56 +8,46 @@ from __future__ import annotations
 
 import json
 import re
-import statistics
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from bench.child import Child, Cost, run
-from bench.servers import CACHE_SECONDS, Servers
+from bench.child import Child, Cost, processor_seconds, run
+from bench.row import (
+    DELETED,
+    EMPTIED,
+    FIRST,
+    FLOOR,
+    LOOP,
+    PASS,
+    PROGRAM,
+    REPLACED,
+    STEADY,
+    Load,
+    Row,
+    median,
+    row_of,
+)
+from bench.servers import CACHE_SECONDS, Emptied, Servers
 from bench.stranger import stranger
 
-FIRST, STEADY, PASS, REPLACED, EMPTIED, DELETED = (
-    "first registration of all",
-    "steady one-shot",
-    "steady pass of a daemon",
-    "50 % of pods replaced",
-    "Eureka lost its memory",
-    "all syncers deleted",
-)
-SCENARIOS = (FIRST, STEADY, PASS, REPLACED, EMPTIED, DELETED)
-PROGRAM, FLOOR, LOOP = "eurekube-sync", "floor", "plain loop"
 _CALLS = re.compile(r'^eurekube_sync_calls_total\{code="[^"]*",server="([^"]*)"\} (\S+)$', re.MULTILINE)
 _PERIOD = 30.0
 """Seconds in which each lease is renewed once: so long at least a daemon is watched."""
 _FASTEST, _INSTANCES_A_SECOND = 3.0, 4000
 """A daemon polls every 3 s, and less often where it has more to do."""
 _PLAN = re.compile(r"--approve ([0-9a-f]{12})")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One program in one scenario; medians of its rounds. Times in seconds, memory and traffic in MB."""
-
-    scenario: str
-    program: str
-    wall: float
-    cpu: float
-    memory: float
-    eureka_requests: int | None = None
-    eureka_mb: float | None = None
-    kubernetes_requests: int | None = None
-    kubernetes_mb: float | None = None
-    stranger_ms: tuple[float, float] | None = None
-    """Median and 99th percentile of a stranger's `GET /apps/{APP}` meanwhile."""
+_IDLE_SECONDS = 10.0
 
 
 Say: TypeAlias = Callable[[str], None]
+Loads: TypeAlias = Callable[[], tuple[Load, Load]]
+"""Of Eureka and Kubernetes, since a moment."""
 
 
 class Measuring:
@@ -76,37 +66,28 @@ class Measuring:
         self._say = say
         self._folder = Path(tempfile.mkdtemp(prefix="eurekube-bench-"))
         self._metrics = self._folder / "metrics.prom"
-        self.notes: list[str] = []
-        """What is not in a row."""
 
     def rows(self) -> Iterator[Row]:
-        """Each as soon as it is measured."""
-        servers, objects = self._servers, self._servers.objects
+        """Each as soon as it is measured. A scenario that fails has a row that says why, and the next one begins."""
         self._say("writing the objects")
         self.warm_up()
-        objects.create()
-        yield from self._others(FIRST, register=True)
-        self._say(FIRST)
-        yield self._watched(FIRST)
-        yield from self._steady()
-        idle = self._idle_ms()
-        self.notes.append(
-            f"{objects.instances:,}: another client waits {idle[0]:.1f} ms, {idle[1]:.1f} ms at the 99th "
-            "percentile, while nobody else asks Eureka"
-        )
-        self._say(PASS)
-        yield self._daemon()
-        for number in self._shards:
-            self._say(f"{number} shards")
-            yield self._in_parts(number)
-        self._say(REPLACED)
-        objects.replace_half()
-        yield self.ours(REPLACED)
-        yield from self._plain(REPLACED)
-        servers.eureka.empty()
-        self._say(EMPTIED)
-        yield self.ours(EMPTIED)
-        yield self._deleted()
+        self._servers.objects.create()
+        scenarios: list[tuple[str, Callable[[], Iterator[Row]]]] = [
+            (FIRST, self._first),
+            (STEADY, self._steady),
+            (PASS, self._daemon),
+            *((f"{STEADY}, {number} shards", self._in_parts(number)) for number in self._shards),
+            (REPLACED, self._replaced),
+            (EMPTIED, self._emptied),
+            (DELETED, self._deleted),
+        ]
+        for scenario, measured in scenarios:
+            self._say(scenario)
+            try:
+                yield from measured()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the other scenarios tell something
+                self._say(f"{scenario} failed: {error}")
+                yield Row(scenario=scenario, program=PROGRAM, failed=(str(error) or repr(error)).splitlines()[0][:120])
 
     def warm_up(self) -> None:
         """Compiles what a command imports: an installed program is compiled."""
@@ -114,65 +95,97 @@ class Measuring:
         for module in ("bench.floor", "bench.plain_loop"):
             run([sys.executable, "-c", f"import {module}"])
 
+    def _first(self) -> Iterator[Row]:
+        """The floor's finalizers and statuses are taken off again before the program begins."""
+        others = self._servers.others
+        yield self._watched(others, lambda: self._floor(FIRST, register=True))
+        self._servers.objects.forget_syncers()
+        yield from self._plain(FIRST)
+        with stranger(others.url, "APP-0") as waits:
+            time.sleep(_IDLE_SECONDS)
+        row = self._watched(self._servers.eureka, lambda: self._until_there(FIRST))
+        yield replace(row, idle_ms=(waits.percentile(50), waits.percentile(99)))
+
     def _steady(self) -> Iterator[Row]:
-        self._say(STEADY)
         self._settle()
         found: dict[str, list[Row]] = {}
         for number in range(self._rounds):
-            for row in (self.ours(STEADY), *self._others(STEADY, register=False, loop=self._loop and number == 0)):
+            rows = [self.ours(STEADY), self._floor(STEADY, register=False)]
+            for row in (*rows, *(self._plain(STEADY) if number == 0 else ())):
                 found.setdefault(row.program, []).append(row)
         for rows in found.values():
-            yield _median(rows)
+            yield median(rows)
 
-    def _watched(self, scenario: str) -> Row:
-        """With a stranger who asks for an app all the while, and for as long before."""
-        url = self._servers.eureka.url
-        with stranger(url, "APP-0") as waits:
-            row = self.ours(scenario)
-        ms = (waits.percentile(50), waits.percentile(99))
-        return _with(row, stranger_ms=ms)
+    def _replaced(self) -> Iterator[Row]:
+        self._servers.objects.replace_half()
+        yield self.ours(REPLACED)
+        yield from self._plain(REPLACED)
 
-    def _idle_ms(self, seconds: float = 10.0) -> tuple[float, float]:
-        """What the stranger waits while nobody else asks."""
-        with stranger(self._servers.eureka.url, "APP-0") as waits:
-            time.sleep(seconds)
-        return waits.percentile(50), waits.percentile(99)
+    def _emptied(self) -> Iterator[Row]:
+        self._servers.eureka.empty()
+        yield self._until_there(EMPTIED)
 
-    def _in_parts(self, number: int) -> Row:
+    def _until_there(self, scenario: str) -> Row:
+        """With the time at which the last instance was in Eureka: a registration is the last that is said to it."""
+        row = self.ours(scenario)
+        with urllib.request.urlopen(f"{self._servers.eureka.url}/apps", timeout=60) as answer:
+            found = answer.read().count(b"<instanceId>")
+        if found != self._servers.objects.instances:
+            raise RuntimeError(f"Eureka has {found} instances after it")
+        return row
+
+    def _watched(self, eureka: Emptied, measured: Callable[[], Row]) -> Row:
+        """With a stranger who asks for an app all the while."""
+        with stranger(eureka.url, "APP-0") as waits:
+            row = measured()
+        return replace(row, stranger_ms=(waits.percentile(50), waits.percentile(99)))
+
+    def _in_parts(self, number: int) -> Callable[[], Iterator[Row]]:
         """The steady one-shot by so many processes at once: the longest wall clock and the largest memory of them, and
         the processor time of all."""
-        self._settle()
-        children = [Child([*self.command(metrics=False), "--shard", f"{part}/{number}"]) for part in range(number)]
-        costs = [child.wait() for child in children]
-        return Row(
-            scenario=f"{STEADY}, {number} shards",
-            program=PROGRAM,
-            wall=max(cost.wall for cost in costs),
-            cpu=sum(cost.cpu for cost in costs),
-            memory=max(cost.memory for cost in costs),
-        )
 
-    def _deleted(self) -> Row:
+        def measured() -> Iterator[Row]:
+            self._settle()
+            loads = self._loads(self._servers.eureka)
+            children = [Child([*self.command(metrics=False), "--shard", f"{part}/{number}"]) for part in range(number)]
+            try:
+                costs = [child.wait() for child in children]
+            finally:
+                for child in children:
+                    child.end()
+            cost = Cost(
+                wall=max(cost.wall for cost in costs),
+                cpu=sum(cost.cpu for cost in costs),
+                memory=max(cost.memory for cost in costs),
+            )
+            yield row_of(f"{STEADY}, {number} shards", PROGRAM, cost, loads())
+
+        return measured
+
+    def _deleted(self) -> Iterator[Row]:
         """A pass holds so many removals and names its plan, which a person approves. Of the two passes that then are
         measured the second removes the finalizers, when no list of Eureka can hide an instance any more."""
-        self._say(DELETED)
         self._servers.objects.delete_syncers()
-        held = Child([*self.command(), "--no-fail-on-held"])
-        held.wait()
+        with Child([*self.command(), "--no-fail-on-held"]) as held:
+            held.wait()
         plan = _PLAN.search(held.said)
         approved = ["--approve", plan[1]] if plan else []
         row = self.ours(DELETED, "--passes", "2", "--interval", "4s", *approved)
         left = self._servers.objects.left()
         if left:
             raise RuntimeError(f"{left} syncers are left")
-        return row
+        yield row
 
     def ours(self, scenario: str, *options: str, exits: Sequence[int] = (0,)) -> Row:
         """One run of the program, then time for Eureka's lists to show it."""
-        with self._traffic() as traffic:
-            cost = run([*self.command(), *options], exits=exits)
+        self._metrics.unlink(missing_ok=True)
+        loads = self._loads(self._servers.eureka, counted=True)
+        cost = run([*self.command(), *options], exits=exits)
+        row = row_of(scenario, PROGRAM, cost, loads())
+        if scenario in (FIRST, EMPTIED):
+            row = replace(row, there=self._servers.to_eureka.last - cost.begun)
         self._settle()
-        return _row(scenario, PROGRAM, cost, *traffic)
+        return row
 
     def command(self, *, metrics: bool = True) -> list[str]:
         """As a user calls it."""
@@ -186,34 +199,27 @@ class Measuring:
         ]
         # fmt: on
 
-    def _daemon(self) -> Row:
+    def _daemon(self) -> Iterator[Row]:
         """What a pass costs of one that goes on: the processor time of whole intervals, renewals between included."""
         interval = max(_FASTEST, self._servers.objects.instances / _INSTANCES_A_SECOND)
         passes = max(3, round(_PERIOD / interval))
         self._metrics.unlink(missing_ok=True)
-        child = Child([*self.command(), "--daemon", "--interval", f"{interval:g}s"])
-        for _ in range(2):  # the first one of a process renews all, and decodes everything
-            self._next_pass()
-        cpu, traffic, calls = child.cpu(), self._bytes(), self._calls()
-        walls = self._pass_seconds()
-        with stranger(self._servers.eureka.url, "APP-0") as waits:
-            for _ in range(passes):
+        with Child([*self.command(), "--daemon", "--interval", f"{interval:g}s"]) as child:
+            for _ in range(2):  # the first one of a process renews all, and decodes everything
                 self._next_pass()
-        row = Row(
-            scenario=PASS,
-            program=PROGRAM,
-            wall=(self._pass_seconds() - walls) / passes,
-            cpu=(child.cpu() - cpu) / passes,
-            memory=child.peak(),
-            eureka_requests=round((self._calls()[0] - calls[0]) / passes),
-            eureka_mb=(self._bytes()[0] - traffic[0]) / 1e6 / passes,
-            kubernetes_requests=round((self._calls()[1] - calls[1]) / passes),
-            kubernetes_mb=(self._bytes()[1] - traffic[1]) / 1e6 / passes,
-            stranger_ms=(waits.percentile(50), waits.percentile(99)),
-        )
-        child.stop()
-        child.wait()
-        return row
+            loads, cpu, seconds = self._loads(self._servers.eureka, counted=True), child.cpu(), self._pass_seconds()
+
+            def measured() -> Row:
+                for _ in range(passes):
+                    self._next_pass()
+                wall = (self._pass_seconds() - seconds) / passes
+                cost = Cost(wall=wall, cpu=(child.cpu() - cpu) / passes, memory=child.peak())
+                eureka, kubernetes = (_each(load, passes) for load in loads())
+                return row_of(PASS, PROGRAM, cost, (eureka, kubernetes))
+
+            yield self._watched(self._servers.eureka, measured)
+            child.stop()
+            child.wait()
 
     def _next_pass(self) -> None:
         """Until a pass has written its metrics."""
@@ -230,18 +236,28 @@ class Measuring:
         total = re.search(r"^eurekube_sync_pass_duration_seconds_sum (\S+)$", text, re.MULTILINE)
         return float(total[1]) if total else 0.0
 
-    @contextmanager
-    def _traffic(self) -> Iterator[list[float]]:
-        """Filled when the block ends: requests and MB of Eureka, then of Kubernetes."""
-        self._metrics.unlink(missing_ok=True)
-        before = self._bytes()
-        found: list[float] = []
-        yield found
-        after, calls = self._bytes(), self._calls()
-        found += [calls[0], (after[0] - before[0]) / 1e6, calls[1], (after[1] - before[1]) / 1e6]
+    def _loads(self, eureka: Emptied, *, counted: bool = False) -> Loads:
+        """What the servers do from here on; `counted`: with requests and bytes of the program, by its own metrics."""
+        servers = self._servers
 
-    def _bytes(self) -> tuple[int, int]:
-        return self._servers.to_eureka.bytes, self._servers.to_kubernetes.bytes
+        def now() -> list[tuple[float, int, int]]:
+            calls = self._calls() if counted and self._metrics.exists() else (0, 0)
+            used = processor_seconds(eureka.pid) if eureka.pid else 0.0
+            return [
+                (used, calls[0], servers.to_eureka.bytes),
+                (servers.kubernetes_seconds(), calls[1], servers.to_kubernetes.bytes),
+            ]
+
+        before = now()
+
+        def since() -> tuple[Load, Load]:
+            found = []
+            for (cpu, calls, sent), (cpu_before, calls_before, sent_before) in zip(now(), before, strict=True):
+                requests, megabytes = (calls - calls_before, (sent - sent_before) / 1e6) if counted else (None, None)
+                found.append(Load(cpu=cpu - cpu_before, requests=requests, megabytes=megabytes))
+            return found[0], found[1]
+
+        return since
 
     def _calls(self) -> tuple[int, int]:
         found = {"eureka": 0, "kubernetes": 0}
@@ -249,18 +265,20 @@ class Measuring:
             found[server.lower()] += int(float(number))
         return found["eureka"], found["kubernetes"]
 
-    def _others(self, scenario: str, *, register: bool, loop: bool | None = None) -> Iterator[Row]:
-        where = self._where(register=register)
-        if register:
-            self._say(f"{scenario}: floor")
-        yield _row(scenario, FLOOR, run([sys.executable, "-m", "bench.floor", where]))
-        yield from self._plain(scenario, loop=loop)
+    def _floor(self, scenario: str, *, register: bool) -> Row:
+        return self._other(scenario, FLOOR, "bench.floor", register=register)
 
-    def _plain(self, scenario: str, *, loop: bool | None = None) -> Iterator[Row]:
-        if self._loop if loop is None else loop:
-            self._say(f"{scenario}: plain loop")
-            yield _row(scenario, LOOP, run([sys.executable, "-m", "bench.plain_loop", self._where(register=False)]))
+    def _plain(self, scenario: str) -> Iterator[Row]:
+        if self._loop:
+            yield self._other(scenario, LOOP, "bench.plain_loop", register=False)
             self._settle()
+
+    def _other(self, scenario: str, program: str, module: str, *, register: bool) -> Row:
+        self._say(f"{scenario}: {program}")
+        where = self._where(register=register)
+        loads = self._loads(self._servers.others)
+        cost = run([sys.executable, "-m", module, where])
+        return row_of(scenario, program, cost, loads())
 
     def _where(self, *, register: bool) -> str:
         servers = self._servers
@@ -281,25 +299,7 @@ class Measuring:
         time.sleep(2 * CACHE_SECONDS + 0.2)
 
 
-def _row(scenario: str, program: str, cost: Cost, *traffic: float) -> Row:
-    row = Row(scenario=scenario, program=program, wall=cost.wall, cpu=cost.cpu, memory=cost.memory)
-    if not traffic:
-        return row
-    eureka_requests, eureka_mb, kubernetes_requests, kubernetes_mb = traffic
-    return _with(
-        row,
-        eureka_requests=int(eureka_requests),
-        eureka_mb=eureka_mb,
-        kubernetes_requests=int(kubernetes_requests),
-        kubernetes_mb=kubernetes_mb,
-    )
-
-
-def _with(row: Row, **changes: Any) -> Row:
-    return replace(row, **changes)
-
-
-def _median(rows: Sequence[Row]) -> Row:
-    """Of the times; the rest is that of the last round."""
-    wall, cpu = (statistics.median(values) for values in zip(*((row.wall, row.cpu) for row in rows), strict=True))
-    return _with(rows[-1], wall=wall, cpu=cpu)
+def _each(load: Load, passes: int) -> Load:
+    requests = None if load.requests is None else round(load.requests / passes)
+    megabytes = None if load.megabytes is None else load.megabytes / passes
+    return Load(cpu=load.cpu / passes, requests=requests, megabytes=megabytes)

@@ -60,6 +60,16 @@ class Objects:
         """All of them anew."""
         self._each(self._create_syncer, self._numbers)
 
+    def forget_syncers(self) -> None:
+        """As before anybody wrote to them: without finalizer and status."""
+
+        def forget(number: int) -> None:
+            path = f"{_syncers(number)}/app-{number}"
+            self._send("PATCH", path, {"metadata": {"finalizers": None}})
+            self._send("PATCH", f"{path}/status", {"status": None})
+
+        self._each(forget, self._numbers)
+
     def left(self) -> int:
         """How many syncers there are."""
         return len(self._send("GET", "/apis/eurekube.io/v1/eurekasyncers")["items"])
@@ -112,11 +122,14 @@ class Objects:
             self._session.open = requests.Session()
             self._session.open.trust_env = False
             self._session.open.verify = self._verify
-            self._session.open.headers.update({"Content-Type": "application/json"})
             if self._token:
                 self._session.open.headers["Authorization"] = f"Bearer {self._token}"
         answer = self._session.open.request(
-            method, self._url + path, data=None if body is None else json.dumps(body), timeout=120
+            method,
+            self._url + path,
+            data=None if body is None else json.dumps(body),
+            headers={"Content-Type": f"application/{'merge-patch+' if method == 'PATCH' else ''}json"},
+            timeout=120,
         )
         if not answer.ok and not (known and answer.status_code == 409):
             raise RuntimeError(f"{method} {path}: {answer.status_code} {answer.text[:300]}")

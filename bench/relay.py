@@ -5,6 +5,7 @@ from __future__ import annotations
 import selectors
 import socket
 import threading
+import time
 from contextlib import suppress
 from typing import Self
 
@@ -20,6 +21,8 @@ class Relay:
         self.port: int = self._listening.getsockname()[1]
         self.bytes = 0
         """In both directions."""
+        self.last = 0.0
+        """When the last of them came, as `time.perf_counter` has it."""
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -53,4 +56,5 @@ class Relay:
                     if not data:
                         return
                     self.bytes += len(data)
+                    self.last = time.perf_counter()
                     said_to.sendall(data)

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import msgspec
 from rich.console import Console
 from rich.table import Table
 
 from bench.goals import goal
-from bench.measure import PROGRAM, SCENARIOS, Row
+from bench.row import PROGRAM, SCENARIOS, Load, Row
 
 BEGIN, END = "<!-- python -m bench -->", "<!-- end -->"
 """Between these lines the page has what the last run wrote."""
@@ -21,11 +22,12 @@ _COLUMNS = (
     "scenario",
     "program",
     "wall s",
+    "all there s",
     "cpu s",
     "peak MB",
     "Eureka",
     "Kubernetes",
-    "other client ms",
+    "other client ms: median, 99 %",
     "goal",
 )
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 360, 70, 50
@@ -51,50 +53,78 @@ def _cpuinfo() -> list[str]:
 
 def cells(size: int, row: Row) -> tuple[str, ...]:
     """One line of the table."""
+    if row.failed:
+        return (f"{size:,}", row.scenario, row.program, *[""] * 7, goal(size, row))
     return (
         f"{size:,}",
         row.scenario,
         row.program,
         f"{row.wall:.2f}",
+        "" if row.there is None else f"{row.there:.2f}",
         f"{row.cpu:.2f}",
         f"{row.memory:.0f}",
-        _traffic(row.eureka_requests, row.eureka_mb),
-        _traffic(row.kubernetes_requests, row.kubernetes_mb),
-        f"{row.stranger_ms[0]:.1f}, 99 %: {row.stranger_ms[1]:.1f}" if row.stranger_ms else "",
+        _load(row.eureka),
+        _load(row.kubernetes),
+        _waits(row),
         goal(size, row),
     )
 
 
-def _traffic(requests: int | None, megabytes: float | None) -> str:
-    return "" if requests is None or megabytes is None else f"{requests:,} · {megabytes:.1f} MB"
+def _waits(row: Row) -> str:
+    if row.stranger_ms is None:
+        return ""
+    idle = f" (idle {row.idle_ms[0]:.1f}, {row.idle_ms[1]:.1f})" if row.idle_ms else ""
+    return f"{row.stranger_ms[0]:.1f}, {row.stranger_ms[1]:.1f}{idle}"
 
 
-def show(found: Found, notes: Sequence[str]) -> None:
+def _load(load: Load | None) -> str:
+    """`calls · MB · processor seconds of the server`, as far as they are known."""
+    if load is None:
+        return ""
+    counted = [] if load.requests is None else [f"{load.requests:,}", f"{load.megabytes:.1f} MB"]
+    return " · ".join([*counted, f"{load.cpu:.2f} s"])
+
+
+def show(found: Found) -> None:
     """On the terminal."""
-    table = Table(title=machine(), caption="\n".join(notes), caption_justify="left")
+    table = Table(title=machine())
     for name in _COLUMNS:
         table.add_column(name, justify="left" if name in ("scenario", "program", "goal") else "right")
     for size, rows in found.items():
         for row in rows:
             table.add_row(*cells(size, row))
         table.add_section()
-    Console(width=160).print(table)
+    Console(width=200).print(table)
 
 
-def as_json(found: Found, notes: Sequence[str]) -> str:
+def as_json(found: Found) -> str:
     """All figures."""
     rows = {str(size): [asdict(row) for row in of] for size, of in found.items()}
-    return json.dumps({"machine": machine(), "notes": list(notes), "rows": rows}, indent=1)
+    return json.dumps({"machine": machine(), "rows": rows}, indent=1) + "\n"
 
 
-def into_page(page: Path, found: Found, notes: Sequence[str], plot: str) -> None:
+def with_earlier(found: Found, file: Path) -> Found:
+    """With the rows of the sizes that an earlier run on this machine wrote into this file; sorted by size."""
+    if not file.exists():
+        return found
+    earlier = msgspec.json.decode(file.read_bytes(), type=_Recorded)
+    kept = {int(size): rows for size, rows in earlier.rows.items()} if earlier.machine == machine() else {}
+    return dict(sorted({**kept, **found}.items()))
+
+
+class _Recorded(msgspec.Struct):
+    machine: str
+    rows: dict[str, list[Row]]
+
+
+def into_page(page: Path, found: Found, plot: str) -> None:
     """Replaces what the run before wrote there. `plot` is the name of the picture beside the page."""
     text = page.read_text()
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
     table = [f"| {' | '.join(_COLUMNS)} |", f"|{'|'.join('---' for _ in _COLUMNS)}|"]
     table += [f"| {' | '.join(cells(size, row))} |" for size, rows in found.items() for row in rows]
-    told = [f"On {machine()}:", "", *table, "", *(f"- {note}" for note in notes), "", f"![Cost against size]({plot})"]
+    told = [f"On {machine()}:", "", *table, "", f"![Cost against size]({plot})"]
     page.write_text(before + "\n".join([BEGIN, "", *told, "", END]) + after)
 
 
@@ -104,7 +134,7 @@ def svg(found: Found) -> str:
     lines: dict[str, list[tuple[int, float]]] = {}
     for size in sizes:
         for row in found[size]:
-            if row.program == PROGRAM:
+            if row.program == PROGRAM and not row.failed:
                 lines.setdefault(row.scenario, []).append((size, 1e6 * row.cpu / size))
     highest = max((value for points in lines.values() for _, value in points), default=1.0)
 

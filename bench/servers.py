@@ -10,7 +10,7 @@ import json
 import multiprocessing
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection as Pipe
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from bench.child import processor_seconds
 from bench.objects import Objects
 from bench.relay import Relay
 from eurekube_sync.embedded.eureka import EmbeddedEureka
@@ -34,6 +35,10 @@ class Emptied(Protocol):
     @property
     def url(self) -> str:
         """Its address for clients."""
+
+    @property
+    def pid(self) -> int | None:
+        """Its process, while it runs."""
 
     def empty(self) -> None:
         """As after a restart."""
@@ -53,6 +58,12 @@ class Servers:
     kubeconfig: Path
     to_eureka: Relay
     to_kubernetes: Relay
+    pids: Callable[[], Sequence[int | None]]
+    """Of the Kubernetes API and its store."""
+
+    def kubernetes_seconds(self) -> float:
+        """Processor time of the Kubernetes API and its store so far."""
+        return sum(processor_seconds(pid) for pid in self.pids() if pid is not None)
 
     @property
     def eureka_url(self) -> str:
@@ -77,7 +88,9 @@ def real(instances: int) -> Iterator[Servers]:
         java = ("-Xmx2g", "-XX:+UseParallelGC", "-XX:-UsePerfData")  # with its optimising compiler, as in production
         ours, others = (running.enter_context(Real(jvm_options=java)) for _ in range(2))
         objects = Objects(api.url, instances, token=api.admin_token, ca_file=api.ca_file)
-        yield running.enter_context(_reached(ours, others, objects, api.url, api.admin_token, api.ca_file))
+        yield running.enter_context(
+            _reached(ours, others, objects, api.url, api.admin_token, api.ca_file, lambda: (etcd.pid, api.pid))
+        )
 
 
 @contextmanager
@@ -88,12 +101,20 @@ def embedded(instances: int) -> Iterator[Servers]:
             running.enter_context(_process(name)) for name in ("kubernetes", "eureka", "eureka")
         )
         objects = Objects(kubernetes.url, instances)
-        yield running.enter_context(_reached(ours, others, objects, kubernetes.url, "", None))
+        yield running.enter_context(
+            _reached(ours, others, objects, kubernetes.url, "", None, lambda: (kubernetes.pid,))
+        )
 
 
 @contextmanager
 def _reached(
-    ours: Emptied, others: Emptied, objects: Objects, url: str, token: str, ca_file: Path | None
+    ours: Emptied,
+    others: Emptied,
+    objects: Objects,
+    url: str,
+    token: str,
+    ca_file: Path | None,
+    pids: Callable[[], Sequence[int | None]],
 ) -> Iterator[Servers]:
     where, registry = urlsplit(url), urlsplit(ours.url)
     assert where.hostname
@@ -117,6 +138,7 @@ def _reached(
             kubeconfig=kubeconfig,
             to_eureka=to_eureka,
             to_kubernetes=to_kubernetes,
+            pids=pids,
         )
 
 
@@ -143,6 +165,7 @@ class _Process:
         self._process = context.Process(target=_serve, args=(name, other))
         self._process.start()
         self.url: str = self._pipe.recv()
+        self.pid = self._process.pid
 
     def empty(self) -> None:
         """It forgets all."""

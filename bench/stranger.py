@@ -38,16 +38,17 @@ def stranger(url: str, app: str) -> Iterator[Waits]:
     waits = Waits()
     try:
         yield waits
-    finally:
         here.send("end")
         waits.milliseconds += here.recv()
+    finally:
+        process.kill()
         process.join()
 
 
 def _ask(url: str, app: str, pipe: Connection) -> None:
     where = urlsplit(url)
     assert where.hostname is not None
-    calls = http.client.HTTPConnection(where.hostname, where.port or 80)
+    calls = http.client.HTTPConnection(where.hostname, where.port or 80, timeout=60)
     samples: list[float] = []
     pipe.send("begun")
     while not pipe.poll(_PAUSE):
