@@ -3,7 +3,7 @@ it changed; events for what flipped. A write that fails is reported, and the nex
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from eurekube_sync.apply.finalizers import still_there, waits_for
@@ -19,6 +19,10 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import EventRecord, SyncerObject, SyncerRef, SyncerStatus
 from eurekube_sync.model.ports import Clock, Cluster, Workers
 from eurekube_sync.model.sources import Unknown
+
+MOST_GOOD_NEWS = 100
+"""Events of one pass that are no warning. At a first registration of thousands each would be a third write of a syncer,
+and clients of the API are limited; its condition tells the same."""
 
 
 def without_finalizer(desired: Desired, actions: Iterable[Register | Update | Renew]) -> list[SyncerObject]:
@@ -129,6 +133,7 @@ def settle(
     """Removes the finalizer of finished deletions, and writes the other statuses. Gives the statuses that were
     written."""
     now = clock.now()
+    events = dict(_few_good_news(due.changed))
 
     def end(deletion: Finished) -> ClusterError | None:
         if deadline.passed:
@@ -147,7 +152,7 @@ def settle(
         # Events first: a status that is written already would hide the flip from the next pass. But one that may not be
         # written at all must not keep the status from being true.
         unsaid: ClusterError | None = None
-        for event in flips(claim, status):
+        for event in events[claim.syncer.ref]:
             unsaid = record(cluster, event, now) or unsaid
             if isinstance(unsaid, ClusterUnavailable):
                 return unsaid
@@ -163,6 +168,18 @@ def settle(
         claim.syncer.ref: status for (claim, status), error in zip(due.changed, reported, strict=True) if error is None
     }
     return written, tuple(error for error in (*ended, *reported) if error)
+
+
+def _few_good_news(
+    changed: Iterable[tuple[Claim, SyncerStatus]],
+) -> Iterator[tuple[SyncerRef, tuple[EventRecord, ...]]]:
+    """The events of each syncer: all warnings, and so much of the rest."""
+    left = MOST_GOOD_NEWS
+    for claim, status in changed:
+        found = flips(claim, status)
+        good = [event for event in found if not event.warning][:left]
+        left -= len(good)
+        yield claim.syncer.ref, tuple(event for event in found if event.warning or event in good)
 
 
 def record(cluster: Cluster, event: EventRecord, now: float) -> ClusterError | None:

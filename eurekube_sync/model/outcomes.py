@@ -73,7 +73,7 @@ class Outcomes:
     @property
     def failures(self) -> tuple[Outcome, ...]:
         """What the next pass has to do again, by key."""
-        return tuple(outcome for _, outcome in sorted(self.by_key.items()) if outcome.failed)
+        return tuple(self.by_key[key] for key in sorted(key for key, one in self.by_key.items() if one.failed))
 
     @property
     def succeeded(self) -> int:

@@ -33,7 +33,7 @@ def rows() -> Iterator[dict[str, Row]]:
     ("scenario", "eureka", "kubernetes"),
     [
         # The list, the probe of batches; then three batches: what is absent, the registrations, their first renewals.
-        (FIRST, 2 + 3 * 3, LISTS + 1 + 3 * SYNCERS),  # a finalizer, an event and a status for each syncer
+        (FIRST, 2 + 3 * 3, LISTS + 1 + 3 * SYNCERS),  # a finalizer, a status; an event of some
         (STEADY, 2 + 3, LISTS),
         (EMPTIED, 2 + 3 * 3, LISTS + 1),
     ],

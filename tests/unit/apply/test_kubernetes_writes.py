@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from eurekube_sync.apply.kubernetes import put_finalizers_on, settle, unsettled
+from eurekube_sync.apply.kubernetes import MOST_GOOD_NEWS, put_finalizers_on, settle, unsettled
 from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION, CLEANUP_FINALIZER
@@ -152,6 +152,19 @@ def test_a_write_that_fails_is_reported_and_the_others_go_on(bench: Bench, call:
     _, errors = bench.settle()
     assert len(errors) == {"remove_finalizer": 1, "write_status": 2, "record_event": 3}[call]
     assert bench.wire.verbs().count("write_status") == 2
+
+
+@pytest.mark.parametrize(("labels", "told"), [({}, MOST_GOOD_NEWS), ({"app": "other"}, MOST_GOOD_NEWS + 5)])
+def test_of_much_good_news_a_pass_sends_few_events_and_of_bad_news_all(labels: dict[str, str], told: int) -> None:
+    """A first registration of thousands: the API limits its clients. The condition of each syncer is written."""
+    world = FakeWorld()
+    for number in range(MOST_GOOD_NEWS + 5):
+        name = f"app-{number}"
+        world.cluster.apply(syncer(name, selector={"app": name}), service(name, labels={"app": name} | labels))
+        world.cluster.apply(piece(endpoint(number), service=name))
+    report = world.run()
+    assert (len(report.statuses), report.cluster_errors) == (MOST_GOOD_NEWS + 5, ())
+    assert [event.warning for event in world.cluster.events] == [bool(labels)] * told
 
 
 def test_a_flip_whose_event_was_lost_on_the_way_is_told_again(bench: Bench) -> None:

@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.output.machine import as_data
 from eurekube_sync.cli.output.markdown import pass_markdown
+from eurekube_sync.cli.output.rows import rows_of
 from eurekube_sync.cli.output.summary import summary
-from eurekube_sync.cli.output.table import console_for, pass_table
+from eurekube_sync.cli.output.table import Diff, console_for, pass_table
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope, Shard
@@ -67,6 +69,19 @@ def test_nothing_is_cut_where_no_person_looks(world: FakeWorld) -> None:
     ]
     messages = as_data(world.run(dry_run=True), ExitCode.OK)["messages"]
     assert sum("NoMatchingService" in message for message in messages) == 30
+
+
+def test_a_file_gets_the_columns_of_a_terminal(world: FakeWorld) -> None:
+    """They are written without rich; letters that take two columns are counted as two."""
+    crowd(world, 3)
+    rows = rows_of(world.run())
+    rows.append(replace(rows[0], app="ZZZ", why="服务", syncer=""))
+    written = []
+    for terminal in (True, False):
+        stream = io.StringIO()
+        Console(file=stream, force_terminal=terminal, color_system=None, width=500).print(Diff(rows), crop=False)
+        written.append(stream.getvalue())
+    assert written[0] == written[1]
 
 
 def test_a_terminal_cuts_registrations_alone_and_says_how_many(world: FakeWorld) -> None:
