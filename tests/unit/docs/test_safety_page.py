@@ -19,7 +19,7 @@ _CODE = re.compile(r"`([a-z_/]+)\.((?:\w+\.)?\w+)`")
 _PROMISE = re.compile(r"(?<!\*)\*([a-z]+(?: [a-z]+)?)\*(?!\*)")
 
 PROMISES = {
-    "What was seen": (
+    "Reading both servers": (
         "unknown source proves",
         "no endpoints",
         "without any slice",
@@ -55,7 +55,7 @@ PROMISES = {
         "Deletions by a person",
         "loses nothing",
         "dead pod",
-        "another living pod's",
+        "another living pod has",
         "register themselves",
         "All that we own",
         "older than the present CRD",
@@ -75,9 +75,9 @@ PROMISES = {
         "`--approve FILE`",
         "spent",
         "annotation",
-        "never exit 0",
+        "not exit 0",
     ),
-    "What a syncer asks not to be done": (
+    "Policies, suspension, limits and gates": (
         "cancel nothing",
         "is not renewed",
         "suspended",
@@ -86,7 +86,7 @@ PROMISES = {
         "within a limit",
         "reached exactly",
         "lowered limit keeps",
-        "registered itself",
+        "gives way to a duplicate",
         "readiness gate",
         "five minutes",
         "two syncers serve",
@@ -112,7 +112,7 @@ PROMISES = {
         "may remain",
         "reachable peer",
         "Each of several peers is listed",
-        "does not show what it holds",
+        "cannot be listed",
         "Eureka's cache",
         "registered later still",
         "away",
