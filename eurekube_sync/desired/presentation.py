@@ -24,6 +24,9 @@ MANAGEMENT_PORT = "management.port"
 
 _METADATA_KEY = re.compile(r"[A-Za-z][A-Za-z0-9.-]*")
 _RESERVED_METADATA_KEYS = frozenset({"class", "instanceId"})
+_ACTED_ON = re.compile(r"zone|user|password|configPath|(management|user)[.].*")
+"""Spring Cloud LoadBalancer chooses by the zone, Spring Cloud Config and Spring Boot Admin where and as whom they call.
+Whoever writes a label of a pod must not decide that."""
 _OUR_METADATA_PREFIX = "eurekube."
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
@@ -230,6 +233,12 @@ def _metadata_from(specs: Sequence[MetadataFromSpec], wrong: Faults, *, pods: bo
     for index, spec in enumerate(specs):
         at = ("metadataFrom", index)
         _check_key((*at, "key"), spec.key, wrong)
+        if _ACTED_ON.fullmatch(spec.key):
+            fault = (
+                "callers act on the metadata keys zone, user, password, configPath, management.* and user.*: "
+                "write them in metadata, zone or paths"
+            )
+            wrong.add((*at, "key"), fault, "InvalidMetadata")
         names = (spec.pod_label, spec.pod_annotation, spec.service_label, spec.service_annotation)
         given = [(source, name) for source, name in zip(From, names, strict=True) if name is not None]
         if len(given) != 1:
@@ -264,9 +273,9 @@ def _check_twice(found: Presentation, specs: Sequence[MetadataFromSpec], wrong: 
             fault = "a key is either in metadata or in metadataFrom" if in_both else "another entry has the same key"
             wrong.add(("metadataFrom", index, "key"), fault, "InvalidMetadata")
         taken.add(entry.key)
-    if found.zones is not None and ZONE in taken:
+    if found.zones is not None and ZONE in found.metadata:
         fault = "the metadata key zone is either given or taken from the endpoint"
         wrong.add(("zone",), fault, "InvalidMetadata")
-    if found.paths.management_port is not None and MANAGEMENT_PORT in taken:
+    if found.paths.management_port is not None and MANAGEMENT_PORT in found.metadata:
         fault = "the metadata key management.port is either given or set by paths.managementPort"
         wrong.add(("paths",), fault, "InvalidMetadata")

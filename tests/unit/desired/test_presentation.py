@@ -112,6 +112,11 @@ def test_pods_are_needed_for_their_own_labels_and_annotations(source: str) -> No
             "spec.metadataFrom[1].key: another entry has the same key",
         ),
         (
+            {"metadataFrom": [{"key": "management.address", "podAnnotation": "x"}]},
+            "InvalidMetadata",
+            "spec.metadataFrom[0].key: callers act on the metadata keys zone, user, password",
+        ),
+        (
             {"metadata": {"zone": "a"}, "zone": {"fromEndpoint": True}},
             "InvalidMetadata",
             "key zone is either given or taken",
