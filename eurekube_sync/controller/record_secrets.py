@@ -9,15 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from eurekube_sync.desired.claims import every
+from eurekube_sync.model.foreign_text import sounds_secret
 from eurekube_sync.model.kubernetes import ClusterView
 
 OURS = "eurekube."
 """How each mark in an instance's metadata, and each annotation that means something to us, begins."""
-_SECRET_KEY = re.compile(
-    r"pass(word|wd|phrase)?$|pass(word|wd)|secret|token|credential|private.?key|api.?key"
-    r"|authorization|(?<![a-z])auth(?![a-z])|(?-i:Auth(?![a-z]))",
-    re.I,
-)
 _OF_VALUES = ("metadata", "annotations")
 """Only in these mappings a value is hidden for its key: all else is compared with names."""
 _OF_NAMES = ("namespace", "name", "uid", "owner", "cluster", "service", "key")
@@ -47,7 +43,7 @@ class _SecretKeys:
     def __contains__(self, key: object) -> bool:
         if not isinstance(key, str) or key.startswith(OURS):
             return False
-        return key in self.others or bool(_SECRET_KEY.search(key))
+        return key in self.others or sounds_secret(key)
 
     def hide(self, pair: Iterable[str]) -> bool:
         """Whether one of them is secret."""

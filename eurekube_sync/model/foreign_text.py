@@ -15,7 +15,12 @@ from urllib.parse import quote
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """Control characters (C0, DEL, C1), separators of lines, and what turns the direction of a text."""
-_HIDDEN = "***"
+_SECRET_KEY = re.compile(
+    r"pass(word|wd|phrase)?$|pass(word|wd)|secret|token|credential|private.?key|api.?key"
+    r"|authorization|(?<![a-z])auth(?![a-z])|(?-i:Auth(?![a-z]))",
+    re.I,
+)
+HIDDEN = "***"
 _HEADER = re.compile(
     r"(authorization[\"']?\s*[:=]\s*[\"']?)(?:(basic|bearer|digest|negotiate)\s+)?[^\s\"',;]+", re.IGNORECASE
 )
@@ -47,6 +52,11 @@ def excerpt(text: str, *, most: int, secrets: Collection[str] = ()) -> str:
     return f"{shown[:most]}..." if len(shown) > most else shown
 
 
+def sounds_secret(key: str) -> bool:
+    """Whether what has this name is a password or the like: `user.password`, `apiKey`."""
+    return bool(_SECRET_KEY.search(key))
+
+
 def login_secrets(user: str, password: str) -> tuple[str, ...]:
     """What of a login must not be shown: the password, and both as basic authentication sends them."""
     return (base64.b64encode(f"{user}:{password}".encode()).decode(), password) if password else ()
@@ -72,9 +82,9 @@ def _written_out(found: re.Match[str]) -> str:
 def _without(text: str, secrets: Collection[str]) -> str:
     for secret in sorted({form for one in secrets for form in _forms(one)}, key=len, reverse=True):
         found = re.escape(secret) if len(secret) >= _WHOLE_WORD else rf"(?<!\w){re.escape(secret)}(?!\w)"
-        text = re.sub(found, _HIDDEN, text) if len(secret) >= _SHORTEST else text
-    text = _HEADER.sub(lambda found: f"{found[1]}{f'{found[2]} ' if found[2] else ''}{_HIDDEN}", text)
-    return _LOGIN_IN_URL.sub(rf"\1{_HIDDEN}@", _SCHEME.sub(rf"\1 {_HIDDEN}", text))
+        text = re.sub(found, HIDDEN, text) if len(secret) >= _SHORTEST else text
+    text = _HEADER.sub(lambda found: f"{found[1]}{f'{found[2]} ' if found[2] else ''}{HIDDEN}", text)
+    return _LOGIN_IN_URL.sub(rf"\1{HIDDEN}@", _SCHEME.sub(rf"\1 {HIDDEN}", text))
 
 
 def _forms(secret: str) -> Collection[str]:

@@ -7,6 +7,7 @@ from eurekube_sync.desired.conduct import GONE, LIMIT, POLICY
 from eurekube_sync.desired.drain import DRAINED
 from eurekube_sync.model.actions import Change
 from eurekube_sync.model.eureka import Instance, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.foreign_text import HIDDEN, sounds_secret
 from eurekube_sync.model.ownership import CLASS, our_keys
 
 
@@ -32,7 +33,14 @@ def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change,
     pairs += [(f"metadata.{key}", there.metadata.get(key, ""), instance.metadata.get(key, "")) for key in sorted(keys)]
     if not overridden(observed, instance.status):
         pairs.append(("status", there.status.value, instance.status.value))
-    return tuple(Change(field=field, was=was, becomes=becomes) for field, was, becomes in pairs if was != becomes)
+    return tuple(_change(field, was, becomes) for field, was, becomes in pairs if was != becomes)
+
+
+def _change(field: str, was: str, becomes: str) -> Change:
+    """A change is shown: a password that callers read in the metadata is not."""
+    if field.startswith("metadata.") and sounds_secret(field):
+        was, becomes = was and HIDDEN, becomes and HIDDEN
+    return Change(field=field, was=was, becomes=becomes)
 
 
 def overridden(observed: ObservedInstance, wanted: InstanceStatus) -> bool:

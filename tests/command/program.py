@@ -18,6 +18,7 @@ import yaml
 from eurekube_sync.cli.demo import story
 from eurekube_sync.cli.demo.story import SYNCER
 from eurekube_sync.embedded.http import Handler, LoopbackServer, Request, Response
+from tests import planted
 from tests.embedded.playground import TestedPlayground
 
 BINARY = Path(sys.executable).with_name("eurekube-sync")
@@ -27,6 +28,7 @@ LONG_SECONDS = 300.0
 """A process that has not ended by then never does, on the busiest machine."""
 PIPE_BYTES = 1 << 20
 """What a process may say before somebody reads: one whose pipe is full stands still."""
+PLANTED_SYNCER = {**SYNCER, "spec": {**SYNCER["spec"], "metadata": {"user.password": planted.METADATA_PASSWORD}}}
 WEB_PAGE = Response(status=200, body=b"<html><body>please log in</body></html>", content_type="text/html")
 
 
@@ -64,13 +66,16 @@ class Program:
 
     def environment(self, **variables: str | None) -> dict[str, str]:
         """The variables of a process: who and where, and no others of ours; None takes one away."""
+        url = self.eureka_url or self.playground.eureka_url
+        logs_in = any("EUREKA_USERNAME" in name or "EUREKA_PASSWORD" in name for name in variables)
         given = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("EUREKUBE_SYNC_", "COLUMNS"))},
             "EUREKUBE_SYNC_OWNER": story.OWNER,
-            "EUREKUBE_SYNC_EUREKA_URL": self.eureka_url or self.playground.eureka_url,
+            "EUREKUBE_SYNC_EUREKA_URL": url if logs_in else planted.with_login(url),
             "EUREKUBE_SYNC_EUREKA_BATCH": "off",  # a call is an instance
             "KUBECONFIG": str(self.playground.kubeconfig),
             "HOME": str(self.folder),
+            **planted.PROXIES,
             **variables,
         }
         return {name: value for name, value in given.items() if value is not None}
@@ -202,7 +207,7 @@ def rating(folder: Path, *, pods: int = 2) -> Iterator[Program]:
     """The demo's world: a foreign instance, and `rating` with its syncer and so many pods."""
     with TestedPlayground(cache_seconds=0.05) as playground:
         story.prepare(playground)
-        playground.create(SYNCER)
+        playground.create(PLANTED_SYNCER)
         for number in range(2, pods):
             playground.create_pod("rating", f"rating-{number + 1}", f"10.0.0.{number + 1}", {"app": "rating"})
         yield Program(playground=playground, folder=folder)

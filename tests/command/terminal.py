@@ -9,6 +9,7 @@ import struct
 import subprocess
 import termios
 
+from tests import planted
 from tests.command.program import BINARY, LONG_SECONDS, Program
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -33,6 +34,7 @@ def at_terminal(
     os.close(terminal)
     shown = b"".join(iter(lambda: _read(controller), b""))
     os.close(controller)
+    planted.search(shown, f"a terminal with {' '.join(arguments)}")
     return process.wait(timeout=LONG_SECONDS), shown.decode().replace("\r\n", "\n")
 
 

@@ -185,7 +185,7 @@ def test_a_wrong_url_is_a_wrong_command_line(settled: Program, url: str) -> None
 
 def test_a_user_without_a_password_is_a_wrong_setting(settled: Program) -> None:
     """The sentence names the variable that is missing."""
-    ended = settled.run("--eureka-username", "joe")
+    ended = settled.run("--eureka-username", "joe", EUREKUBE_SYNC_EUREKA_URL=settled.playground.eureka_url)
     assert ended.code == ExitCode.CONFIGURATION
     assert "EUREKUBE_SYNC_EUREKA_PASSWORD" in ended.sentence
 

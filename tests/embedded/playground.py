@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+from typing import Any, Self
+
+import yaml
+
+from eurekube_sync.embedded.http import Handler, Request
 from eurekube_sync.embedded.playground import Playground
 from eurekube_sync.manifests import load_crd, refusal
+from tests import planted
 from tests.embedded.eureka import GuardedEureka
 from tests.embedded.kubernetes import FullKubernetes
 
@@ -18,3 +25,21 @@ class TestedPlayground(Playground):
         super().__init__(
             load_crd(), validate=refusal, cache_seconds=cache_seconds, kubernetes=FullKubernetes, eureka=GuardedEureka
         )
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        document = yaml.safe_load(self.kubeconfig.read_text())
+        document["users"][0]["user"] = {"token": planted.KUBERNETES_TOKEN}
+        key = base64.b64encode(planted.CLIENT_KEY.encode()).decode()
+        document["users"].append({"name": "planted", "user": {"client-key-data": key}})
+        self.kubeconfig.write_text(yaml.safe_dump(document))
+        return self
+
+    def _counted(self, handler: Handler) -> Handler:
+        counted = super()._counted(handler)
+
+        def searched(request: Request) -> Any:
+            planted.search_call(request)
+            return counted(request)
+
+        return searched

@@ -18,6 +18,7 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from eurekube_sync.embedded.http import LoopbackServer, Request, Response
+from tests import planted
 from tests.servers.world import write_kubeconfig
 from tests.waiting import wait_until
 
@@ -74,6 +75,7 @@ class CountingProxy:
     def _forward(self, request: Request) -> Response:
         asked = time.monotonic()
         self.calls.append(request)
+        planted.search_call(request)
         if self._before is not None:
             self._before(request)
         try:
@@ -143,7 +145,8 @@ class Program:
             env={
                 **{name: value for name, value in os.environ.items() if not name.startswith("EUREKUBE_SYNC_")},
                 "EUREKUBE_SYNC_OWNER": self.owner,
-                "EUREKUBE_SYNC_EUREKA_URL": f"{self.eureka.url}/eureka",
+                "EUREKUBE_SYNC_EUREKA_URL": planted.with_login(f"{self.eureka.url}/eureka"),
+                **planted.PROXIES,
                 "EUREKUBE_SYNC_EUREKA_BATCH": self.batch,
                 "EUREKUBE_SYNC_DEBUG": "1",
                 "KUBECONFIG": str(kubeconfig),

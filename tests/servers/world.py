@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import requests
 
+from tests.planted import plant
 from tests.waiting import wait_until
 
 Json = dict[str, Any]
@@ -225,6 +226,7 @@ def write_kubeconfig(
         "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": namespace}}],
         "current-context": "test",
     }
+    plant("the token of a service account", token)
     path.touch(mode=0o600)
     path.write_text(json.dumps(content, indent=2))
     return path

@@ -343,6 +343,17 @@ def test_a_persons_override_is_not_fought(
     assert bool(changes) is not expected
 
 
+@pytest.mark.parametrize(("was", "shown"), [("old-one", "***"), ("", "")], ids=["changed", "new"])
+def test_a_password_in_metadata_is_not_shown(was: str, shown: str) -> None:
+    """Its change is; other metadata is shown as it is."""
+    there = {"user.password": was, "version": "1"} if was else {"version": "1"}
+    wanted = {"user.password": "new-one", "version": "2"}
+    changes = differences(instance(metadata=wanted), stored(instance(metadata=there)))
+    found = {one.field: (one.was, one.becomes) for one in changes}
+    assert found["metadata.user.password"] == (shown, "***")
+    assert found["metadata.version"] == ("1", "2")
+
+
 # --- What is not wanted ------------------------------------------------------------------------------------------
 
 
