@@ -5,10 +5,13 @@ An audit hook sees every socket, however it was made. Mark a test `loopback` to 
 
 from __future__ import annotations
 
+import re
 import resource
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hypothesis import Phase, settings
@@ -24,7 +27,9 @@ _FORBIDDEN = frozenset(
         "socket.sendto",
     }
 )
-_MOST_MEGABYTES = 500
+_CASES = 100_000
+_MOST_MEGABYTES = 300
+"""A fuzz run peaks at 200: more is a leak, or an input that takes far more memory than it has bytes."""
 _HERE = Path(__file__).parent
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -63,12 +68,46 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         _Guard.on = False
 
 
+def _fuzzing() -> bool:
+    return settings.get_current_profile_name() == "fuzz"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many cases a fuzz run tried, in what time, and how large the process became."""
+    if _fuzzing():
+        terminalreporter.write_line(f"{sum(_Fuzzed.cases)} cases, peak memory {_peak()} MB")
+        for fault in _Fuzzed.faults:
+            terminalreporter.write_line(fault, red=True)
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fuzzing fails when the process grew beyond what its largest input explains."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    if settings.get_current_profile_name() == "fuzz" and peak > _MOST_MEGABYTES:
-        sys.stderr.write(f"the process took {peak} MB, and {_MOST_MEGABYTES} are allowed\n")
+    """Fuzzing fails when it tried too few cases, or the process grew beyond what its largest input explains."""
+    if not _fuzzing():
+        return
+    _Fuzzed.cases = [_passing(item) for item in session.items]
+    if sum(_Fuzzed.cases) < _CASES and not session.config.getoption("keyword"):
+        _Fuzzed.faults.append(f"less than {_CASES} cases are too few")
+    if _peak() > _MOST_MEGABYTES:
+        _Fuzzed.faults.append(f"the process may take {_MOST_MEGABYTES} MB")
+    if _Fuzzed.faults:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+class _Fuzzed:
+    """What a fuzz run came to."""
+
+    cases: ClassVar[list[int]] = []
+    faults: ClassVar[list[str]] = []
+
+
+def _passing(item: pytest.Item) -> int:
+    """The examples of a test that passed, as Hypothesis describes them; 0 for a test without any."""
+    found = re.findall(r"(\d+) passing", getattr(item, "hypothesis_statistics", ""))
+    return sum(map(int, found))
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
 # The same examples each run, so that nobody meets another's failure; `--hypothesis-profile=explore` looks further.
@@ -78,6 +117,7 @@ settings.register_profile(  # an example that fails is not made smaller: to fail
     "mutation", deadline=None, derandomize=True, database=None, max_examples=5, phases=[Phase.explicit, Phase.generate]
 )
 settings.register_profile("explore", deadline=None, database=None, max_examples=2000)
-settings.register_profile("fuzz", deadline=None, database=None, max_examples=2000)
+# 26 tests or more; a case that takes 10 s of a machine, however busy, hangs.
+settings.register_profile("fuzz", deadline=timedelta(seconds=10), database=None, max_examples=5000)
 if settings.get_current_profile_name() == "default":
     settings.load_profile("unit")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
+import io
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 import pytest
@@ -13,8 +16,14 @@ from hypothesis import strategies as st
 from eurekube_sync.cli import values
 from eurekube_sync.cli.approval import read_approval
 from eurekube_sync.cli.options.lock import _lock
+from eurekube_sync.cli.recording import Recorder, record_files
+from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.desired.grants import _matches, _parts
+from eurekube_sync.manifests.dumps import read_dumps
 from eurekube_sync.model.errors import ConfigurationError
+from tests.unit.controller.test_reconcile import add_app
+from tests.unit.worlds.build import endpoint, piece
+from tests.unit.worlds.fakes import FakeWorld
 
 pytestmark = pytest.mark.fuzz
 
@@ -41,6 +50,49 @@ def test_the_file_of_an_approval_is_read_or_refused(tmp_path: Path, content: byt
     (tmp_path / "saved").write_bytes(content)
     with contextlib.suppress(ConfigurationError):
         read_approval(str(tmp_path / "saved"), now=0)
+
+
+def a_record() -> bytes:
+    """Of a pass that registers two pods."""
+    world = FakeWorld()
+    add_app(world, "app", 0)
+    world.cluster.apply(piece(endpoint(1), endpoint(2), service="app"))
+    with TemporaryDirectory() as folder:
+        Recorder(Path(folder), most_bytes=10**6).keep(world.run(), ExitCode.OK)
+        (file,) = Path(folder).iterdir()
+        return gzip.decompress(file.read_bytes())
+
+
+RECORD = a_record()
+DUMP = b'{"kind":"List","apiVersion":"v1","items":[{"kind":"Service","apiVersion":"v1","metadata":{"name":"a"}}]}'
+
+
+def damaged(text: bytes) -> st.SearchStrategy[bytes]:
+    """Any part of it replaced by a few other bytes."""
+
+    def damage(at: int, length: int, piece: bytes) -> bytes:
+        return text[:at] + piece + text[at + length :]
+
+    return st.builds(damage, st.integers(0, len(text)), st.integers(0, 12), st.binary(max_size=6))
+
+
+@given(content=damaged(gzip.compress(RECORD, mtime=0)) | damaged(RECORD).map(gzip.compress))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_record_is_read_or_refused(tmp_path: Path, content: bytes) -> None:
+    """Damaged before or after it was packed."""
+    path = tmp_path / "pass-20260101T000000.000Z-00000000.json.gz"
+    path.write_bytes(content)
+    for whole in (True, False):
+        with contextlib.suppress(ConfigurationError):
+            record_files(tmp_path)[0].read(whole=whole)
+
+
+@given(content=damaged(DUMP))
+@example(content=b"a: &a [x]\nb: &b [*a,*a]\nc: [*b,*b]")
+def test_what_kubectl_wrote_is_read_or_refused(content: bytes) -> None:
+    """The files of --from."""
+    with contextlib.suppress(ConfigurationError):
+        read_dumps(["-"], stdin=io.BytesIO(content))
 
 
 @given(annotation=TEXTS, name=TEXTS)
