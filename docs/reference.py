@@ -26,7 +26,7 @@ the tests run it. Whole files are in [examples](examples/).
 
 Only `spec.mode` has a default in the schema. Every other default is set by the program, so that a later version can
 correct it. Where the bounds say "a pattern", [crds/eurekasyncer.yaml](../crds/eurekasyncer.yaml) has its exact form.
-`eurekube-sync validate FILES` checks manifests against all of it.
+`eurekube-sync validate FILES` checks manifests against all of these rules.
 """
 
 
