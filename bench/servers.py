@@ -127,7 +127,7 @@ def _reached(
         tempfile.TemporaryDirectory() as folder,
     ):
         kubeconfig = Path(folder) / "kubeconfig"
-        _write_kubeconfig(kubeconfig, f"{where.scheme}://127.0.0.1:{to_kubernetes.port}", token, ca_file)
+        write_kubeconfig(kubeconfig, f"{where.scheme}://127.0.0.1:{to_kubernetes.port}", token, ca_file)
         yield Servers(
             eureka=ours,
             others=others,
@@ -142,7 +142,7 @@ def _reached(
         )
 
 
-def _write_kubeconfig(path: Path, url: str, token: str, ca_file: Path | None) -> None:
+def write_kubeconfig(path: Path, url: str, token: str, ca_file: Path | None) -> None:
     cluster = {"server": url} | ({"certificate-authority": str(ca_file)} if ca_file else {})
     user = {"token": token} if token else {}
     content = {
