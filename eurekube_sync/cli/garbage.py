@@ -14,6 +14,9 @@ from eurekube_sync.model.eureka import InstanceKey
 _YOUNG, _MIDDLE, _ALL = 50_000, 20, 1_000
 """Objects until the youngest are looked at, and how often that is until the older, and all, are: never in a pass."""
 
+_PASSES = 100
+"""From one look at all that there is to the next."""
+
 
 def look_rarely_for_cycles() -> None:
     """To be called once, when all is imported; `looking_for_cycles` then looks at all between passes."""
@@ -22,10 +25,14 @@ def look_rarely_for_cycles() -> None:
 
 
 def looking_for_cycles(between: Between | None) -> Between:
-    """Looks after each pass, when hardly anything is left of it, and then does what is to be done between passes."""
+    """Looks after each pass, when hardly anything is left of it, and then does what is to be done between passes. What
+    a pass keeps for the next is looked at once: to walk all of it took an eighth of the processor time of a pass."""
+    passes = 0
 
     def look(registered: tuple[InstanceKey, ...], until: float) -> int:
-        gc.collect()
+        nonlocal passes
+        passes += 1
+        gc.collect(1 if passes % _PASSES else 2)
         return between(registered, until) if between is not None else 0
 
     return look
