@@ -48,7 +48,7 @@ def openings(
     """The gates that may open after a pass, each at most once; `now` in Unix seconds. A pod of several syncers waits
     for all that have something to wait for."""
     shut_in = _shut(view)
-    coming = {action.key for action in plan.actions if isinstance(action, Register)}
+    coming = {action.key for action in plan.changes if isinstance(action, Register)}
     themselves = {one.key: one.why for one in plan.blocked if one.obstacle is Obstacle.DUPLICATE}
     themselves = {key: why for key, why in themselves.items() if key not in coming}
     found: dict[str, list[Opening | None]] = {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from eurekube_sync.apply.finalizers import still_there, waits_for
 from eurekube_sync.apply.rewording import worth_writing
-from eurekube_sync.apply.status import abandoned_event, flips, statuses
+from eurekube_sync.apply.status import EarlierStatuses, abandoned_event, flips, statuses
 from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.desired.claims import Claim, Deleting, Desired
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned
@@ -27,14 +27,10 @@ and clients of the API are limited; its condition tells the same."""
 
 def without_finalizer(desired: Desired, actions: Iterable[Register | Update | Renew]) -> list[SyncerObject]:
     """The syncers of these actions that lack our finalizer; those that are being deleted cannot get it any more."""
-    refs = sorted({action.syncer for action in actions if action.syncer is not None})
-    return [
-        claim.syncer
-        for ref in refs
-        if (claim := desired.claims.get(ref))
-        and claim.syncer.deleted is None
-        and CLEANUP_FINALIZER not in claim.syncer.finalizers
-    ]
+    syncers = {ref: claim.syncer for ref, claim in desired.claims.items()}
+    lacking = [ref for ref, one in syncers.items() if one.deleted is None and CLEANUP_FINALIZER not in one.finalizers]
+    meant = {action.syncer for action in actions} if lacking else frozenset()
+    return [syncers[ref] for ref in sorted(lacking) if ref in meant]
 
 
 def put_finalizers_on(
@@ -98,11 +94,12 @@ def unsettled(
     cache_seconds: float,
     expires_after: float,
     words: bool,
+    earlier: EarlierStatuses | None = None,
 ) -> Unsettled:
     """What a pass has to report to the cluster. `unseen` are the other Eureka servers that did not show what they hold,
     None when they were not asked; `options` are what a command to paste has to say of its scope; `now` in Unix
     seconds, `expires_after` is how long an instance lives after its last renewal; `words`: a failure that goes on is
-    reported in its latest words."""
+    reported in its latest words. What the last pass made of the same is taken from `earlier`."""
     claims, finished, waiting = result.desired.claims, [], {}
     for ref, claim in sorted(claims.items()):
         if CLEANUP_FINALIZER not in claim.syncer.finalizers:
@@ -117,7 +114,7 @@ def unsettled(
             else:
                 waiting[ref] = why
     ends = {one.syncer.ref for one in finished}
-    due = statuses(result, waiting, options=options, now=now)
+    due = statuses(result, waiting, options=options, now=now, earlier=earlier)
     left = {ref: status for ref, status in sorted(due.items()) if ref not in ends}
     changed = [
         (claims[ref], status)

@@ -7,11 +7,13 @@ written.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from eurekube_sync.apply.conditions import Aspect, conditions
 from eurekube_sync.apply.tally import PassResult, Tally, tallies
 from eurekube_sync.brake import Hold
-from eurekube_sync.brake.approval import approve_command
+from eurekube_sync.brake.approval import APPROVE_ANNOTATION, approve_command
 from eurekube_sync.desired.claims import Claim, Deleting, Serving
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
@@ -36,17 +38,54 @@ _PATIENCE = frozenset({"AddressPending"})
 _TROUBLES = frozenset({"Conflict", "RemovalHeld"})
 
 
+class _Stood(NamedTuple):
+    """A status that stands in the cluster as it was worked out, and all that it rests on."""
+
+    claim: Claim
+    registered: Mapping[InstanceKey, InstanceStatus]
+    status: SyncerStatus
+
+
+@dataclass(slots=True)
+class EarlierStatuses:
+    """What the last pass made of syncers that stand as they did: changed by each pass."""
+
+    stood: Mapping[SyncerRef, _Stood] = field(default_factory=dict)
+
+
 def statuses(
-    result: PassResult, waiting: Mapping[SyncerRef, str], *, options: Sequence[str] = (), now: float
+    result: PassResult,
+    waiting: Mapping[SyncerRef, str],
+    *,
+    options: Sequence[str] = (),
+    now: float,
+    earlier: EarlierStatuses | None = None,
 ) -> dict[SyncerRef, SyncerStatus]:
     """The status of every syncer after the pass. `waiting` says why a deletion has to wait, `options` what a
-    command to paste has to say of its scope; `now` in Unix seconds."""
-    tallied = tallies(result)
+    command to paste has to say of its scope; `now` in Unix seconds. What the last pass made of the same is taken from
+    `earlier`."""
+    tallied, earlier = tallies(result), earlier or EarlierStatuses()
     release = approve_command(result.held.plan_id, options) if result.held else ""
-    return {
-        ref: _status(claim, tallied.get(ref, Tally()), result.registry, release, waiting.get(ref, ""), int(now))
-        for ref, claim in result.desired.claims.items()
-    }
+    found: dict[SyncerRef, SyncerStatus] = {}
+    stands: dict[SyncerRef, _Stood] = {}
+    for ref, claim in result.desired.claims.items():
+        tally, known = tallied.get(ref, Tally()), earlier.stood.get(ref)
+        alone = isinstance(result.registry, Complete) and not tally.troubled
+        if known and alone and known.claim == claim and known.registered == tally.registered:
+            stands[ref], found[ref] = known, known.status
+            continue
+        found[ref] = _status(claim, tally, result.registry, release, waiting.get(ref, ""), int(now))
+        if alone and _stands(claim, found[ref]):
+            stands[ref] = _Stood(claim, tally.registered, found[ref])
+    earlier.stood = stands
+    return found
+
+
+def _stands(claim: Claim, status: SyncerStatus) -> bool:
+    """Whether the status of a syncer without troubles is the same while its claim is, and what is registered: no clock
+    is in it, as in one that is yet to be written, or that tells of a release, and nothing that is merely kept."""
+    timeless = APPROVE_ANNOTATION not in claim.syncer.annotations
+    return isinstance(claim, Serving) and not claim.keeps_any and timeless and status == claim.syncer.status
 
 
 def flips(claim: Claim, status: SyncerStatus) -> tuple[EventRecord, ...]:

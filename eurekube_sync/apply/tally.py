@@ -35,6 +35,11 @@ class Tally:
     awaited: Hold | None = None
     """The first of those that await their confirmation."""
 
+    @property
+    def troubled(self) -> bool:
+        """Whether anything went wrong, or waits."""
+        return bool(self.conflicts or self.duplicates or self.failures or self.held)
+
     def count(self, status: InstanceStatus) -> int:
         return sum(one is status for one in self.registered.values())
 
@@ -55,12 +60,16 @@ def tallies(result: PassResult) -> dict[SyncerRef, Tally]:
     tallies: dict[SyncerRef, Tally] = {ref: Tally() for ref in desired.claims}
 
     def of(syncer: SyncerRef | None) -> Tally:
-        return tallies.setdefault(syncer, Tally()) if syncer else Tally()
+        if syncer is None:
+            return Tally()
+        if syncer not in tallies:
+            tallies[syncer] = Tally()
+        return tallies[syncer]
 
     registered = registry.data.ours if isinstance(registry, Complete) else {}
-    for key, instance in registered.items():
+    for key, one in registered.items():
         if key not in outcomes.by_key:
-            of(desired.wanted_by.get(key) or syncer_of(instance)).registered[key] = instance.status
+            of(desired.wanted_by.get(key) or syncer_of(one)).registered[key] = one.instance.status
     for key, outcome in sorted(outcomes.by_key.items()):
         tally = of(outcome.action.syncer)
         if outcome.status is not None:

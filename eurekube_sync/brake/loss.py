@@ -31,7 +31,7 @@ class Scales:
     @cached_property
     def gained(self) -> Counter[str]:
         """UP instances that come, by app."""
-        return Counter(action.key.app for action in self.plan.actions if brings_up(action))
+        return Counter(action.key.app for action in self.plan.changes if brings_up(action))
 
     @cached_property
     def replacing(self) -> Counter[str]:

@@ -115,7 +115,7 @@ def removals_left(
 
 
 def _last_actions(plan: Plan) -> tuple[Removal, ...]:
-    return tuple(a for a in plan.actions if isinstance(a, Update | Cancel) and comes_last(a))
+    return tuple(a for a in plan.changes if isinstance(a, Update | Cancel) and comes_last(a))
 
 
 def _still_registered(observed: Observed, done: Iterable[Outcome]) -> Observed:
@@ -244,7 +244,7 @@ def _called(key: InstanceKey, vip_address: str) -> tuple[str, ...]:
 
 def _blocked(plan: Plan, desired: Desired, observed: Observed) -> list[tuple[SyncerRef, Instance]]:
     """What could not be tried and UP instances wait for."""
-    tried = {action.key for action in plan.actions if isinstance(action, Register)}
+    tried = {action.key for action in plan.changes if isinstance(action, Register)}
     blocked = [(one, desired.wanted(one.key)) for one in plan.blocked if one.key not in tried]
     return [
         (one.syncer, wanted.instance)

@@ -249,11 +249,13 @@ def _clients(
 ) -> dict[str, EurekaClient]:
     """A client of each server, by its address; `opened` closes them."""
     from eurekube_sync.adapters.eureka import EurekaClient
+    from eurekube_sync.adapters.eureka.decoded import Decoded
 
+    decoded = Decoded()  # most servers list the same
     chance, count = random.Random(), partial(connection.count, Server.EUREKA)
     clients = {
         address.url: EurekaClient(
-            replace(options, address=address), clock=clock, random=chance, limit=limit, count=count
+            replace(options, address=address), clock=clock, random=chance, limit=limit, count=count, decoded=decoded
         )
         for address in addresses
     }

@@ -35,7 +35,7 @@ def renew_ours(
     class_, contended = observed.scope.syncer_class, served_by_others(observed)
     due = (observed.ours[key] for key in applier.due(observed.ours) if key not in cancelled)
     registered = [one for one in due if one.metadata.get(CLASS) == class_ and syncer_of(one) not in contended]
-    return applier.renew(plan_renewals(registered, "it is registered").of(Renew), registered)
+    return applier.renew(plan_renewals(registered, "it is registered").renewals, registered)
 
 
 def carry_out(given: Given, early: Renewed, found: Found, decided: Decided, report: PassReport) -> PassReport:
@@ -44,11 +44,11 @@ def carry_out(given: Given, early: Renewed, found: Found, decided: Decided, repo
     world, deadline, applier, desired = given.world, given.deadline, found.applier, found.desired
     brake, plan = replace(decided.brake, approval=None, approved=decided.braked.approved), report.plan
     renewed = {outcome.action.key: outcome for outcome in early.outcomes}
-    renewals = plan.of(Renew)
+    renewals = plan.renewals
     done = [replace(renewed[action.key], action=action) for action in renewals if action.key in renewed]
     done += applier.renew([action for action in renewals if action.key not in renewed])
     expired = [o.action for o in done if o.result is Result.GONE and isinstance(o.action, Renew) and o.action.if_gone]
-    adds = [*(a for a in plan.actions if isinstance(a, Register | Update) and not comes_last(a)), *expired]
+    adds = [*(a for a in plan.changes if isinstance(a, Register | Update) and not comes_last(a)), *expired]
     deadline.stage_of_rest(0.5, APPLYING)
     barred, errors = put_finalizers_on(world.cluster, world.workers, deadline, desired, [*adds, *renewals])
     deadline.stage(APPLYING)

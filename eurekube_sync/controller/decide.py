@@ -51,7 +51,7 @@ def decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]:
         yield from witnesses(plan, observed, read)
 
     choice = choose(desired, observed)
-    plan = plan_for(choice.desired, observed, last_up)
+    plan = plan_for(choice.desired, observed, last_up, memory.earlier.plan)
     read: set[InstanceKey] = set()
     # An uncached read may bring up another suspect.
     while unread := [key for key in rests_on(plan, choice, observed) if key not in read]:
@@ -61,7 +61,7 @@ def decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]:
         observed = observed.refreshed(found.applier.read(unread, absent))
         read.update(unread)
         choice = choose(desired, observed)
-        plan = plan_for(choice.desired, observed, last_up)
+        plan = plan_for(choice.desired, observed, last_up, memory.earlier.plan)
     plan = _finished(plan, choice, observed, last_up)
     braked = apply_brake(plan, observed, brake)
     if unlisted := to_look_up(braked.held):

@@ -11,7 +11,6 @@ from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.deadline import Deadline, TimeLimit
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.outcomes import Outcomes
@@ -63,7 +62,7 @@ def keepalive(world: RegistryWorld, settings: KeepaliveSettings) -> PassReport:
     outcomes = Outcomes(by_key={})
     if not settings.dry_run:
         applier = Applier(world.registry, world.clock, world.workers, world.renewals, None, deadline)
-        outcomes = Outcomes.of(applier.renew(plan.of(Renew), bearing))
+        outcomes = Outcomes.of(applier.renew(plan.renewals, bearing))
     return PassReport(
         owner=settings.owner,
         cluster=ownership.cluster or None,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.apply.rewording import Rewording
+from eurekube_sync.apply.status import EarlierStatuses
 from eurekube_sync.brake import Held
 from eurekube_sync.brake.sightings import Sighted, Sightings
 from eurekube_sync.desired.claims import Desired
@@ -17,6 +18,19 @@ from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.last_seen import LastSeen
 from eurekube_sync.observe.own_writes import OwnWrites
+from eurekube_sync.plan.earlier import EarlierPlan
+
+
+@dataclass(slots=True)
+class Earlier:
+    """What the pass before made of its lists, to take again what would be made of the same objects. Each pass lists all
+    anew, and an object is the same one only while it is equal. The simulation compares what is taken with what is made
+    anew."""
+
+    observed: Observed | None = None
+    claims: EarlierClaims = field(default_factory=EarlierClaims)
+    plan: EarlierPlan = field(default_factory=EarlierPlan)
+    statuses: EarlierStatuses = field(default_factory=EarlierStatuses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +39,7 @@ class Memory:
 
     renewals: RenewalLedger
     own_writes: OwnWrites
-    claims: EarlierClaims = field(default_factory=EarlierClaims)
+    earlier: Earlier = field(default_factory=Earlier)
     sightings: Sightings = field(default_factory=Sightings)
     last_seen: LastSeen = field(default_factory=LastSeen)
     reported: dict[SyncerRef, float] = field(default_factory=dict)

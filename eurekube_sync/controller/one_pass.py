@@ -142,7 +142,9 @@ class PassReport:
     @property
     def to_renew(self) -> tuple[InstanceKey, ...]:
         """What is to be renewed until the next pass; of a dry run nothing."""
-        return () if self.dry_run else tuple(a.key for a in self.plan.actions if not isinstance(a, Cancel))
+        plan = self.plan
+        added = [action.key for action in plan.changes if not isinstance(action, Cancel)]
+        return () if self.dry_run else (*[action.key for action in plan.renewals], *added)
 
     @property
     def approval_spent(self) -> bool:

@@ -42,7 +42,6 @@ from eurekube_sync.desired.claims import Deleting, Desired
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerObject
@@ -130,12 +129,13 @@ def _renew(
     """Divides the list, and renews our instances, whatever the cluster will say. The list was asked for at `asked` in
     monotonic, `asked_at` in Unix seconds."""
     world = given.world
-    remembered = world.memory.own_writes.recent(asked)
-    registry: Complete[Observed] | Unknown = (
-        listed
-        if isinstance(listed, Unknown)
-        else Complete(data=observe(listed, given.ownership, scope, asked=asked_at).remembering(remembered))
-    )
+    remembered, earlier = world.memory.own_writes.recent(asked), world.memory.earlier
+    registry: Complete[Observed] | Unknown
+    if isinstance(listed, Unknown):
+        registry = listed
+    else:
+        earlier.observed = observe(listed, given.ownership, scope, asked=asked_at, before=earlier.observed)
+        registry = Complete(data=earlier.observed.remembering(remembered))
     cancelled = frozenset(key for key, wrote in remembered.items() if wrote is None)
     applier = applier_of(world, given.ownership, scope, given.deadline)
     outcomes = [] if given.settings.dry_run else renew_ours(world, applier, registry, cancelled)
@@ -152,7 +152,7 @@ def _claim(given: Given, scope: Scope, syncers: Listed[SyncerObject] | None, ear
     scope = scope.knowing(view.syncers)
     listed = registry.data.ours if isinstance(registry, Complete) else {}
     naming = Naming(ownership=given.ownership, lease=settings.lease, listed=listed)
-    desired = claim_all(view, naming, scope, world.memory.claims)
+    desired = claim_all(view, naming, scope, world.memory.earlier.claims)
     if isinstance(registry, Complete):
         registry = Complete(data=registry.data.narrowed(scope))
         view = read_pods(world.cluster, view, desired, registry.data, scope)
@@ -202,7 +202,7 @@ def _writes_more(
         isinstance(registry, Unknown)  # a 404 leads to a registration
         or any(outcome.result is Result.GONE for outcome in renewed)  # so does this one
         or any(isinstance(claim, Deleting) for claim in desired.claims.values())  # a finalizer may be removed
-        or bool(without_finalizer(desired, plan.of(Renew)))  # and one may be added
+        or bool(without_finalizer(desired, plan.renewals))  # and one may be added
     )
 
 

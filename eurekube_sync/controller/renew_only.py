@@ -19,7 +19,7 @@ from eurekube_sync.controller.one_pass import (
     World,
     report_of,
 )
-from eurekube_sync.model.actions import Renew, comes_last
+from eurekube_sync.model.actions import comes_last
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.outcomes import Outcome, Outcomes
@@ -67,7 +67,7 @@ def renew_in_doubt(given: Given, early: Renewed, found: Found, decided: Decided,
     given.deadline.stage(SETTLING)
     given.world.memory.sightings.nothing_seen()
     if isinstance(found.registry, Unknown):
-        plan = sorted_plan(replace(action, if_gone=None) for action in decided.braked.plan.of(Renew))
+        plan = sorted_plan(replace(action, if_gone=None) for action in decided.braked.plan.renewals)
     else:
         ours = [one for key, one in found.registry.data.ours.items() if key not in early.cancelled]
         plan = plan_renewals(ours, f"the cluster could not be read: {doubt.cause}")
@@ -85,7 +85,7 @@ def renew_only(
 ) -> PassReport:
     """Renews what the report plans and this pass has not `renewed` yet. `listed`: these, as Eureka listed them."""
     early = {outcome.action.key: outcome for outcome in renewed}
-    rest = [] if report.dry_run else [one for one in report.plan.of(Renew) if one.key not in early]
+    rest = [] if report.dry_run else [one for one in report.plan.renewals if one.key not in early]
     outcomes = renew_the_rest(applier, Outcomes.of([*early.values(), *applier.renew(rest, listed)]))
     return replace(report, outcomes=outcomes, cut_short=deadline.cut_short)
 

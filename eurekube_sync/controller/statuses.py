@@ -9,7 +9,6 @@ from eurekube_sync.apply.gates import open_gates, openings
 from eurekube_sync.apply.kubernetes import Unsettled, record, settle, unsettled
 from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.controller.one_pass import SETTLING, Found, Given, PassReport, Renewed
-from eurekube_sync.model.actions import Renew
 from eurekube_sync.model.ownership import pod_namespace_of
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.observe.left_scope import AGAIN, Unserved, living, unserved
@@ -30,7 +29,7 @@ def keep_unserved(given: Given, early: Renewed, found: Found, report: PassReport
     world, reported = given.world, given.world.memory.reported
     renewed = {outcome.action.key for outcome in early.outcomes}
     silent = [one for each in report.unserved for one in each.instances if one.key not in renewed]
-    found.applier.renew(plan_renewals(silent, "nobody serves its syncer").of(Renew))
+    found.applier.renew(plan_renewals(silent, "nobody serves its syncer").renewals)
     now = world.clock.monotonic()
     fresh = [one for one in report.unserved if now - reported.get(one.syncer.ref, -inf) > AGAIN]
     reported.update({one.syncer.ref: now for one in report.unserved if one not in fresh})
@@ -81,4 +80,5 @@ def statuses_due(given: Given, found: Found, report: PassReport) -> Unsettled:
         cache_seconds=settings.registry_cache,
         expires_after=2 * settings.lease.duration,
         words=given.world.memory.rewording.due(now),
+        earlier=given.world.memory.earlier.statuses,
     )

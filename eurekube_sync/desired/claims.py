@@ -6,8 +6,10 @@ nothing is added or removed. `Deleting`: nothing is wanted, and these keys may h
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypeVar
+from functools import cached_property
+from typing import TypeAlias, TypeVar, cast
 
 from eurekube_sync.desired.catalog import Sockets
 from eurekube_sync.desired.conduct import Conduct, Policy
@@ -30,7 +32,7 @@ from eurekube_sync.model.sources import Complete, Listed, Proof
 V = TypeVar("V", bound=Verdict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: it keeps what it was asked
 class Serving:
     """A syncer in order."""
 
@@ -56,10 +58,11 @@ class Serving:
     granted_by: Mapping[str, str] | None = None
     """The annotations of the Namespace that grants it; None where none has to."""
 
-    @property
+    @cached_property
     def wanted(self) -> Mapping[InstanceKey, Wanted]:
         """What should be registered."""
-        return self.of(Wanted)
+        found = self.of(Wanted)
+        return found if len(found) < len(self.verdicts) else cast("Mapping[InstanceKey, Wanted]", self.verdicts)
 
     def of(self, kind: type[V]) -> Mapping[InstanceKey, V]:
         """The verdicts of one kind."""
@@ -70,13 +73,13 @@ class Serving:
         one = self.verdicts.get(key)
         return one if isinstance(one, Wanted) else None
 
-    @property
+    @cached_property
     def rivals(self) -> Mapping[InstanceKey, Rival]:
         """Which other syncer has the address of a key."""
         found = {key: rival for key, one in self.verdicts.items() if (rival := rival_of(one))}
         return dict(sorted(found.items()))
 
-    @property
+    @cached_property
     def unready(self) -> Mapping[InstanceKey, str]:
         """Why each endpoint that nobody drains or ends is not ready."""
         found = {}
@@ -101,7 +104,7 @@ class Serving:
         """Why too little is known of an endpoint, of each that there is."""
         return sorted([*(one.why for one in self.of(Kept).values()), *self.unplaced.values()])
 
-    @property
+    @cached_property
     def keeps_any(self) -> bool:
         """Whether anything that is registered may stay although it is not wanted."""
         return bool(self.unplaced or self.incomplete or self.of(Kept))
@@ -111,6 +114,12 @@ class Serving:
         if isinstance(self.verdicts.get(instance.key), Leaving | Taken | OverLimit):
             return None
         return self._unsure_of(instance) or (self.incomplete[0].message if self.incomplete else None)
+
+    def proven_by(self, proof: Proof) -> Serving:
+        """The same by another proof, with all that it was asked."""
+        found = copy(self)
+        object.__setattr__(found, "proof", proof)
+        return found
 
     def outdone_by(self, rivals: Mapping[InstanceKey, Rival | None]) -> Serving:
         """The same, where another syncer has these addresses, or None has."""

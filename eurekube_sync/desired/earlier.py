@@ -7,7 +7,7 @@ Nothing is trusted here. All was listed anew, and an object is the same one only
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import is_
 
 from eurekube_sync.desired.claims import Claim, Serving
@@ -54,7 +54,7 @@ class EarlierClaims:
         """A pass that gives its instances other marks or leases takes nothing again."""
         if naming != self._naming:
             self.made.clear()
-            self._naming = naming
+            self._naming = replace(naming, listed={})
 
     def end(self, claims: Mapping[SyncerRef, Claim]) -> None:
         """Forget what is no claim any more."""

@@ -278,7 +278,7 @@ def _serve_again(syncer: SyncerObject, catalog: Complete[Catalog], naming: Namin
     objects = [*services, *(piece for service in services for piece in catalog.data.slices_of(service))]
     undrained, asked = catalog.data.drains == Drains(), catalog.data.asked
     if known is not None and undrained and known.of_the_same(objects):
-        claim = replace(known.claim, proof=catalog.proof)
+        claim = known.claim.proven_by(catalog.proof)
     else:
         claim = _serve(syncer, spec, catalog, naming)
     if undrained and catalog.data.asked == asked:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from eurekube_sync.desired.conduct import is_gone
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.eureka import InstanceKey, LeaseTimes, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, CLUSTER_PATTERN, OWNER, Ownership, syncer_of
 from eurekube_sync.model.sources import Complete, Unknown
@@ -108,32 +108,52 @@ class Observed:
 
 
 def observe(
-    registry: Complete[tuple[ObservedInstance, ...]], ownership: Ownership, scope: Scope, *, asked: float
+    registry: Complete[tuple[ObservedInstance, ...]],
+    ownership: Ownership,
+    scope: Scope,
+    *,
+    asked: float,
+    before: Observed | None = None,
 ) -> Observed:
     """Divides a complete list. There is no `Observed` of an Unknown registry, so nothing can be removed from one.
-    `asked` is when it was asked for, in Unix seconds."""
+    `asked` is when it was asked for, in Unix seconds. `before` is what the pass before made of its list: an instance
+    of which nothing but its last renewal changed is ours if it was."""
     ours: dict[InstanceKey, ObservedInstance] = {}
     others: dict[InstanceKey, ObservedInstance] = {}
     clashes: set[str] = set()
-    newest = 0.0
-    for instance in registry.data:
-        newest = max(newest, instance.renewed)
-        if is_ours(instance, ownership, scope):
-            ours[instance.key] = instance
+    latest: dict[LeaseTimes, ObservedInstance] = {}
+    if before and (before.ownership, before.scope) != (ownership, scope):
+        before = None
+    known = before.ours if before else {}
+    again = 0
+    for one in registry.data:
+        instance, key = one.instance, one.instance.key
+        was, last = known.get(key), latest.get(instance.lease)
+        if last is None or one.last_renewal > last.last_renewal:
+            latest[instance.lease] = one
+        if was is not None and was.instance is instance:
+            again += 1
+            ours[key] = one
+        elif is_ours(one, ownership, scope):
+            ours[key] = one
         else:
-            others[instance.key] = instance
-            if ownership.clashes(instance):
-                clashes.add(instance.metadata.get(CLUSTER, ""))
-    return Observed(
+            others[key] = one
+            if ownership.clashes(one):
+                clashes.add(one.metadata.get(CLUSTER, ""))
+    same = before if before and again == len(ours) == len(known) else None
+    found = Observed(
         ownership=ownership,
         scope=scope,
         ours=ours,
         others=others,
         clashes=tuple(sorted(clashes)),
-        listed=_counted(ours.values(), {}),
+        listed=same.listed if same else _counted(ours.values(), {}),
         asked=asked,
-        newest=newest,
+        newest=max((one.renewed for one in latest.values()), default=0.0),
     )
+    if same:
+        vars(found)["keys_by_syncer"] = same.keys_by_syncer
+    return found
 
 
 def _counted(ours: Iterable[ObservedInstance], before: Mapping[SyncerRef, int]) -> Mapping[SyncerRef, int]:

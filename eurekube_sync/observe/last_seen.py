@@ -5,12 +5,12 @@ rests on this memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.conduct import LIMIT
 from eurekube_sync.model.actions import Cancel
-from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
 from eurekube_sync.model.outcomes import Outcomes
 from eurekube_sync.model.ownership import POD
 from eurekube_sync.observe.eureka import Observed
@@ -20,8 +20,7 @@ class LastSeen:
     """What was UP after the last pass that could read Eureka: the memory of one process."""
 
     def __init__(self) -> None:
-        self._up: dict[InstanceKey, int] = {}
-        """Whose pod's, and under which limit."""
+        self._up: dict[InstanceKey, Instance] = {}
 
     def note(self, observed: Observed, outcomes: Outcomes, renewed: Iterable[InstanceKey]) -> None:
         """Remember what such a pass left of what this process renewed lately, and forget all else. What Eureka has no
@@ -29,16 +28,17 @@ class LastSeen:
         this pass may go with all else that it read."""
         up = {key: seen for key, seen in self._up.items() if key not in observed.ours}
         up |= {
-            key: _marks(registered.metadata)
+            key: registered.instance
             for key, registered in observed.ours.items()
             if registered.status is InstanceStatus.UP and key not in outcomes.by_key
         }
         for key, outcome in outcomes.by_key.items():
             if isinstance(outcome.action, Cancel):
                 up.pop(key, None)
-            left = outcome.registered or observed.ours.get(key)
+            listed = observed.ours.get(key)
+            left = outcome.registered or (listed.instance if listed else None)
             if outcome.status is InstanceStatus.UP and left is not None:
-                up[key] = _marks(left.metadata)
+                up[key] = left
         self._up = {key: up[key] for key in renewed if key in up}
 
     def still_wanted(self, desired: Desired, renewed: Iterable[InstanceKey]) -> frozenset[InstanceKey]:
@@ -46,8 +46,9 @@ class LastSeen:
         and the mark of what comes back would hide that. `renewed` is what this process renewed lately, and did not
         cancel since."""
         wanted = ((key, desired.wanted(key)) for key in renewed if key in self._up)
-        return frozenset(key for key, one in wanted if one and _marks(one.instance.metadata) == self._up[key])
+        return frozenset(key for key, one in wanted if one and _marks(one.instance) == _marks(self._up[key]))
 
 
-def _marks(metadata: Mapping[str, str]) -> int:
-    return hash((metadata.get(POD), metadata.get(LIMIT)))
+def _marks(instance: Instance) -> tuple[str | None, str | None]:
+    """Whose pod's it is, and under which limit it came in."""
+    return instance.metadata.get(POD), instance.metadata.get(LIMIT)

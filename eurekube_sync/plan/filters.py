@@ -14,6 +14,7 @@ from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.drained import still_drained
+from eurekube_sync.plan.earlier import EarlierPlan
 from eurekube_sync.plan.first_registered import first_registered
 from eurekube_sync.plan.limit import within_limits
 from eurekube_sync.plan.make import make_plan
@@ -41,9 +42,11 @@ def choose(desired: Desired, observed: Observed) -> Choice:
     return Choice(desired=desired, to_read=tuple(to_read))
 
 
-def plan_for(desired: Desired, observed: Observed, last_up: Collection[InstanceKey]) -> Plan:
+def plan_for(
+    desired: Desired, observed: Observed, last_up: Collection[InstanceKey], earlier: EarlierPlan | None = None
+) -> Plan:
     """The plan without the changes that are left alone, before the brake."""
-    plan = make_plan(desired, observed)
+    plan = make_plan(desired, observed, earlier)
     for rule in LEFT_ALONE:
         plan = rule(plan, desired, observed, last_up)
     return plan

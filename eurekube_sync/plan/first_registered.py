@@ -41,8 +41,9 @@ def first_registered(desired: Desired, observed: Observed) -> Choice:
 
 
 def _bids(claim: Serving) -> Iterator[Bid]:
-    for key, wanted in claim.wanted.items():
-        if wanted.rival and wanted.rival.right is Right.UNDECIDED:
+    for key, rival in claim.rivals.items():
+        wanted = claim.wanted_at(key) if rival.right is Right.UNDECIDED else None
+        if wanted is not None:
             sockets = sockets_of(wanted.instance)
             namespace = selected_namespace(claim.syncer)
             yield Bid(key, claim.syncer.ref, namespace, sockets, allotted=False)

@@ -14,22 +14,22 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER, pod_uid_of, syncer_of
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.duplicates import unreached_by_callers
+from eurekube_sync.plan.earlier import EarlierPlan
 from eurekube_sync.plan.giving_way import beside_its_own, duplicate, to_give_way_to
 from eurekube_sync.plan.ours import for_ours
 from eurekube_sync.plan.value import Blocked, Obstacle, Plan, sorted_plan
 
 
-def make_plan(desired: Desired, observed: Observed) -> Plan:
-    """The plan of a pass that knows what is registered."""
+def make_plan(desired: Desired, observed: Observed, earlier: EarlierPlan | None = None) -> Plan:
+    """The plan of a pass that knows what is registered. What the last one made of the same is taken from `earlier`."""
+    earlier = earlier if earlier is not None else EarlierPlan()
     selves = to_give_way_to(desired, observed)
-    found = [
-        *_of_registered(desired, observed, selves),
-        *_of_missing(desired, observed, selves),
-        *_make_sure(desired, observed),
-    ]
-    return sorted_plan(
-        [one for one in found if not isinstance(one, Blocked)],
-        [one for one in found if isinstance(one, Blocked)],
+    return earlier.planned(
+        [
+            *_of_registered(desired, observed, selves, earlier),
+            *_of_missing(desired, observed, selves),
+            *_make_sure(desired, observed),
+        ]
     )
 
 
@@ -77,7 +77,7 @@ def plan_renewals(instances: Iterable[ObservedInstance], why: str) -> Plan:
 
 
 def _of_registered(
-    desired: Desired, observed: Observed, selves: Mapping[InstanceKey, ObservedInstance]
+    desired: Desired, observed: Observed, selves: Mapping[InstanceKey, ObservedInstance], earlier: EarlierPlan
 ) -> Iterator[Action | Blocked]:
     in_doubt = any(
         isinstance(claim, NotServed) or (isinstance(claim, Serving) and claim.keeps_any)
@@ -92,7 +92,7 @@ def _of_registered(
         elif key in selves:
             yield from beside_its_own(key, selves[key], desired, observed)
         else:
-            yield for_ours(key, desired, observed)
+            yield for_ours(key, desired, observed, earlier)
 
 
 def _unserved_holder(instance: ObservedInstance, desired: Desired) -> SyncerRef | None:
@@ -113,9 +113,7 @@ def _of_missing(
 ) -> Iterator[Action | Blocked]:
     """What is wanted and is not registered: registered, unless something is in the way."""
     unseen = set(_unseen(desired, observed))
-    for key, syncer in desired.wanted_by.items():
-        if key in observed.ours:
-            continue
+    for key, syncer in [(key, syncer) for key, syncer in desired.wanted_by.items() if key not in observed.ours]:
         wanted = desired.wanted(key)
         if wanted is None:
             continue

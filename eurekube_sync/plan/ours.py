@@ -15,9 +15,10 @@ from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of, syncer_o
 from eurekube_sync.model.sources import Complete, Proof, Unknown
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.plan.differences import differences
+from eurekube_sync.plan.earlier import EarlierPlan
 
 
-def for_ours(key: InstanceKey, desired: Desired, observed: Observed) -> Action:
+def for_ours(key: InstanceKey, desired: Desired, observed: Observed, earlier: EarlierPlan | None = None) -> Action:
     """By what its syncer wants; where an uncached read failed, it is left as it is."""
     instance = observed.ours[key]
     if key in observed.unread:
@@ -26,7 +27,12 @@ def for_ours(key: InstanceKey, desired: Desired, observed: Observed) -> Action:
     if claim is not None:
         wanted = claim.wanted_at(key)
         assert wanted is not None  # it is the server of the key
-        return _for_wanted(claim, wanted, instance)
+        if earlier and (known := earlier.renewal(desired.wanted_by[key], wanted, instance.instance)):
+            return known
+        action = _for_wanted(claim, wanted, instance)
+        if earlier and isinstance(action, Renew):
+            earlier.keep(wanted, instance.instance, action)
+        return action
     return _for_unwanted(instance, desired)
 
 

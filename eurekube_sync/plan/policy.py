@@ -30,6 +30,8 @@ def by_policy(plan: Plan, desired: Desired, observed: Observed, _last_up: Collec
             return iter((action,))
         return _restrained(action, claim, observed.ours.get(action.key))
 
+    if not plan.changes and all(action.key in desired.wanted_by for action in plan.renewals):
+        return plan
     actions = [kept for action in plan.actions for kept in restrained(action)]
     return plan if actions == [*plan.actions] else sorted_plan(actions, plan.blocked)
 

@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
+from operator import attrgetter
 from typing import TypeVar
 
 from eurekube_sync.desired.claims import Desired
@@ -55,7 +57,7 @@ class Choice:
     """To be read uncached before anything new is registered: the list may not show yet that they are."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: it keeps how its actions divide
 class Plan:
     """All that a pass will do, sorted by kind and key; equal inputs give equal plans."""
 
@@ -66,7 +68,12 @@ class Plan:
         """The actions of one kind."""
         return tuple(action for action in self.actions if isinstance(action, kind))
 
-    @property
+    @cached_property
+    def renewals(self) -> tuple[Renew, ...]:
+        """Nearly all of them, in nearly every pass."""
+        return self.of(Renew)
+
+    @cached_property
     def changes(self) -> tuple[Action, ...]:
         """All but the renewals."""
         return tuple(action for action in self.actions if not isinstance(action, Renew))
@@ -74,7 +81,7 @@ class Plan:
     @property
     def removals(self) -> tuple[Update | Cancel, ...]:
         """What callers would lose: cancels of UP instances, and UP to DOWN."""
-        return tuple(a for a in self.actions if isinstance(a, Update | Cancel) and removes(a))
+        return tuple(a for a in self.changes if isinstance(a, Update | Cancel) and removes(a))
 
     @property
     def suspects(self) -> tuple[InstanceKey, ...]:
@@ -85,8 +92,12 @@ class Plan:
 
 def sorted_plan(actions: Iterable[Action], blocked: Iterable[Blocked] = ()) -> Plan:
     """A plan of these actions, in its order: renewals, then adds and other changes, then removals."""
+    renewals: list[Renew] = []
+    changes: list[Action] = []
+    for action in actions:
+        renewals.append(action) if isinstance(action, Renew) else changes.append(action)
     return Plan(
-        actions=tuple(sorted(actions, key=_order)),
+        actions=(*sorted(renewals, key=_key), *sorted(changes, key=_order)),
         blocked=tuple(sorted(blocked, key=lambda b: (b.key, b.syncer))),
     )
 
@@ -110,7 +121,8 @@ def renewed_instead(plan: Plan, reasons: Mapping[InstanceKey, str]) -> Plan:
     return sorted_plan(actions, plan.blocked)
 
 
-_KINDS: Mapping[type[Action], int] = {Renew: 0, Register: 1, Update: 2, Cancel: 4}
+_KINDS: Mapping[type[Action], int] = {Register: 1, Update: 2, Cancel: 4}
+_key = attrgetter("key")
 
 
 def _order(action: Action) -> tuple[int, InstanceKey]:

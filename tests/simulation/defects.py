@@ -30,6 +30,7 @@ from . import truth
 from .chance import story
 from .defect import Defect, made_wrong
 from .misreadings import misreadings
+from .mistaken import mistaken
 from .misweighings import misweighings
 from .neglects import neglects
 from .page import Caught
@@ -246,6 +247,7 @@ def defects() -> tuple[Defect, ...]:
         *trespasses(),
         *misweighings(),
         *neglects(),
+        *mistaken(),
     )
 
 

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from inspect import signature
+from types import ModuleType
+from typing import Any
 
+from eurekube_sync.adapters.eureka import wire
 from eurekube_sync.adapters.kubernetes import walks
 from eurekube_sync.adapters.kubernetes.decoded import digest
-from eurekube_sync.controller import reconcile
-from eurekube_sync.desired.claims import Desired
-from eurekube_sync.desired.earlier import EarlierClaims
-from eurekube_sync.desired.instance import Naming
-from eurekube_sync.desired.resolve import claim_all
-from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.kubernetes import ClusterView
+from eurekube_sync.apply import kubernetes as settle
+from eurekube_sync.controller import decide, reconcile
 
 from .view import Violation
+
+_REUSING: tuple[tuple[ModuleType, str, str], ...] = (
+    (wire, "decode_list", "decoded"),
+    (reconcile, "observe", "before"),
+    (reconcile, "claim_all", "earlier"),
+    (decide, "plan_for", "earlier"),
+    (settle, "statuses", "earlier"),
+)
+"""Functions that take something again, and the argument that they take it from. Without it they make all anew."""
 
 
 @contextmanager
@@ -23,22 +32,33 @@ def compared() -> Iterator[None]:
     """A difference is a broken promise while this lasts."""
     seen: dict[bytes, bytes] = {}
 
-    def claims(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierClaims) -> Desired:
-        found = claim_all(view, naming, scope, earlier)
-        if found != claim_all(view, naming, scope):
-            raise Violation("reuse", "the claims of the pass before were taken for others")
-        return found
-
     def known_by(raw: bytes | memoryview) -> bytes:
         name = digest(raw)
         if seen.setdefault(name, bytes(raw)) != bytes(raw):
             raise Violation("reuse", "an item of a list was taken for another")
         return name
 
-    setattr(reconcile, "claim_all", claims)  # noqa: B010 - mypy knows it as that module's own alone
-    setattr(walks, "digest", known_by)  # noqa: B010
+    made = {(module, name): getattr(module, name) for module, name, _ in _REUSING}
+    for module, name, argument in _REUSING:
+        setattr(module, name, _comparing(made[module, name], argument))
+    setattr(walks, "digest", known_by)  # noqa: B010 - mypy knows it as that module's own alone
     try:
         yield
     finally:
-        setattr(reconcile, "claim_all", claim_all)  # noqa: B010
+        for (module, name), function in made.items():
+            setattr(module, name, function)
         setattr(walks, "digest", digest)  # noqa: B010
+
+
+def _comparing(function: Callable[..., Any], argument: str) -> Callable[..., Any]:
+    position = list(signature(function).parameters).index(argument)
+
+    @wraps(function)
+    def comparing(*given: Any, **named: Any) -> Any:
+        found = function(*given, **named)
+        anew = {name: value for name, value in named.items() if name != argument}
+        if found != function(*given[:position], **anew):
+            raise Violation("reuse", f"{function.__name__} took for the same what had changed")
+        return found
+
+    return comparing

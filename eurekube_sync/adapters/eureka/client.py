@@ -24,6 +24,7 @@ from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.adapters.eureka import answers, replication, wire
 from eurekube_sync.adapters.eureka.address import ConnectionOptions
 from eurekube_sync.adapters.eureka.answers import Answer
+from eurekube_sync.adapters.eureka.decoded import Decoded
 from eurekube_sync.adapters.eureka.login import Login
 from eurekube_sync.adapters.tries import CHUNK, NO_ANSWER, Came, Tries, read_whole
 from eurekube_sync.model.deadline import TimeLimit
@@ -63,8 +64,11 @@ class EurekaClient:
         session: requests.Session | None = None,
         limit: TimeLimit | None = None,
         count: Callable[[str], None] = lambda _: None,
+        decoded: Decoded | None = None,
     ) -> None:
+        """`decoded`: what several servers list, where most of them list the same."""
         self._options = options
+        self._decoded = decoded or Decoded()
         self._clock = clock
         self._tries = Tries(
             clock=clock,
@@ -91,14 +95,14 @@ class EurekaClient:
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
         """`ApplicationsResource.getContainers`; all that is not a whole registry is Unknown."""
         try:
-            decoded = self._list()
+            found = self._list()
         except RegistryError as error:
             return unknown_from(error)
-        if decoded.malformed:
-            shown = ", ".join(decoded.malformed[:3])
-            number = counted(len(decoded.malformed), "instance")
+        if found.malformed:
+            shown = ", ".join(found.malformed[:3])
+            number = counted(len(found.malformed), "instance")
             _log.warning("%s of others in Eureka cannot be read completely: %s", number, shown)
-        return Complete(data=decoded.instances)
+        return Complete(data=found.instances)
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
         """`InstanceResource.getInstanceInfo`, which no cache answers."""
@@ -169,7 +173,7 @@ class EurekaClient:
         if answer.status == 403 and self._call("GET", _PROBE).is_eurekas_404:
             raise answers.warming_up(answer)
         self._expect(answer, 200)
-        return wire.decode_list(_json(answer))
+        return wire.decode_list(_json(answer), self._decoded)
 
     def _write(self, method: str, key: InstanceKey) -> bool:
         answer = self._call(method, _instance_path(key))

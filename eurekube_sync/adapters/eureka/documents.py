@@ -24,7 +24,7 @@ class LeaseDocument(msgspec.Struct, rename="camel", gc=False):
     last_renewal_timestamp: int | str | None = None
 
 
-class InstanceDocument(msgspec.Struct, rename="camel"):
+class InstanceDocument(msgspec.Struct, rename="camel", gc=False):
     """What a pass needs of an instance; everything else is skipped unread."""
 
     instance_id: str | None = None

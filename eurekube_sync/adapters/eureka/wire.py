@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
+from eurekube_sync.adapters.eureka.decoded import Decoded
 from eurekube_sync.adapters.eureka.documents import (
     APPLICATION,
     LIST,
@@ -47,27 +48,29 @@ class DecodedList:
     malformed: tuple[str, ...] = ()
 
 
-def decode_list(body: bytes) -> DecodedList:
+def decode_list(body: bytes, decoded: Decoded | None = None) -> DecodedList:
     """Read `GET /apps`. RegistryUnusable unless it is a registry, whole, in which nothing of ours can be missing.
+    `decoded` has the instances of the last list, and keeps those of this one.
 
     `apps__hashcode` counts the instances by status (`Applications.getReconcileHashCode`), from the same snapshot: a
     list with fewer of them was cut or filtered on its way.
     """
+    known = decoded or Decoded()
     try:
-        decoded, counts = _decode_well_formed(body)
+        found, counts = _decode_well_formed(body, known)
     except UNREADABLE:
-        decoded, counts = _decode_with_care(body)
+        found, counts = _decode_with_care(body)
     try:
         said = sum(int(count) for count in _COUNTS.findall(counts or ""))
     except ValueError as error:
         raise RegistryUnusable(f"Eureka's list has an apps__hashcode with {reason(error)}.") from error
-    read = len(decoded.instances) + sum(1 for label in decoded.malformed if label.startswith("?"))
+    read = len(found.instances) + sum(1 for label in found.malformed if label.startswith("?"))
     if read < said:
         raise RegistryUnusable(
             "Eureka's list holds fewer instances than its own apps__hashcode counts: something between us and the "
             "server shortens it."
         )
-    return decoded
+    return found
 
 
 def decode_instance(body: bytes) -> ObservedInstance:
@@ -131,12 +134,13 @@ def _written_port(port: Port) -> dict[str, int | str]:
     return {"$": port.number, "@enabled": "true" if port.enabled else "false"}
 
 
-def _decode_well_formed(body: bytes) -> tuple[DecodedList, str | None]:
+def _decode_well_formed(body: bytes, decoded: Decoded) -> tuple[DecodedList, str | None]:
     applications = LIST.decode(body).applications
     found: list[ObservedInstance] = []
-    for raw in applications.application:
-        application = APPLICATION.decode(raw)
-        found += [_observed(instance, application.name) for instance in _each(application.instance)]
+    with decoded.reading(_observed) as read:
+        for raw in applications.application:
+            application = APPLICATION.decode(raw)
+            found += [read(instance, application.name) for instance in _each(application.instance)]
     return DecodedList(instances=tuple(found)), applications.apps__hashcode
 
 

@@ -50,7 +50,7 @@ def as_data(
             for action in report.plan.actions
             if with_renewals or not _merely_renewed(action, report)
         ],
-        "renewals": {"planned": len(report.plan.of(Renew)), "done": renewed(report)},
+        "renewals": {"planned": len(report.plan.renewals), "done": renewed(report)},
         "blocked": [
             {"app": b.key.app, "id": b.key.id, "syncer": str(b.syncer), "why": b.why, "conflict": b.conflict}
             for b in report.plan.blocked

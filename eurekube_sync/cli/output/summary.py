@@ -44,7 +44,7 @@ def _doubts(report: PassReport) -> list[str]:
 def _planned(report: PassReport) -> list[str]:
     changes = _counted(report.plan.actions, ("to register", "to update", "to turn UP", "to turn DOWN", "to cancel"))
     compared = report.desired is not None
-    return [*(changes or (["nothing to change"] if compared else [])), f"{len(report.plan.of(Renew))} to renew"]
+    return [*(changes or (["nothing to change"] if compared else [])), f"{len(report.plan.renewals)} to renew"]
 
 
 def _done(report: PassReport) -> str:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.apply.status import flips, statuses
+from eurekube_sync.apply.status import EarlierStatuses, flips, statuses
 from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.brake import Held, Hold, HoldReason
+from eurekube_sync.brake.approval import APPROVE_ANNOTATION
 from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.spec import ABANDON_ANNOTATION
 from eurekube_sync.desired.verdicts import Incomplete, Kept
@@ -474,3 +475,47 @@ def test_waiting_for_an_address_warns_nobody() -> None:
     claim = Serving(syncer=syncer(), proof=PROOF, incomplete=(waiting,))
     of = Desired(claims={REF: claim}, wanted_by={}, syncers=listed([syncer()]))
     assert [(event.reason, event.warning) for event in flips(claim, status(of))] == [("AddressPending", False)]
+
+
+def written(of: Desired, found: SyncerStatus) -> Desired:
+    """The same claim when its status was written."""
+    claim = of.claims[REF]
+    return replace(of, claims={REF: replace(claim, syncer=replace(claim.syncer, status=found))})
+
+
+def twice(of: Desired, *stands: ObservedInstance, then: tuple[ObservedInstance, ...], later: Any = None) -> bool:
+    """Whether a second pass takes the status of the first, and not one that it would work out otherwise."""
+    earlier = EarlierStatuses()
+    results = [
+        PassResult(desired=claims, registry=registry, plan=Plan(), held=None, outcomes=Outcomes.of(()))
+        for claims, registry in ((of, Complete(data=observed(*stands))), (of, later or Complete(data=observed(*then))))
+    ]
+    first, second = (statuses(result, {}, now=NOW + at, earlier=earlier)[REF] for at, result in enumerate(results))
+    assert second == statuses(results[1], {}, now=NOW + 1)[REF]
+    return second is first
+
+
+def test_a_status_that_stands_is_taken_again() -> None:
+    """While the claim is the same, and what is registered."""
+    steady = written(claims(), status(claims(), *BOTH))
+    assert twice(steady, *BOTH, then=BOTH)
+    assert not twice(steady, *BOTH, then=(BOTH[0], stored(instance(2), status=DOWN)))
+    assert not twice(steady, *BOTH, then=BOTH, later=DENIED)
+
+
+@pytest.mark.parametrize(
+    "annotation", [{APPROVE_ANNOTATION: "1970-01-01T00:33:21Z"}, {APPROVE_ANNOTATION: "2026-01-31T12:00:00Z"}]
+)
+def test_a_status_that_the_clock_changes_is_worked_out(annotation: dict[str, str]) -> None:
+    """One that is yet to be written has the time of its change, and a release ends."""
+    assert not twice(claims(), *BOTH, then=BOTH)
+    released = claims()
+    claim = released.claims[REF]
+    released = replace(released, claims={REF: replace(claim, syncer=replace(claim.syncer, annotations=annotation))})
+    assert not twice(written(released, status(released, *BOTH)), *BOTH, then=BOTH)
+
+
+def test_what_is_merely_kept_is_counted_anew() -> None:
+    """Its claim does not say what of it is meant."""
+    kept = claims(services=[service(), service("second")])
+    assert not twice(written(kept, status(kept, *BOTH)), *BOTH, then=BOTH)

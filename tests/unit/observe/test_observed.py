@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLUSTER, OWNER, SYNCER
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.observe.eureka import Unread, held_by_owner, marked_cluster
-from tests.unit.worlds.build import DOWN, NS, REF, changed, foreign, instance, key, observed, stored
+from eurekube_sync.observe.eureka import Unread, held_by_owner, marked_cluster, observe
+from tests.unit.worlds.build import DOWN, NS, OWNERSHIP, REF, changed, foreign, instance, key, observed, stored
 
 OURS = stored(instance())
 ELSEWHERE = stored(instance(2, ref=SyncerRef("elsewhere", "rating")))
@@ -45,6 +47,37 @@ def test_the_cluster_that_the_marks_name() -> None:
     assert marked_cluster(Complete(data=(OURS, TWIN)), "prod") == Complete(data="")
     odd = stored(instance(6), metadata={OWNER: "prod", CLUSTER: "`<b>"})
     assert marked_cluster(Complete(data=(odd,)), "prod") == Complete(data="")
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        (OURS, foreign()),
+        (replace(OURS, last_renewal=9000), foreign()),
+        (foreign(), OURS),
+        (OURS,),
+        (changed(OURS, metadata={}), foreign()),
+        (OURS, stored(instance(7)), foreign()),
+        (stored(instance(7)), foreign()),
+        (),
+    ],
+)
+def test_a_list_is_divided_alike_whatever_was_listed_before(later: tuple[ObservedInstance, ...]) -> None:
+    """Also where the marks or the scope are others now."""
+    before = observed(OURS, foreign())
+    for ownership, scope in ((OWNERSHIP, Scope()), (OWNERSHIP, HERE), (replace(OWNERSHIP, owner="test"), Scope())):
+        anew, again = (
+            observe(Complete(data=later), ownership, scope, asked=1, before=known) for known in (None, before)
+        )
+        assert again == anew
+        assert again.keys_by_syncer == anew.keys_by_syncer
+
+
+def test_the_index_of_the_same_instances_is_made_once() -> None:
+    """Whatever was renewed meanwhile."""
+    before = observed(OURS, foreign())
+    again = observe(Complete(data=(replace(OURS, last_renewal=9),)), OWNERSHIP, Scope(), asked=1, before=before)
+    assert again.keys_by_syncer is before.keys_by_syncer
 
 
 def test_a_fresh_read_replaces_what_the_list_showed() -> None:

@@ -1,0 +1,60 @@
+"""The product made wrong where it takes again what the pass before made: each time it takes what has changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from eurekube_sync.adapters.eureka.decoded import Decoded
+from eurekube_sync.apply import status
+from eurekube_sync.controller import reconcile
+from eurekube_sync.desired.earlier import Made
+from eurekube_sync.plan.earlier import EarlierPlan
+
+from .defect import Defect
+
+
+@contextmanager
+def _by_its_id(self: Decoded, afresh: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+    before: dict[Any, Any] = vars(self)["_known"] or {}
+    now: dict[Any, Any] = {}
+
+    def read(document: Any, app: str | None) -> Any:
+        key = (document.app or app, document.instance_id)
+        return now.setdefault(key, before.get(key) or afresh(document, app))
+
+    yield read
+    vars(self)["_known"] = now
+
+
+def _as_before(observe: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(registry: Any, ownership: Any, scope: Any, *, asked: float, before: Any = None) -> Any:
+        found = observe(registry, ownership, scope, asked=asked)
+        same = before is not None and len(before.ours) == len(found.ours)
+        return replace(found, ours=before.ours) if same else found
+
+    return wrong
+
+
+def _whatever_is_registered(self: Any, syncer: Any, wanted: Any, instance: Any) -> Any:
+    known = self.renewals.get(instance.key)
+    return known[2] if known else None
+
+
+def mistaken() -> tuple[Defect, ...]:
+    """All of them, in the order of the table."""
+    return (
+        Defect(name="an instance of Eureka's list is known by its id", patches=((Decoded, "reading", _by_its_id),)),
+        Defect(
+            name="a list with as many instances is divided as before",
+            patches=((reconcile, "observe", _as_before(vars(reconcile)["observe"])),),
+        ),
+        Defect(name="a claim is known by its syncer", patches=((Made, "of_the_same", lambda self, objects: True),)),
+        Defect(name="a renewal is known by its key", patches=((EarlierPlan, "renewal", _whatever_is_registered),)),
+        Defect(
+            name="a status that is not written yet stands",
+            patches=((status, "_stands", lambda claim, status: True),),
+        ),
+    )

@@ -1,0 +1,79 @@
+"""A renewal is taken again only while the instance is the same, and what is wanted of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from eurekube_sync.desired.claims import Desired
+from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.plan import Plan, make_plan
+from eurekube_sync.plan.earlier import EarlierPlan
+from tests.unit.worlds.build import (
+    DOWN,
+    REF,
+    desired,
+    endpoint,
+    instance,
+    key,
+    observed,
+    piece,
+    service,
+    stored,
+    syncer,
+)
+
+SYNCER, SERVICE, SLICE = syncer(), service(), piece(endpoint(1), endpoint(2))
+CLAIMS = desired([SYNCER], [SERVICE], [SLICE])
+STANDS = (stored(instance(1)), stored(instance(2)))
+
+
+def planned(earlier: EarlierPlan, claims: Desired, *instances: ObservedInstance) -> Plan:
+    """With what was planned before, and the same as without."""
+    plan = make_plan(claims, observed(*instances), earlier)
+    assert plan == make_plan(claims, observed(*instances))
+    return plan
+
+
+def test_the_same_gives_the_same_plan() -> None:
+    """A renewal in between is no change."""
+    earlier = EarlierPlan()
+    first = planned(earlier, CLAIMS, *STANDS)
+    assert planned(earlier, CLAIMS, *(replace(one, last_renewal=9) for one in STANDS)) is first
+
+
+def test_what_did_not_change_keeps_its_renewal() -> None:
+    """Beside what is planned anew."""
+    earlier = EarlierPlan()
+    first = planned(earlier, CLAIMS, *STANDS)
+    second = planned(earlier, CLAIMS, STANDS[0], stored(instance(2), status=DOWN))
+    assert second.renewals[0] is first.renewals[0]
+    assert [action.key for action in second.changes] == [key(2)]
+    assert planned(earlier, CLAIMS, *STANDS) == first
+
+
+def test_an_equal_instance_that_was_read_anew_is_compared() -> None:
+    """Only the same object needs no comparison."""
+    earlier = EarlierPlan()
+    first = planned(earlier, CLAIMS, *STANDS)
+    again = planned(earlier, CLAIMS, STANDS[0], replace(STANDS[1], instance=replace(STANDS[1].instance)))
+    assert [one is was for one, was in zip(again.renewals, first.renewals, strict=True)] == [True, False]
+
+
+def test_other_wishes_are_compared() -> None:
+    """A pod that is not ready any more, and one that another syncer wants."""
+    earlier = EarlierPlan()
+    planned(earlier, CLAIMS, *STANDS)
+    planned(earlier, desired([SYNCER], [SERVICE], [piece(endpoint(1), endpoint(2, ready=False))]), *STANDS)
+    planned(earlier, CLAIMS, *STANDS)
+    other = SyncerRef(REF.namespace, "other")
+    claim = CLAIMS.claims[REF]
+    planned(earlier, replace(CLAIMS, claims={other: claim}, wanted_by=dict.fromkeys(CLAIMS.wanted_by, other)), *STANDS)
+
+
+def test_what_is_gone_is_forgotten() -> None:
+    """Its memory goes with it."""
+    earlier = EarlierPlan()
+    planned(earlier, CLAIMS, *STANDS)
+    planned(earlier, desired([SYNCER], [SERVICE], [piece(endpoint(1))]), STANDS[0])
+    assert set(earlier.renewals) == {key(1)}
