@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
 from typing import TypeVar, assert_never
 
 from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.apply.turns import by_turns, chunks, in_turn, oldest_first, rotated, whose_key
 from eurekube_sync.desired.conduct import GONE
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update
 from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
@@ -25,10 +28,10 @@ from eurekube_sync.observe.eureka import Unread
 
 FEW = 50
 """Keys that no list shows, of which each is read by its own call."""
-_GOLDEN_RATIO = 0.6180339887498949
 _ANOTHERS = "another owner's instance is registered under our id"
 
 A = TypeVar("A", bound=Action)
+B = TypeVar("B", bound=Action)
 T = TypeVar("T")
 
 
@@ -54,10 +57,14 @@ class Applier:
         self._reads, self._changes = Streak(), Streak()
 
     def read(
-        self, keys: Iterable[InstanceKey], unlisted: Sequence[InstanceKey] = ()
+        self,
+        keys: Iterable[InstanceKey],
+        unlisted: Sequence[InstanceKey] = (),
+        in_the_way_of: Mapping[InstanceKey, InstanceKey] = MappingProxyType({}),
     ) -> dict[InstanceKey, ObservedInstance | Unread | None]:
-        """Reads each key uncached, beginning somewhere else each time; a failure is an `Unread`. Of `unlisted`, which
-        no list shows, most are absent, and where they are many batches tell which."""
+        """Reads each key uncached, in turn, beginning somewhere else each time; a failure is an `Unread`. Of
+        `unlisted`, which no list shows, most are absent, and where they are many batches tell which. Another owner's
+        instance is read in the turn of the one that it is `in_the_way_of`."""
 
         def read(key: InstanceKey) -> ObservedInstance | Unread | None:
             if why := self._give_up(self._reads):
@@ -70,31 +77,39 @@ class Applier:
             self._reads.note(unreachable=False)
             return reading
 
-        found: dict[InstanceKey, ObservedInstance | Unread | None] = dict.fromkeys(self._absent(unlisted))
-        wanted = _rotated([key for key in dict.fromkeys(keys) if key not in found], self._clock.now())
-        return found | dict(zip(wanted, self._workers.each(read, wanted), strict=True))
-
-    def _absent(self, keys: Sequence[InstanceKey]) -> list[InstanceKey]:
-        """Which of many keys no server holds, by a heartbeat of each: its 404 comes from no cache either. What has one
-        is read singly. Of a few each is, for a heartbeat is a 404 also of an instance whose status is UNKNOWN."""
-
-        def ask(chunk: Sequence[InstanceKey]) -> list[InstanceKey]:
+        def absent(chunk: Sequence[InstanceKey]) -> list[tuple[InstanceKey, ObservedInstance | Unread | None]]:
+            """Which no server holds, by a heartbeat of each: its 404 comes from no cache either. What has one is read
+            singly. Of a few each is, for a heartbeat is a 404 also of an instance whose status is UNKNOWN."""
             batches = self._registry.batches()
             if batches is None or self._give_up(self._reads):
                 return []
             answers = zip(chunk, batches.renew(chunk), strict=True)
-            return [key for key, answer in answers if answer is Batched.ABSENT]
+            return [(key, None) for key, answer in answers if answer is Batched.ABSENT]
+
+        def singly(key: InstanceKey) -> list[tuple[InstanceKey, ObservedInstance | Unread | None]]:
+            return [(key, read(key))]
+
+        def whose(key: InstanceKey) -> tuple[str, str]:
+            return whose_key(in_the_way_of.get(key, key))
 
         batches = self._registry.batches()
-        if batches is None or len(keys) <= FEW:
-            return []
-        return [key for absent in self._workers.each(ask, _chunks(keys, batches.size)) for key in absent]
+        wanted = in_turn(rotated(list(dict.fromkeys(keys)), self._clock.now()), whose)
+        if batches is None or len(unlisted) <= FEW:
+            return dict(zip(wanted, self._workers.each(read, wanted), strict=True))
+        batched = set(unlisted)
+        found = dict(
+            self._beside(
+                [partial(absent, some) for some in chunks([key for key in wanted if key in batched], batches.size)],
+                [partial(singly, key) for key in wanted if key not in batched],
+            )
+        )
+        left = [key for key in wanted if key not in found]
+        return found | dict(zip(left, self._workers.each(read, left), strict=True))
 
     def renew(self, renewals: Sequence[Renew], listed: Iterable[ObservedInstance] = ()) -> list[Outcome]:
-        """Renews each lease that is due; the others have no outcome. Begins with what the list says was renewed longest
-        ago, and where it does not tell somewhere else each time, so that passes cut short never starve the same ones:
-        a rotation alone meets the same ones again and again where passes take a time that fits it. Goes on to the
-        deadline whatever fails.
+        """Renews each lease that is due, in turn; the others have no outcome. Of each namespace it begins with what the
+        list says was renewed longest ago, so that passes cut short never starve the same ones: a rotation alone meets
+        the same ones again and again where passes take a time that fits it. Goes on to the deadline whatever fails.
 
         Leases are counted from pass to pass: one that a slow pass renews late must not be found too fresh in the pass
         that is to renew it next, and be left for the one after.
@@ -103,7 +118,7 @@ class Applier:
         if len(due) < len(renewals):
             wanted = frozenset(due)
             renewals = [action for action in renewals if action.key in wanted]
-        return self.renew_now(_in_turn(renewals, listed, self._clock.now()))
+        return self.renew_now(oldest_first(renewals, listed, self._clock.now()))
 
     def due(self, keys: Iterable[InstanceKey]) -> list[InstanceKey]:
         """Which of these leases are due in this pass."""
@@ -136,10 +151,7 @@ class Applier:
             many += [action for action in expired if readings[action.key] is None]
         chosen = {action.key for action in many}
         rest = [action for action in actions if action.key not in chosen]
-        return [
-            *self._shortened(many, self._register_many, change, self._changes),
-            *self._workers.each(change, rest),
-        ]
+        return self._shortened(many, self._register_many, change, self._changes, rest)
 
     def missed(self, renewals: Sequence[Renew], done: Iterable[Outcome]) -> list[Outcome]:
         """Of what was not renewed in this pass, being not due, what a Eureka server lacks that was away and is written
@@ -181,8 +193,9 @@ class Applier:
             self._guard(action, self._renew, action.status, self._changes)
             self._renewals.again(action.key)
 
-        chunks = _chunks([wanted for _, _, wanted in lacking], batches.size)
-        answers = [answer for answers in self._workers.each(level, chunks) for answer in answers]
+        lacking = in_turn(lacking, lambda one: _whose(one[1]))
+        chunked = chunks([wanted for _, _, wanted in lacking], batches.size)
+        answers = [answer for answers in self._workers.each(level, chunked) for answer in answers]
         changed, unsettled = [], []
         for (outcome, action, _), answer in zip(lacking, answers, strict=True):
             if answer is Batched.DONE:
@@ -207,33 +220,42 @@ class Applier:
         cancels = [action for action in actions if isinstance(action, Cancel) and action.key not in blocked]
         chosen = {action.key for action in cancels}
         rest = [action for action in actions if action.key not in chosen]
-        return [
-            *self._shortened(cancels, self._cancel_many, remove, self._changes),
-            *self._workers.each(remove, rest),
-        ]
+        return self._shortened(cancels, self._cancel_many, remove, self._changes, rest)
 
     def _shortened(
         self,
         actions: Sequence[A],
         many: Callable[[Batches, Sequence[A]], list[Outcome | None]],
-        single: Callable[[A], Outcome],
+        single: Callable[[A | B], Outcome],
         streak: Streak | None,
+        rest: Sequence[B] = (),
     ) -> list[Outcome]:
-        """The outcome of each: by batches, while the registry takes them; and by a single call where that is None."""
+        """The outcome of each, in turn: by batches, while the registry takes them, and by a single call where that is
+        None; beside them the `rest`, each by its own."""
 
-        def batch(chunk: Sequence[A]) -> list[Outcome | None]:
+        def together(chunk: Sequence[A]) -> list[tuple[A | B, Outcome | None]]:
             batches = self._registry.batches()
             if batches is None or self._give_up(streak):
-                return [None] * len(chunk)
-            return many(batches, chunk)
+                return [(action, None) for action in chunk]
+            return list(zip(chunk, many(batches, chunk), strict=True))
+
+        def alone(action: B) -> list[tuple[A | B, Outcome | None]]:
+            return [(action, single(action))]
 
         batches = self._registry.batches()
         if batches is None:
-            return self._workers.each(single, actions)
-        chunks = self._workers.each(batch, _chunks(actions, batches.size))
-        ended = [outcome for chunk in chunks for outcome in chunk]
-        left = [action for action, outcome in zip(actions, ended, strict=True) if outcome is None]
-        return [*(outcome for outcome in ended if outcome), *self._workers.each(single, left)]
+            every: list[A | B] = [*actions, *rest]
+            return self._workers.each(single, in_turn(every, _whose))
+        ended = self._beside(
+            [partial(together, chunk) for chunk in chunks(in_turn(actions, _whose), batches.size)],
+            [partial(alone, action) for action in in_turn(rest, _whose)],
+        )
+        left = [action for action, outcome in ended if outcome is None]
+        return [*(outcome for _, outcome in ended if outcome), *self._workers.each(single, left)]
+
+    def _beside(self, batches: Sequence[Callable[[], list[T]]], others: Sequence[Callable[[], list[T]]]) -> list[T]:
+        """What these calls give, made by turns: many batches do not delay a single call."""
+        return [one for found in self._workers.each(lambda call: call(), by_turns(batches, others)) for one in found]
 
     def _renew_many(self, batches: Batches, chunk: Sequence[Renew]) -> list[Outcome | None]:
         def outcome(action: Renew, answer: Batched) -> Outcome | None:
@@ -367,15 +389,5 @@ def _registered(action: Register | Renew) -> Outcome:
     return Outcome(action=action, result=Result.REGISTERED_AGAIN, status=action.if_gone.status)
 
 
-def _chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]
-
-
-def _in_turn(due: Sequence[Renew], listed: Iterable[ObservedInstance], now: float) -> list[Renew]:
-    last = {instance.key: instance.last_renewal for instance in listed}
-    return sorted(_rotated(due, now), key=lambda action: last.get(action.key, 0))
-
-
-def _rotated(items: Sequence[T], now: float) -> list[T]:
-    start = int(len(items) * ((now // 10) * _GOLDEN_RATIO % 1))
-    return [*items[start:], *items[:start]]
+def _whose(action: Action) -> tuple[str, str]:
+    return whose_key(action.key)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from eurekube_sync.apply.conditions import REGISTRY_UNKNOWN
 from eurekube_sync.apply.eureka import Applier
+from eurekube_sync.apply.turns import in_turn
 from eurekube_sync.desired.claims import Deleting, Desired, NotServed, Serving
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.desired.verdicts import OverLimit, Verdict, Wanted, rival_of, wanted_in
@@ -139,9 +140,12 @@ def open_gates(
     ownership: Ownership,
     wished: Sequence[Opening],
     *,
+    share: float,
     now: float,
 ) -> tuple[ClusterError, ...]:
-    """Opens them, after a look at Eureka where one is needed. What fails is done by the next pass."""
+    """Opens them until that `share` of the pass is over, after a look at Eureka where one is needed; looking takes at
+    most half of the time. What fails is done by the next pass."""
+    deadline.stage_of_rest(0.5, share)
 
     def open_one(opening: Opening) -> ClusterError | None:
         pod = opening.pod
@@ -153,7 +157,9 @@ def open_gates(
             return error
         return None
 
-    errors = workers.each(open_one, tuple(_confirmed(applier, ownership, wished)))
+    confirmed = in_turn(_confirmed(applier, ownership, wished), lambda one: (one.pod.namespace, one.pod.name))
+    deadline.stage(share)
+    errors = workers.each(open_one, confirmed)
     return tuple(error for error in errors if error)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from eurekube_sync.apply.finalizers import still_there, waits_for
 from eurekube_sync.apply.rewording import worth_writing
 from eurekube_sync.apply.status import EarlierStatuses, abandoned_event, flips, statuses
 from eurekube_sync.apply.tally import PassResult
+from eurekube_sync.apply.turns import in_turn
 from eurekube_sync.desired.claims import Claim, Deleting, Desired
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned
 from eurekube_sync.model.actions import Register, Renew, Update
@@ -23,6 +25,8 @@ from eurekube_sync.model.sources import Unknown
 MOST_GOOD_NEWS = 100
 """Events of one pass that are no warning. At a first registration of thousands each would be a third write of a syncer,
 and clients of the API are limited; its condition tells the same."""
+
+_Changed: TypeAlias = tuple[Claim, SyncerStatus]
 
 
 def without_finalizer(desired: Desired, actions: Iterable[Register | Update | Renew]) -> list[SyncerObject]:
@@ -58,7 +62,8 @@ def put_finalizers_on(
         streak.note(unreachable=False)
         return None
 
-    failed = {s.ref: error for s, error in zip(without, workers.each(put_on, without), strict=True) if error}
+    turns = in_turn(without, lambda syncer: syncer.ref)
+    failed = {s.ref: error for s, error in zip(turns, workers.each(put_on, turns), strict=True) if error}
     barred = {ref: f"its finalizer could not be set: {error}" for ref, error in failed.items()}
     return barred, tuple(error for error in failed.values() if isinstance(error, ClusterError))
 
@@ -77,7 +82,7 @@ class Unsettled:
     """What there is to write; false for nothing."""
 
     finished: tuple[Finished, ...]
-    changed: tuple[tuple[Claim, SyncerStatus], ...]
+    changed: tuple[_Changed, ...]
     all_statuses: Mapping[SyncerRef, SyncerStatus]
     """Of all others, changed or not."""
 
@@ -127,10 +132,10 @@ def unsettled(
 def settle(
     cluster: Cluster, clock: Clock, workers: Workers, deadline: Deadline, due: Unsettled
 ) -> tuple[dict[SyncerRef, SyncerStatus], tuple[ClusterError, ...]]:
-    """Removes the finalizer of finished deletions, and writes the other statuses. Gives the statuses that were
-    written."""
+    """Removes the finalizer of finished deletions, and writes the other statuses, in turn. Gives the statuses that
+    were written."""
     now = clock.now()
-    events = dict(_few_good_news(due.changed))
+    events = dict(_few_good_news(in_turn(due.changed, lambda one: one[0].syncer.ref)))
 
     def end(deletion: Finished) -> ClusterError | None:
         if deadline.passed:
@@ -142,7 +147,7 @@ def settle(
             return error
         return unsaid
 
-    def report(change: tuple[Claim, SyncerStatus]) -> ClusterError | None:
+    def report(change: _Changed) -> ClusterError | None:
         claim, status = change
         if deadline.passed:
             return ClusterUnavailable(f"the status of {claim.syncer.ref} was not written: the pass ended first")
@@ -159,16 +164,18 @@ def settle(
             return error
         return unsaid
 
-    ended = workers.each(end, due.finished)
-    reported = workers.each(report, due.changed)
-    written = {
-        claim.syncer.ref: status for (claim, status), error in zip(due.changed, reported, strict=True) if error is None
-    }
-    return written, tuple(error for error in (*ended, *reported) if error)
+    def write(one: Finished | _Changed) -> ClusterError | None:
+        return end(one) if isinstance(one, Finished) else report(one)
+
+    due_writes: list[Finished | _Changed] = [*due.finished, *due.changed]
+    writes = in_turn(due_writes, lambda one: (one if isinstance(one, Finished) else one[0]).syncer.ref)
+    ended = list(zip(writes, workers.each(write, writes), strict=True))
+    written = {one[0].syncer.ref: one[1] for one, error in ended if error is None and not isinstance(one, Finished)}
+    return written, tuple(error for _, error in ended if error)
 
 
 def _few_good_news(
-    changed: Iterable[tuple[Claim, SyncerStatus]],
+    changed: Iterable[_Changed],
 ) -> Iterator[tuple[SyncerRef, tuple[EventRecord, ...]]]:
     """The events of each syncer: all warnings, and so much of the rest."""
     left = MOST_GOOD_NEWS

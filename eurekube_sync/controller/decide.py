@@ -58,7 +58,7 @@ def decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]:
         # A heartbeat finds no stranger whose status is UNKNOWN, so what would be cancelled unseen is read.
         comes = {action.key for action in plan.of(Register)} | lost(choice.desired, observed, last_up)
         absent = [key for key in dict.fromkeys(unread) if key in comes]
-        observed = observed.refreshed(found.applier.read(unread, absent))
+        observed = observed.refreshed(found.applier.read(unread, absent, plan.in_the_way))
         read.update(unread)
         choice = choose(desired, observed)
         plan = plan_for(choice.desired, observed, last_up, memory.earlier.plan)

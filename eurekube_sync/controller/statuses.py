@@ -53,9 +53,18 @@ def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassR
     doubt = given.same.doubt("no status is written") if (due or wished) and not world.clock.stopping() else None
     if doubt is not None:
         return replace(report, view=replace(found.view, identity=doubt), cut_short=deadline.cut_short)
+    if wished:
+        deadline.stage_of_rest(0.5, SETTLING)  # however many statuses change, a rollout goes on
     written, errors = settle(world.cluster, world.clock, world.workers, deadline, due)
     gates = open_gates(
-        world.cluster, found.applier, world.workers, deadline, given.ownership, wished, now=world.clock.now()
+        world.cluster,
+        found.applier,
+        world.workers,
+        deadline,
+        given.ownership,
+        wished,
+        share=SETTLING,
+        now=world.clock.now(),
     )
     return replace(
         report,

@@ -89,6 +89,11 @@ class Plan:
         in_the_way = tuple(key for b in self.blocked if b.other for key in dict.fromkeys((b.key, b.other)))
         return tuple(action.key for action in self.changes) + in_the_way
 
+    @property
+    def in_the_way(self) -> Mapping[InstanceKey, InstanceKey]:
+        """Another owner's instance, by what it keeps from being registered."""
+        return {one.other: one.key for one in self.blocked if one.other}
+
 
 def sorted_plan(actions: Iterable[Action], blocked: Iterable[Blocked] = ()) -> Plan:
     """A plan of these actions, in its order: renewals, then adds and other changes, then removals."""

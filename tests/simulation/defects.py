@@ -227,7 +227,7 @@ def defects() -> tuple[Defect, ...]:
         Defect(
             name="a pass is always cut at the same tail",
             about="slow",
-            patches=((apply, "_in_turn", _as_it_came), (apply, "_rotated", _as_it_came)),
+            patches=((apply, "oldest_first", _as_it_came), (apply, "rotated", _as_it_came)),
         ),
         Defect(
             name="one id, and so one override, for two apps",

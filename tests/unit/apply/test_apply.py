@@ -494,6 +494,19 @@ def test_what_a_server_lacks_is_brought_to_it_where_it_is_desired(batching: Benc
     assert batching.registry.lacking == {key(2), key(3), key(4)}
 
 
+def test_what_another_namespace_lacks_there_is_brought_before_the_rest_of_much(batching: Bench) -> None:
+    """The pass ends after one batch, of two."""
+    of_bank = instance(9, ref=SyncerRef("bank", "pay"))
+    wanted = [*(instance(number) for number in range(1, 6)), of_bank]
+    batching.registry.put(*map(stored, wanted))
+    batching.registry.lacking = {one.key for one in wanted}
+    renewed = batching.applier.renew([replace(renew(), key=one.key, if_gone=one) for one in wanted])
+    batching.wire.then = lambda: batching.clock.sleep(200)
+    brought = batching.applier.level(sorted(renewed, key=lambda one: one.action.key.id, reverse=True), {})
+    assert len(brought) == 2
+    assert of_bank.key in {outcome.action.key for outcome in brought}
+
+
 def test_what_a_server_that_is_back_lacks_is_asked_of_all_that_was_not_renewed(batching: Bench) -> None:
     """Once; what was renewed in this pass has told already."""
     batching.registry.lacking = {key(1), key(2)}

@@ -91,7 +91,7 @@ PROMISES = {
         "five minutes",
         "two syncers serve",
     ),
-    "A slow server, and a cluster at rest": ("its own time", "While nothing changes"),
+    "A slow server, and a cluster at rest": ("its own time", "delay no other namespace", "While nothing changes"),
     "Scope": (
         "cluster's UID",
         "Another cluster",
