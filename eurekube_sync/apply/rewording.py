@@ -13,20 +13,8 @@ from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerSta
 
 REWORDED_SECONDS = 300.0
 """A failure that goes on is reported in its latest words once in each such stretch of the wall clock ..."""
-_FIRST_PART = 60.0
-"""... by a process that begins in its first part: one of a CronJob remembers nothing, and begins each minute."""
-
-
-class Rewording:
-    """Remembers, from pass to pass, when the latest words were last written."""
-
-    def __init__(self) -> None:
-        self._stretch: int | None = None
-
-    def due(self, now: float) -> bool:
-        """Whether this pass writes what differs in words alone; `now` in Unix seconds. Asking counts as doing it."""
-        before, self._stretch = self._stretch, int(now // REWORDED_SECONDS)
-        return now % REWORDED_SECONDS < _FIRST_PART if before is None else before != self._stretch
+FIRST_PART_SECONDS = 60.0
+"""... and by a process that begins, only in its first part."""
 
 
 def worth_writing(before: SyncerStatus | None, after: SyncerStatus, *, words: bool) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.apply.rewording import Rewording
+from eurekube_sync.apply.rewording import FIRST_PART_SECONDS, REWORDED_SECONDS
 from eurekube_sync.apply.status import EarlierStatuses
 from eurekube_sync.brake import Held
 from eurekube_sync.brake.sightings import Sighted, Sightings
@@ -14,6 +14,7 @@ from eurekube_sync.desired.earlier import EarlierClaims
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.outcomes import Outcomes
+from eurekube_sync.model.schedule import Schedule
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.last_seen import LastSeen
@@ -44,7 +45,7 @@ class Memory:
     last_seen: LastSeen = field(default_factory=LastSeen)
     reported: dict[SyncerRef, float] = field(default_factory=dict)
     """Syncers that nobody serves, and when this process last wrote an event about each."""
-    rewording: Rewording = field(default_factory=Rewording)
+    rewording: Schedule = field(default_factory=lambda: Schedule(REWORDED_SECONDS, first_part=FIRST_PART_SECONDS))
 
     def last_up(self, desired: Desired) -> frozenset[InstanceKey]:
         """The wanted instances that this process last saw UP."""

@@ -21,6 +21,7 @@ from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable
 from eurekube_sync.model.eureka import OUR_LEASE, Batching, Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.ports import Batches, Clock, Elsewhere, Registry, Workers
+from eurekube_sync.model.schedule import Schedule
 from eurekube_sync.model.sources import Complete, Source
 
 ASK_SECONDS = 480.0
@@ -90,9 +91,8 @@ class BatchingRegistry:
         self._workers = workers
         self._rests = rests
         self._dry_run = dry_run
-        self._ask_seconds = ask_seconds
+        self._questions = Schedule(ask_seconds)
         self._away_seconds = AWAY_PART * lease_duration
-        self._stretch: int | None = None
         self._asked_troubled = 0.0
         """When those were asked last whose answer spoke against batches, in monotonic seconds."""
         self._verdicts: dict[str, _Verdict] = {}
@@ -161,9 +161,7 @@ class BatchingRegistry:
         return self._rests.down() if self._rests is not None else frozenset()
 
     def _consult(self, away: frozenset[str], just_failed: frozenset[str]) -> None:
-        stretch = int(self._clock.now() // self._ask_seconds)
-        everybody = stretch != self._stretch
-        self._stretch = stretch
+        everybody = self._questions.due(self._clock.now())
         now = self._clock.monotonic()
         called = set(self._asked) if everybody else {*away, *self._lost, *(self._asked.keys() - self._verdicts)}
         if everybody or now - self._asked_troubled >= TROUBLED_SECONDS:

@@ -29,6 +29,7 @@ from eurekube_sync.model.errors import (
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.ownership import OWNER
 from eurekube_sync.model.ports import Clock, Elsewhere, Registry
+from eurekube_sync.model.schedule import Schedule
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 
 SWEEP_SECONDS = 480.0
@@ -109,8 +110,7 @@ class EurekaPeers:
         self._limit = limit or TimeLimit(clock)
         self._rests = rests or Rests(clock)
         self._doubts = doubts or Doubts()
-        self._sweep_seconds = sweep_seconds
-        self._swept: int | None = None
+        self._sweeps = Schedule(sweep_seconds, first_part=SWEEP_MARGIN_SECONDS)
         self._registered = -inf
         """When something was registered last, in monotonic seconds."""
         self._owed: set[str] = set()
@@ -300,19 +300,11 @@ class EurekaPeers:
         if self._rests.worked(name, listed=listed):
             self._owed.add(name)
 
-    def _sweep_due(self) -> bool:
-        now = self._clock.now()
-        stretch = int(now // self._sweep_seconds)
-        swept, self._swept = self._swept, stretch
-        if swept is None:  # this process has just begun; those before it may have swept in this stretch
-            return now % self._sweep_seconds < SWEEP_MARGIN_SECONDS
-        return stretch != swept
-
     def _sweep(
         self, first: str, listed: Complete[tuple[ObservedInstance, ...]], *, without: Mapping[str, Unknown]
     ) -> None:
         """List the other peers when a sweep is due, or those that are owed one, for what the first one lacks."""
-        due = self._sweep_due()
+        due = self._sweeps.due(self._clock.now())
         self._shown.add(first)
         self._strays.show(first, ())  # its own list says what it holds
         self._owed |= self._rests.back() | self._strays.peers()  # its strays may be gone

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.apply.rewording import REWORDED_SECONDS, Rewording, worth_writing
+from eurekube_sync.apply.rewording import FIRST_PART_SECONDS, REWORDED_SECONDS, worth_writing
 from eurekube_sync.model.errors import RegistryRejected
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerStatus
+from eurekube_sync.model.schedule import Schedule
 from eurekube_sync.model.sources import Cause, Unknown
 from tests.unit.controller.test_reconcile import article
 from tests.unit.worlds.build import REF, endpoint, key, piece
@@ -18,16 +19,21 @@ DAY = 1_795_248_000.0
 """A stretch begins."""
 
 
+def seldom() -> Schedule:
+    """As a process has it."""
+    return Schedule(REWORDED_SECONDS, first_part=FIRST_PART_SECONDS)
+
+
 def test_a_process_tells_once_in_each_stretch() -> None:
     """A daemon in its first pass of one; its very first only where a stretch begins, as every process of a CronJob."""
-    daemon = Rewording()
+    daemon = seldom()
     assert [daemon.due(DAY + 10 + 30 * number) for number in range(21)] == [
         number in (0, 10, 20) for number in range(21)
     ]
     processes = [
         [started.due(DAY + 60 * minute + second) for second in (5, 35)]
         for minute in range(10)
-        for started in [Rewording()]
+        for started in [seldom()]
     ]
     assert processes == [[minute % 5 == 0, False] for minute in range(10)]
 
@@ -37,7 +43,7 @@ def test_a_sentence_that_varies_is_written_each_five_minutes(trouble: str) -> No
     """Of the cluster, of Eureka's list, of one refused instance: the reason stands, and the times of the conditions
     with it; when it is over, that is written at once."""
     world = article()
-    world.rewording = Rewording()
+    world.rewording = seldom()
     world.run()
     writes = []
     for number in range(41):

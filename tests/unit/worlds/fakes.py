@@ -12,7 +12,6 @@ from enum import Enum
 from typing import NoReturn, TypeVar
 
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.apply.rewording import Rewording
 from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.brake.approval import Approval, PlanId
 from eurekube_sync.brake.sightings import Sightings
@@ -40,6 +39,7 @@ from eurekube_sync.model.kubernetes import (
     SyncerStatus,
 )
 from eurekube_sync.model.ports import Batched, Dated, Elsewhere
+from eurekube_sync.model.schedule import Schedule
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.observe.last_seen import LastSeen
 from eurekube_sync.observe.own_writes import OwnWrites
@@ -590,7 +590,7 @@ class Cluster:
             raise self.refuse[call]
 
 
-class _Always(Rewording):
+class _Always(Schedule):
     def due(self, now: float) -> bool:
         return True
 
@@ -617,7 +617,7 @@ class FakeWorld:
         """The same."""
         self.reported: dict[SyncerRef, float] | None = None
         """The same."""
-        self.rewording: Rewording | None = None
+        self.rewording: Schedule | None = None
         """By default every pass writes the latest words of a failure."""
         self.time_limit = TimeLimit(self.clock)
 
@@ -648,7 +648,7 @@ class FakeWorld:
                 sightings=self.sightings or Sightings(),
                 last_seen=self.last_seen or LastSeen(),
                 reported={} if self.reported is None else self.reported,
-                rewording=self.rewording or _Always(),
+                rewording=self.rewording or _Always(1),
             ),
             time_limit=self.time_limit,
         )
