@@ -215,7 +215,7 @@ def _servers(connection: Connection, clock: Clock, limit: TimeLimit) -> Iterator
     if not connection.eureka.eureka_url:
         yield {}
         return
-    from eurekube_sync.adapters.eureka.peers import parse_addresses
+    from eurekube_sync.adapters.eureka.address import parse_addresses
 
     addresses = parse_addresses(connection.eureka.eureka_url)
     with ExitStack() as opened:
@@ -271,9 +271,10 @@ def _registry(connection: Connection, clock: Clock, limit: TimeLimit) -> Iterato
 
         yield UnnamedEureka()
         return
+    from eurekube_sync.adapters.eureka.address import parse_addresses
     from eurekube_sync.adapters.eureka.batches import BatchingRegistry, BatchMode
     from eurekube_sync.adapters.eureka.doubts import Doubts
-    from eurekube_sync.adapters.eureka.peers import EurekaPeers, parse_addresses, sweep_seconds
+    from eurekube_sync.adapters.eureka.peers import EurekaPeers, sweep_seconds
     from eurekube_sync.adapters.eureka.rests import Rests
 
     addresses = parse_addresses(connection.eureka.eureka_url)

@@ -120,7 +120,10 @@ class Batches(Protocol):
 
 
 class Registry(Protocol):
-    """Eureka. Calls are safe to repeat, may be made from several threads, and raise a `RegistryError` of `errors`."""
+    """Eureka. Calls are safe to repeat, may be made from several threads, and raise a `RegistryError` of `errors`.
+
+    What has a body here is that of a single server that takes no batches.
+    """
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
         """All of the registry in one read (`GET /apps`), up to 30 s old by the server's cache; never raises.
@@ -131,7 +134,8 @@ class Registry(Protocol):
 
     def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
         """What the other servers hold beside the last list, which is `listed`: each that can be reached is listed now.
-        Of a single server nothing; never raises."""
+        Never raises."""
+        return Elsewhere((), ())
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
         """One instance, uncached (`InstanceResource.getInstanceInfo`); None when the server answers 404."""
@@ -148,13 +152,16 @@ class Registry(Protocol):
 
     def batches(self) -> Batches | None:
         """The way to write many at a time, while it is safe; None: call by call. To be asked again for each batch."""
+        return None
 
     def batching(self) -> Batching | None:
         """Whether writes go out in batches, as found with the last list, and why; None where they are off."""
+        return None
 
     def unreached(self) -> tuple[str, ...]:
         """Addresses of servers that the last list, or a cancel since, could not reach. They may hold instances that no
         list showed, or that were cancelled on the others. None of a single server: its calls fail."""
+        return ()
 
 
 class Cluster(Protocol):

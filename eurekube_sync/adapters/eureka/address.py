@@ -54,6 +54,27 @@ class EurekaAddress:
         )
 
 
+def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:
+    """One address, or several with commas between, as in Spring's `defaultZone`; each may carry its own login.
+
+    One that is given twice counts once; with another login the second time it is a ConfigurationError.
+    """
+    parts = [part for part in text.split(",") if part.strip()] or [text]
+    found: dict[str, EurekaAddress] = {}
+    for number, part in enumerate(parts, start=1):
+        try:
+            address = EurekaAddress.parse(part)
+        except ConfigurationError as error:
+            if len(parts) == 1:
+                raise
+            raise ConfigurationError(
+                f"Of {len(parts)} Eureka URLs, number {number}: {error} A comma in a password is written %2C."
+            ) from None
+        if found.setdefault(address.url, address) != address:
+            raise ConfigurationError(f"The Eureka URL {address.url} is given twice, with different logins.")
+    return tuple(found.values())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionOptions:
     """How to connect to one server. Times are seconds."""

@@ -31,7 +31,7 @@ from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable, RegistryUnusable, unknown_from
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.foreign_text import login_secrets
-from eurekube_sync.model.ports import Clock, Elsewhere, Random
+from eurekube_sync.model.ports import Clock, Random, Registry
 from eurekube_sync.model.sources import Complete, Source
 from eurekube_sync.model.wording import counted
 
@@ -48,7 +48,7 @@ _HEADERS = {
 _log = logging.getLogger(__name__)
 
 
-class EurekaClient:
+class EurekaClient(Registry):
     """One Eureka server. Safe in `options.concurrency` threads: they share connections and nothing else.
 
     `adapter` or `session` stands in for the network. `limit` bounds every call and every new try by what is left of it.
@@ -129,20 +129,6 @@ class EurekaClient:
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool] | None = None) -> bool:
         """`InstanceResource.cancelLease`; `ours` is for those that have several servers to ask."""
         return self._write("DELETE", key)
-
-    def batches(self) -> None:
-        """None: one server knows nothing of the others. `eureka.batches` puts batches together."""
-
-    def batching(self) -> None:
-        """None: it was not asked."""
-
-    def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
-        """Nothing: there is no other server."""
-        return Elsewhere((), ())
-
-    def unreached(self) -> tuple[str, ...]:
-        """None: a call that does not reach it fails."""
-        return ()
 
     def replicate(self, body: bytes, *, items: int) -> tuple[int, ...]:
         """`PeerReplicationResource.batchReplication` with a body of `replication`: one status code for each item.

@@ -11,14 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from typing import TypeVar
 
-from eurekube_sync.adapters.eureka.address import EurekaAddress
 from eurekube_sync.adapters.eureka.doubts import Doubts
 from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS
 from eurekube_sync.adapters.eureka.rests import Rests, alike
 from eurekube_sync.adapters.eureka.strays import Strays
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import (
-    ConfigurationError,
     RegistryDenied,
     RegistryError,
     RegistryRejected,
@@ -53,28 +51,7 @@ def sweep_seconds(lease_duration: float) -> float:
     return max(1.0, min(SWEEP_SECONDS, 2 * lease_duration - SWEEP_MARGIN_SECONDS - SWEEP_SLACK_SECONDS))
 
 
-def parse_addresses(text: str) -> tuple[EurekaAddress, ...]:
-    """One address, or several with commas between, as in Spring's `defaultZone`; each may carry its own login.
-
-    One that is given twice counts once; with another login the second time it is a ConfigurationError.
-    """
-    parts = [part for part in text.split(",") if part.strip()] or [text]
-    found: dict[str, EurekaAddress] = {}
-    for number, part in enumerate(parts, start=1):
-        try:
-            address = EurekaAddress.parse(part)
-        except ConfigurationError as error:
-            if len(parts) == 1:
-                raise
-            raise ConfigurationError(
-                f"Of {len(parts)} Eureka URLs, number {number}: {error} A comma in a password is written %2C."
-            ) from None
-        if found.setdefault(address.url, address) != address:
-            raise ConfigurationError(f"The Eureka URL {address.url} is given twice, with different logins.")
-    return tuple(found.values())
-
-
-class EurekaPeers:
+class EurekaPeers(Registry):
     """Calls the first peer that works; safe in several threads.
 
     A peer that cannot be reached, answers 5xx or still warms up is left alone for a while, the longer the longer it
@@ -230,12 +207,6 @@ class EurekaPeers:
         if refusal is not None:
             raise refusal
         return done
-
-    def batches(self) -> None:
-        """None: call by call, and Eureka's own replication."""
-
-    def batching(self) -> None:
-        """None: it was not asked."""
 
     def renew_left(self) -> None:
         """What is left for the next list, when none comes any more: a process of one pass would never renew it."""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from eurekube_sync.model.errors import RegistryError
 from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
-from eurekube_sync.model.ports import Elsewhere
-from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.ports import Registry
+from eurekube_sync.model.sources import Cause, Unknown
 
 _WHY = "no Eureka server was named: give --eureka-url to look there as well"
 
@@ -18,14 +18,11 @@ class _Unnamed(RegistryError):
     cause = Cause.NOT_READ
 
 
-class UnnamedEureka:
+class UnnamedEureka(Registry):
     """A `Registry` without a server."""
 
     def list_instances(self) -> Unknown:
         return Unknown(cause=Cause.NOT_READ, message=_WHY)
-
-    def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
-        return Elsewhere((), ())
 
     def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
         raise _Unnamed(_WHY)
@@ -38,13 +35,3 @@ class UnnamedEureka:
 
     def cancel(self, key: InstanceKey, *, ours: Callable[[ObservedInstance], bool]) -> bool:
         raise _Unnamed(_WHY)
-
-    def batches(self) -> None:
-        """None: there is nobody to send them to."""
-
-    def batching(self) -> None:
-        """None: nobody was asked."""
-
-    def unreached(self) -> tuple[str, ...]:
-        """None: there is none."""
-        return ()

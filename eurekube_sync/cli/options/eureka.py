@@ -41,7 +41,7 @@ class EurekaAccess:
     @property
     def printable_urls(self) -> tuple[str, ...]:
         """Each server's address, without a login; none where none was given."""
-        from eurekube_sync.adapters.eureka.peers import parse_addresses
+        from eurekube_sync.adapters.eureka.address import parse_addresses
 
         return tuple(one.url for one in parse_addresses(self.eureka_url)) if self.eureka_url else ()
 
@@ -184,7 +184,7 @@ def _file(name: str, *, help: str) -> Callable[[Any], Any]:
 
 
 def _one_text(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> str:
-    from eurekube_sync.adapters.eureka.peers import parse_addresses
+    from eurekube_sync.adapters.eureka.address import parse_addresses
 
     url = ",".join(given)
     try:

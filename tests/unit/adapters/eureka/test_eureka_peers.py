@@ -12,11 +12,11 @@ from typing import TypeVar
 
 import pytest
 
+from eurekube_sync.adapters.eureka.address import parse_addresses
 from eurekube_sync.adapters.eureka.peers import (
     SWEEP_MARGIN_SECONDS,
     SWEEP_SECONDS,
     EurekaPeers,
-    parse_addresses,
     sweep_seconds,
 )
 from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS
@@ -35,7 +35,7 @@ from eurekube_sync.model.errors import (
 )
 from eurekube_sync.model.eureka import Instance, InstanceKey, LeaseTimes, ObservedInstance
 from eurekube_sync.model.outcomes import Result
-from eurekube_sync.model.ports import Elsewhere
+from eurekube_sync.model.ports import Elsewhere, Registry
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from tests.unit.worlds import fakes
 from tests.unit.worlds.build import (
@@ -62,7 +62,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Peer:
+class Peer(Registry):
     """One server, by the rules of the fake registry; its writes reach `others` while replication works."""
 
     held: fakes.Registry
@@ -101,18 +101,6 @@ class Peer:
         for other in self.others if done else ():
             other.held.cancel(key)
         return done
-
-    def batches(self) -> None:
-        """One server has none."""
-
-    def batching(self) -> None:
-        """Nor was it asked."""
-
-    def unreached(self) -> tuple[str, ...]:
-        return ()
-
-    def list_elsewhere(self, listed: Complete[tuple[ObservedInstance, ...]]) -> Elsewhere:
-        return Elsewhere((), ())
 
     def _answer(self, call: str, effect: Callable[[], T]) -> T:
         self.calls.append(call)
