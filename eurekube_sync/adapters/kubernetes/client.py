@@ -17,7 +17,14 @@ from eurekube_sync.adapters.kubernetes import projection, wire
 from eurekube_sync.adapters.kubernetes.calls import Calls, has_cause, refusal
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
 from eurekube_sync.adapters.kubernetes.decoded import Decoded
-from eurekube_sync.adapters.kubernetes.walks import METADATA_ONLY, Kind, list_all, list_cluster_scoped, read_one
+from eurekube_sync.adapters.kubernetes.walks import (
+    METADATA_ONLY,
+    Kind,
+    list_all,
+    list_cluster_scoped,
+    read_object,
+    read_one,
+)
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.adapters.unreadable import UNREADABLE, reason
 from eurekube_sync.model.deadline import TimeLimit
@@ -147,16 +154,13 @@ class KubernetesCluster:
         return found
 
     def _read_identity(self) -> Source[str]:
-        answer = read_one(self._calls, Call(method="GET", path="/api/v1/namespaces/kube-system"))
-        if isinstance(answer, Unknown):
-            return answer
-        try:
-            uid = msgspec.json.decode(answer.body, type=wire.DefinitionItem).metadata.uid
-        except UNREADABLE:
-            uid = ""
-        if answer.status == 404 or not CLUSTER_PATTERN.fullmatch(uid):
+        path = "/api/v1/namespaces/kube-system"
+        found = read_object(self._calls, path, wire.MetadataItem, "the namespace kube-system")
+        if isinstance(found, Unknown):
+            return found
+        if found is None or not CLUSTER_PATTERN.fullmatch(found.metadata.uid):
             return Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API shows no namespace kube-system with a UID")
-        return Complete(data=uid)
+        return Complete(data=found.metadata.uid)
 
     def list_syncers(self, namespaces: Sequence[str] | None) -> Listed[SyncerObject]:
         self._finalized.clear()
@@ -229,32 +233,22 @@ class KubernetesCluster:
         return found
 
     def _namespace(self, name: str) -> Source[tuple[Namespace, ...]]:
-        answer = read_one(self._calls, Call(method="GET", path=f"/api/v1/namespaces/{name}"))
-        if isinstance(answer, Unknown):
-            return _or_without_grants(answer)
-        if answer.status == 404:
+        found = read_object(self._calls, f"/api/v1/namespaces/{name}", wire.MetadataItem, f"Namespace {name}")
+        if found is None:
             return Complete(data=())
-        try:
-            found = projection.namespace(msgspec.json.decode(answer.body, type=wire.MetadataItem))
-        except UNREADABLE as error:
-            return Unknown(cause=Cause.UNUSABLE, message=f"Namespace {name} cannot be read: {reason(error)}")
-        if found.name != name:
+        if isinstance(found, Unknown):
+            return _or_without_grants(found)
+        if found.metadata.name != name:
             return Unknown(cause=Cause.UNUSABLE, message=f"the Kubernetes API answered another Namespace than {name}")
-        return Complete(data=(found,))
+        return Complete(data=(projection.namespace(found),))
 
     def crd_live(self) -> Source[float]:
         """When the CRD that lives was created: no later change of it moves that time."""
-        answer = read_one(self._calls, Call(method="GET", path=DEFINITION))
-        if isinstance(answer, Unknown):
-            return answer
-        if answer.status == 404:
+        definition = read_object(self._calls, DEFINITION, wire.DefinitionItem, "the CustomResourceDefinition")
+        if definition is None:
             return CRD_MISSING
-        try:
-            definition = msgspec.json.decode(answer.body, type=wire.DefinitionItem)
-        except UNREADABLE as error:
-            return Unknown(
-                cause=Cause.UNUSABLE, message=f"the CustomResourceDefinition cannot be read: {reason(error)}"
-            )
+        if isinstance(definition, Unknown):
+            return definition
         if projection.is_terminating(definition):
             message = (
                 "the CustomResourceDefinition eurekasyncers.eurekube.io is being deleted, and every syncer with it"

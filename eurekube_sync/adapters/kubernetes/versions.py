@@ -12,7 +12,7 @@ from eurekube_sync.adapters.clock import ahead
 from eurekube_sync.adapters.kubernetes.calls import Calls, refusal
 from eurekube_sync.adapters.kubernetes.client import CRD_MISSING, DEFINITION
 from eurekube_sync.adapters.kubernetes.connection import Call, Connection
-from eurekube_sync.adapters.kubernetes.walks import read_one
+from eurekube_sync.adapters.kubernetes.walks import read_object, read_one
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.adapters.unreadable import UNREADABLE
 from eurekube_sync.model.deadline import TimeLimit
@@ -60,12 +60,16 @@ class KubernetesVersions:
 
     def server(self) -> Source[str]:
         """Such as `v1.36.0`."""
-        found = self._read("/version", _Version, "the version of the Kubernetes API")
+        found = read_object(self._calls, "/version", _Version, "the version of the Kubernetes API")
+        if found is None:
+            return Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API does not say its version (404)")
         return found if isinstance(found, Unknown) else Complete(data=found.git_version)
 
     def schema(self) -> Source[Mapping[str, Any]]:
         """The schema of the stored version of the CRD; Unknown(CRD_MISSING) where there is none."""
-        found = self._read(DEFINITION, _Definition, "the CustomResourceDefinition")
+        found = read_object(self._calls, DEFINITION, _Definition, "the CustomResourceDefinition")
+        if found is None:
+            return CRD_MISSING
         if isinstance(found, Unknown):
             return found
         stored = [one.schema.openAPIV3Schema for one in found.spec.versions if one.storage]
@@ -100,14 +104,3 @@ class KubernetesVersions:
         if found is None:
             return Unknown(cause=Cause.UNUSABLE, message="the Kubernetes API answers without the time (Date)")
         return Complete(data=found)
-
-    def _read(self, path: str, type_: type[Any], what: str) -> Any:
-        answer = read_one(self._calls, Call(method="GET", path=path))
-        if isinstance(answer, Unknown):
-            return answer
-        if answer.status == 404 and path == DEFINITION:
-            return CRD_MISSING
-        try:
-            return msgspec.json.decode(answer.body, type=type_)
-        except UNREADABLE:
-            return Unknown(cause=Cause.UNUSABLE, message=f"{what} cannot be read")

@@ -231,3 +231,14 @@ def read_one(calls: Calls, call: Call) -> Answer | Unknown:
     except ClusterError as error:
         return unknown_from(error)
     return answer if answer.status in (200, 404) and not is_page(answer) else unknown_from(refusal(call, answer))
+
+
+def read_object(calls: Calls, path: str, type_: type[T], what: str) -> T | Unknown | None:
+    """One object, or why it could not be read; None for a 404."""
+    answer = read_one(calls, Call(method="GET", path=path))
+    if isinstance(answer, Unknown) or answer.status == 404:
+        return answer if isinstance(answer, Unknown) else None
+    try:
+        return msgspec.json.decode(answer.body, type=type_)
+    except UNREADABLE as error:
+        return Unknown(cause=Cause.UNUSABLE, message=f"{what} cannot be read: {reason(error)}")
