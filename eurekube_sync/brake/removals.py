@@ -7,7 +7,7 @@ removes is weighed once more, and waits where nothing replaced it. Pure.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -155,14 +155,10 @@ def failed_adds(
     """
     taken = {one.key: one.grounds for one in removals if removes(one) and one.grounds is not Grounds.DUPLICATE}
     ended = {outcome.action.key: outcome for outcome in outcomes}
-    lacking, awaited = list(blocked), list(unread)
-    for outcome in ended.values():
-        action = outcome.action
-        if isinstance(action, Register | Update) and brings_up(action) and outcome.failed:
-            lacking.append((action.syncer, action.instance))
-            awaited += _pod(action.instance, action.syncer)
-        elif isinstance(action, Renew) and action.if_gone and not _stands(outcome):  # expired, and not brought back
-            lacking += [(action.syncer, action.if_gone)] if action.syncer else []
+    broken = [one.action for one in ended.values() if one.failed and isinstance(one.action, Register | Update)]
+    adds = [(action.syncer, action.instance) for action in broken if brings_up(action)]
+    awaited = [*unread, *(pod for syncer, instance in adds for pod in _pod(instance, syncer))]
+    lacking = [*blocked, *adds, *_not_brought_back(ended.values())]
     failed = {name for syncer, one in lacking for name in _names(one.key, one.vip_address, syncer)}
     moving = {instance.ip_addr for _, instance in lacking}
     follows: dict[_PodOf, set[str]] = {}
@@ -184,6 +180,14 @@ def failed_adds(
         if own or (any(not left[name] for name in awaits) and not harmless):
             held_back[key] = "the instances that should replace it could not be registered"
     return held_back
+
+
+def _not_brought_back(outcomes: Iterable[Outcome]) -> Iterator[tuple[SyncerRef, Instance]]:
+    """What expired, or what a Eureka server lacks."""
+    for outcome in outcomes:
+        action = outcome.action
+        if isinstance(action, Renew) and action.if_gone and action.syncer and not _stands(outcome):
+            yield action.syncer, action.if_gone
 
 
 def _left_up(

@@ -130,18 +130,13 @@ def parse(syncer: SyncerObject) -> Syncer:
     except msgspec.ValidationError as error:
         raise misshapen(syncer.spec, _Spec, error) from error
     wrong = Faults()
-    pods = spec.mode is Mode.POD
     at = spec.service or _Service()
-    _check_service(spec, wrong)
-    if spec.port is not None and spec.port == spec.secure_port:
-        wrong.add(("securePort",), same_port(spec.port))
-    if spec.readiness_gate and not pods:
-        wrong.add(("readinessGate",), "readinessGate is only for mode pod")
+    _check(spec, wrong)
     selector = select(spec.selector, wrong)
     named = spec.app_name or spec.selector.app
     presentation = parse_presentation(
         wrong,
-        pods=pods,
+        pods=spec.mode is Mode.POD,
         host_name=spec.host_name,
         paths=spec.paths,
         metadata=spec.metadata or {},
@@ -239,6 +234,15 @@ def _port(field: str, port: str | float | None) -> str | int | None:
     if number == "" or (isinstance(number, int) and not 1 <= number <= 65535):
         raise refused((field,), f"{port!r} is neither a port's name nor a number in 1..65535")
     return number
+
+
+def _check(spec: _Spec, wrong: Faults) -> None:
+    """Adds which fields exclude each other."""
+    _check_service(spec, wrong)
+    if spec.port is not None and spec.port == spec.secure_port:
+        wrong.add(("securePort",), same_port(spec.port))
+    if spec.readiness_gate and spec.mode is not Mode.POD:
+        wrong.add(("readinessGate",), "readinessGate is only for mode pod")
 
 
 def _check_service(spec: _Spec, wrong: Faults) -> None:
