@@ -209,7 +209,7 @@ def slices_of_endpoints(item: wire.EndpointsItem) -> tuple[EndpointSlice, ...]:
     """
     meta = item.metadata
     truncated = (meta.annotations or {}).get(OVER_CAPACITY) == "truncated"
-    found: list[EndpointSlice] = []
+    groups: list[tuple[str, tuple[EndpointPort, ...], list[Endpoint]]] = []
     for subset in item.subsets or ():
         by_family: dict[str, list[Endpoint]] = {}
         for addresses, ready in ((subset.addresses, True), (subset.not_ready_addresses, False)):
@@ -217,31 +217,19 @@ def slices_of_endpoints(item: wire.EndpointsItem) -> tuple[EndpointSlice, ...]:
                 family = "IPv6" if ":" in address.ip else "IPv4"
                 by_family.setdefault(family, []).append(_of_address(address, meta.namespace, ready=ready))
         ports = tuple(EndpointPort(name=port.name or "", port=port.port) for port in subset.ports or ())
-        for family, endpoints in by_family.items():
-            found.append(_slice_of(item, len(found), family, ports, tuple(endpoints), truncated=truncated))
-    if not found:
-        found.append(_slice_of(item, 0, "IPv4", (), (), truncated=truncated))
-    return tuple(found)
-
-
-def _slice_of(
-    item: wire.EndpointsItem,
-    number: int,
-    family: str,
-    ports: tuple[EndpointPort, ...],
-    endpoints: tuple[Endpoint, ...],
-    *,
-    truncated: bool,
-) -> EndpointSlice:
-    return EndpointSlice(
-        namespace=item.metadata.namespace,
-        name=f"{item.metadata.name}-{number}",
-        service=item.metadata.name,
-        address_type=family,
-        ports=ports,
-        endpoints=endpoints,
-        truncated=truncated,
-        of_endpoints=True,
+        groups += [(family, ports, endpoints) for family, endpoints in by_family.items()]
+    return tuple(
+        EndpointSlice(
+            namespace=meta.namespace,
+            name=f"{meta.name}-{number}",
+            service=meta.name,
+            address_type=family,
+            ports=ports,
+            endpoints=tuple(endpoints),
+            truncated=truncated,
+            of_endpoints=True,
+        )
+        for number, (family, ports, endpoints) in enumerate(groups or [("IPv4", (), [])])
     )
 
 
