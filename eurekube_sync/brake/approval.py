@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeAlias, assert_never
 
 from eurekube_sync.model.actions import Removal
@@ -18,6 +18,7 @@ from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerObject
 from eurekube_sync.model.ownership import Ownership
+from eurekube_sync.model.wording import cut
 from eurekube_sync.plan import removal_id
 
 APPROVE_ANNOTATION = "eurekube.io/approve-removals-until"
@@ -142,8 +143,7 @@ def annotated(syncer: SyncerObject, now: float) -> Release | None:
     try:
         until = _time(text)
     except ValueError:
-        shown = text if len(text) <= 40 else f"{text[:40]}..."
-        return Release(False, f"{shown!r} is not a time such as 2026-01-31T12:00:00Z")
+        return Release(False, f"{cut(text, 40)!r} is not a time such as 2026-01-31T12:00:00Z")
     if until <= now:
         return Release(False, f"it expired at {text}")
     if until > now + LONGEST:
@@ -156,11 +156,6 @@ def _time(text: Any) -> float:
     if not isinstance(text, str) or not _RFC_3339.fullmatch(text.upper()):
         raise ValueError(f"no RFC 3339 time: {text!r}")
     return datetime.fromisoformat(text.upper()).timestamp()
-
-
-def rfc_3339(unix_seconds: float) -> str:
-    """The time as a dry run says it."""
-    return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _list(found: Any) -> list[Any]:

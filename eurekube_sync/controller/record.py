@@ -11,7 +11,7 @@ from enum import Enum
 from math import inf, isinf
 from typing import Any
 
-from eurekube_sync.brake.approval import PlanId, SavedDryRun, rfc_3339
+from eurekube_sync.brake.approval import PlanId, SavedDryRun
 from eurekube_sync.brake.limits import Brake, BrakeLimits
 from eurekube_sync.controller.one_pass import Basis
 from eurekube_sync.controller.record_secrets import OURS, hiding, sources_of_metadata
@@ -24,6 +24,7 @@ from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import ClusterView, Namespace, Pod, Service, SyncerObject
 from eurekube_sync.model.ownership import Ownership
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.wording import rfc_3339
 from eurekube_sync.observe.eureka import Observed, Unread
 
 FORMAT = "eurekube.io/record/v1"

@@ -25,6 +25,7 @@ from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
 from eurekube_sync.model.kubernetes import Pod, PodRef, Service
 from eurekube_sync.model.ownership import Ownership, instance_id
+from eurekube_sync.model.wording import cut
 
 _PLAIN_PORT_OFF = Port(80, False)
 _SECURE_PORT_OFF = Port(443, False)
@@ -170,11 +171,10 @@ class Builder:
             raise InvalidSyncer("NoHostName", f"{site.label} has no {wish.base.value}: set spec.hostName to ip")
         name = wish.of(names[wish.base])
         if len(name) > _LONGEST_NAME or any(len(label) > _LONGEST_LABEL for label in name.split(".")):
-            short = f"{name[:80]}..." if len(name) > 80 else name
             raise InvalidSyncer(
                 "NoHostName",
-                f"{site.label}: {short} is too long for a host name, which has {_LONGEST_LABEL} characters a label and "
-                f"{_LONGEST_NAME} in all: set spec.hostName to ip",
+                f"{site.label}: {cut(name, 80)} is too long for a host name, which has {_LONGEST_LABEL} characters a "
+                f"label and {_LONGEST_NAME} in all: set spec.hostName to ip",
             )
         return name
 

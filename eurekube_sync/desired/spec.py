@@ -21,11 +21,11 @@ from eurekube_sync.desired.spec_faults import Faults, misshapen, refused
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.value_faults import same_port, wrong_type
+from eurekube_sync.model.wording import cut
 
 CLEANUP_FINALIZER = "eurekube.io/cleanup"
 ABANDON_ANNOTATION = "eurekube.io/abandon"
 DRAIN_ANNOTATION = "eurekube.io/drain"
-_LONGEST_SHOWN = 40
 
 _APP_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 _VIP = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:[0-9]{1,5})?"
@@ -184,8 +184,7 @@ def ignored_value(annotations: Mapping[str, str], name: str) -> str:
     value = annotations.get(name, "false")
     if value in ("true", "false"):
         return ""
-    shown = value if len(value) <= _LONGEST_SHOWN else f"{value[:_LONGEST_SHOWN]}..."
-    return f'annotation {name}: {shown!r} is ignored: write "true"'
+    return f'annotation {name}: {cut(value, 40)!r} is ignored: write "true"'
 
 
 def abandoned(syncer: SyncerObject) -> bool:
@@ -210,10 +209,9 @@ def host_name_warning(name: str) -> str | None:
 def check_app_name(field: str, name: str) -> str:
     """The name, when Eureka and every reader of it can live with it. Raises InvalidSyncer."""
     if not _APP_NAME.fullmatch(name):
-        shown = name if len(name) <= 80 else f"{name[:80]}..."
         raise InvalidSyncer(
             "InvalidName",
-            f"{field}: {shown!r} cannot be an app name: 1 to 128 letters, digits, '.', '_' or '-', "
+            f"{field}: {cut(name, 80)!r} cannot be an app name: 1 to 128 letters, digits, '.', '_' or '-', "
             "a letter or digit at both ends",
         )
     return name

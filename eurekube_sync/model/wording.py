@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 
 def counted(number: float, noun: str, more: str | None = None) -> str:
@@ -27,3 +28,13 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return "".join(f"{number}{unit}" for number, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if number)
+
+
+def rfc_3339(unix_seconds: float) -> str:
+    """A time to the second, in UTC: `2026-01-31T12:00:00Z`."""
+    return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def cut(text: str, most: int) -> str:
+    """No more than so many characters of it."""
+    return text if len(text) <= most else f"{text[:most]}..."

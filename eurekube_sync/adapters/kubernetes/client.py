@@ -27,6 +27,7 @@ from eurekube_sync.adapters.kubernetes.walks import (
 )
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.adapters.unreadable import UNREADABLE, reason
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterConflict, ClusterRejected
 from eurekube_sync.model.kubernetes import (
@@ -44,8 +45,8 @@ from eurekube_sync.model.kubernetes import (
 from eurekube_sync.model.ownership import CLUSTER_PATTERN
 from eurekube_sync.model.ports import Clock, EndpointsSource, Random
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
+from eurekube_sync.model.wording import rfc_3339
 
-FINALIZER = "eurekube.io/cleanup"
 COMPONENT = "eurekube-sync"
 _GROUP = "/apis/eurekube.io/v1"
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
@@ -199,7 +200,7 @@ class KubernetesCluster:
             "status": "True",
             "reason": reason,
             "message": message[:_LONGEST_MESSAGE],
-            "lastTransitionTime": projection.timestamp(at),
+            "lastTransitionTime": rfc_3339(at),
         }
         body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
@@ -271,9 +272,9 @@ class KubernetesCluster:
         for _ in range(_TRIES):
             if current.deleted is not None:
                 raise ClusterConflict(f"{syncer.ref} is being deleted: no finalizer is added any more")
-            if FINALIZER in current.finalizers:
+            if CLEANUP_FINALIZER in current.finalizers:
                 return current
-            whole = {"op": "add", "path": "/metadata/finalizers", "value": [*current.finalizers, FINALIZER]}
+            whole = {"op": "add", "path": "/metadata/finalizers", "value": [*current.finalizers, CLEANUP_FINALIZER]}
             call = _patch(syncer, [*_same(current), whole], _JSON_PATCH)
             answer = self._send(call, 200, 404, 409, 422)
             if answer.status == 200:
@@ -289,9 +290,9 @@ class KubernetesCluster:
     def remove_finalizer(self, syncer: SyncerObject) -> None:
         current: SyncerObject | None = syncer
         for _ in range(_TRIES):
-            if current is None or current.uid != syncer.uid or FINALIZER not in current.finalizers:
+            if current is None or current.uid != syncer.uid or CLEANUP_FINALIZER not in current.finalizers:
                 return
-            left = [name for name in current.finalizers if name != FINALIZER]
+            left = [name for name in current.finalizers if name != CLEANUP_FINALIZER]
             rest = {"op": "replace", "path": "/metadata/finalizers", "value": left}
             call = _patch(syncer, [*_same(current), rest], _JSON_PATCH)
             if self._send(call, 200, 404, 409, 422).status in (200, 404):
@@ -353,7 +354,7 @@ class KubernetesCluster:
         body = {
             "metadata": {"resourceVersion": known.metadata.resource_version},
             "count": (known.count or 1) + 1,
-            "lastTimestamp": projection.timestamp(at),
+            "lastTimestamp": rfc_3339(at),
             "message": event.message[:_LONGEST_MESSAGE],
         }
         count = Call(method="PATCH", path=path, body=msgspec.json.encode(body), content_type=_MERGE_PATCH)
@@ -391,7 +392,7 @@ def event_name(event: EventRecord) -> str:
 
 
 def _event(event: EventRecord, name: str, at: float) -> Mapping[str, Any]:
-    time = projection.timestamp(at)
+    time = rfc_3339(at)
     return {
         "apiVersion": "v1",
         "kind": "Event",

@@ -20,6 +20,7 @@ from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ClusterDenied, ClusterError, ClusterRejected
 from eurekube_sync.model.lock import DURATION, GoodPass, LockName, LockRecord
 from eurekube_sync.model.ports import Clock, Random
+from eurekube_sync.model.wording import rfc_3339
 
 CALL_SECONDS = 3.0
 """The longest time of one call: a renewal that got no answer can be tried again before the holder has to stop."""
@@ -127,7 +128,7 @@ def _annotations(record: LockRecord) -> Mapping[str, str]:
     if good is None:
         return {}
     return {
-        LAST_GOOD_PASS: projection.timestamp(good.at),
+        LAST_GOOD_PASS: rfc_3339(good.at),
         LAST_GOOD_HOLDER: good.holder,
         LAST_RESULT: good.result,
         LAST_OWNER: good.owner,

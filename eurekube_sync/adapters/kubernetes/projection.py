@@ -31,6 +31,7 @@ from eurekube_sync.model.kubernetes import (
     SyncerObject,
     SyncerStatus,
 )
+from eurekube_sync.model.wording import rfc_3339
 
 SERVICE_NAME = "kubernetes.io/service-name"
 """The label that ties an EndpointSlice to its Service (well-known labels of the Kubernetes documentation)."""
@@ -46,10 +47,6 @@ _SYNCER = msgspec.json.Decoder(wire.SyncerItem)
 def seconds(time: datetime) -> float:
     """Unix seconds; a time without a zone is UTC."""
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-
-
-def timestamp(unix_seconds: float) -> str:
-    return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def read_syncer(body: bytes) -> SyncerObject:
@@ -126,7 +123,7 @@ def status_fields(status: SyncerStatus) -> dict[str, Any]:
             "reason": condition.reason,
             "message": condition.message,
             "observedGeneration": condition.observed_generation,
-            "lastTransitionTime": timestamp(condition.last_transition),
+            "lastTransitionTime": rfc_3339(condition.last_transition),
         }
         for condition in status.conditions
     ]
@@ -149,7 +146,7 @@ def status_fields(status: SyncerStatus) -> dict[str, Any]:
 
 
 def _moment(at: int | None) -> str | None:
-    return None if at is None else timestamp(at)
+    return None if at is None else rfc_3339(at)
 
 
 def service(item: wire.ServiceItem) -> Service:

@@ -11,7 +11,6 @@ from pathlib import Path
 import click
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.brake.approval import rfc_3339
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.report import ReportForm, report_options
@@ -21,6 +20,7 @@ from eurekube_sync.cli.values import NAME, File, Value
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.replay import decisions, replayed
 from eurekube_sync.model.errors import ConfigurationError
+from eurekube_sync.model.wording import rfc_3339
 
 _MOMENT = re.compile(r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d\d:\d\d)(:\d\d)?Z?")
 _log = logging.getLogger(__name__)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from eurekube_sync import __version__
-from eurekube_sync.brake.approval import rfc_3339
 from eurekube_sync.cli.output.summary import renewed, summary
 from eurekube_sync.cli.output.syncers import syncers_data
 from eurekube_sync.cli.output.words import sentences
@@ -15,6 +14,7 @@ from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, removes
 from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.sources import Unknown
+from eurekube_sync.model.wording import rfc_3339
 from eurekube_sync.observe.kubernetes import unread
 from eurekube_sync.observe.self_preservation import Headroom
 from eurekube_sync.plan import removal_id

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from eurekube_sync import __version__
-from eurekube_sync.brake.approval import rfc_3339
 from eurekube_sync.cli.output.rows import Danger, Row, folded, rows_of, signs_in
 from eurekube_sync.cli.output.summary import summary
 from eurekube_sync.cli.output.words import gathered, told
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.wording import rfc_3339
 
 _MOST_CHARACTERS = 60_000
 """Of the rows: GitHub refuses a comment of more than 65,536 characters, and GitLab one of more than a million."""

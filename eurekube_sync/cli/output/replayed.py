@@ -11,14 +11,13 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from eurekube_sync import __version__
-from eurekube_sync.brake.approval import rfc_3339
 from eurekube_sync.cli.output.lines import Line
 from eurekube_sync.cli.output.rows import Row, rows_of
 from eurekube_sync.cli.output.table import Diff, marked
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.controller.record import Record
 from eurekube_sync.model.foreign_text import printable
-from eurekube_sync.model.wording import counted
+from eurekube_sync.model.wording import counted, rfc_3339
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,11 +16,11 @@ from eurekube_sync.brake.approval import (
     is_plan_id,
     refusal,
     released_by,
-    rfc_3339,
 )
 from eurekube_sync.model.actions import Cancel, Grounds, Removal, Update
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ownership import Ownership
+from eurekube_sync.model.wording import rfc_3339
 from eurekube_sync.plan import removal_id
 from tests.unit.worlds.build import CLUSTER, DOWN, OWNER, OWNERSHIP, PROOF, REF, UP, instance, key, syncer
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.brake import BrakeLimits
-from eurekube_sync.brake.approval import APPROVE_ANNOTATION, PlanId, SavedDryRun, from_dry_run, rfc_3339
+from eurekube_sync.brake.approval import APPROVE_ANNOTATION, PlanId, SavedDryRun, from_dry_run
 from eurekube_sync.brake.sightings import Sightings
 from eurekube_sync.cli.output.machine import as_data
 from eurekube_sync.cli.output.words import sentences
@@ -18,6 +18,7 @@ from eurekube_sync.model.errors import ClusterDenied, RegistryUnavailable
 from eurekube_sync.model.kubernetes import EndpointSlice, PodRef, SyncerRef
 from eurekube_sync.model.ownership import CLUSTER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
+from eurekube_sync.model.wording import rfc_3339
 from tests.unit.controller.test_reconcile import add_app
 from tests.unit.worlds.build import CLUSTER as OF_OURS
 from tests.unit.worlds.build import NS, endpoint, instance, key, piece, service, stored, syncer

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.adapters.kubernetes.client import FINALIZER
+from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model.errors import ClusterConflict, ClusterDenied, ClusterRejected, ClusterUnavailable
 from eurekube_sync.model.kubernetes import EventRecord, SyncerRef, SyncerStatus
@@ -43,8 +43,8 @@ class TestFinalizer:
     def test_it_is_added_beside_others(self, world: World) -> None:
         """Other people's finalizers stay, in their order."""
         made = world.make_syncer(finalizers=["x.io/a"])
-        assert world.cluster.add_finalizer(made).finalizers == ("x.io/a", FINALIZER)
-        assert world.read().finalizers == ("x.io/a", FINALIZER)
+        assert world.cluster.add_finalizer(made).finalizers == ("x.io/a", CLEANUP_FINALIZER)
+        assert world.read().finalizers == ("x.io/a", CLEANUP_FINALIZER)
 
     def test_it_is_added_once(self, world: World) -> None:
         """An object that has it costs no call."""
@@ -67,7 +67,7 @@ class TestFinalizer:
         """422 of the `test`: read again, add again; the other's finalizer is not lost."""
         made = world.make_syncer()
         before_each_patch(world, lambda: world.patch(OBJECT, {"metadata": {"finalizers": ["x.io/late"]}}), 1)
-        assert world.cluster.add_finalizer(made).finalizers == ("x.io/late", FINALIZER)
+        assert world.cluster.add_finalizer(made).finalizers == ("x.io/late", CLEANUP_FINALIZER)
 
     def test_the_fourth_change_gives_up(self, world: World) -> None:
         """At most three times; the next pass sees it as it is then."""
@@ -94,7 +94,7 @@ class TestFinalizer:
         with pytest.raises(ClusterConflict):
             world.cluster.add_finalizer(replace(bare, uid="another"))
         assert world.read() == bare
-        world.patch(OBJECT, {"metadata": {"finalizers": [FINALIZER]}})
+        world.patch(OBJECT, {"metadata": {"finalizers": [CLEANUP_FINALIZER]}})
         theirs = world.read()
         world.cluster.remove_finalizer(replace(theirs, uid="another"))
         assert world.read() == theirs
@@ -116,21 +116,21 @@ class TestFinalizer:
 
     def test_it_is_removed_and_others_stay(self, world: World) -> None:
         """Also when somebody changes the object in between."""
-        made = world.make_syncer(finalizers=["x.io/a", FINALIZER, "x.io/b"])
+        made = world.make_syncer(finalizers=["x.io/a", CLEANUP_FINALIZER, "x.io/b"])
         before_each_patch(world, label(world, "a"), 2)
         world.cluster.remove_finalizer(made)
         assert world.read().finalizers == ("x.io/a", "x.io/b")
 
     def test_removing_it_lets_a_deleted_object_go(self, world: World) -> None:
         """And doing it again, or on a successor, is fine and changes nothing."""
-        made = world.make_syncer(finalizers=[FINALIZER])
+        made = world.make_syncer(finalizers=[CLEANUP_FINALIZER])
         world.server.call("DELETE", OBJECT)
         world.cluster.remove_finalizer(made)
         assert world.server.call("GET", OBJECT)[0] == 404
         world.cluster.remove_finalizer(made)
-        world.make_syncer(finalizers=[FINALIZER])
+        world.make_syncer(finalizers=[CLEANUP_FINALIZER])
         world.cluster.remove_finalizer(made)
-        assert world.read().finalizers == (FINALIZER,)
+        assert world.read().finalizers == (CLEANUP_FINALIZER,)
 
     def test_an_answer_that_was_lost_is_no_harm(self, world: World) -> None:
         """Committed, then the connection dropped: the second try finds it done."""
@@ -144,7 +144,7 @@ class TestFinalizer:
             return None
 
         world.fault = commit_then_drop
-        assert world.cluster.add_finalizer(made).finalizers == (FINALIZER,)
+        assert world.cluster.add_finalizer(made).finalizers == (CLEANUP_FINALIZER,)
 
     def test_a_denied_patch_is_said(self, world: World) -> None:
         """403 is ClusterDenied, with the server's sentence."""
