@@ -5,6 +5,7 @@ It stands between the pass and the adapters, and changes no call.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -54,9 +55,9 @@ class Waits:
         (words, calls), *_ = open_.most_common(1)
         return f"waiting for {words}{f' ({calls} calls)' if calls > 1 else ''}"
 
-    def seen(self, *, wanted: bool = True) -> AbstractContextManager[None]:
+    def seen(self) -> AbstractContextManager[None]:
         """Shows them while it is entered, at a terminal."""
-        return waiting(self.__str__) if wanted else nullcontext()
+        return waiting(self.__str__) if sys.stderr.isatty() else nullcontext()
 
     def of(self, port: P) -> P:
         """The same port, whose calls are noted while they last."""

@@ -7,24 +7,17 @@ import os
 import click
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.cli.connect import INSTALLED_IN, Connection, connect_to_check
-from eurekube_sync.cli.options.calls import Calls, call_options
+from eurekube_sync.cli.connect import INSTALLED_IN, connect_to_check
+from eurekube_sync.cli.installation import Installation, installation_options, looked_at
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.drain import drain_option
-from eurekube_sync.cli.options.eureka import EurekaAccess, optional_eureka_options
-from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
-from eurekube_sync.cli.options.lock import LockChoice, look_at_lock_option
-from eurekube_sync.cli.options.owner import named_owner, optional_owner_option
+from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.cli.options.report import ReportForm, report_options
-from eurekube_sync.cli.options.scope import scope_options
 from eurekube_sync.cli.output.check import findings_data, findings_table
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.values import Duration
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.controller.one_pass import PassSettings
-from eurekube_sync.desired.drain import Kind
-from eurekube_sync.desired.scope import Scope
 from eurekube_sync.explain.check.everything import Checked, everything
 from eurekube_sync.explain.check.findings import code_of
 from eurekube_sync.manifests.crd import object_schema
@@ -33,42 +26,22 @@ from eurekube_sync.model.lock import LockName
 
 @click.command(cls=Command, short_help="Say whether an installation can work, and what would fail.")
 @option("--pre", is_flag=True, variable=False, help="Check what an installation needs, before there is one.")
-@optional_owner_option
-@optional_eureka_options
-@kubernetes_options
-@scope_options
 @option(
     "--interval",
     type=Duration(least=1),
     default="30s",
     help="Time between two passes of the installation. A CronJob with one pass a minute has 60s.",
 )
-@call_options
-@drain_option
-@look_at_lock_option
+@installation_options(*looked_at, drain_option)
 @report_options
-def command(
-    pre: bool,
-    owner: str,
-    eureka: EurekaAccess,
-    kubernetes: KubernetesAccess,
-    scope: Scope,
-    interval: float,
-    calls: Calls,
-    drains: frozenset[Kind],
-    lock: LockChoice,
-    form: ReportForm,
-) -> ExitCode:
+def command(pre: bool, interval: float, installation: Installation, form: ReportForm) -> ExitCode:
     """Say whether an installation can work, and what would fail. Each line says what to do, and where to read more.
 
     It changes nothing. It checks the rights of its own account. Use the account of the installation; with --pre, the
     account of the person who installs it. Give it the same options or variables as run.
     """
     form.set_up_logs()
-    connection = Connection(eureka=eureka, kubernetes=kubernetes, calls=calls, eureka_batch="auto", dry_run=True)
-    clock = SystemClock()
-    namespace = lock.namespace if isinstance(lock, LockName) else _own_namespace(kubernetes)
-    settings = PassSettings(owner=owner, scope=scope, drains=drains, named=named_owner(owner))
+    connection, clock, lock = installation.connection(eureka_batch="auto"), SystemClock(), installation.lock
     with (
         stopped_by_signals(clock),
         connect_to_check(connection, clock, lock) as (seen, cluster, servers),
@@ -78,20 +51,17 @@ def command(
             seen=seen,
             cluster=cluster,
             servers=servers,
-            settings=settings,
+            settings=installation.settings(),
             schema=object_schema(),
             interval=interval,
-            namespace=namespace,
+            namespace=lock.namespace if isinstance(lock, LockName) else _own_namespace(installation.kubernetes),
             locked=lock != "off",
-            source=kubernetes.endpoints_source,
+            source=installation.kubernetes.endpoints_source,
             before=pre,
         )
         found = tuple(everything(asked))
-    code = code_of(found)
-    form.write(
-        lambda: findings_table(found, eureka.notices),
-        lambda: findings_data(found, code, eureka.notices),
-    )
+    code, notices = code_of(found), installation.eureka.notices
+    form.write(lambda: findings_table(found, notices), lambda: findings_data(found, code, notices))
     return code
 
 

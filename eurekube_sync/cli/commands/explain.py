@@ -5,27 +5,17 @@ from __future__ import annotations
 import click
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.completing import complete_syncers
-from eurekube_sync.cli.connect import Connection, connect_to_look
-from eurekube_sync.cli.options.brake import brake_options
-from eurekube_sync.cli.options.calls import Calls, call_options
+from eurekube_sync.cli.connect import connect_to_look
+from eurekube_sync.cli.installation import Installation, look_options
 from eurekube_sync.cli.options.command import Command
-from eurekube_sync.cli.options.drain import look_for_drains_option
-from eurekube_sync.cli.options.eureka import EurekaAccess, optional_eureka_options
-from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
-from eurekube_sync.cli.options.lock import LockChoice, look_at_lock_option
-from eurekube_sync.cli.options.owner import named_owner, optional_owner_option
 from eurekube_sync.cli.options.report import ReportForm, report_options
-from eurekube_sync.cli.options.scope import scope_options
 from eurekube_sync.cli.output.explain import explanations_data, explanations_table
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.values import WHAT
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.look import Look, LookWorld, look, with_details, with_readings
 from eurekube_sync.controller.one_pass import PassSettings
-from eurekube_sync.desired.drain import Kind
-from eurekube_sync.desired.scope import Scope
 from eurekube_sync.explain.chain import explain
 from eurekube_sync.explain.links import Explanation
 from eurekube_sync.explain.missing import explain_missing
@@ -37,27 +27,9 @@ from eurekube_sync.explain.what import What, namespace_of
 
 @click.command(cls=Command, short_help="Say why something is registered in Eureka, or is not.")
 @click.argument("what", type=WHAT, shell_complete=complete_syncers)
-@optional_owner_option
-@optional_eureka_options
-@kubernetes_options
-@scope_options
-@call_options
-@look_for_drains_option
-@look_at_lock_option
-@brake_options
+@look_options
 @report_options
-def command(
-    what: What,
-    owner: str,
-    eureka: EurekaAccess,
-    kubernetes: KubernetesAccess,
-    scope: Scope,
-    calls: Calls,
-    drains: frozenset[Kind],
-    lock: LockChoice,
-    brake: BrakeLimits,
-    form: ReportForm,
-) -> ExitCode:
+def command(what: What, installation: Installation, form: ReportForm) -> ExitCode:
     """Say why something is registered in Eureka, or is not. It goes through the links in order, to the first that is
     broken.
 
@@ -67,16 +39,13 @@ def command(
     looked at, and goes on. Give it the same options or variables as run.
     """
     form.set_up_logs()
-    settings = PassSettings(owner=owner, scope=scope, brake=brake, drains=drains, named=named_owner(owner))
-    connection = Connection(eureka=eureka, kubernetes=kubernetes, calls=calls, dry_run=True)
-    clock = SystemClock()
-    waits = connection.waits
-    with stopped_by_signals(clock), waits.seen(), connect_to_look(connection, clock, lock) as seen:
-        found, explained = _explained(seen, settings, what)
-    code = code_of(explained, found)
+    connection, clock = installation.connection(), SystemClock()
+    looking = connect_to_look(connection, clock, installation.lock)
+    with stopped_by_signals(clock), connection.waits.seen(), looking as seen:
+        found, explained = _explained(seen, installation.settings(), what)
+    code, notices = code_of(explained, found), installation.eureka.notices
     form.write(
-        lambda: explanations_table(explained, eureka.notices),
-        lambda: explanations_data(explained, found, code, eureka.notices),
+        lambda: explanations_table(explained, notices), lambda: explanations_data(explained, found, code, notices)
     )
     return code
 

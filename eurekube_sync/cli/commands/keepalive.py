@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.cli.connect import Connection, connect_registry
+from eurekube_sync.cli.connect import connect_registry
 from eurekube_sync.cli.garbage import look_rarely_for_cycles, looking_for_cycles
-from eurekube_sync.cli.options.calls import Calls, batch_option, call_options
+from eurekube_sync.cli.installation import Installation, installation_options
+from eurekube_sync.cli.options.calls import batch_option, call_options
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
-from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
+from eurekube_sync.cli.options.eureka import eureka_options
 from eurekube_sync.cli.options.leases import Leases, kept_lease_options
 from eurekube_sync.cli.options.owner import owner_option
 from eurekube_sync.cli.options.passes import Passes, pass_options
@@ -24,12 +25,9 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.keepalive import KeepaliveSettings, keepalive
 from eurekube_sync.controller.loop import Schedule, run_passes
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.desired.scope import Scope
 
 
 @click.command(cls=Command, short_help="Renew our instances, without asking a cluster.")
-@owner_option
-@eureka_options
 @option(
     "--cluster",
     type=NAME,
@@ -37,18 +35,14 @@ from eurekube_sync.desired.scope import Scope
     default=None,
     help="Renew only instances of the cluster with this UID. Default: all instances of the owner.",
 )
-@name_scope_options
-@call_options
+@installation_options(owner_option, eureka_options, name_scope_options, call_options)
 @batch_option
 @pass_options
 @kept_lease_options
 @pass_report_options
 def command(
-    owner: str,
-    eureka: EurekaAccess,
     cluster: str | None,
-    scope: Scope,
-    calls: Calls,
+    installation: Installation,
     eureka_batch: str,
     passes: Passes,
     leases: Leases,
@@ -63,21 +57,19 @@ def command(
     leases.check(passes)
     form.check(dry_run=passes.dry_run)
     settings = KeepaliveSettings(
-        owner=owner,
+        owner=installation.owner,
         cluster=cluster,
-        scope=scope,
+        scope=installation.scope,
         dry_run=passes.dry_run,
         deadline=passes.timeout,
     )
-    connection = Connection(
-        eureka=eureka,
-        calls=calls,
+    connection = installation.connection(
         eureka_batch=eureka_batch,
         dry_run=passes.dry_run,
         renewal_slack=passes.renewal_slack,
         lease_duration=leases.duration,
     )
-    tell = teller(form, passes, eureka.notices)
+    tell = teller(form, passes, installation.eureka.notices)
     schedule = Schedule(passes=passes.number, interval=passes.interval, watched=form.at_terminal)
     look_rarely_for_cycles()
     clock = SystemClock()
@@ -85,7 +77,7 @@ def command(
         between = BetweenPasses(world, world.renewals, interval=passes.interval) if passes.number is None else None
 
         def one_pass() -> PassReport:
-            with connection.waits.seen(wanted=not passes.many):
+            with connection.waits.seen():
                 return keepalive(world, settings)
 
         return run_passes(one_pass, clock, schedule, tell, looking_for_cycles(between))

@@ -5,44 +5,23 @@ from __future__ import annotations
 import click
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.brake import BrakeLimits
-from eurekube_sync.cli.connect import Connection, connect
+from eurekube_sync.cli.connect import connect
+from eurekube_sync.cli.installation import Installation, installation_options, written
 from eurekube_sync.cli.options.brake import brake_options
-from eurekube_sync.cli.options.calls import Calls, call_options
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
-from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
-from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
-from eurekube_sync.cli.options.owner import named_owner, owner_option
 from eurekube_sync.cli.options.report import ReportForm, report_options
-from eurekube_sync.cli.options.scope import scope_options
 from eurekube_sync.cli.output.ownership import orphans_data, orphans_table
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.controller.one_pass import PassSettings
-from eurekube_sync.desired.scope import Scope
 from eurekube_sync.owner.orphans import look_for_orphans
 
 
 @click.command(cls=Command, short_help="List instances whose syncer is gone.")
-@owner_option
-@eureka_options
-@kubernetes_options
-@scope_options
-@call_options
-@brake_options
+@installation_options(*written, brake_options)
 @option("--detailed-exitcode", is_flag=True, help=f"Exit {ExitCode.CHANGES_PENDING} if there are orphans.")
 @report_options
-def command(
-    owner: str,
-    eureka: EurekaAccess,
-    kubernetes: KubernetesAccess,
-    scope: Scope,
-    calls: Calls,
-    brake: BrakeLimits,
-    detailed_exitcode: bool,
-    form: ReportForm,
-) -> ExitCode:
+def command(installation: Installation, detailed_exitcode: bool, form: ReportForm) -> ExitCode:
     """List our instances whose syncer or namespace does not exist, and those with our owner and another cluster. Each
     line says what the next `run` does with the instance, and why.
 
@@ -50,17 +29,10 @@ def command(
     are no orphans.
     """
     form.set_up_logs()
-    settings = PassSettings(owner=owner, scope=scope, brake=brake, named=named_owner(owner), dry_run=True)
-    connection = Connection(
-        eureka=eureka,
-        kubernetes=kubernetes,
-        calls=calls,
-        sweep_interval=1.0,  # what one peer alone holds is looked for as well
-    )
-    clock = SystemClock()
+    connection = installation.connection(dry_run=False, sweep_interval=1.0)  # what one peer alone holds counts as well
+    clock, notices = SystemClock(), installation.eureka.notices
     with stopped_by_signals(clock), connection.waits.seen(), connect(connection, clock) as world:
-        orphans = look_for_orphans(world, settings)
+        orphans = look_for_orphans(world, installation.settings(dry_run=True))
     code = orphans.code(detailed=detailed_exitcode)
-    notices = eureka.notices
     form.write(lambda: orphans_table(orphans, notices), lambda: orphans_data(orphans, code, notices))
     return code

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.cli.approval import read_approval
 from eurekube_sync.cli.connect import Connection, connect, connect_lock, read_dumped
 from eurekube_sync.cli.garbage import look_rarely_for_cycles, looking_for_cycles
+from eurekube_sync.cli.installation import Installation, installation_options, written
 from eurekube_sync.cli.options.brake import approve_option, brake_options
-from eurekube_sync.cli.options.calls import Calls, batch_option, call_options
+from eurekube_sync.cli.options.calls import batch_option
 from eurekube_sync.cli.options.command import Command
-from eurekube_sync.cli.options.declare import on_command_line, option
+from eurekube_sync.cli.options.declare import group, on_command_line, option
 from eurekube_sync.cli.options.drain import drain_option
-from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
-from eurekube_sync.cli.options.kubernetes import KubernetesAccess, from_option, kubernetes_options
+from eurekube_sync.cli.options.kubernetes import from_option
 from eurekube_sync.cli.options.leases import Leases, lease_options
 from eurekube_sync.cli.options.lock import LockChoice, lock_option
 from eurekube_sync.cli.options.monitoring import Monitoring, monitoring_options
-from eurekube_sync.cli.options.owner import named_owner, owner_option
 from eurekube_sync.cli.options.passes import Passes, pass_options
 from eurekube_sync.cli.options.recording import Recording, given_secrets, recording_options
 from eurekube_sync.cli.options.report import ReportForm, pass_report_options
-from eurekube_sync.cli.options.scope import scope_options
 from eurekube_sync.cli.output.passes import good_pass, teller
 from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.recording import Recorder
@@ -41,61 +39,75 @@ from eurekube_sync.controller.lock import Lock, UnderLock
 from eurekube_sync.controller.loop import Schedule, run_passes
 from eurekube_sync.controller.one_pass import PassReport, PassSettings
 from eurekube_sync.controller.reconcile import reconcile
-from eurekube_sync.desired.drain import Kind
-from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.sources import Unknown
 from eurekube_sync.model.wording import counted
 
+if TYPE_CHECKING:
+    from eurekube_sync.adapters.kubernetes.dumped import DumpedConnection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exits:
+    """What counts as failure."""
+
+    detailed_exitcode: bool
+    fail_on_held: bool | None
+    fail_on_broken: bool
+
+    def schedule(self, passes: Passes, form: ReportForm) -> Schedule:
+        """Of these passes. Raises click.UsageError for what does not go with them."""
+        if self.detailed_exitcode and not passes.dry_run:
+            raise click.UsageError("--detailed-exitcode says what a dry run found: give --dry-run with it")
+        return Schedule(
+            passes=passes.number,
+            interval=passes.interval,
+            fail_on_held=not passes.many if self.fail_on_held is None else self.fail_on_held,
+            fail_on_broken=self.fail_on_broken,
+            detailed_exitcode=self.detailed_exitcode,
+            watched=form.at_terminal,
+        )
+
+
+exit_options = group(
+    "exits",
+    Exits,
+    option(
+        "--detailed-exitcode",
+        is_flag=True,
+        help=f"With --dry-run: exit {ExitCode.CHANGES_PENDING} if there are changes to make.",
+    ),
+    option(
+        "--fail-on-held/--no-fail-on-held",
+        default=None,
+        help=f"Exit {ExitCode.REMOVAL_HELD} if the brake holds removals.  [default: only for a single pass]",
+        show_default=False,
+    ),
+    option(
+        "--fail-on-broken",
+        is_flag=True,
+        help=f"Exit {ExitCode.INCOMPLETE} if a syncer cannot be served, such as one with an invalid spec.",
+    ),
+)
+
 
 @click.command(cls=Command, short_help="Make Eureka equal to what the cluster says.")
-@owner_option
-@eureka_options
-@kubernetes_options
-@scope_options
-@call_options
-@batch_option
 @pass_options
-@lock_option
-@drain_option
 @from_option
-@option(
-    "--detailed-exitcode",
-    is_flag=True,
-    help=f"With --dry-run: exit {ExitCode.CHANGES_PENDING} if there are changes to make.",
-)
-@option(
-    "--fail-on-held/--no-fail-on-held",
-    default=None,
-    help=f"Exit {ExitCode.REMOVAL_HELD} if the brake holds removals.  [default: only for a single pass]",
-    show_default=False,
-)
-@option(
-    "--fail-on-broken",
-    is_flag=True,
-    help=f"Exit {ExitCode.INCOMPLETE} if a syncer cannot be served, such as one with an invalid spec.",
-)
+@installation_options(*written, lock_option, drain_option, brake_options)
+@batch_option
+@exit_options
 @lease_options
-@brake_options
 @approve_option
 @monitoring_options
 @recording_options
 @pass_report_options
 def command(
-    owner: str,
-    eureka: EurekaAccess,
-    kubernetes: KubernetesAccess,
-    scope: Scope,
-    calls: Calls,
+    installation: Installation,
     eureka_batch: str,
     passes: Passes,
-    lock: LockChoice,
-    drains: frozenset[Kind],
     dumps: tuple[str, ...],
-    detailed_exitcode: bool,
-    fail_on_held: bool | None,
-    fail_on_broken: bool,
+    exits: Exits,
     leases: Leases,
-    brake: BrakeLimits,
     approve: str | None,
     monitoring: Monitoring,
     recording: Recording,
@@ -109,63 +121,53 @@ def command(
     form.set_up_logs()
     leases.check(passes)
     form.check(dry_run=passes.dry_run)
-    if detailed_exitcode and not passes.dry_run:
-        raise click.UsageError("--detailed-exitcode says what a dry run found: give --dry-run with it")
-    if dumps and not passes.dry_run:
-        raise click.UsageError("--from plans from files: give --dry-run with it")
-    if dumps and (on_command_line("kubeconfig") or on_command_line("context")):
-        raise click.UsageError("--from is read instead of a cluster: leave out --kubeconfig and --context")
+    schedule = exits.schedule(passes, form)
+    installation, dumped = _of_files(installation, dumps, passes) if dumps else (installation, None)
     look_rarely_for_cycles()
-    clock = SystemClock()
-    dumped = read_dumped(dumps, stdin=sys.stdin.buffer) if dumps else None
-    if dumped is not None and scope.namespaces is None:
-        scope = replace(scope, namespaces=dumped.namespaces)
-    settings = PassSettings(
-        owner=owner,
-        scope=scope,
+    clock, eureka = SystemClock(), installation.eureka
+    settings = installation.settings(
         lease=leases.times,
-        brake=brake,
         approved=read_approval(approve, now=clock.now()) if approve else None,
-        drains=drains,
-        named=named_owner(owner),
         dry_run=passes.dry_run,
         looks=dumped is not None,
         deadline=passes.timeout,
         registry_cache=leases.registry_cache,
     )
-    schedule = Schedule(
-        passes=passes.number,
-        interval=passes.interval,
-        fail_on_held=not passes.many if fail_on_held is None else fail_on_held,
-        fail_on_broken=fail_on_broken,
-        detailed_exitcode=detailed_exitcode,
-        watched=form.at_terminal,
-    )
-    connection = Connection(
-        eureka=eureka,
-        kubernetes=kubernetes,
-        calls=calls,
-        eureka_batch=eureka_batch,
-        dry_run=passes.dry_run,
-        registry_cache=leases.registry_cache,
-        renewal_slack=passes.renewal_slack,
-        lease_duration=leases.duration,
-        dumped=dumped,
-    )
     tell = teller(form, passes, eureka.notices)
     if recording.record:
         given = given_secrets(eureka)
         tell = Recorder(Path(recording.record), most_bytes=recording.most_bytes, secrets=given).beside(tell)
-    with stopped_by_signals(clock), watched(monitoring, clock, owner, scope, passes) as watch:
-        connection = replace(connection, count=watch.monitor.called)
-        code = _Process(
-            connection=connection, clock=clock, schedule=schedule, passes=passes, tell=tell, watch=watch
-        ).run(lock, settings)
+    with stopped_by_signals(clock), watched(monitoring, clock, settings.owner, settings.scope, passes) as watch:
+        connection = installation.connection(
+            eureka_batch=eureka_batch,
+            dry_run=passes.dry_run,
+            registry_cache=leases.registry_cache,
+            renewal_slack=passes.renewal_slack,
+            lease_duration=leases.duration,
+            dumped=dumped,
+            count=watch.monitor.called,
+        )
+        process = _Process(connection=connection, clock=clock, schedule=schedule, passes=passes, tell=tell, watch=watch)
+        code = process.run(installation.lock, settings)
     if not passes.many and not passes.dry_run and form.at_terminal:
         minutes = counted(2 * leases.duration / 60, "minute")
         hint = f"leases expire in {minutes} unless something renews them: use run --daemon or a CronJob"
         console_for(sys.stdout).print(hint, style="dim")
     return code
+
+
+def _of_files(
+    installation: Installation, files: Sequence[str], passes: Passes
+) -> tuple[Installation, DumpedConnection]:
+    """The installation over the namespaces that these files hold, and they in the cluster's place."""
+    if not passes.dry_run:
+        raise click.UsageError("--from plans from files: give --dry-run with it")
+    if on_command_line("kubeconfig") or on_command_line("context"):
+        raise click.UsageError("--from is read instead of a cluster: leave out --kubeconfig and --context")
+    dumped, scope = read_dumped(files, stdin=sys.stdin.buffer), installation.scope
+    if scope.namespaces is None:
+        scope = replace(scope, namespaces=dumped.namespaces)
+    return replace(installation, scope=scope), dumped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +205,7 @@ class _Process:
 
             def make(renew_only: Unknown | None) -> PassReport:
                 watch.monitor.turned()
-                with self.connection.waits.seen(wanted=not passes.many):
+                with self.connection.waits.seen():
                     return reconcile(world, replace(settings, renew_only=renew_only))
 
             def one_pass() -> PassReport:

@@ -14,11 +14,12 @@ from rich.text import Text
 from eurekube_sync import __version__
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.connect import Connection, cluster_settings, connect_registry
-from eurekube_sync.cli.options.calls import Calls, call_options
+from eurekube_sync.cli.installation import Installation, installation_options
+from eurekube_sync.cli.options.calls import call_options
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
-from eurekube_sync.cli.options.eureka import EurekaAccess, optional_eureka_options
-from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
+from eurekube_sync.cli.options.eureka import optional_eureka_options
+from eurekube_sync.cli.options.kubernetes import kubernetes_options
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.controller.exit_codes import ExitCode, of_unknown
@@ -34,23 +35,18 @@ _OTHER_SCHEMA = "another schema than this version's: eurekube-sync crd | kubectl
 
 @click.command(cls=Command, short_help="Show the versions of the program, the CRD and Eureka.")
 @option("--client", is_flag=True, variable=False, help="Only the program and its Python. Nothing is called.")
-@optional_eureka_options
-@kubernetes_options
-@call_options
+@installation_options(optional_eureka_options, kubernetes_options, call_options)
 @report_options
-def command(
-    client: bool, eureka: EurekaAccess, kubernetes: KubernetesAccess, calls: Calls, form: ReportForm
-) -> ExitCode:
+def command(client: bool, installation: Installation, form: ReportForm) -> ExitCode:
     """Show the versions of the program, its Python, the Kubernetes API and the CRD in the cluster. Show whether Eureka
     answers; its servers do not say their version."""
     form.set_up_logs()
-    clock = SystemClock()
-    connection = Connection(eureka=eureka, kubernetes=kubernetes, calls=calls, dry_run=True)
+    connection, clock = installation.connection(), SystemClock()
     seen: dict[str, tuple[Server, Source[str]]] = {}
     if not client:
         with stopped_by_signals(clock), connection.waits.seen():
             seen = dict(_of_cluster(connection, clock))
-            if eureka.eureka_url:
+            if installation.eureka.eureka_url:
                 seen["Eureka"] = (Server.EUREKA, _of_eureka(connection, clock))
     form.write(lambda: _lines(seen), lambda: _data(seen))
     failed = [(server, source) for server, source in seen.values() if isinstance(source, Unknown)]

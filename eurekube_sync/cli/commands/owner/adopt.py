@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import click
 
-from eurekube_sync.cli.commands.owner.carry_out import carry_out
+from eurekube_sync.cli.commands.owner.carry_out import Servers, server_options
 from eurekube_sync.cli.completing import complete_syncers
-from eurekube_sync.cli.options.calls import Calls, call_options
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import on_command_line, option
-from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
-from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
-from eurekube_sync.cli.options.owner import dry_run_option, observe_option, owner_option
-from eurekube_sync.cli.options.report import ReportForm, report_options
+from eurekube_sync.cli.options.owner import observe_option, owner_option
 from eurekube_sync.cli.options.scope import scope_options
 from eurekube_sync.cli.values import HOST_AND_PORT, NAME, SYNCER
 from eurekube_sync.controller.exit_codes import ExitCode
@@ -41,8 +37,6 @@ def _check(app: str | None, cluster: str | None, *, of_app: bool) -> None:
 
 @click.command(cls=Command, name="adopt", short_help="Take over what a person, a tool or an old cluster registered.")
 @owner_option
-@eureka_options
-@kubernetes_options
 @scope_options
 @option(
     "--app",
@@ -77,22 +71,16 @@ def _check(app: str | None, cluster: str | None, *, of_app: bool) -> None:
     help="Take over all of the owner's instances in the cluster with this UID.",
 )
 @observe_option
-@call_options
-@dry_run_option
-@report_options
+@server_options
 def adopt_command(
     owner: str,
-    eureka: EurekaAccess,
-    kubernetes: KubernetesAccess,
+    servers: Servers,
     scope: Scope,
     app: str | None,
     addresses: tuple[Address, ...],
     syncer: SyncerRef | None,
     cluster: str | None,
     observe: float | None,
-    calls: Calls,
-    dry_run: bool,
-    form: ReportForm,
 ) -> ExitCode:
     """Take instances over. With --app: those that a person or another tool registered, and that one of our syncers
     wants. With --cluster OLD: all of the owner's instances in a cluster that this one replaces.
@@ -100,7 +88,8 @@ def adopt_command(
     It first watches whether somebody still renews them. If so, it refuses. Callers see no gap.
     """
     _check(app, cluster, of_app=bool(addresses or syncer))
-    form.set_up_logs()
+    servers.form.set_up_logs()
+    dry_run = servers.dry_run
 
     def work(world: OwnerWorld) -> OwnerReport:
         if cluster is not None:
@@ -117,4 +106,4 @@ def adopt_command(
             dry_run=dry_run,
         )
 
-    return carry_out(work, eureka, kubernetes, calls, form)
+    return servers.carry_out(work)

@@ -1,17 +1,19 @@
-"""Connects an `owner` command, carries it out until a signal, and reports."""
+"""What each `owner` command is given: both servers and the form of its report. Carries it out until a signal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 
 from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.cli.connect import Connection, connect, connect_registry
-from eurekube_sync.cli.options.calls import Calls
-from eurekube_sync.cli.options.eureka import EurekaAccess
-from eurekube_sync.cli.options.kubernetes import KubernetesAccess
-from eurekube_sync.cli.options.report import ReportForm
+from eurekube_sync.cli.options.calls import Calls, call_options
+from eurekube_sync.cli.options.declare import group
+from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
+from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
+from eurekube_sync.cli.options.owner import dry_run_option
+from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.output.ownership import owner_data, owner_table
 from eurekube_sync.cli.output.progress import ProgressLine
 from eurekube_sync.cli.signals import stopped_by_signals
@@ -20,35 +22,44 @@ from eurekube_sync.owner.report import OwnerReport, told_whole
 from eurekube_sync.owner.world import OwnerWorld
 
 
-def carry_out(
-    work: Callable[[OwnerWorld], OwnerReport | ExitCode],
-    eureka: EurekaAccess,
-    kubernetes: KubernetesAccess | None,
-    calls: Calls,
-    form: ReportForm,
-) -> ExitCode:
-    """Does the work; without `kubernetes` no cluster is asked. An exit code needs no report."""
-    clock = SystemClock()
-    with stopped_by_signals(clock), _world(eureka, kubernetes, calls, clock) as world:
-        done = work(world)
-        if isinstance(done, ExitCode):
-            return done
-        report = told_whole(world, done)
-    form.write(lambda: owner_table(report, eureka.notices), lambda: owner_data(report, eureka.notices))
-    return report.code
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Servers:
+    """Where to work, and how to report."""
+
+    eureka: EurekaAccess
+    kubernetes: KubernetesAccess
+    calls: Calls
+    dry_run: bool
+    form: ReportForm
+
+    def carry_out(self, work: Callable[[OwnerWorld], OwnerReport | ExitCode], *, asks_cluster: bool = True) -> ExitCode:
+        """Does the work. An exit code needs no report."""
+        clock, notices = SystemClock(), self.eureka.notices
+        with stopped_by_signals(clock), self._world(clock, asks_cluster=asks_cluster) as world:
+            done = work(world)
+            if isinstance(done, ExitCode):
+                return done
+            report = told_whole(world, done)
+        self.form.write(lambda: owner_table(report, notices), lambda: owner_data(report, notices))
+        return report.code
+
+    @contextmanager
+    def _world(self, clock: SystemClock, *, asks_cluster: bool) -> Iterator[OwnerWorld]:
+        # A sweep each second: every list is of all peers.
+        to = Connection(eureka=self.eureka, kubernetes=self.kubernetes, calls=self.calls, sweep_interval=1.0)
+        with ProgressLine() as line:
+            if asks_cluster:
+                with connect(to, clock) as whole:
+                    registry, workers = whole.registry, whole.workers
+                    yield OwnerWorld(
+                        registry=registry, clock=clock, workers=workers, cluster=whole.cluster, tell=line.tell
+                    )
+            else:
+                with connect_registry(to, clock) as world:
+                    yield OwnerWorld(registry=world.registry, clock=clock, workers=world.workers, tell=line.tell)
 
 
-@contextmanager
-def _world(
-    eureka: EurekaAccess, kubernetes: KubernetesAccess | None, calls: Calls, clock: SystemClock
-) -> Iterator[OwnerWorld]:
-    connection = Connection(eureka=eureka, calls=calls, sweep_interval=1.0)  # every list of all peers
-    with ProgressLine() as line:
-        if kubernetes is None:
-            with connect_registry(connection, clock) as world:
-                yield OwnerWorld(registry=world.registry, clock=clock, workers=world.workers, tell=line.tell)
-        else:
-            with connect(replace(connection, kubernetes=kubernetes), clock) as whole:
-                yield OwnerWorld(
-                    registry=whole.registry, clock=clock, workers=whole.workers, cluster=whole.cluster, tell=line.tell
-                )
+server_options = group(
+    "servers", Servers, eureka_options, kubernetes_options, call_options, dry_run_option, report_options
+)
+"""The command gets them as `servers`."""

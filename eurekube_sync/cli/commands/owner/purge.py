@@ -6,14 +6,10 @@ import sys
 
 import click
 
-from eurekube_sync.cli.commands.owner.carry_out import carry_out
-from eurekube_sync.cli.options.calls import Calls, call_options
+from eurekube_sync.cli.commands.owner.carry_out import Servers, server_options
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
-from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options
-from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
-from eurekube_sync.cli.options.owner import dry_run_option, owner_option, which_cluster_option
-from eurekube_sync.cli.options.report import ReportForm, report_options
+from eurekube_sync.cli.options.owner import owner_option, which_cluster_option
 from eurekube_sync.cli.options.scope import name_scope_options
 from eurekube_sync.cli.signals import ended_by_signals
 from eurekube_sync.controller.exit_codes import ExitCode
@@ -28,44 +24,36 @@ _NAMED = 10
 
 @click.command(cls=Command, name="purge", short_help="Cancel all of our instances: uninstall.")
 @owner_option
-@eureka_options
-@kubernetes_options
 @which_cluster_option
 @name_scope_options
 @option("--yes", "-y", variable=False, is_flag=True, help="Do not ask.")
-@call_options
-@dry_run_option
-@report_options
+@server_options
 def purge_command(
     owner: str,
-    eureka: EurekaAccess,
-    kubernetes: KubernetesAccess,
+    servers: Servers,
     cluster: str | None,
     scope: Scope,
     yes: bool,
-    calls: Calls,
-    dry_run: bool,
-    form: ReportForm,
 ) -> ExitCode:
     """Cancel all of the owner's instances of one cluster, on every peer. With --namespace or --shard, it cancels only
     the instances of those syncers. Another installation of the same owner keeps its own.
 
     Without --cluster it asks the cluster for its UID, and removes the finalizers of syncers that are being deleted.
     """
-    form.set_up_logs()
-    if not (yes or dry_run or sys.stdin.isatty()):
+    servers.form.set_up_logs()
+    if not (yes or servers.dry_run or sys.stdin.isatty()):
         raise click.UsageError("there is no terminal to ask at: give --yes, or --dry-run to see what would be removed")
 
     def work(world: OwnerWorld) -> OwnerReport | ExitCode:
         found = look_before_purge(world, owner=owner, cluster=cluster, scope=scope)
-        if found.instances and not (yes or dry_run):
+        if found.instances and not (yes or servers.dry_run):
             if not _confirmed(found):
                 click.echo("nothing was changed", err=True)
                 return ExitCode.REFUSED
             found = look_again(world, found)
-        return purge(world, found, dry_run=dry_run)
+        return purge(world, found, dry_run=servers.dry_run)
 
-    return carry_out(work, eureka, None if cluster else kubernetes, calls, form)
+    return servers.carry_out(work, asks_cluster=not cluster)
 
 
 def _confirmed(found: Purge) -> bool:
