@@ -29,7 +29,7 @@ def warn_of_unknown(environ: Mapping[str, str]) -> None:
     strange = [name for name in environ if _looks_like_ours(name, environ[name])]
     strange = [name for name in strange if name not in _variables([context.command])]
     if strange:
-        commands = [*all_commands(context.find_root())]
+        commands = [one for _, one in all_commands(context.find_root())]
         for name in sorted(strange):
             if name not in _variables(commands):
                 _log.warning("%s", _sentence(name, commands))
@@ -63,13 +63,13 @@ def _options(commands: list[click.Command]) -> Iterator[click.Option]:
                 yield one
 
 
-def all_commands(context: click.Context) -> Iterator[click.Command]:
-    """Of the whole program, groups left out."""
-    waiting = [context.command]
+def all_commands(context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    """Of the whole program, each with its words, such as `owner adopt`; groups left out."""
+    waiting = [("", context.command)]
     while waiting:
-        one = waiting.pop()
+        words, one = waiting.pop(0)
         if isinstance(one, click.Group):
-            found = (one.get_command(context, name) for name in one.list_commands(context))
-            waiting += [command for command in found if command is not None]
+            found = ((name, one.get_command(context, name)) for name in one.list_commands(context))
+            waiting += [(f"{words} {name}".strip(), command) for name, command in found if command is not None]
         else:
-            yield one
+            yield words, one

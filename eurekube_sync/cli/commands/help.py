@@ -61,26 +61,34 @@ def _write_exit_codes(formatter: click.HelpFormatter) -> None:
 
 
 def _write_variables(formatter: click.HelpFormatter, context: click.Context) -> None:
-    """Each option once, however many commands have it."""
-    by_variable: dict[str, tuple[str, str]] = {}
-    without: list[str] = []
-    for one in all_commands(context.find_root()):
+    """Each option once. Where it means something else to other commands, each meaning with its commands."""
+    meanings: dict[str, dict[str, list[str]]] = {}
+    without: set[str] = set()
+    for words, one in all_commands(context.find_root()):
         for option in one.params:
             long_name = max(option.opts, key=len)
             if not isinstance(option, click.Option) or not long_name.startswith("--"):
                 continue
             variable = option.envvar if isinstance(option.envvar, str) else next(iter(option.envvar or ()), "")
             if variable:
-                by_variable.setdefault(variable, (variable, (option.help or "").split(". ")[0].rstrip(".") + "."))
-            elif long_name not in without:
-                without.append(long_name)
+                sentence = (option.help or "").split(". ")[0].rstrip(".") + "."
+                meanings.setdefault(variable, {}).setdefault(sentence, []).append(words)
+            else:
+                without.add(long_name)
     formatter.write_text(
         "Each variable sets the option of the same name. An option on the command line overrides its variable. "
         "Options that decide something once, such as --approve, have no variable."
     )
     with formatter.section("Options"):
-        formatter.write_dl(sorted(by_variable.values()), col_max=48)
+        formatter.write_dl([(name, _meaning(found)) for name, found in sorted(meanings.items())], col_max=48)
     with formatter.section("Others"):
         formatter.write_dl(_OTHERS, col_max=48)
     with formatter.section("Options without a variable, in one command or more"):
         formatter.write_text(", ".join(sorted(without)))
+
+
+def _meaning(found: dict[str, list[str]]) -> str:
+    """The sentence of all commands, or each after the commands that have it."""
+    if len(found) == 1:
+        return next(iter(found))
+    return " ".join(f"{', '.join(commands)}: {sentence}" for sentence, commands in found.items())

@@ -19,7 +19,7 @@ from eurekube_sync.model.wording import counted
 
 @click.command(cls=Command, short_help="Check EurekaSyncers in files offline.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-@option("--output", "-o", type=click.Choice(["table", "json", "yaml"]), default="table", help="Form of the report.")
+@option("--output", "-o", type=click.Choice(["table", "json", "yaml"]), default="table", help="Format of the report.")
 @option("--allow-empty", variable=False, is_flag=True, help="Pass even if there is no EurekaSyncer.")
 def command(files: tuple[str, ...], output: str, allow_empty: bool) -> ExitCode:
     """Check EurekaSyncers in FILES offline, as the API server would.

@@ -20,7 +20,7 @@ optional_owner_option = option(
     default=None,
     callback=lambda _context, _parameter, given: given or "",
     show_default=False,
-    help="Name of the installation. Default: the only one whose instances Eureka shows.",
+    help="Name of this installation. Default: the only one whose instances Eureka shows.",
 )
 
 
