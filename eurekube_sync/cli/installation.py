@@ -11,12 +11,11 @@ from eurekube_sync.cli.connect import Connection
 from eurekube_sync.cli.options.brake import brake_options
 from eurekube_sync.cli.options.calls import Calls, call_options
 from eurekube_sync.cli.options.declare import group
-from eurekube_sync.cli.options.drain import look_for_drains_option
 from eurekube_sync.cli.options.eureka import EurekaAccess, eureka_options, optional_eureka_options
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess, kubernetes_options
 from eurekube_sync.cli.options.lock import LockChoice, look_at_lock_option
 from eurekube_sync.cli.options.owner import named_owner, optional_owner_option, owner_option
-from eurekube_sync.cli.options.scope import scope_options
+from eurekube_sync.cli.options.scope import look_for_drains_option, scope_options
 from eurekube_sync.controller.one_pass import PassSettings
 from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope

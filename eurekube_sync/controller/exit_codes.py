@@ -15,73 +15,64 @@ from eurekube_sync.observe.kubernetes import unknown_sources, unread
 class ExitCode(IntEnum):
     """What the process tells its caller. `meaning` is the sentence of the documentation."""
 
-    OK = 0
-    INTERNAL_ERROR = 1
-    USAGE = 2
-    CONFIGURATION = 3
-    INVALID_MANIFEST = 4
-    CHANGES_PENDING = 5
-    NOT_REGISTERED = 6
-    CHECK_FAILED = 7
-    KUBERNETES_UNREAD = 10
-    KUBERNETES_DENIED = 11
-    EUREKA_UNREAD = 20
-    EUREKA_DENIED = 21
-    INCOMPLETE = 30
-    REMOVAL_HELD = 31
-    OWNER_CLASH = 32
-    REFUSED = 33
-    INTERRUPTED = 130
+    meaning: str
 
-    @property
-    def meaning(self) -> str:
-        """One sentence for the documentation."""
-        return _MEANINGS[self]
+    def __new__(cls, value: int, meaning: str) -> ExitCode:
+        """A number that has its sentence."""
+        code = int.__new__(cls, value)
+        code._value_, code.meaning = value, meaning
+        return code
 
-
-_MEANINGS = {
-    ExitCode.OK: "done. A syncer that is not served says so in its condition; see `--fail-on-broken`",
-    ExitCode.INTERNAL_ERROR: "an unexpected error, which is a bug; `EUREKUBE_SYNC_DEBUG=1` shows the traceback",
-    ExitCode.USAGE: "the command line is wrong",
-    ExitCode.CONFIGURATION: (
+    OK = (0, "done. A syncer that is not served says so in its condition; see `--fail-on-broken`")
+    INTERNAL_ERROR = (1, "an unexpected error, which is a bug; `EUREKUBE_SYNC_DEBUG=1` shows the traceback")
+    USAGE = (2, "the command line is wrong")
+    CONFIGURATION = (
+        3,
         "a file, URL or kubeconfig is wrong, or the file of `--approve` is too old or of another cluster. With such "
-        "a file `run` released nothing, and did everything else"
-    ),
-    ExitCode.INVALID_MANIFEST: "`validate` found a manifest that the API server would refuse, or no syncer at all",
-    ExitCode.CHANGES_PENDING: "with `--detailed-exitcode`: `run --dry-run` found changes, or `orphans` found orphans",
-    ExitCode.NOT_REGISTERED: (
+        "a file `run` released nothing, and did everything else",
+    )
+    INVALID_MANIFEST = (4, "`validate` found a manifest that the API server would refuse, or no syncer at all")
+    CHANGES_PENDING = (5, "with `--detailed-exitcode`: `run --dry-run` found changes, or `orphans` found orphans")
+    NOT_REGISTERED = (
+        6,
         "`explain`: nothing is registered, or only a part. `status`: a syncer is broken or not completely UP, or a "
-        "namespace of `-n` does not exist"
-    ),
-    ExitCode.CHECK_FAILED: "`check` found a fault that keeps a pass from its work",
-    ExitCode.KUBERNETES_UNREAD: (
+        "namespace of `-n` does not exist",
+    )
+    CHECK_FAILED = (7, "`check` found a fault that keeps a pass from its work")
+    KUBERNETES_UNREAD = (
+        10,
         "Kubernetes could not be read: no answer, an answer that makes no sense, or the CRD is missing or being "
-        "deleted. Instances that depend on it were renewed and not removed"
-    ),
-    ExitCode.KUBERNETES_DENIED: (
-        "Kubernetes refused us (401, 403). Instances that depend on a refused list were renewed and not removed"
-    ),
-    ExitCode.EUREKA_UNREAD: (
+        "deleted. Instances that depend on it were renewed and not removed",
+    )
+    KUBERNETES_DENIED = (
+        11,
+        "Kubernetes refused us (401, 403). Instances that depend on a refused list were renewed and not removed",
+    )
+    EUREKA_UNREAD = (
+        20,
         "Eureka could not be read: it gave no answer, another program answered, or it has just started. `explain`, "
-        "`status`: no `--eureka-url` was given. Nothing was removed"
-    ),
-    ExitCode.EUREKA_DENIED: "Eureka refused the login, or its CSRF protection refused the writes. Nothing was removed",
-    ExitCode.INCOMPLETE: (
+        "`status`: no `--eureka-url` was given. Nothing was removed",
+    )
+    EUREKA_DENIED = (21, "Eureka refused the login, or its CSRF protection refused the writes. Nothing was removed")
+    INCOMPLETE = (
+        30,
         "some changes failed, or a deadline, a signal or a lost lock ended the pass early; the next pass tries "
         "again. `orphans`: not everything could be read. `--fail-on-broken`: a syncer is not served. `replay`: this "
-        "version plans otherwise than the recorded one"
-    ),
-    ExitCode.REMOVAL_HELD: "removals are held, or `--approve` released nothing. Everything else was done",
-    ExitCode.OWNER_CLASH: (
+        "version plans otherwise than the recorded one",
+    )
+    REMOVAL_HELD = (31, "removals are held, or `--approve` released nothing. Everything else was done")
+    OWNER_CLASH = (
+        32,
         "another cluster uses the same owner name, or another owner serves the same syncers. `run` renewed our "
-        "instances and did nothing else"
-    ),
-    ExitCode.REFUSED: (
+        "instances and did nothing else",
+    )
+    REFUSED = (
+        33,
         "the command changed nothing: somebody renews the instances, they do not exist, `run` would undo it, or you "
-        "answered no"
-    ),
-    ExitCode.INTERRUPTED: "interrupted at the keyboard",
-}
+        "answered no",
+    )
+    INTERRUPTED = (130, "interrupted at the keyboard")
+
 
 CODES: Mapping[tuple[Server | None, Cause | None], ExitCode] = {
     (None, Cause.CONFIGURATION): ExitCode.CONFIGURATION,

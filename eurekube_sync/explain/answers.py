@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from eurekube_sync.controller.look import Look
-from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, Why
+from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, Why, breaks, noted, unseen
 from eurekube_sync.explain.subject import is_at, observed_at
 from eurekube_sync.explain.what import OfAddress, OfApp, OfInstance, OfSyncer, What
 from eurekube_sync.model.eureka import ObservedInstance
@@ -31,7 +31,7 @@ def not_registered(
 
 def unread_answer(what: What, text: str, *links: Link, fix: str = "") -> Explanation:
     """Too little was seen to say whether it should be registered."""
-    link = Link(part=Part.SERVICES, mark=Mark.UNKNOWN, reason=Why.NOT_LOOKED_AT, text=text)
+    link = unseen(Part.SERVICES, text)
     return Explanation(
         about=str(what), links=(link, *links), outcome=Outcome.UNKNOWN, sentence=f"Unknown: {text}", fix=fix
     )
@@ -39,11 +39,10 @@ def unread_answer(what: What, text: str, *links: Link, fix: str = "") -> Explana
 
 def nothing_link(text: str, near: Sequence[str], fix: str) -> Link:
     """There is no such thing; `near` are names that are nearly right."""
-    return Link(
-        part=Part.SYNCER,
-        mark=Mark.BROKEN,
-        reason=Why.NOTHING_FOUND,
-        text=text,
+    return breaks(
+        Part.SYNCER,
+        Why.NOTHING_FOUND,
+        text,
         details=(f"nearest: {', '.join(near)}",) if near else (),
         cause=text,
         fix=fix,
@@ -54,18 +53,12 @@ def in_eureka(what: What, look: Look) -> Iterable[Link]:
     """Instances of the name, whosever they are."""
     listed: Source[tuple[ObservedInstance, ...]] = look.listed
     if isinstance(listed, Unknown):
-        yield Link(
-            part=Part.EUREKA,
-            mark=Mark.UNKNOWN,
-            reason=Why.NOT_LOOKED_AT,
-            text=f"what Eureka holds could not be looked at: {listed.message}",
-        )
+        yield unseen(Part.EUREKA, f"what Eureka holds could not be looked at: {listed.message}")
         return
     found = [one for one in listed.data if is_meant(what, one)]
     for one in found[:3]:
         whose = f"syncer {syncer_of(one)}" if syncer_of(one) else "no mark of ours"
-        text = f"Eureka holds {one.key} at {observed_at(one)}, {one.status}, {whose}"
-        yield Link(part=Part.EUREKA, mark=Mark.NOTE, text=text)
+        yield noted(Part.EUREKA, f"Eureka holds {one.key} at {observed_at(one)}, {one.status}, {whose}")
 
 
 def is_meant(what: What, one: ObservedInstance) -> bool:

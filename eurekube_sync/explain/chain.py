@@ -9,14 +9,14 @@ from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.verdicts import OverLimit, Wanted
 from eurekube_sync.explain.conduct import brake_links, conduct_links
 from eurekube_sync.explain.heartbeat import heartbeat_link
-from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, Why
+from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, Why, breaks, noted
 from eurekube_sync.explain.pods import pod_links
 from eurekube_sync.explain.registry import Standing, registry_links, standing_of
 from eurekube_sync.explain.serving import syncer_links
-from eurekube_sync.explain.spans import span
 from eurekube_sync.explain.subject import Subject, terminates
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import ConditionStatus
+from eurekube_sync.model.wording import span
 
 
 def explain(subject: Subject, look: Look) -> Explanation:
@@ -83,23 +83,21 @@ def _passes(subject: Subject, look: Look, *, alone: bool) -> Iterator[Link]:
     what is registered, so that a status that is not Ready is what breaks."""
     status = subject.claim.syncer.status
     ready = status.condition("Ready") if status else None
-    breaks = alone and ready is not None and ready.status is ConditionStatus.FALSE
+    counts = alone and ready is not None and ready.status is ConditionStatus.FALSE
     if status is None or ready is None:
-        yield Link(part=Part.STATUS, mark=Mark.NOTE, text="no pass has written a status of it")
+        yield noted(Part.STATUS, "no pass has written a status of it")
     else:
         since = span(look.at - ready.last_transition)
-        text = f"its status says {ready.reason}, {status.ready} UP, for {since}"
-        good = ready.status is ConditionStatus.TRUE
-        yield Link(
-            part=Part.STATUS,
-            mark=Mark.BROKEN if breaks else Mark.NOTE,
-            reason=ready.reason if breaks else "",
-            text=text,
-            details=() if good else (ready.message,),
-            cause=ready.message if breaks else "",
-            fix=f"kubectl describe esync {subject.ref.name} -n {subject.ref.namespace}" if breaks else "",
+        yield breaks(
+            Part.STATUS,
+            ready.reason,
+            f"its status says {ready.reason}, {status.ready} UP, for {since}",
+            details=() if ready.status is ConditionStatus.TRUE else (ready.message,),
+            cause=ready.message,
+            fix=subject.describe,
+            if_=counts,
         )
-    yield heartbeat_link(look, alone=alone and not breaks)
+    yield heartbeat_link(look, alone=alone and not counts)
 
 
 def _outcome(standing: Standing, meant: int, links: list[Link]) -> Outcome:

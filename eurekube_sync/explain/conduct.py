@@ -9,7 +9,7 @@ from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.conduct import Policy
 from eurekube_sync.desired.verdicts import OverLimit, Taken, Wanted
-from eurekube_sync.explain.links import Link, Mark, Part, Why
+from eurekube_sync.explain.links import Link, Part, Why, breaks, noted, unseen
 from eurekube_sync.explain.subject import Subject, address_of, observed_at
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus
 from eurekube_sync.model.sources import Complete, Unknown
@@ -36,20 +36,14 @@ def conduct_links(subject: Subject, look: Look, *, missing: bool) -> Iterator[Li
 def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
     out = [one for one in subject.verdicts.values() if isinstance(one, OverLimit)]
     if not out:
-        yield from (Link(part=Part.LIMIT, mark=Mark.NOTE, text=note) for note in claim.notes)
+        yield from (noted(Part.LIMIT, note) for note in claim.notes)
         return
     everything = len(out) == len(subject.verdicts)
     limit_zero = claim.conduct.claims_nothing
-    edit = f"kubectl edit esync {subject.ref.name} -n {subject.ref.namespace}"
     cause = "its limit is 0" if limit_zero else "it is over the limit of its syncer"
-    yield Link(
-        part=Part.LIMIT,
-        mark=Mark.BROKEN if everything else Mark.NOTE,
-        reason=("LimitZero" if limit_zero else "OverLimit") if everything else "",
-        text=out[0].why if everything else f"{counted(len(out), 'pod')} over the limit: {'; '.join(claim.notes)}",
-        cause=cause if everything else "",
-        fix=f"raise spec.limit: {edit}" if everything else "",
-    )
+    text = out[0].why if everything else f"{counted(len(out), 'pod')} over the limit: {'; '.join(claim.notes)}"
+    reason, fix = "LimitZero" if limit_zero else "OverLimit", f"raise spec.limit: {subject.edit}"
+    yield breaks(Part.LIMIT, reason, text, cause=cause, fix=fix, if_=everything)
 
 
 def _drain(subject: Subject, claim: Serving) -> Iterator[Link]:
@@ -58,18 +52,11 @@ def _drain(subject: Subject, claim: Serving) -> Iterator[Link]:
         first = drained[0].why
         everything = len(drained) == len(subject.verdicts)
         more = f" (and {len(drained) - 1} more)" if len(drained) > 1 else ""
-        yield Link(
-            part=Part.DRAIN,
-            mark=Mark.BROKEN if everything else Mark.NOTE,
-            reason="Drained" if everything else "",
-            text=f"{first}{more}, eurekube.io/drain",
-            cause=first if everything else "",
-            fix=_undrain(first, subject.namespace) if everything else "",
-        )
+        text, fix = f"{first}{more}, eurekube.io/drain", _undrain(first, subject.namespace)
+        yield breaks(Part.DRAIN, "Drained", text, cause=first, fix=fix, if_=everything)
     told = [one for one in claim.warnings if "drain annotations" in one]
     for one in told if not drained else ():
-        text = one.replace("are not read", "could not be looked at")
-        yield Link(part=Part.DRAIN, mark=Mark.UNKNOWN, reason=Why.NOT_LOOKED_AT, text=text)
+        yield unseen(Part.DRAIN, one.replace("are not read", "could not be looked at"))
 
 
 def _undrain(why: str, namespace: str) -> str:
@@ -82,22 +69,16 @@ def _undrain(why: str, namespace: str) -> str:
 def _suspend(subject: Subject, claim: Serving, *, missing: bool) -> Iterator[Link]:
     if not claim.conduct.suspend:
         return
-    ref = subject.ref
-    yield Link(
-        part=Part.SUSPEND,
-        mark=Mark.BROKEN if missing else Mark.NOTE,
-        reason="Suspended" if missing else "",
-        text="the syncer is suspended: nothing new is registered, registered instances are renewed",
-        cause="its syncer is suspended" if missing else "",
-        fix=f"set spec.suspend to false: kubectl edit esync {ref.name} -n {ref.namespace}" if missing else "",
-    )
+    text = "the syncer is suspended: nothing new is registered, registered instances are renewed"
+    fix = f"set spec.suspend to false: {subject.edit}"
+    yield breaks(Part.SUSPEND, "Suspended", text, cause="its syncer is suspended", fix=fix, if_=missing)
 
 
 def _policy(claim: Serving) -> Iterator[Link]:
     if claim.conduct.policy is not Policy.SYNC:
         text = f"policy {claim.conduct.policy}: a run cancels nothing"
         text += " and changes nothing but UP and DOWN" if claim.conduct.policy is Policy.CREATE_ONLY else ""
-        yield Link(part=Part.POLICY, mark=Mark.NOTE, text=text)
+        yield noted(Part.POLICY, text)
 
 
 def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
@@ -107,11 +88,10 @@ def _rivals(subject: Subject, claim: Serving) -> Iterator[Link]:
     key, rival = next(iter(rivals.items()))
     taken = [one for one in rivals if isinstance(claim.verdicts[one], Taken)]
     more = f" (and {len(rivals) - 1} more)" if len(rivals) > 1 else ""
-    yield Link(
-        part=Part.RIVALS,
-        mark=Mark.BROKEN,
-        reason="Conflict",
-        text=f"{address_of(key, claim.verdicts[key])}: {rival}{more}",
+    yield breaks(
+        Part.RIVALS,
+        "Conflict",
+        f"{address_of(key, claim.verdicts[key])}: {rival}{more}",
         cause=f"syncer {rival.syncer} {'registers' if taken else 'has'} its address",
         fix=f"eurekube-sync explain {rival.syncer}",
     )
@@ -130,11 +110,10 @@ def _duplicates(subject: Subject, look: Look) -> Iterator[Link]:
         more = f" (and {len(same) - 1} more)" if len(same) > 1 else ""
         why = same[0].why
         off = "turn the Eureka client of its image off (eureka.client.enabled=false), or delete the syncer"
-        yield Link(
-            part=part,
-            mark=Mark.BROKEN,
-            reason=reason,
-            text=f"{address_of(same[0].key)}: {why}{more}",
+        yield breaks(
+            part,
+            reason,
+            f"{address_of(same[0].key)}: {why}{more}",
             details=tuple(_in_the_way(same, look)),
             cause=cause,
             fix=off if obstacle is Obstacle.DUPLICATE else "cancel that instance, or delete the syncer",
@@ -157,11 +136,10 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
     mine = [one for one in mine if subject.keys is None or one.key in subject.keys]
     if held is not None and mine:
         hold = next(one for one in held.holds if any(each in one.removals for each in mine))
-        yield Link(
-            part=Part.BRAKE,
-            mark=Mark.BROKEN,
-            reason=hold.reason.value,
-            text=f"{counted(len(mine), 'removal')} of it {one_or_more(len(mine), 'is', 'are')} held: {hold.why}",
+        yield breaks(
+            Part.BRAKE,
+            hold.reason.value,
+            f"{counted(len(mine), 'removal')} of it {one_or_more(len(mine), 'is', 'are')} held: {hold.why}",
             details=tuple(f"{address_of(one.key)}: {one.why}" for one in mine[:_MOST]),
             cause=f"{counted(len(mine), 'removal')} {one_or_more(len(mine), 'is', 'are')} held by the brake",
             fix=f"if that is right, {approve_command(held.plan_id, subject.report.options)}",
@@ -170,11 +148,10 @@ def brake_links(subject: Subject, look: Look) -> Iterator[Link]:
     before = _condition(subject, "RemovalHeld")
     if held is None and before is not None and before.status is ConditionStatus.TRUE and unseen:
         command = before.message.rpartition(": ")[2]
-        yield Link(
-            part=Part.BRAKE,
-            mark=Mark.BROKEN,
-            reason=before.reason,
-            text=f"the last pass said: {before.message}",
+        yield breaks(
+            Part.BRAKE,
+            before.reason,
+            f"the last pass said: {before.message}",
             cause="its removals are held by the brake",
             fix=f"if that is right, ask the operator for {command}" if command.startswith("eurekube-sync") else "",
         )
@@ -187,24 +164,20 @@ def _condition(subject: Subject, type_: str) -> Condition | None:
 
 def _owners(subject: Subject) -> Iterator[Link]:
     for other in subject.report.other_owners:
-        yield Link(
-            part=Part.OWNER,
-            mark=Mark.BROKEN,
-            reason=Why.OWNER_CLASH,
-            text=other.question if other.stops_us else other.sentence,
+        yield breaks(
+            Part.OWNER,
+            Why.OWNER_CLASH,
+            other.question if other.stops_us else other.sentence,
             cause=f"owner {other.name} serves the same syncer",
-            fix=(
-                f"give --owner {other.name}, if that is the installation"
-                if other.stops_us
-                else "stop one of the two installations"
-            ),
+            fix=f"give --owner {other.name}, if that is the installation"
+            if other.stops_us
+            else "stop one of the two installations",
         )
     if isinstance(subject.report.registry, Complete) and (clashes := subject.report.registry.data.clashes):
-        yield Link(
-            part=Part.OWNER,
-            mark=Mark.BROKEN,
-            reason=Why.OWNER_CLASH,
-            text=f"cluster {clashes[0]} has instances of the same owner in Eureka",
+        yield breaks(
+            Part.OWNER,
+            Why.OWNER_CLASH,
+            f"cluster {clashes[0]} has instances of the same owner in Eureka",
             cause="another cluster uses the same owner, so a pass only renews",
             fix="give each cluster its own owner; if this one replaces it: "
             f"eurekube-sync owner adopt --cluster {clashes[0]}",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from eurekube_sync.controller.look import Look
-from eurekube_sync.explain.links import Link, Mark, Part, Why
-from eurekube_sync.explain.spans import span
+from eurekube_sync.explain.links import Link, Part, Why, breaks, holds, noted, unseen
 from eurekube_sync.model.lock import GoodPass
 from eurekube_sync.model.sources import Unknown
+from eurekube_sync.model.wording import span
 
 SILENT = 150.0
 """Seconds without a good pass: five renewals."""
@@ -20,31 +20,29 @@ def heartbeat_link(look: Look, *, alone: bool) -> Link:
     beat = look.heartbeat
     if beat is None:
         why = "no heartbeat: this installation uses no lock" if look.owner else "unknown; give --owner to look at it"
-        return Link(part=Part.LAST_PASS, mark=Mark.NOTE, text=f"last pass: {why}")
+        return noted(Part.LAST_PASS, f"last pass: {why}")
     if isinstance(beat.found, Unknown):
         text = f"last pass: the heartbeat {beat.name} could not be looked at: {beat.found.message}"
-        return Link(part=Part.LAST_PASS, mark=Mark.UNKNOWN, reason=Why.NOT_LOOKED_AT, text=text)
+        return unseen(Part.LAST_PASS, text)
     if beat.found is None:
-        text = f"last pass: no heartbeat: there is no Lease {beat.name} (--lock names another)"
-        return Link(part=Part.LAST_PASS, mark=Mark.NOTE, text=text)
+        return noted(Part.LAST_PASS, f"last pass: no heartbeat: there is no Lease {beat.name} (--lock names another)")
     good = beat.found.good
     if good is None:
-        return Link(part=Part.LAST_PASS, mark=Mark.NOTE, text="last pass: no pass has done all that it had to do yet")
+        return noted(Part.LAST_PASS, "last pass: no pass has done all that it had to do yet")
     return _of_pass(good, look.at - good.at, alone=alone)
 
 
 def _of_pass(good: GoodPass, age: float, *, alone: bool) -> Link:
     text = f"last good pass: {span(age)} ago by {good.holder}: {good.result}"
     if age <= SILENT:
-        return Link(part=Part.LAST_PASS, mark=Mark.OK, text=text)
+        return holds(Part.LAST_PASS, text)
     if not alone:
-        return Link(part=Part.LAST_PASS, mark=Mark.NOTE, text=text)
+        return noted(Part.LAST_PASS, text)
     expired = age > _LEASE_SECONDS
-    return Link(
-        part=Part.LAST_PASS,
-        mark=Mark.BROKEN,
-        reason=Why.EXPIRED if expired else Why.NOT_RENEWED,
-        text=text,
+    return breaks(
+        Part.LAST_PASS,
+        Why.EXPIRED if expired else Why.NOT_RENEWED,
+        text,
         details=("the leases have expired since" if expired else "the leases expire 10 minutes after it",),
         cause=f"no pass has been good for {span(age)}{', so its leases expired' if expired else ''}",
         fix=RUNS,

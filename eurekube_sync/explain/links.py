@@ -95,6 +95,30 @@ class Link:
         return self.mark is Mark.BROKEN
 
 
+def holds(part: Part, text: str, *, details: tuple[str, ...] = ()) -> Link:
+    """What is as it should be."""
+    return Link(part=part, mark=Mark.OK, text=text, details=details)
+
+
+def noted(part: Part, text: str, *, details: tuple[str, ...] = ()) -> Link:
+    """What is good to know."""
+    return Link(part=part, mark=Mark.NOTE, text=text, details=details)
+
+
+def unseen(part: Part, text: str, *, reason: str = Why.NOT_LOOKED_AT) -> Link:
+    """What could not be looked at."""
+    return Link(part=part, mark=Mark.UNKNOWN, text=text, reason=reason)
+
+
+def breaks(
+    part: Part, reason: str, text: str, *, cause: str, fix: str = "", details: tuple[str, ...] = (), if_: bool = True
+) -> Link:
+    """What keeps something from being registered; a mere note where `if_` is false."""
+    if not if_:
+        return noted(part, text, details=details)
+    return Link(part=part, mark=Mark.BROKEN, reason=reason, text=text, details=details, cause=cause, fix=fix)
+
+
 class Outcome(StrEnum):
     """What the links come to."""
 

@@ -10,7 +10,7 @@ from eurekube_sync.desired.claims import every
 from eurekube_sync.desired.selector import Selector
 from eurekube_sync.desired.spec import parse, selected_namespace
 from eurekube_sync.explain.answers import in_eureka, not_registered, nothing_link, unread_answer
-from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, Why
+from eurekube_sync.explain.links import Explanation, Outcome, Part, Why, breaks, unseen
 from eurekube_sync.explain.near import matches, near_labels, near_names
 from eurekube_sync.explain.serving import unknown_syncers
 from eurekube_sync.explain.unclaimed import explain_unclaimed
@@ -39,11 +39,8 @@ def explain_missing(what: What, look: Look) -> Explanation:
 
 def _unknown(what: What, look: Look, unknown: Unknown) -> Explanation:
     where = f" of namespace {namespace_of(what)}" if namespace_of(what) else ""
-    link = Link(
-        part=Part.SYNCER,
-        mark=Mark.UNKNOWN,
-        reason=unknown.cause.value,
-        text=f"the EurekaSyncers{where} could not be looked at: {unknown.message}",
+    link = unseen(
+        Part.SYNCER, f"the EurekaSyncers{where} could not be looked at: {unknown.message}", reason=unknown.cause.value
     )
     return Explanation(
         about=str(what),
@@ -59,11 +56,10 @@ def _no_syncer(what: OfSyncer, look: Look) -> Explanation:
     near = near_names(name, there)
     details = (f"there is {', '.join(f'{namespace}/{one}' for one in near or sorted(there)[:3])}",) if there else ()
     fix = f"eurekube-sync explain {namespace}/{near[0]}" if near else f"kubectl get esync -n {namespace}"
-    link = Link(
-        part=Part.SYNCER,
-        mark=Mark.BROKEN,
-        reason=Why.NO_SYNCER,
-        text=f"there is no EurekaSyncer {what.ref}",
+    link = breaks(
+        Part.SYNCER,
+        Why.NO_SYNCER,
+        f"there is no EurekaSyncer {what.ref}",
         details=details,
         cause=f"there is no EurekaSyncer {what.ref}",
         fix=fix,
@@ -87,11 +83,10 @@ def _service(what: OfService | OfPod, name: str, look: Look) -> Explanation:
     found = next(one for one in listed.data if one.name == name) if listed else None
     labels = found.labels if found else {}
     details, fix = _nearly_selecting(what.namespace, name, labels, look)
-    link = Link(
-        part=Part.SYNCER,
-        mark=Mark.BROKEN,
-        reason=Why.NO_SYNCER,
-        text=f"Service {name} is selected by no EurekaSyncer of namespace {what.namespace}",
+    link = breaks(
+        Part.SYNCER,
+        Why.NO_SYNCER,
+        f"Service {name} is selected by no EurekaSyncer of namespace {what.namespace}",
         details=tuple(details),
         cause=f"Service {name} is selected by no EurekaSyncer",
         fix=fix or "apply the smallest one, below: kubectl apply -f -",
@@ -104,7 +99,7 @@ def _pod(what: OfPod, look: Look) -> Explanation:
     for source, kind in ((pods, "Pods"), (selectors, "Services")):
         if isinstance(source, Unknown):
             text = f"the {kind} of namespace {what.namespace} could not be looked at: {source.message}"
-            link = Link(part=Part.PODS, mark=Mark.UNKNOWN, reason=Why.NOT_LOOKED_AT, text=text)
+            link = unseen(Part.PODS, text)
             return Explanation(about=str(what), links=(link,), outcome=Outcome.UNKNOWN, sentence=f"Unknown: {text}")
     found = [one for one in (pods.data if isinstance(pods, Complete) else ()) if one.name == what.name]
     if not found:
@@ -118,11 +113,10 @@ def _pod(what: OfPod, look: Look) -> Explanation:
     if behind:
         return _service(what, behind[0], look)
     nearly = tuple(near_labels_of(found[0].labels, {one.name: one.selector for one in services}))
-    link = Link(
-        part=Part.SERVICES,
-        mark=Mark.BROKEN,
-        reason=Why.NOT_SELECTED,
-        text=f"pod {what.name} is selected by no Service",
+    link = breaks(
+        Part.SERVICES,
+        Why.NOT_SELECTED,
+        f"pod {what.name} is selected by no Service",
         details=nearly,
         cause="its pod is selected by no Service",
         fix=f"kubectl get svc -n {what.namespace} -o wide",

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.verdicts import Leaving, Wanted
-from eurekube_sync.explain.links import Link, Mark, Part, Why
+from eurekube_sync.explain.links import Link, Part, Why, breaks, holds
 from eurekube_sync.explain.near import near_labels, written
-from eurekube_sync.explain.spans import span
 from eurekube_sync.explain.subject import Subject, endpoints_of, is_pod
 from eurekube_sync.model.details import PodDetail
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.model.wording import counted, one_or_more, span
 
 _MOST = 5
 """Lines about single pods."""
@@ -32,19 +31,16 @@ def pod_links(subject: Subject, look: Look) -> Iterator[Link]:
     elif not left and not terminating and not claim.incomplete:
         yield _none(subject, claim, look)
     elif not left and terminating:
-        yield Link(
-            part=Part.PODS,
-            mark=Mark.BROKEN,
-            reason=Why.TERMINATING,
-            text=f"{counted(len(terminating), 'endpoint')} terminate, and there is no other",
+        yield breaks(
+            Part.PODS,
+            Why.TERMINATING,
+            f"{counted(len(terminating), 'endpoint')} terminate, and there is no other",
             cause=one_or_more(len(terminating), "its pod terminates", "its pods terminate"),
             fix=f"kubectl get pods -n {subject.namespace}",
         )
     elif left:
         ready = sum(isinstance(one, Wanted) for one in subject.verdicts.values())
-        yield Link(
-            part=Part.PODS, mark=Mark.OK, text=f"{counted(ready or left, 'pod')} {'is' if left == 1 else 'are'} ready"
-        )
+        yield holds(Part.PODS, f"{counted(ready or left, 'pod')} {'is' if left == 1 else 'are'} ready")
 
 
 def _unready(subject: Subject, look: Look, whys: Sequence[str], left: int) -> Link:
@@ -61,11 +57,10 @@ def _unready(subject: Subject, look: Look, whys: Sequence[str], left: int) -> Li
     if not any(subject.listed(look)):
         details.append("a pod is registered only after it was ready once; spec.notReady says what follows")
     some = f"{len(whys)} of its {left} pods {one_or_more(len(whys), 'is', 'are')} not ready"
-    return Link(
-        part=Part.PODS,
-        mark=Mark.BROKEN,
-        reason="NotReady",
-        text=text,
+    return breaks(
+        Part.PODS,
+        "NotReady",
+        text,
         details=tuple(details),
         cause="its pod is not ready" if left == 1 else some,
         fix=f"kubectl describe pod {names[0]} -n {subject.namespace}" if names else "",
@@ -120,15 +115,7 @@ def _none(subject: Subject, claim: Serving, look: Look) -> Link:
     if subject.pod:
         text = f"pod {subject.pod} is in no EndpointSlice of {names}"
         fix = f"kubectl describe pod {subject.pod} -n {subject.namespace}"
-    return Link(
-        part=Part.PODS,
-        mark=Mark.BROKEN,
-        reason="NoEndpoints",
-        text=text,
-        details=tuple(details),
-        cause=text,
-        fix=fix,
-    )
+    return breaks(Part.PODS, "NoEndpoints", text, details=tuple(details), cause=text, fix=fix)
 
 
 def _of_another_port(subject: Subject, claim: Serving, names: str) -> Link:
@@ -136,8 +123,7 @@ def _of_another_port(subject: Subject, claim: Serving, names: str) -> Link:
     port = claim.syncer.spec.get("port") or claim.syncer.spec.get("securePort")
     text = f"{names} {one_or_more(len(subject.services), 'does', 'do')} not have the port that its syncer registers"
     text += f", {port}" if port else ""
-    edit = f"kubectl edit esync {subject.ref.name} -n {subject.ref.namespace}"
-    return Link(part=Part.PORT, mark=Mark.BROKEN, reason="NoSuchPort", text=text, cause=text, fix=edit)
+    return breaks(Part.PORT, "NoSuchPort", text, cause=text, fix=subject.edit)
 
 
 def _nothing_selected(subject: Subject, look: Look) -> tuple[list[str], str]:

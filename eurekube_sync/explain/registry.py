@@ -10,14 +10,13 @@ from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.drain import DRAINED
 from eurekube_sync.desired.verdicts import Wanted
 from eurekube_sync.explain.heartbeat import RUNS
-from eurekube_sync.explain.links import Link, Mark, Part, Why
-from eurekube_sync.explain.spans import span
+from eurekube_sync.explain.links import Link, Mark, Part, Why, breaks, noted, unseen
 from eurekube_sync.explain.subject import Subject, address_of, observed_at
 from eurekube_sync.model.actions import Register
 from eurekube_sync.model.eureka import DEFAULT_LEASE, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.ownership import CLUSTER, OWNER
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.model.wording import counted, one_or_more, span
 
 CALLERS_SECONDS = 95
 """How long callers may go on with what they have: 30 s of the server's cache, 30 s of the client's, 35 s of its load
@@ -78,12 +77,7 @@ def _first(key: InstanceKey, look: Look, shown: ObservedInstance | None) -> Read
 def registry_links(subject: Subject, look: Look, standing: Standing, *, broken: bool) -> Iterator[Link]:
     """`broken`: an earlier link is, so that these only tell what there is."""
     if not standing.known:
-        yield Link(
-            part=Part.EUREKA,
-            mark=Mark.UNKNOWN,
-            reason=Why.NOT_LOOKED_AT,
-            text=f"what Eureka holds could not be looked at: {standing.why_unknown}",
-        )
+        yield unseen(Part.EUREKA, f"what Eureka holds could not be looked at: {standing.why_unknown}")
         return
     faults = list(_faults(subject, look, standing)) if not broken else []
     yield from faults
@@ -96,9 +90,7 @@ def _holds(subject: Subject, look: Look, standing: Standing, *, broken: bool) ->
     details = tuple(_details(subject, look, standing))
     if not standing.held:
         apps = ", ".join(subject.claim.apps) if isinstance(subject.claim, Serving) else ""
-        return Link(
-            part=Part.EUREKA, mark=Mark.NOTE, text=f"Eureka holds no instance of it{f' ({apps})' if apps else ''}"
-        )
+        return noted(Part.EUREKA, f"Eureka holds no instance of it{f' ({apps})' if apps else ''}")
     number = counted(len(standing.held), "instance")
     text = f"Eureka holds {number} of it, {standing.up} UP"
     return Link(part=Part.EUREKA, mark=Mark.NOTE if broken else Mark.OK, text=text, details=details)
@@ -169,11 +161,10 @@ def _other_owners(standing: Standing, look: Look) -> list[str]:
 
 
 def _under_another_owner(name: str, look: Look) -> Link:
-    return Link(
-        part=Part.OWNER,
-        mark=Mark.BROKEN,
-        reason=Why.OWNER_CLASH,
-        text=f"Eureka holds its instances under owner {name}, and none under owner {look.owner}",
+    return breaks(
+        Part.OWNER,
+        Why.OWNER_CLASH,
+        f"Eureka holds its instances under owner {name}, and none under owner {look.owner}",
         cause=f"owner {name} registers it, not owner {look.owner}",
         fix=f"give --owner {name}, if that is the installation",
     )
@@ -186,22 +177,20 @@ def _lacking(subject: Subject, look: Look, lacking: Sequence[InstanceKey]) -> Li
     addresses = ", ".join(address_of(key, subject.verdicts.get(key)) for key in lacking[:3])
     more = f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
     if was_up:
-        return Link(
-            part=Part.EUREKA,
-            mark=Mark.BROKEN,
-            reason=Why.EXPIRED,
-            text=f"Eureka does not hold {addresses}{more}, and its status says {status.up if status else 0} UP",
+        return breaks(
+            Part.EUREKA,
+            Why.EXPIRED,
+            f"Eureka does not hold {addresses}{more}, and its status says {status.up if status else 0} UP",
             details=("the leases expired, because no pass renewed them",),
             cause="no pass runs any more, so its leases expired",
             fix=RUNS,
         )
     them = one_or_more(len(lacking), "it", "them")
     does = "registers" if pending or not look.owner else "is to register"
-    return Link(
-        part=Part.EUREKA,
-        mark=Mark.BROKEN,
-        reason=Why.NOT_YET,
-        text=f"Eureka does not hold {addresses}{more} yet; the next pass {does} {them}",
+    return breaks(
+        Part.EUREKA,
+        Why.NOT_YET,
+        f"Eureka does not hold {addresses}{more} yet; the next pass {does} {them}",
         cause="no pass has registered it yet",
         fix=f"wait for the next pass; if this stays, {RUNS}",
     )
@@ -212,21 +201,19 @@ def _with_another_status(other: Mapping[InstanceKey, ObservedInstance], look: Lo
     more = f" (and {len(other) - 1} more)" if len(other) > 1 else ""
     if one.instance.override is not InstanceStatus.UNKNOWN or one.status is InstanceStatus.OUT_OF_SERVICE:
         server = next(iter(look.readings), "http://eureka.example.com:8761/eureka")
-        return Link(
-            part=Part.EUREKA,
-            mark=Mark.BROKEN,
-            reason=Why.OUT_OF_SERVICE,
-            text=f"{key.app} {observed_at(one)} is {one.status}: a person set it in Eureka{more}",
+        return breaks(
+            Part.EUREKA,
+            Why.OUT_OF_SERVICE,
+            f"{key.app} {observed_at(one)} is {one.status}: a person set it in Eureka{more}",
             details=("an override outlives every registration, so no pass changes it",),
             cause=f"a person set it {one.status}",
             fix=f"curl -X DELETE {server}/apps/{key.app}/{key.id}/status",
         )
     drained = one.metadata.get(DRAINED)
-    return Link(
-        part=Part.EUREKA,
-        mark=Mark.BROKEN,
-        reason="Drained" if drained else Why.ANOTHER_STATUS,
-        text=f"{key.app} {observed_at(one)} is {one.status} in Eureka{more}"
+    return breaks(
+        Part.EUREKA,
+        "Drained" if drained else Why.ANOTHER_STATUS,
+        f"{key.app} {observed_at(one)} is {one.status} in Eureka{more}"
         + (f": the last pass saw it drained by annotation of a {drained.replace(',', ' and a ')}" if drained else ""),
         cause=f"it is drained by a {drained.replace(',', ' and a ')}" if drained else f"it is {one.status} in Eureka",
         fix="remove the annotation eurekube.io/drain there" if drained else "wait for the next pass",
@@ -240,11 +227,10 @@ def _silent(silent: Mapping[InstanceKey, ObservedInstance], look: Look) -> Link:
         for one in silent.values()
     )
     till = f"the first lease ends in {span(ends)}" if ends > 0 else "the first lease has ended"
-    return Link(
-        part=Part.EUREKA,
-        mark=Mark.BROKEN,
-        reason=Why.NOT_RENEWED,
-        text=f"nobody renewed {counted(len(silent), 'instance')} for {span(oldest)}; {till}",
+    return breaks(
+        Part.EUREKA,
+        Why.NOT_RENEWED,
+        f"nobody renewed {counted(len(silent), 'instance')} for {span(oldest)}; {till}",
         cause="no pass renews it any more",
         fix=RUNS,
     )
@@ -261,4 +247,4 @@ def _callers(subject: Subject, look: Look, standing: Standing) -> Iterator[Link]
         if keys:
             them = one_or_more(len(keys), "it", "them")
             first = counted(len(keys), "instance")
-            yield Link(part=Part.CALLERS, mark=Mark.NOTE, text=text.format(first, them, CALLERS_SECONDS))
+            yield noted(Part.CALLERS, text.format(first, them, CALLERS_SECONDS))

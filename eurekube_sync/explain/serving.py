@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Claim, Deleting, NotServed, Serving
 from eurekube_sync.desired.spec import class_of, parse
-from eurekube_sync.explain.links import Link, Mark, Part
+from eurekube_sync.explain.links import Link, Mark, Part, breaks, holds, noted, unseen
 from eurekube_sync.explain.near import matches, near_labels, written
-from eurekube_sync.explain.spans import span
 from eurekube_sync.explain.subject import Subject, endpoints_of
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.kubernetes import Service, SyncerObject
 from eurekube_sync.model.sources import Complete, Unknown
-from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.model.wording import counted, one_or_more, span
 
 _PATIENCE = 120.0
 """Seconds in which a pass should have seen a new syncer: passes come each 30 s, or of a CronJob each minute."""
@@ -39,13 +38,12 @@ def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[
     claim = subject.claim
     yield _found(claim)
     if isinstance(claim, Deleting):
-        yield Link(
-            part=Part.SPEC,
-            mark=Mark.BROKEN,
-            reason="Deleting",
-            text="the syncer is being deleted, so its instances are removed",
+        yield breaks(
+            Part.SPEC,
+            "Deleting",
+            "the syncer is being deleted, so its instances are removed",
             cause="its syncer is being deleted",
-            fix=f"kubectl describe esync {subject.ref.name} -n {subject.ref.namespace}",
+            fix=subject.describe,
         )
         return
     broken = _broken_part(claim) or _not_granted(claim, look)
@@ -54,7 +52,7 @@ def syncer_links(subject: Subject, look: Look, *, registered: bool) -> Iterator[
             yield _with_near_misses(broken, subject, look)
             return
         if part is Part.SPEC:
-            yield Link(part=Part.SPEC, mark=Mark.OK, text="its spec is valid")
+            yield holds(Part.SPEC, "its spec is valid")
             yield _served(claim.syncer, look, registered=registered)
         elif isinstance(claim, Serving):
             yield _of_part(part, subject, claim)
@@ -64,7 +62,7 @@ def _found(claim: Claim) -> Link:
     spec = claim.syncer.spec
     mode = spec.get("mode") or "pod"
     named = f"class {class_of(claim.syncer)}" if class_of(claim.syncer) else "no class"
-    return Link(part=Part.SYNCER, mark=Mark.OK, text=f"EurekaSyncer {claim.syncer.ref}: mode {mode}, {named}")
+    return holds(Part.SYNCER, f"EurekaSyncer {claim.syncer.ref}: mode {mode}, {named}")
 
 
 def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
@@ -77,16 +75,12 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
     name = class_of(syncer)
     if inside and (fresh or registered or look.at - syncer.created < _PATIENCE):
         told = f"owner {look.owner}" if look.owner else "its passes write its status"
-        return Link(part=Part.SERVED, mark=Mark.OK, text=f"an installation serves it ({told})")
+        return holds(Part.SERVED, f"an installation serves it ({told})")
     if fresh or registered:
         where = f"class {name}" if name else "another scope"
-        return Link(part=Part.SERVED, mark=Mark.OK, text=f"another installation serves it ({where})")
+        return holds(Part.SERVED, f"another installation serves it ({where})")
     if seen and inside:
-        return Link(
-            part=Part.SERVED,
-            mark=Mark.NOTE,
-            text=f"no pass has seen its last change (generation {syncer.generation}) yet",
-        )
+        return noted(Part.SERVED, f"no pass has seen its last change (generation {syncer.generation}) yet")
     if not inside:
         own = f"class {name}" if name else "its name, labels or missing class"
         text = f"{own}: no installation serves it; the options given here are for {scope} (created {age} ago)"
@@ -98,7 +92,7 @@ def _served(syncer: SyncerObject, look: Look, *, registered: bool) -> Link:
         if name
         else "ask the operator whether eurekube-sync runs, and for which namespaces, labels and shards"
     )
-    return Link(part=Part.SERVED, mark=Mark.BROKEN, reason="NoInstallation", text=text, cause=cause, fix=fix)
+    return breaks(Part.SERVED, "NoInstallation", text, cause=cause, fix=fix)
 
 
 def _broken_part(claim: Serving | NotServed) -> Link | None:
@@ -106,13 +100,11 @@ def _broken_part(claim: Serving | NotServed) -> Link | None:
         return None
     part = _PART_OF.get(claim.reason, Part.ENDPOINTS)
     if claim.unknown:
-        text = f"what it is made of could not be looked at: {claim.message}"
-        return Link(part=Part.SERVICES, mark=Mark.UNKNOWN, reason=claim.reason, text=text)
-    return Link(
-        part=part,
-        mark=Mark.BROKEN,
-        reason=claim.reason,
-        text=claim.message,
+        return unseen(Part.SERVICES, f"what it is made of could not be looked at: {claim.message}", reason=claim.reason)
+    return breaks(
+        part,
+        claim.reason,
+        claim.message,
         cause=_CAUSES.get(claim.reason, claim.message),
         fix=f"kubectl describe namespace {claim.syncer.namespace}"
         if claim.reason == _NOT_GRANTED
@@ -132,11 +124,10 @@ def _not_granted(claim: Claim, look: Look) -> Link | None:
     message = refused_by_its_installation(claim.syncer, look)
     if message is None:
         return None
-    return Link(
-        part=Part.SPEC,
-        mark=Mark.BROKEN,
-        reason=_NOT_GRANTED,
-        text=f"its status says: {message}",
+    return breaks(
+        Part.SPEC,
+        _NOT_GRANTED,
+        f"its status says: {message}",
         cause=_CAUSES[_NOT_GRANTED],
         fix=f"kubectl describe namespace {claim.syncer.namespace}",
     )
@@ -198,7 +189,7 @@ def _service_near_misses(labels: Mapping[str, str], subject: Subject, look: Look
         key, _, value = near.label.partition("=")
         if near.same_value or not fix:
             shown = f"selector: {{matchLabels: {{{key}: {value}}}}}"
-            fix = f"write {shown} in its spec: kubectl edit esync {subject.ref.name} -n {subject.ref.namespace}"
+            fix = f"write {shown} in its spec: {subject.edit}"
             if near.same_value:
                 break
     if fix.startswith("kubectl label service NAME") and isinstance(pods, Complete):
@@ -227,9 +218,9 @@ def _of_part(part: Part, subject: Subject, claim: Serving) -> Link:
     kind = one_or_more(len(claim.services), "Service", "Services")
     match part:
         case Part.SERVICES:
-            return Link(part=part, mark=Mark.OK, text=f"it selects {kind} {names}")
+            return holds(part, f"it selects {kind} {names}")
         case Part.PORT:
-            return Link(part=part, mark=Mark.OK, text=_port(subject, claim))
+            return holds(part, _port(subject, claim))
         case _:
             return _slices(subject, claim)
 
@@ -252,7 +243,7 @@ def _slices(subject: Subject, claim: Serving) -> Link:
         return Link(part=Part.ENDPOINTS, mark=mark, reason=first.reason, text=first.message, cause=first.message)
     there = list(endpoints_of(subject.report, subject.namespace, subject.services))
     number = len({one.address for one in there if not one.terminating})
-    return Link(part=Part.ENDPOINTS, mark=Mark.OK, text=f"its EndpointSlices list {counted(number, 'endpoint')}")
+    return holds(Part.ENDPOINTS, f"its EndpointSlices list {counted(number, 'endpoint')}")
 
 
 def unknown_syncers(look: Look, namespace: str) -> Unknown | None:

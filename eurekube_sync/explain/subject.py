@@ -37,6 +37,16 @@ class Subject:
         return self.claim.syncer.ref
 
     @property
+    def edit(self) -> str:
+        """The command that edits the syncer."""
+        return f"kubectl edit esync {self.ref.name} -n {self.ref.namespace}"
+
+    @property
+    def describe(self) -> str:
+        """The command that shows the syncer with its conditions and events."""
+        return f"kubectl describe esync {self.ref.name} -n {self.ref.namespace}"
+
+    @property
     def namespace(self) -> str:
         """Of its Services."""
         return selected_namespace(self.claim.syncer)

@@ -8,7 +8,7 @@ from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import NotServed
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.explain.answers import in_eureka, is_meant, not_registered, nothing_link, unread_answer
-from eurekube_sync.explain.links import Explanation, Link, Mark, Outcome, Part, Why
+from eurekube_sync.explain.links import Explanation, Mark, Outcome, Part, Why, breaks
 from eurekube_sync.explain.near import near_names
 from eurekube_sync.explain.what import What
 from eurekube_sync.model.eureka import ObservedInstance
@@ -66,7 +66,7 @@ def _in_eureka_alone(what: What, one: ObservedInstance, look: Look) -> Explanati
         cluster_too = "" if one.metadata.get(CLUSTER) in (None, cluster) else " of another cluster"
         whose = f"owner {owner}{cluster_too} registered it" if owner else "it has no mark of eurekube-sync"
         text, cause, fix = f"no EurekaSyncer registers it: {whose}", "no EurekaSyncer registers it", ""
-    link = Link(part=Part.SYNCER, mark=Mark.BROKEN, reason=Why.NO_SYNCER, text=text, cause=cause, fix=fix)
+    link = breaks(Part.SYNCER, Why.NO_SYNCER, text, cause=cause, fix=fix)
     return not_registered(what, (link, *there), link)
 
 

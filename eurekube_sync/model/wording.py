@@ -38,3 +38,12 @@ def rfc_3339(unix_seconds: float) -> str:
 def cut(text: str, most: int) -> str:
     """No more than so many characters of it."""
     return text if len(text) <= most else f"{text[:most]}..."
+
+
+def span(seconds: float) -> str:
+    """`12 s`, `41 min`, `3 h`, `5 d`: one unit, rounded down."""
+    whole = max(0, int(seconds))
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if whole >= (2 * size if size > 60 else size):
+            return f"{whole // size} {unit}"
+    return f"{whole} s"

@@ -22,8 +22,7 @@ from eurekube_sync.observe.kubernetes import read_cluster, unknown_sources
 from eurekube_sync.observe.other_owner import nothing_of
 from eurekube_sync.owner.moves import SHOWN, Address, Move, in_order, names, refuse_clash
 from eurekube_sync.owner.report import OwnerReport, moved, planned
-from eurekube_sync.owner.watch import watch, watch_all
-from eurekube_sync.owner.world import OwnerWorld, identity, listed, of_scope, whose
+from eurekube_sync.owner.world import OwnerWorld, identity, listed, of_scope, watch, watch_all, whose
 
 
 def adopt_instances(

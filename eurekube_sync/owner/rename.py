@@ -11,8 +11,7 @@ from eurekube_sync.model.ownership import CLUSTER, OWNER, Ownership, instance_id
 from eurekube_sync.model.wording import one_or_more
 from eurekube_sync.owner.moves import Affected, Move, in_order, refuse_clash
 from eurekube_sync.owner.report import OwnerReport, lives, moved, planned
-from eurekube_sync.owner.watch import watch_all
-from eurekube_sync.owner.world import OwnerWorld, identity, listed, nothing_there, of_scope, whose
+from eurekube_sync.owner.world import OwnerWorld, identity, listed, nothing_there, of_scope, watch_all, whose
 
 
 def rename_owner(

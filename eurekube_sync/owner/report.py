@@ -10,8 +10,7 @@ from eurekube_sync.model.errors import ClusterError
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.outcomes import Result
 from eurekube_sync.owner.moves import Affected, Move, duration_of
-from eurekube_sync.owner.watch import observation_time
-from eurekube_sync.owner.world import OwnerWorld
+from eurekube_sync.owner.world import OwnerWorld, observation_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,17 +1,19 @@
-"""What an `owner` command works on, and what it asks first: which cluster is meant, and what is registered."""
+"""What an `owner` command works on, and what it asks first: which cluster is meant, what is registered, and whether
+somebody still renews it. Eureka does not say that, so it is watched."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.errors import ConfigurationError, SourceUnknown
-from eurekube_sync.model.eureka import ObservedInstance
+from eurekube_sync.model.errors import ConfigurationError, Refused, SourceUnknown
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.ownership import Ownership, syncer_of
 from eurekube_sync.model.ports import Clock, Cluster, Registry, Workers
 from eurekube_sync.model.sources import Server, Unknown
 from eurekube_sync.observe.other_owner import nothing_of
+from eurekube_sync.owner.moves import DEFAULT_PERIOD, Move, duration_of, names
 from eurekube_sync.owner.transfer import Tell, Transfer, silent
 
 
@@ -68,3 +70,39 @@ def nothing_there(
     """See `nothing_of`."""
     where = "this cluster" if world.cluster is not None else f"cluster {ownership.cluster}"
     return nothing_of(ownership, registered, where=where, to_read=to_read)
+
+
+def observation_time(moves: Sequence[Move], observe: float | None) -> float:
+    """Seconds in which whoever renews one of these instances would have done so: two periods of the slowest, or what
+    was asked for."""
+    if observe is not None:
+        return observe
+    sources = [move.source for move in moves]
+    periods = [min(one.instance.lease.renewal or DEFAULT_PERIOD, duration_of(one)) for one in sources]
+    return 2.0 * max(periods, default=DEFAULT_PERIOD) + 5
+
+
+def watch_all(
+    world: OwnerWorld,
+    find: Callable[[Sequence[ObservedInstance]], Sequence[Move]],
+    observe: float | None,
+    way_out: str,
+) -> Sequence[Move]:
+    """What `find` makes of the list, once all of it was watched: a list may be old, and who registers one anew
+    renews it, too."""
+    watched: set[InstanceKey] = set()
+    while True:
+        moves = find(listed(world))
+        fresh = [move for move in moves if move.source.key not in watched]
+        if not fresh:
+            return moves
+        watch(world, fresh, observe, way_out)
+        watched |= {move.source.key for move in fresh}
+
+
+def watch(world: OwnerWorld, moves: Sequence[Move], observe: float | None, way_out: str) -> None:
+    """Raises Refused, with the way out, when somebody renews one of them."""
+    seconds = observation_time(moves, observe)
+    renewed = world.transfer.renewed_by_others([move.source.key for move in moves], seconds)
+    if renewed:
+        raise Refused(f"somebody still renews {names(renewed)}: {way_out}. Nothing was changed.")

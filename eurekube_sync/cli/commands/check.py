@@ -11,9 +11,9 @@ from eurekube_sync.cli.connect import INSTALLED_IN, connect_to_check
 from eurekube_sync.cli.installation import Installation, installation_options, looked_at
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
-from eurekube_sync.cli.options.drain import drain_option
 from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.cli.options.report import ReportForm, report_options
+from eurekube_sync.cli.options.scope import drain_option
 from eurekube_sync.cli.output.check import findings_data, findings_table
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.values import Duration

@@ -11,22 +11,26 @@ from typing import TYPE_CHECKING
 import click
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.cli.approval import read_approval
 from eurekube_sync.cli.connect import Connection, connect, connect_lock, read_dumped
 from eurekube_sync.cli.garbage import look_rarely_for_cycles, looking_for_cycles
 from eurekube_sync.cli.installation import Installation, installation_options, written
-from eurekube_sync.cli.options.brake import approve_option, brake_options
+from eurekube_sync.cli.options.brake import approve_option, brake_options, read_approval
 from eurekube_sync.cli.options.calls import batch_option
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import group, on_command_line, option
-from eurekube_sync.cli.options.drain import drain_option
 from eurekube_sync.cli.options.kubernetes import from_option
 from eurekube_sync.cli.options.leases import Leases, lease_options
 from eurekube_sync.cli.options.lock import LockChoice, lock_option
-from eurekube_sync.cli.options.monitoring import Monitoring, monitoring_options
+from eurekube_sync.cli.options.monitoring import (
+    Monitoring,
+    Recording,
+    given_secrets,
+    monitoring_options,
+    recording_options,
+)
 from eurekube_sync.cli.options.passes import Passes, pass_options
-from eurekube_sync.cli.options.recording import Recording, given_secrets, recording_options
 from eurekube_sync.cli.options.report import ReportForm, pass_report_options
+from eurekube_sync.cli.options.scope import drain_option
 from eurekube_sync.cli.output.passes import good_pass, teller
 from eurekube_sync.cli.output.table import console_for
 from eurekube_sync.cli.recording import Recorder

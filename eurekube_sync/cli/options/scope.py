@@ -1,13 +1,16 @@
-"""Which syncers are ours, and how far they may reach."""
+"""Which syncers are ours, how far they may reach, and where their drains are looked for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import click
+
 from eurekube_sync.cli.completing import complete_namespaces
 from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.values import NAMESPACE_PAIRS, NAMESPACES, PART, SELECTOR, SYNCER_CLASS
+from eurekube_sync.desired.drain import Kind
 from eurekube_sync.desired.scope import Scope, Shard
 from eurekube_sync.desired.selector import Expression
 
@@ -82,3 +85,30 @@ scope_options = group(
     section=Section.SCOPE,
 )
 """All of it; the command gets a `Scope`."""
+
+
+_CHOICES = {
+    "services": frozenset[Kind](),
+    "pods": frozenset({Kind.POD}),
+    "all": frozenset({Kind.POD, Kind.NODE}),
+}
+
+
+def _drain_option(default: str, more: str = "") -> Callable[[Any], Any]:
+    return option(
+        "--drain-annotations",
+        "drains",
+        section=Section.SCOPE,
+        type=click.Choice(list(_CHOICES)),
+        default=default,
+        callback=lambda _context, _parameter, chosen: _CHOICES[chosen],
+        help="Objects on which the annotation eurekube.io/drain counts: Services; Services and Pods; or Services, "
+        "Pods and Nodes (all)." + more,
+    )
+
+
+drain_option = _drain_option("services")
+"""The command gets the kinds beside Services, named `drains`."""
+
+look_for_drains_option = _drain_option("all", " Give the same value as run, whose default is services.")
+"""The same for a person who asks what is drained."""

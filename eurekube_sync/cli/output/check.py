@@ -8,8 +8,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from eurekube_sync.cli.output.lines import Line, Next
-from eurekube_sync.cli.output.marks import sign_of
+from eurekube_sync.cli.output.lines import Line, Next, sign_of
 from eurekube_sync.cli.output.table import marked
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.explain.check.findings import Finding, Grade

@@ -9,8 +9,7 @@ import yaml
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from eurekube_sync.cli.output.lines import Line, Next
-from eurekube_sync.cli.output.marks import sign_of
+from eurekube_sync.cli.output.lines import Line, Next, sign_of
 from eurekube_sync.cli.output.table import marked
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.look import Look

@@ -1,13 +1,15 @@
-"""A line with an indent and a mark, whose further lines begin below its first; nothing is padded to the right. And what
-to do next, whose command stays in one piece."""
+"""A line with an indent and a mark, whose further lines begin below its first; nothing is padded to the right. What to
+do next, whose command stays in one piece. And the marks: signs, or letters that every terminal can show."""
 
 from __future__ import annotations
 
 import re
+import sys
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
+from eurekube_sync.explain.links import Mark
 from eurekube_sync.model.foreign_text import printable
 
 _COMMAND = re.compile(r"(?P<before>.*?[:,] )?(?P<command>(?:kubectl|curl|eurekube-sync) .*)")
@@ -45,3 +47,22 @@ class Next:
         before = (found["before"] or "").rstrip(", ")
         yield Line(before, mark=mark, indent=self._indent) if before else Text(" " * self._indent) + mark
         yield Text(f"{' ' * self._indent}  {found['command']}", no_wrap=True, overflow="ignore")
+
+
+_SIGNS = {
+    Mark.OK: ("√", "+", "green"),
+    Mark.BROKEN: ("×", "x", "bold red"),  # noqa: RUF001 - it is meant
+    Mark.UNKNOWN: ("?", "?", "yellow"),
+    Mark.NOTE: ("-", "-", "dim"),
+}
+
+
+def sign_of(mark: Mark, encoding: str | None = None) -> Text:
+    """One character; `encoding` is the terminal's, by default that of standard output."""
+    sign, plain, style = _SIGNS[mark]
+    encoding = encoding or getattr(sys.stdout, "encoding", None) or "ascii"
+    try:
+        sign.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        sign = plain
+    return Text(sign, style=style)

@@ -8,15 +8,13 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from eurekube_sync.cli.output.lines import Line
-from eurekube_sync.cli.output.marks import sign_of
+from eurekube_sync.cli.output.lines import Line, sign_of
 from eurekube_sync.cli.output.table import marked
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.explain.links import Mark
 from eurekube_sync.explain.overview import Overview, Row, State
-from eurekube_sync.explain.spans import span
 from eurekube_sync.model.foreign_text import printable
-from eurekube_sync.model.wording import counted, one_or_more, rfc_3339
+from eurekube_sync.model.wording import counted, one_or_more, rfc_3339, span
 
 _HEADINGS = ("", "SYNCER", "APP", "READY", "STATE", "SINCE", "WHY")
 _SINCE = _HEADINGS.index("SINCE")

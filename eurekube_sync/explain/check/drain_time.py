@@ -14,7 +14,7 @@ from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.spec import selected_namespace
 from eurekube_sync.desired.verdicts import Wanted
-from eurekube_sync.explain.check.findings import Check, Finding, Grade
+from eurekube_sync.explain.check.findings import Check, Finding, fine, warns
 from eurekube_sync.explain.registry import CALLERS_SECONDS
 from eurekube_sync.explain.subject import endpoints_of
 from eurekube_sync.model.details import PodDetail
@@ -39,9 +39,7 @@ def drain_time(look: Look, interval: float) -> Iterator[Finding]:
         if not isinstance(pods, Complete):
             why = pods.message if isinstance(pods, Unknown) else "they were not listed"
             text = f"{ref}: its pods could not be looked at: {why}"
-            yield Finding(
-                check=Check.DRAIN_TIME, grade=Grade.WARNING, text=text, fix=f"grant list on pods in {namespace}"
-            )
+            yield warns(Check.DRAIN_TIME, text, f"grant list on pods in {namespace}")
             continue
         names = {one.pod.name for one in endpoints_of(look.report, namespace, claim.services) if one.pod}
         behind = sorted((one for one in pods.data if one.name in names and not one.terminating), key=workload)
@@ -64,22 +62,20 @@ def of_workload(ref: SyncerRef, name: str, pods: Sequence[PodDetail], needed: in
     sleeps, grace = _sleeps(worst), worst.grace
     long_enough = f"{ref}: {name} ({counted(len(pods), 'pod')})"
     if sleeps >= needed and grace > sleeps:
-        text = f"{long_enough} serves {sleeps:g} s after it begins to terminate"
-        return Finding(check=Check.DRAIN_TIME, grade=Grade.OK, text=text)
+        return fine(Check.DRAIN_TIME, f"{long_enough} serves {sleeps:g} s after it begins to terminate")
     if None in worst.pre_stops and not sleeps and grace >= needed + _SHUTDOWN:
         text = f"{long_enough} has a preStop whose time cannot be read, and {grace:g} s to end: {needed} s are needed"
-        return Finding(check=Check.DRAIN_TIME, grade=Grade.OK, text=text)
+        return fine(Check.DRAIN_TIME, text)
     if sleeps >= needed:
         text = f"{long_enough} sleeps {sleeps:g} s in preStop, and is killed after {grace:g} s"
     else:
         text = f"{long_enough} serves {sleeps:g} s after it begins to terminate, and callers may call it for {needed} s"
     kind, _, short = name.partition(" ")
     edit = f"add these lines: kubectl edit {kind.lower()} {short} -n {ref.namespace}"
-    return Finding(
-        check=Check.DRAIN_TIME,
-        grade=Grade.WARNING,
-        text=text,
-        fix=edit if worst.controller else "make the pod anew with these lines",
+    return warns(
+        Check.DRAIN_TIME,
+        text,
+        edit if worst.controller else "make the pod anew with these lines",
         manifest=_lines(worst, needed, bare=not worst.controller),
     )
 

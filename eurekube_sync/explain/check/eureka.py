@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from eurekube_sync.explain.check.findings import Check, Finding, Grade
+from eurekube_sync.explain.check.findings import Check, Finding, fails, fine, warns
 from eurekube_sync.explain.check.kubernetes import clock
 from eurekube_sync.model.errors import RegistryError, unknown_from
 from eurekube_sync.model.eureka import DEFAULT_LEASE, Batching, InstanceKey, ObservedInstance
@@ -23,8 +23,7 @@ _REPLICATED = 120.0
 def servers(found: Mapping[str, EurekaServer], now: float) -> Iterator[Finding]:
     """All of them; `now` in Unix seconds."""
     if not found:
-        fix = "give --eureka-url, or set EUREKUBE_SYNC_EUREKA_URL"
-        yield Finding(check=Check.EUREKA_READ, grade=Grade.FAILED, text="no Eureka is named", fix=fix)
+        yield fails(Check.EUREKA_READ, "no Eureka is named", "give --eureka-url, or set EUREKUBE_SYNC_EUREKA_URL")
     lists: dict[str, Sequence[ObservedInstance]] = {}
     for address, server in found.items():
         listed = server.list_instances()
@@ -39,13 +38,12 @@ def servers(found: Mapping[str, EurekaServer], now: float) -> Iterator[Finding]:
 
 def _read(address: str, listed: Source[tuple[ObservedInstance, ...]]) -> Finding:
     if isinstance(listed, Complete):
-        text = f"{address} lists {counted(len(listed.data), 'instance')}"
-        return Finding(check=Check.EUREKA_READ, grade=Grade.OK, text=text)
+        return fine(Check.EUREKA_READ, f"{address} lists {counted(len(listed.data), 'instance')}")
     fix = {
         Cause.DENIED: "give its login: --eureka-username and --eureka-password-file",
         Cause.UNUSABLE: "check the URL: it ends in /eureka, and no proxy answers in its place",
     }.get(listed.cause, f"see that it runs and can be reached from here: curl -i {address}/apps")
-    return Finding(check=Check.EUREKA_READ, grade=Grade.FAILED, text=_sentence(listed), fix=fix)
+    return fails(Check.EUREKA_READ, _sentence(listed), fix)
 
 
 def _write(address: str, server: EurekaServer) -> Finding:
@@ -55,26 +53,24 @@ def _write(address: str, server: EurekaServer) -> Finding:
     except RegistryError as error:
         text = f"{address} takes no writes: {_sentence(unknown_from(error))}"
         fix = "let its Spring Security ignore CSRF below /eureka/**, and give this login the right to write"
-        return Finding(check=Check.EUREKA_WRITE, grade=Grade.FAILED, text=text, fix=fix)
+        return fails(Check.EUREKA_WRITE, text, fix)
     if taken:
         text = f"{address} says that it renewed an instance that does not exist: something answers in its place"
-        return Finding(check=Check.EUREKA_WRITE, grade=Grade.FAILED, text=text, fix="give the address of Eureka itself")
-    return Finding(check=Check.EUREKA_WRITE, grade=Grade.OK, text=f"{address} takes writes")
+        return fails(Check.EUREKA_WRITE, text, "give the address of Eureka itself")
+    return fine(Check.EUREKA_WRITE, f"{address} takes writes")
 
 
 def _evicts(address: str, listed: Sequence[ObservedInstance], now: float) -> Finding:
     """A server in self-preservation lists instances whose leases ended long ago."""
     overdue = [one for one in listed if one.last_renewal and now - _end(one) > _EVICTED_AFTER]
     if not overdue:
-        return Finding(
-            check=Check.SELF_PRESERVATION, grade=Grade.OK, text=f"{address} lists no lease that ended long ago"
-        )
+        return fine(Check.SELF_PRESERVATION, f"{address} lists no lease that ended long ago")
     text = f"{address} evicts nobody: {counted(len(overdue), 'instance')}, such as {overdue[0].key}, did not renew"
     fix = (
         "find out why renewals are missing; while self-preservation lasts, the server lists dead instances "
         "(eureka.server.enable-self-preservation)"
     )
-    return Finding(check=Check.SELF_PRESERVATION, grade=Grade.WARNING, text=text, fix=fix)
+    return warns(Check.SELF_PRESERVATION, text, fix)
 
 
 def _end(one: ObservedInstance) -> float:
@@ -98,7 +94,7 @@ def _alike(lists: Mapping[str, Sequence[ObservedInstance]], now: float) -> Itera
                 f"{address} lacks {counted(len(lacking), 'instance')} that other servers hold, such as {min(lacking)}"
             )
             fix = "let the servers name each other in eureka.client.service-url.defaultZone"
-            yield Finding(check=Check.REPLICAS, grade=Grade.WARNING, text=text, fix=fix)
+            yield warns(Check.REPLICAS, text, fix)
 
 
 def _settled(one: ObservedInstance, now: float) -> bool:
@@ -112,10 +108,9 @@ def replicas(batching: Batching | None) -> Iterator[Finding]:
         return
     why = batching.why.rstrip(".")
     if batching.on:
-        yield Finding(check=Check.REPLICAS, grade=Grade.OK, text="--eureka-url names every replica")
+        yield fine(Check.REPLICAS, "--eureka-url names every replica")
     else:
-        fix = "name every server in --eureka-url, or use --eureka-batch off"
-        yield Finding(check=Check.REPLICAS, grade=Grade.WARNING, text=why, fix=fix)
+        yield warns(Check.REPLICAS, why, "name every server in --eureka-url, or use --eureka-batch off")
 
 
 def _sentence(unknown: Unknown) -> str:

@@ -54,6 +54,21 @@ class Finding:
         return "" if self.grade is Grade.OK else f"docs/troubleshooting.md#{self.check.value.lower()}"
 
 
+def fine(check: Check, text: str) -> Finding:
+    """All is well."""
+    return Finding(check=check, grade=Grade.OK, text=text)
+
+
+def warns(check: Check, text: str, fix: str = "", *, manifest: str = "") -> Finding:
+    """A person should look at it."""
+    return Finding(check=check, grade=Grade.WARNING, text=text, fix=fix, manifest=manifest)
+
+
+def fails(check: Check, text: str, fix: str) -> Finding:
+    """A pass cannot do its work."""
+    return Finding(check=check, grade=Grade.FAILED, text=text, fix=fix)
+
+
 def code_of(found: Iterable[Finding]) -> ExitCode:
     """0 unless something failed: a warning stops no pipeline."""
     return ExitCode.CHECK_FAILED if any(one.grade is Grade.FAILED for one in found) else ExitCode.OK

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from eurekube_sync.explain.check.findings import Check, Finding, Grade
+from eurekube_sync.explain.check.findings import Check, Finding, Grade, fails, fine, warns
 from eurekube_sync.model.ports import Installable
 from eurekube_sync.model.sources import Cause, Source, Unknown
 
@@ -20,16 +20,13 @@ def reachable(cluster: Installable, identity: Source[str]) -> Iterator[Finding]:
     """The API answers, and says which cluster it is."""
     server = cluster.server()
     if isinstance(server, Unknown):
-        fix = "check --kubeconfig and --context: kubectl version"
-        yield Finding(check=Check.KUBERNETES, grade=Grade.FAILED, text=server.message, fix=fix)
+        yield fails(Check.KUBERNETES, server.message, "check --kubeconfig and --context: kubectl version")
         return
     if isinstance(identity, Unknown):
         text = f"the UID of the namespace kube-system, which says which cluster this is: {identity.message}"
-        fix = "grant get on the namespace kube-system, as docs/install.md does"
-        yield Finding(check=Check.KUBERNETES, grade=Grade.FAILED, text=text, fix=fix)
+        yield fails(Check.KUBERNETES, text, "grant get on the namespace kube-system, as docs/install.md does")
         return
-    text = f"Kubernetes {server.data} answers, cluster {identity.data[:8]}"
-    yield Finding(check=Check.KUBERNETES, grade=Grade.OK, text=text)
+    yield fine(Check.KUBERNETES, f"Kubernetes {server.data} answers, cluster {identity.data[:8]}")
 
 
 def definition(
@@ -39,7 +36,7 @@ def definition(
     schema = cluster.schema()
     failed, said = Grade.FAILED, "CustomResourceDefinition eurekasyncers.eurekube.io"
     if isinstance(schema, Unknown) and schema.cause is Cause.CRD_MISSING and before:
-        yield Finding(check=Check.CRD, grade=Grade.OK, text=f"the {said} is not installed yet")
+        yield fine(Check.CRD, f"the {said} is not installed yet")
     elif isinstance(schema, Unknown):
         yield Finding(check=Check.CRD, grade=failed, text=schema.message, fix=f"install it: {_INSTALL}")
     elif isinstance(live, Unknown) and live.cause is Cause.CRD_TERMINATING:
@@ -47,19 +44,18 @@ def definition(
         yield Finding(check=Check.CRD, grade=failed, text=live.message, fix=fix)
     elif schema.data != expected:
         text = f"the {said} is not of this version: fields of it may be refused or dropped"
-        yield Finding(check=Check.CRD, grade=Grade.WARNING, text=text, fix=f"bring it to this version: {_INSTALL}")
+        yield warns(Check.CRD, text, f"bring it to this version: {_INSTALL}")
     else:
-        yield Finding(check=Check.CRD, grade=Grade.OK, text=f"the {said} is of this version")
+        yield fine(Check.CRD, f"the {said} is of this version")
 
 
 def clock(name: str, ahead: Source[float]) -> Finding:
     """How far the clock of a server is from ours."""
     if isinstance(ahead, Unknown):
-        text = f"the clock of {name} could not be looked at: {ahead.message}"
-        return Finding(check=Check.CLOCK, grade=Grade.WARNING, text=text)
+        return warns(Check.CLOCK, f"the clock of {name} could not be looked at: {ahead.message}")
     seconds = abs(ahead.data)
     if seconds < _SKEW:
-        return Finding(check=Check.CLOCK, grade=Grade.OK, text=f"the clock of {name} is ours")
+        return fine(Check.CLOCK, f"the clock of {name} is ours")
     side = "ahead of" if ahead.data > 0 else "behind"
     return Finding(
         check=Check.CLOCK,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from eurekube_sync.explain.check.findings import Check, Finding, Grade
+from eurekube_sync.explain.check.findings import Check, Finding, Grade, fails, fine
 from eurekube_sync.model.details import Right
 from eurekube_sync.model.ports import Installable
 from eurekube_sync.model.sources import Complete, Unknown
@@ -96,14 +96,14 @@ def rights(needed: Sequence[Needed], namespaces: Sequence[str], cluster: Install
         unknown = next((answer for _, answer in answers if isinstance(answer, Unknown)), None)
         if unknown is not None:
             text = f"the rights could not be looked at: {unknown.message}"
-            yield Finding(check=Check.RIGHTS, grade=Grade.FAILED, text=text, fix="see that the Kubernetes API answers")
+            yield fails(Check.RIGHTS, text, "see that the Kubernetes API answers")
             return
         missing = [place for place, answer in answers if answer != Complete(data=True)]
         there += len(answers) - len(missing)
         if missing:
             yield _missing(one, missing)
     if there:
-        yield Finding(check=Check.RIGHTS, grade=Grade.OK, text=f"{there} rights are granted")
+        yield fine(Check.RIGHTS, f"{there} rights are granted")
 
 
 def _missing(one: Needed, places: Sequence[str]) -> Finding:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from eurekube_sync.cli import values
-from eurekube_sync.cli.approval import read_approval
+from eurekube_sync.cli.options.brake import read_approval
 from eurekube_sync.cli.options.lock import _lock
 from eurekube_sync.cli.recording import Recorder, record_files
 from eurekube_sync.controller.exit_codes import ExitCode
