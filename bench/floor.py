@@ -62,6 +62,7 @@ def main() -> None:
     keys = [(f"APP-{number // 10}", f"floor:10.{number // 65025}.{number // 255 % 255}.{number % 255}:8080")
             for number in range(where["instances"])]  # fmt: skip
     if where["register"]:
+        registry.close()  # and opened again: a server closes a connection that is idle for so long
         _patch_all(where, "", "application/json-patch+json", _FINALIZER)
     for start in range(0, len(keys), _BATCH):
         chunk = keys[start : start + _BATCH]

@@ -13,8 +13,6 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from eurekube_sync.cli.output.progress import waiting
-
 P = TypeVar("P")
 
 _WORDS = {
@@ -57,7 +55,11 @@ class Waits:
 
     def seen(self) -> AbstractContextManager[None]:
         """Shows them while it is entered, at a terminal."""
-        return waiting(self.__str__) if sys.stderr.isatty() else nullcontext()
+        if not sys.stderr.isatty():
+            return nullcontext()
+        from eurekube_sync.cli.output.progress import waiting
+
+        return waiting(self.__str__)
 
     def of(self, port: P) -> P:
         """The same port, whose calls are noted while they last."""

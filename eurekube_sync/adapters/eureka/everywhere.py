@@ -6,6 +6,7 @@ Whether that is safe at all, and which servers are reached, is found in `batches
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -19,6 +20,9 @@ from eurekube_sync.model.ports import Batched, Clock, Dated, Workers
 
 SIZE = 250
 """The most items of a batch, as servers send them to each other (`PeerEurekaNode.BATCH_SIZE`)."""
+_REGISTERING = 2
+"""Batches of registrations that are under way at a time. With 16 another client waits five times as long for an answer,
+and the registrations take as long: they are limited by the server's processor [real]."""
 _FEWEST = 32
 """A server that has no answer even to so few items at a time, and still answers one, gets no batches."""
 _PROBE = InstanceKey("EUREKUBE-SYNC-PROBE", "eurekube-sync-probe")
@@ -64,6 +68,7 @@ class EverywhereBatches:
         self._limit = limit
         self._workers = workers
         self._rests = rests
+        self._registering = threading.BoundedSemaphore(_REGISTERING)
         self._doubts = doubts
         self._admitted: frozenset[str] = frozenset()
         self._left_out: set[str] = set()
@@ -122,7 +127,8 @@ class EverywhereBatches:
 
     def register(self, items: Sequence[Dated]) -> list[Batched]:
         """A registration of each, everywhere, then a heartbeat: a server says 200 of one that it has rejected, too."""
-        taken = self._registered(items, self.usable())
+        with self._registering:
+            taken = self._registered(items, self.usable())
         done = [bool(codes) and all(code == 200 for code in codes) for codes in taken]
         for item, settled in zip(items, done, strict=True):
             if not settled and len(self._servers) > 1:

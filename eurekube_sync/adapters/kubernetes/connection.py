@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 import time
 import warnings
@@ -16,6 +17,7 @@ from concurrent import futures
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec, module_from_spec
 from math import inf
 from typing import Any, Protocol
 from urllib.parse import urlencode
@@ -257,6 +259,7 @@ class _ClientConnection:
         return self._settings.kubeconfig or self._environ.get("KUBECONFIG") or DEFAULT_PATH
 
     def _load_all(self) -> _Loaded:
+        _import_no_more_than_is_used()
         from kubernetes.client.configuration import Configuration
         from kubernetes.client.rest import RESTClientObject
 
@@ -321,6 +324,15 @@ class _ClientConnection:
             raise ConfigurationError(
                 f"the kubeconfig {paths} names the server {configuration.host}, which lacks https:// before it"
             )
+
+
+def _import_no_more_than_is_used() -> None:
+    """Takes the client's packages without what they import: all of it, with pydantic, OAuth and web sockets. A pod uses
+    nothing of that, and each pass of a CronJob would begin with it."""
+    for name in ("kubernetes", "kubernetes.config"):
+        spec = None if name in sys.modules else find_spec(name)
+        if spec is not None:
+            sys.modules[name] = module_from_spec(spec)
 
 
 def _headers(call: Call) -> dict[str, str]:

@@ -33,7 +33,6 @@ from eurekube_sync.cli.options.report import ReportForm, pass_report_options
 from eurekube_sync.cli.options.scope import drain_option
 from eurekube_sync.cli.output.passes import good_pass, teller
 from eurekube_sync.cli.output.table import console_for
-from eurekube_sync.cli.recording import Recorder
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.cli.under_lock import under_lock
 from eurekube_sync.cli.watched import Watched, watched
@@ -139,6 +138,8 @@ def command(
     )
     tell = teller(form, passes, eureka.notices)
     if recording.record:
+        from eurekube_sync.cli.recording import Recorder
+
         given = given_secrets(eureka)
         tell = Recorder(Path(recording.record), most_bytes=recording.most_bytes, secrets=given).beside(tell)
     with stopped_by_signals(clock), watched(monitoring, clock, settings.owner, settings.scope, passes) as watch:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import random
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,9 +15,11 @@ import pytest
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.adapters.eureka.batches import ASK_SECONDS, BatchingRegistry, BatchMode
 from eurekube_sync.adapters.eureka.doubts import Doubts
+from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
 from eurekube_sync.adapters.eureka.peers import EurekaPeers
 from eurekube_sync.adapters.eureka.replication import REPLICATION_SECONDS, decode_answers, decode_status
 from eurekube_sync.adapters.eureka.rests import Rests
+from eurekube_sync.adapters.workers import ThreadWorkers
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
@@ -24,7 +28,7 @@ from eurekube_sync.embedded.eureka import EmbeddedEureka
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryUnusable
-from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ports import Batched, Dated, Registry
 from tests.in_process.eureka import InProcessAdapter
@@ -887,3 +891,38 @@ class TestForms:
         status = decode_status(page)
         assert status.instance_id == "me"
         assert status.replicas == ("http://a:1/eureka", "https://b/eureka/v2", "an address that cannot be read")
+
+
+class Crowded:
+    """A server that takes its time, and notes how many bodies it has at once."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self._lock = threading.Lock()
+
+    def replicate(self, body: bytes, *, items: int) -> tuple[int, ...]:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(0.02)
+        with self._lock:
+            self.now -= 1
+        return (200,) * items
+
+    def read_instance(self, key: InstanceKey) -> ObservedInstance | None:
+        raise AssertionError(key)
+
+
+def test_a_first_registration_leaves_a_server_time_for_others() -> None:
+    """Two batches of registrations at a time, however many workers there are; renewals are not held up."""
+    clock, server = fakes.Clock(), Crowded()
+    limit = TimeLimit(clock)
+    batches = EverywhereBatches(
+        {"one": server}, asked={}, clock=clock, limit=limit, workers=InTurn(), rests=None, doubts=Doubts()
+    )
+    batches.begin(["one"])
+    with ThreadWorkers(8) as workers:
+        registered = workers.each(lambda n: batches.register([Dated(instance(n), NOW)]), range(16))
+        assert ([one for each in registered for one in each], server.most) == ([Batched.DONE] * 16, 2)
+        workers.each(lambda n: batches.renew([key(n)]), range(16))
+    assert server.most > 2

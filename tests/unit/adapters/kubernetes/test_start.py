@@ -11,3 +11,19 @@ def test_the_official_client_is_imported_late() -> None:
     code = "import sys, eurekube_sync.adapters.kubernetes; print({'kubernetes', 'urllib3', 'yaml'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_a_pod_imports_no_more_of_the_official_client_than_it_uses() -> None:
+    """Each pass of a CronJob begins with it; only who has a kubeconfig needs OAuth, and nobody the 700 models."""
+    code = """
+import sys
+from eurekube_sync.adapters.kubernetes import ConnectionSettings, connect
+from eurekube_sync.model.errors import ConfigurationError
+try:
+    connect(ConnectionSettings(), {"KUBERNETES_SERVICE_HOST": "10.0.0.1"})
+except ConfigurationError:
+    print({"pydantic", "oauthlib", "websocket", "kubernetes.dynamic"} & set(sys.modules))
+print("kubernetes.config.incluster_config" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:2] == ["set()", "True"]
