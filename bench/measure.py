@@ -192,8 +192,8 @@ class Measuring:
         servers = self._servers
         # fmt: off
         return [
-            sys.executable, "-m", "eurekube_sync", "run", "--owner", "bench",
-            "--eureka-url", servers.eureka_url, "--kubeconfig", str(servers.kubeconfig),
+            *servers.pod, sys.executable, "-m", "eurekube_sync", "run", "--owner", "bench",
+            "--eureka-url", servers.eureka_url, *servers.kubernetes_options, "--lock", "off",
             "--registry-cache", f"{CACHE_SECONDS:g}s", "--pass-timeout", "900s", "--call-timeout", "60s",
             "--eureka-batch", "on", *(["--metrics-file", str(self._metrics)] if metrics else []), *self._extra,
         ]

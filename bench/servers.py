@@ -1,13 +1,15 @@
 """The servers that are measured against: real ones, or the embedded ones in a process of their own for development.
 
-Each is reached through a relay that counts bytes. The floor and the plain loop have a Eureka of their own, so that each
-of the three finds there what it wrote.
+Each is reached through a relay that counts bytes. To a real Kubernetes API the program speaks as in a pod, with the
+token of a service account; to the embedded one with a kubeconfig. The floor and the plain loop have a Eureka of their
+own, so that each of the three finds there what it wrote.
 """
 
 from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -55,7 +57,10 @@ class Servers:
     kubernetes_url: str
     token: str
     ca_file: Path | None
-    kubeconfig: Path
+    pod: Sequence[str]
+    """What stands before a command that is to find itself in a pod."""
+    kubernetes_options: Sequence[str]
+    """Of the program, to find the Kubernetes API."""
     to_eureka: Relay
     to_kubernetes: Relay
     pids: Callable[[], Sequence[int | None]]
@@ -127,7 +132,10 @@ def _reached(
         tempfile.TemporaryDirectory() as folder,
     ):
         kubeconfig = Path(folder) / "kubeconfig"
-        write_kubeconfig(kubeconfig, f"{where.scheme}://127.0.0.1:{to_kubernetes.port}", token, ca_file)
+        if ca_file is None:
+            write_kubeconfig(kubeconfig, f"{where.scheme}://127.0.0.1:{to_kubernetes.port}")
+        else:
+            _write_account(Path(folder), token, ca_file)
         yield Servers(
             eureka=ours,
             others=others,
@@ -135,21 +143,34 @@ def _reached(
             kubernetes_url=url,
             token=token,
             ca_file=ca_file,
-            kubeconfig=kubeconfig,
+            pod=() if ca_file is None else _pod(folder, to_kubernetes.port),
+            kubernetes_options=("--kubeconfig", str(kubeconfig)) if ca_file is None else (),
             to_eureka=to_eureka,
             to_kubernetes=to_kubernetes,
             pids=pids,
         )
 
 
-def write_kubeconfig(path: Path, url: str, token: str, ca_file: Path | None) -> None:
-    cluster = {"server": url} | ({"certificate-authority": str(ca_file)} if ca_file else {})
-    user = {"token": token} if token else {}
+def _write_account(folder: Path, token: str, ca_file: Path) -> None:
+    (folder / "token").write_text(token)
+    (folder / "ca.crt").write_bytes(ca_file.read_bytes())
+    (folder / "namespace").write_text("default")
+
+
+def _pod(account: str, port: int) -> Sequence[str]:
+    """Mounts of its own, so that the account stands where every pod has it."""
+    own = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+    mount = 'mount -t tmpfs t /run && mkdir -p "$0" && mount --bind "$1" "$0" && shift && exec "$@"'
+    server = ["env", "KUBERNETES_SERVICE_HOST=127.0.0.1", f"KUBERNETES_SERVICE_PORT={port}"]
+    return [*own, "sh", "-c", mount, "/var/run/secrets/kubernetes.io/serviceaccount", account, *server]
+
+
+def write_kubeconfig(path: Path, url: str) -> None:
     content = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "bench", "cluster": cluster}],
-        "users": [{"name": "bench", "user": user}],
+        "clusters": [{"name": "bench", "cluster": {"server": url}}],
+        "users": [{"name": "bench", "user": {}}],
         "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
         "current-context": "bench",
     }

@@ -87,7 +87,7 @@ def main(arguments: list[str]) -> int:
     with embedded(options.size) as servers, tempfile.TemporaryDirectory() as folder:
         servers.objects.create()
         kubeconfig = Path(folder) / "kubeconfig"
-        write_kubeconfig(kubeconfig, servers.kubernetes_url, "", None)
+        write_kubeconfig(kubeconfig, servers.kubernetes_url)
         # fmt: off
         command = [
             "--owner", "bench", "--eureka-url", servers.eureka.url, "--kubeconfig", str(kubeconfig),
