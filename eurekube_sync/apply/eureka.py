@@ -11,24 +11,28 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import TypeVar, assert_never
+from typing import TypeVar
 
 from eurekube_sync.apply.leases import RenewalLedger
+from eurekube_sync.apply.single_calls import (
+    ANOTHERS,
+    SingleCalls,
+    outcome_of_404,
+    outcome_of_registration,
+    outcome_of_renewal,
+)
 from eurekube_sync.apply.turns import by_turns, chunks, in_turn, oldest_first, rotated, whose_key
-from eurekube_sync.desired.conduct import GONE
 from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update
-from eurekube_sync.model.deadline import FAILURES_IN_A_ROW, Deadline, Streak
-from eurekube_sync.model.errors import RegistryError, RegistryRejected, RegistryUnavailable
-from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.deadline import Deadline, Streak
+from eurekube_sync.model.errors import RegistryError, RegistryUnavailable
+from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.outcomes import Outcome, Result
-from eurekube_sync.model.ports import Batched, Batches, Clock, Dated, Registry, Workers
-from eurekube_sync.model.sources import Cause
+from eurekube_sync.model.ports import Batched, Batches, Clock, Registry, Workers
 from eurekube_sync.observe.eureka import Unread
 
 FEW = 50
 """Keys that no list shows, of which each is read by its own call."""
-_ANOTHERS = "another owner's instance is registered under our id"
 
 A = TypeVar("A", bound=Action)
 B = TypeVar("B", bound=Action)
@@ -54,6 +58,7 @@ class Applier:
         self._workers = workers
         self._ours = ours
         self._deadline = deadline
+        self._single = SingleCalls(registry, clock, renewals, ours, deadline)
         self._reads, self._changes = Streak(), Streak()
 
     def read(
@@ -67,7 +72,7 @@ class Applier:
         instance is read in the turn of the one that it is `in_the_way_of`."""
 
         def read(key: InstanceKey) -> ObservedInstance | Unread | None:
-            if why := self._give_up(self._reads):
+            if why := self._single.give_up(self._reads):
                 return Unread(why=why, late=self._deadline.passed)
             try:
                 reading = self._registry.read_instance(key)
@@ -81,7 +86,7 @@ class Applier:
             """Which no server holds, by a heartbeat of each: its 404 comes from no cache either. What has one is read
             singly. Of a few each is, for a heartbeat is a 404 also of an instance whose status is UNKNOWN."""
             batches = self._registry.batches()
-            if batches is None or self._give_up(self._reads):
+            if batches is None or self._single.give_up(self._reads):
                 return []
             answers = zip(chunk, batches.renew(chunk), strict=True)
             return [(key, None) for key, answer in answers if answer is Batched.ABSENT]
@@ -128,7 +133,10 @@ class Applier:
     def renew_now(self, renewals: Sequence[Renew]) -> list[Outcome]:
         """Renews each of these leases, due or not."""
         return self._shortened(
-            renewals, self._renew_many, lambda action: self._guard(action, self._renew, action.status, None), None
+            renewals,
+            self._renew_many,
+            lambda action: self._single.guard(action, self._single.renew, action.status, None),
+            None,
         )
 
     def change(self, actions: Sequence[Register | Update | Renew], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
@@ -140,7 +148,7 @@ class Applier:
             if action.syncer is not None and action.syncer in barred:
                 result = Result.NOT_TRIED if self._deadline.passed else Result.FAILED
                 return Outcome(action=action, result=result, detail=barred[action.syncer], status=standing)
-            return self._guard(action, self._change, standing, self._changes)
+            return self._single.guard(action, self._single.change, standing, self._changes)
 
         many: list[Register | Renew] = []
         if self._registry.batches() is not None:
@@ -162,7 +170,7 @@ class Applier:
             return []
         known = {outcome.action.key for outcome in done}
         asked = {action.key: action for action in renewals if action.key not in known}
-        return [replace(_standing(asked[key]), lacking=True) for key in sorted(batches.lacking(list(asked)))]
+        return [replace(outcome_of_renewal(asked[key]), lacking=True) for key in sorted(batches.lacking(list(asked)))]
 
     def level(self, renewed: Sequence[Outcome], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
         """Brings what was renewed on some Eureka servers to those that lack it, as far as this pass desires it; gives
@@ -185,12 +193,12 @@ class Applier:
             return []
 
         def level(chunk: Sequence[Instance]) -> list[Batched]:
-            if self._give_up(self._changes):
+            if self._single.give_up(self._changes):
                 return [Batched.UNSETTLED] * len(chunk)
-            return batches.level([self._dated(wanted) for wanted in chunk], ours=ours)
+            return batches.level([self._single.dated(wanted) for wanted in chunk], ours=ours)
 
         def replicate(action: Renew) -> None:
-            self._guard(action, self._renew, action.status, self._changes)
+            self._single.guard(action, self._single.renew, action.status, self._changes)
             self._renewals.again(action.key)
 
         lacking = in_turn(lacking, lambda one: _whose(one[1]))
@@ -201,7 +209,7 @@ class Applier:
             if answer is Batched.DONE:
                 changed.append(replace(outcome, lacking=False))
             elif answer is Batched.CONFLICT:
-                changed.append(replace(outcome, result=Result.CONFLICT, detail=_ANOTHERS, lacking=False))
+                changed.append(replace(outcome, result=Result.CONFLICT, detail=ANOTHERS, lacking=False))
             else:
                 unsettled.append(action)
         self._workers.each(replicate, unsettled)
@@ -214,8 +222,8 @@ class Applier:
             if action.key in blocked:
                 return Outcome(action=action, result=Result.HELD_BACK, detail=blocked[action.key], status=action.was)
             if isinstance(action, Cancel):
-                return self._guard(action, self._cancel, action.was, self._changes)
-            return self._guard(action, self._change, action.was, self._changes)
+                return self._single.guard(action, self._single.cancel, action.was, self._changes)
+            return self._single.guard(action, self._single.change, action.was, self._changes)
 
         cancels = [action for action in actions if isinstance(action, Cancel) and action.key not in blocked]
         chosen = {action.key for action in cancels}
@@ -235,7 +243,7 @@ class Applier:
 
         def together(chunk: Sequence[A]) -> list[tuple[A | B, Outcome | None]]:
             batches = self._registry.batches()
-            if batches is None or self._give_up(streak):
+            if batches is None or self._single.give_up(streak):
                 return [(action, None) for action in chunk]
             return list(zip(chunk, many(batches, chunk), strict=True))
 
@@ -261,25 +269,25 @@ class Applier:
         def outcome(action: Renew, answer: Batched) -> Outcome | None:
             match answer:
                 case Batched.DONE:
-                    return self._renewed(action)
+                    return self._single.renewed(action)
                 case Batched.PARTLY:
-                    return replace(self._renewed(action), lacking=True)
+                    return replace(self._single.renewed(action), lacking=True)
                 case Batched.ABSENT:
-                    return _gone(action)
+                    return outcome_of_404(action)
             return None
 
         return [outcome(*pair) for pair in zip(chunk, batches.renew([a.key for a in chunk]), strict=True)]
 
     def _register_many(self, batches: Batches, chunk: Sequence[Register | Renew]) -> list[Outcome | None]:
         wanted = [action.instance if isinstance(action, Register) else action.if_gone for action in chunk]
-        answers = batches.register([self._dated(instance) for instance in wanted if instance is not None])
+        answers = batches.register([self._single.dated(instance) for instance in wanted if instance is not None])
         ended: list[Outcome | None] = []
         for action, answer in zip(chunk, answers, strict=True):
             if answer is not Batched.DONE:
                 ended.append(None)
                 continue
             self._renewals.note(action.key, self._deadline.begun)
-            ended.append(_registered(action))
+            ended.append(outcome_of_registration(action))
         return ended
 
     def _cancel_many(self, batches: Batches, chunk: Sequence[Cancel]) -> list[Outcome | None]:
@@ -291,102 +299,6 @@ class Applier:
             Outcome(action=action, result=Result.DONE) if answer is Batched.DONE else None
             for action, answer in zip(chunk, answers, strict=True)
         ]
-
-    def _dated(self, instance: Instance, *, stored: int = 0) -> Dated:
-        return Dated(instance, max(int(self._clock.now() * 1000), stored + 1))
-
-    def _give_up(self, streak: Streak | None) -> str | None:
-        if self._deadline.passed:
-            return "the pass ended first"
-        broken = streak is not None and streak.broken
-        return f"Eureka did not answer {FAILURES_IN_A_ROW} calls in a row" if broken else None
-
-    def _guard(
-        self, action: A, call: Callable[[A], Outcome], standing: InstanceStatus | None, streak: Streak | None
-    ) -> Outcome:
-        if why := self._give_up(streak):
-            cause = None if self._deadline.passed else Cause.UNAVAILABLE
-            return Outcome(action=action, result=Result.NOT_TRIED, detail=why, status=standing, cause=cause)
-        try:
-            outcome = call(action)
-        except RegistryError as error:
-            if streak is not None:
-                streak.note(unreachable=isinstance(error, RegistryUnavailable))
-            return Outcome(
-                action=action,
-                result=Result.FAILED,
-                detail=str(error),
-                status=standing,
-                cause=error.cause,
-            )
-        if streak is not None:
-            streak.note(unreachable=False)
-        return outcome
-
-    def _renew(self, action: Renew) -> Outcome:
-        return self._renewed(action) if self._registry.renew(action.key) else _gone(action)
-
-    def _renewed(self, action: Renew) -> Outcome:
-        self._renewals.note(action.key, self._deadline.begun)
-        return _standing(action)
-
-    def _change(self, action: Register | Update | Renew) -> Outcome:
-        match action:
-            case Register():
-                self._register(action.instance, stored=0)
-                return _registered(action)
-            case Update():
-                self._register(action.instance, stored=action.stored_timestamp)
-                return Outcome(action=action, result=Result.DONE, status=action.becomes)
-            case Renew():
-                return self._register_again(action)
-            case _:  # pragma: no cover
-                assert_never(action)
-
-    def _register_again(self, action: Renew) -> Outcome:
-        assert action.if_gone is not None  # only such renewals are handed back
-        try:
-            registered = self._registry.read_instance(action.key)
-        except RegistryError:
-            if action.status is not None:
-                raise
-            registered = None  # the registry cannot be read at all; the 404 of the renewal is an uncached answer too
-        if registered is not None and not (self._ours and self._ours(registered)):
-            return Outcome(action=action, result=Result.CONFLICT, detail=_ANOTHERS)
-        self._register(action.if_gone, stored=registered.last_dirty_timestamp if registered else 0)
-        return _registered(action)
-
-    def _register(self, instance: Instance, *, stored: int) -> None:
-        # The renewal right after makes the lease last twice its duration (Lease.renew), and proves that it is there.
-        self._registry.register(instance, dirty_timestamp=self._dated(instance, stored=stored).dirty_timestamp)
-        self._renewals.note(instance.key, self._deadline.begun)
-        if GONE in instance.metadata:
-            self._renewals.drop(instance.key)  # its policy leaves it to expire
-        if not self._registry.renew(instance.key):
-            raise RegistryRejected("Eureka accepted the registration, but did not show the instance a moment later")
-
-    def _cancel(self, action: Cancel) -> Outcome:
-        assert self._ours is not None  # a pass that does not know who it is plans renewals alone
-        self._renewals.drop(action.key)
-        self._registry.cancel(action.key, ours=self._ours)  # a 404 is as good
-        return Outcome(action=action, result=Result.DONE)
-
-
-def _gone(action: Renew) -> Outcome:
-    return Outcome(action=action, result=Result.GONE, detail="Eureka holds no such lease")
-
-
-def _standing(action: Renew) -> Outcome:
-    status = action.status or (action.if_gone.status if action.if_gone else None)
-    return Outcome(action=action, result=Result.DONE, status=status)
-
-
-def _registered(action: Register | Renew) -> Outcome:
-    """Of a Renew: it was expired, and is registered again."""
-    if isinstance(action, Register):
-        return Outcome(action=action, result=Result.DONE, status=action.instance.status)
-    assert action.if_gone is not None  # only such renewals are handed back
-    return Outcome(action=action, result=Result.REGISTERED_AGAIN, status=action.if_gone.status)
 
 
 def _whose(action: Action) -> tuple[str, str]:

@@ -385,10 +385,11 @@ def batching(bench: Bench) -> Bench:
 
 def test_renewals_go_in_batches_and_each_has_its_outcome(batching: Bench) -> None:
     """Renewed, or gone; and what was renewed is not due again in the same period."""
-    batching.applier._renewals = RenewalLedger(period=30, slack=0)
+    ledger, deadline = RenewalLedger(period=30, slack=0), Deadline(batching.clock, batching.seconds)
+    applier = Applier(batching.registry, batching.clock, InTurn(), ledger, OWNERSHIP.holds, deadline)
     batching.registry.put(*(stored(instance(number)) for number in (1, 2, 4, 5)))
     for wanted in ({1: Result.DONE, 2: Result.DONE, 3: Result.GONE, 4: Result.DONE, 5: Result.DONE}, {3: Result.GONE}):
-        outcomes = batching.applier.renew([renew(number) for number in range(1, 6)])
+        outcomes = applier.renew([renew(number) for number in range(1, 6)])
         assert {o.action.key: o.result for o in outcomes} == {key(n): result for n, result in wanted.items()}
     assert batching.wire.calls == ["renew_batch 2", "renew_batch 2", "renew_batch 1", "renew_batch 1"]
 
