@@ -21,6 +21,7 @@ from eurekube_sync.model.errors import (
 )
 from eurekube_sync.model.foreign_text import excerpt
 
+MERGE_PATCH = "application/merge-patch+json"
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
 
 
@@ -74,6 +75,13 @@ class Calls:
 
         where = f"{call} to the Kubernetes API at {self._connection.server}"
         return self._tries.call(once, lambda why: ClusterUnavailable(f"{where} {why}"))
+
+    def expect(self, call: Call, *statuses: int) -> Answer:
+        """Raises what another status than these means."""
+        answer = self.send(call)
+        if answer.status not in statuses:
+            raise refusal(call, answer)
+        return answer
 
     def _send(self, call: Call, within: AnswerTime) -> Answer:
         answer = self._connection.send(call, within)

@@ -6,7 +6,6 @@ walked in `walks`.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,9 +13,10 @@ from typing import Any
 import msgspec
 
 from eurekube_sync.adapters.kubernetes import projection, wire
-from eurekube_sync.adapters.kubernetes.calls import Calls, has_cause, refusal
+from eurekube_sync.adapters.kubernetes.calls import MERGE_PATCH, Calls, refusal
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
 from eurekube_sync.adapters.kubernetes.decoded import Decoded
+from eurekube_sync.adapters.kubernetes.events import LONGEST_MESSAGE, Events
 from eurekube_sync.adapters.kubernetes.walks import (
     METADATA_ONLY,
     Kind,
@@ -47,18 +47,12 @@ from eurekube_sync.model.ports import Clock, EndpointsSource, Random
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 from eurekube_sync.model.wording import rfc_3339
 
-COMPONENT = "eurekube-sync"
 _GROUP = "/apis/eurekube.io/v1"
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eurekasyncers.eurekube.io"
-_MERGE_PATCH = "application/merge-patch+json"
 _JSON_PATCH = "application/json-patch+json"
 _STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 _TRIES = 3
 """How often a write that lost a race is made again from a new read (product: at most three times)."""
-_COUNT_SECONDS = 300
-"""An event that repeats is counted at most this often."""
-_LONGEST_MESSAGE = 1024
-"""The API's bound on an Event's message."""
 
 CRD_MISSING = Unknown(
     cause=Cause.CRD_MISSING,
@@ -138,7 +132,7 @@ class KubernetesCluster:
         self._endpoints_source = endpoints_source
         self._decoded = Decoded()
         """Of the lists of every pass. Pods are listed rarely, and would only take memory."""
-        self._counted: dict[str, float] = {}
+        self._events = Events(self._calls)
         self._finalized: dict[tuple[str, str], str] = {}
         """By UID and version as it was listed: the version of a syncer since our finalizer is on it. A status that is
         written after that then meets no conflict."""
@@ -199,7 +193,7 @@ class KubernetesCluster:
             "type": projection.REGISTERED,
             "status": "True",
             "reason": reason,
-            "message": message[:_LONGEST_MESSAGE],
+            "message": message[:LONGEST_MESSAGE],
             "lastTransitionTime": rfc_3339(at),
         }
         body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
@@ -276,7 +270,7 @@ class KubernetesCluster:
                 return current
             whole = {"op": "add", "path": "/metadata/finalizers", "value": [*current.finalizers, CLEANUP_FINALIZER]}
             call = _patch(syncer, [*_same(current), whole], _JSON_PATCH)
-            answer = self._send(call, 200, 404, 409, 422)
+            answer = self._calls.expect(call, 200, 404, 409, 422)
             if answer.status == 200:
                 finalized = _read(call, answer)
                 self._finalized[syncer.uid, syncer.resource_version] = finalized.resource_version
@@ -295,7 +289,7 @@ class KubernetesCluster:
             left = [name for name in current.finalizers if name != CLEANUP_FINALIZER]
             rest = {"op": "replace", "path": "/metadata/finalizers", "value": left}
             call = _patch(syncer, [*_same(current), rest], _JSON_PATCH)
-            if self._send(call, 200, 404, 409, 422).status in (200, 404):
+            if self._calls.expect(call, 200, 404, 409, 422).status in (200, 404):
                 return
             current = self._read_again(syncer)
         raise ClusterConflict(f"{syncer.ref} changed {_TRIES} times while its finalizer was removed")
@@ -309,8 +303,8 @@ class KubernetesCluster:
                 "metadata": {"resourceVersion": current.resource_version},
                 "status": projection.status_fields(status),
             }
-            call = _patch(syncer, body, _MERGE_PATCH, subresource="/status")
-            if self._send(call, 200, 404, 409).status != 409:
+            call = _patch(syncer, body, MERGE_PATCH, subresource="/status")
+            if self._calls.expect(call, 200, 404, 409).status != 409:
                 return
             now = self._read_again(syncer)
             if now is None:
@@ -323,54 +317,12 @@ class KubernetesCluster:
         raise ClusterConflict(f"{syncer.ref} changed {_TRIES} times while its status was written")
 
     def record_event(self, event: EventRecord, *, at: float) -> None:
-        """Write an Event, or count the one that is there at most every five minutes."""
-        namespace = event.syncer.namespace
-        name = event_name(event)
-        if at - self._counted.get(name, float("-inf")) < _COUNT_SECONDS:
-            return
-        path = f"/api/v1/namespaces/{namespace}/events"
-        call = Call(method="POST", path=path, body=msgspec.json.encode(_event(event, name, at)))
-        answer = self._calls.send(call)
-        if answer.status == 409:
-            self._count_event(f"{path}/{name}", event, at)
-        elif answer.status == 403 and has_cause(answer, "NamespaceTerminating"):
-            pass  # no matter of permissions: nothing new is let in there [real 1.36]
-        elif answer.status not in (201, 404):
-            raise refusal(call, answer)
-        self._counted = {key: time for key, time in self._counted.items() if at - time < _COUNT_SECONDS} | {name: at}
-
-    def _count_event(self, path: str, event: EventRecord, at: float) -> None:
-        """An empty patch reads the event: our role may create and patch events, not get them."""
-        read = Call(method="PATCH", path=path, body=b"{}", content_type=_MERGE_PATCH)
-        answer = self._send(read, 200, 404)
-        if answer.status == 404:
-            return
-        try:
-            known = msgspec.json.decode(answer.body, type=wire.EventItem)
-        except UNREADABLE as error:
-            raise ClusterRejected(f"the Event at {path} cannot be read: {reason(error)}") from error
-        if known.last_timestamp and at - projection.seconds(known.last_timestamp) < _COUNT_SECONDS:
-            return
-        body = {
-            "metadata": {"resourceVersion": known.metadata.resource_version},
-            "count": (known.count or 1) + 1,
-            "lastTimestamp": rfc_3339(at),
-            "message": event.message[:_LONGEST_MESSAGE],
-        }
-        count = Call(method="PATCH", path=path, body=msgspec.json.encode(body), content_type=_MERGE_PATCH)
-        self._send(count, 200, 404, 409)
+        self._events.record(event, at)
 
     def _read_again(self, syncer: SyncerObject) -> SyncerObject | None:
         call = Call(method="GET", path=_path(syncer))
-        answer = self._send(call, 200, 404)
+        answer = self._calls.expect(call, 200, 404)
         return _read(call, answer) if answer.status == 200 else None
-
-    def _send(self, call: Call, *statuses: int) -> Answer:
-        """Raises what another status than these means."""
-        answer = self._calls.send(call)
-        if answer.status not in statuses:
-            raise refusal(call, answer)
-        return answer
 
 
 def _flat(source: Source[tuple[tuple[EndpointSlice, ...], ...]]) -> Source[tuple[EndpointSlice, ...]]:
@@ -383,36 +335,6 @@ def _or_without_grants(unknown: Unknown) -> Unknown:
     if unknown.cause is not Cause.DENIED:
         return unknown
     return replace(unknown, message=f"{unknown.message}; grant it, or leave out --require-app-grant")
-
-
-def event_name(event: EventRecord) -> str:
-    """The same for the same object, reason and class of message: an Event is counted, not repeated."""
-    digest = hashlib.sha256("\0".join((event.uid, event.reason, event.key)).encode()).hexdigest()[:16]
-    return f"{event.syncer.name[:200].rstrip('.-')}.{digest}"
-
-
-def _event(event: EventRecord, name: str, at: float) -> Mapping[str, Any]:
-    time = rfc_3339(at)
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": name, "namespace": event.syncer.namespace},
-        "involvedObject": {
-            "apiVersion": "eurekube.io/v1",
-            "kind": "EurekaSyncer",
-            "namespace": event.syncer.namespace,
-            "name": event.syncer.name,
-            "uid": event.uid,
-        },
-        "type": "Warning" if event.warning else "Normal",
-        "reason": event.reason,
-        "message": event.message[:_LONGEST_MESSAGE],
-        "count": 1,
-        "firstTimestamp": time,
-        "lastTimestamp": time,
-        "source": {"component": COMPONENT},
-        "reportingComponent": COMPONENT,
-    }
 
 
 def _path(syncer: SyncerObject) -> str:

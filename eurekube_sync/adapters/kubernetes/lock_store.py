@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from eurekube_sync.adapters.kubernetes import projection, wire
-from eurekube_sync.adapters.kubernetes.calls import Calls, refusal
+from eurekube_sync.adapters.kubernetes.calls import MERGE_PATCH, Calls, refusal
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call, Connection
 from eurekube_sync.adapters.tries import Tries
 from eurekube_sync.adapters.unreadable import UNREADABLE, reason
@@ -30,7 +30,6 @@ LAST_GOOD_HOLDER = "eurekube.io/last-good-holder"
 LAST_RESULT = "eurekube.io/last-good-result"
 LAST_OWNER = "eurekube.io/owner"
 LAST_SCOPE = "eurekube.io/scope"
-_MERGE_PATCH = "application/merge-patch+json"
 
 
 class LeaseObject:
@@ -79,7 +78,7 @@ class LeaseObject:
             "spec": _spec(record),
         }
         path = f"{self._folder}/{self._name.name}"
-        call = Call(method="PATCH", path=path, body=msgspec.json.encode(body), content_type=_MERGE_PATCH)
+        call = Call(method="PATCH", path=path, body=msgspec.json.encode(body), content_type=MERGE_PATCH)
         answer = self._calls.send(call)
         if answer.status in (404, 409):
             return None

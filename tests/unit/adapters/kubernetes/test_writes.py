@@ -235,7 +235,7 @@ class TestEvents:
         """The event's own time tells a one-shot, which remembers nothing."""
         world = World()
         world.cluster.record_event(self.event(), at=START)
-        world.cluster._counted.clear()
+        world.cluster._events._counted.clear()
         world.cluster.record_event(self.event(message="other"), at=START + 200)
         assert self.events(world) == [("12 removals held", 1, "2026-01-02T03:04:05Z")]
 
