@@ -121,7 +121,7 @@ def _of_proxy(found: list[BaseException]) -> NoAnswer:
         return NoAnswer(why="the proxy could not be reached", again=True)
     if said[1] == "407":
         return NoAnswer(why="the proxy asks for a login; put it into the proxy's URL", fault=Fault.LOGIN)
-    return NoAnswer(why=f"the proxy refuses to pass it on ({said[1]})", again=True)
+    return NoAnswer(why=f"the proxy refuses the call ({said[1]})", again=True)
 
 
 def _of_connection(found: list[BaseException]) -> str:

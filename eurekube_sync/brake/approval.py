@@ -101,7 +101,7 @@ def from_dry_run(data: Any, name: str) -> SavedDryRun:
 def refusal(approval: Approval | None, ownership: Ownership, now: float) -> str | None:
     """Why it cannot be meant for a pass of this owner and cluster; the end of a sentence. `now` in Unix seconds."""
     if isinstance(approval, PlanId) and approval.given is not None and now - approval.given > LONGEST:
-        return f"was given {(now - approval.given) / 60:.0f} minutes ago, more than {LONGEST // 60}: look again"
+        return f"was given {(now - approval.given) / 60:.0f} minutes ago, and is valid for {LONGEST // 60}: look again"
     if not isinstance(approval, SavedDryRun):
         return None
     if (approval.owner, approval.cluster) != (ownership.owner, ownership.cluster):

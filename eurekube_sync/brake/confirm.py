@@ -43,10 +43,8 @@ def parted(holds: Iterable[Hold], dead: Collection[InstanceKey], brake: Brake) -
                 taken.add(one.key)
     for syncer, found in sorted(waiting.items()):
         own = tuple(one for _, one in found)
-        what = (
-            f"{len(own)} of these {one_or_more(len(own), 'has no pod any more and is', 'have no pod any more and are')}"
-        )
-        why = f"{found[0][0]}; {what} removed when a pass {_when(brake)} later confirms it{_hint(own)}"
+        what = f"{len(own)} of these {one_or_more(len(own), 'has', 'have')} no pod any more"
+        why = f"{found[0][0]}; {what}; a pass {_when(brake)} later has to confirm it{_hint(own)}"
         kept.append(_awaiting(syncer, own, why, brake))
     return kept
 

@@ -135,7 +135,7 @@ def _sentence(
         case _:
             status = subject.claim.syncer.status
             if status is not None and any(link.part is Part.LAST_PASS and link.mark is Mark.OK for link in links):
-                return f"By its last pass {status.ready} UP{as_}; Eureka itself could not be looked at"
+                return f"The last pass saw {status.ready} UP{as_}; Eureka itself could not be looked at"
             unknown = [link for link in links if link.mark is Mark.UNKNOWN and link.part is not Part.DRAIN]
             why = unknown[-1].text if unknown else "a link could not be looked at"
             return f"Unknown whether it is registered: {why}"

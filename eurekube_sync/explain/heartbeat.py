@@ -28,7 +28,7 @@ def heartbeat_link(look: Look, *, alone: bool) -> Link:
         return noted(Part.LAST_PASS, f"last pass: no heartbeat: there is no Lease {beat.name} (--lock names another)")
     good = beat.found.good
     if good is None:
-        return noted(Part.LAST_PASS, "last pass: no pass has done all that it had to do yet")
+        return noted(Part.LAST_PASS, "last pass: no pass was good yet")
     return _of_pass(good, look.at - good.at, alone=alone)
 
 

@@ -55,7 +55,7 @@ def _unready(subject: Subject, look: Look, whys: Sequence[str], left: int) -> Li
         ]
         details += [f"and {len(names) - _MOST} more"] if len(names) > _MOST else []
     if not any(subject.listed(look)):
-        details.append("a pod is registered only after it was ready once; spec.notReady says what follows")
+        details.append("a pod is registered only after it was ready once; after that, spec.notReady decides")
     some = f"{len(whys)} of its {left} pods {one_or_more(len(whys), 'is', 'are')} not ready"
     return breaks(
         Part.PODS,

@@ -100,7 +100,9 @@ def _broken_part(claim: Serving | NotServed) -> Link | None:
         return None
     part = _PART_OF.get(claim.reason, Part.ENDPOINTS)
     if claim.unknown:
-        return unseen(Part.SERVICES, f"what it is made of could not be looked at: {claim.message}", reason=claim.reason)
+        return unseen(
+            Part.SERVICES, f"its Services, slices or pods could not be looked at: {claim.message}", reason=claim.reason
+        )
     return breaks(
         part,
         claim.reason,

@@ -57,7 +57,7 @@ def _in_eureka_alone(what: What, one: ObservedInstance, look: Look) -> Explanati
     there = list(in_eureka(what, look))
     if ref is not None and owner in ("", look.owner) and one.metadata.get(CLUSTER) == cluster:
         if not look.asked.covers(ref):
-            text = f"EurekaSyncer {ref} registers it, which is outside of what was looked at here"
+            text = f"EurekaSyncer {ref} registers it, but is outside of the given scope"
             fix = f"eurekube-sync explain {ref} -n {ref.namespace}"
             return unread_answer(what, text, *there, fix=fix)
         text = f"there is no EurekaSyncer {ref} any more, so it is an orphan"

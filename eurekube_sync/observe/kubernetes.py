@@ -148,8 +148,8 @@ def _crd_live(found: Source[float], syncers: Listed[SyncerObject]) -> Source[boo
         return Complete(data=True)
     message = (
         f"syncer {min(older)} was deleted before the CustomResourceDefinition eurekasyncers.eurekube.io was installed. "
-        "Either the list is old, or the end of an earlier CRD deleted it. If this message stays and the syncer should "
-        f'be deleted, annotate it with {ABANDON_ANNOTATION}: "true"'
+        "Either the list is old, or the syncer was deleted with an earlier CRD. If this message stays and the syncer "
+        f'should be deleted, annotate it with {ABANDON_ANNOTATION}: "true"'
     )
     return Unknown(cause=Cause.CRD_TERMINATING, message=message)
 

@@ -39,8 +39,8 @@ class Unserved:
         """What a person should see to."""
         number = counted(len(self.instances), "instance")
         return (
-            f"no installation serves it: by its labels or class it is out of scope here, and nobody else renews its "
-            f"{number}. They are renewed here, and do not follow its pods, until an installation serves it"
+            "no installation serves it. Its labels or class are not in this scope, and nobody else renews its "
+            f"{number}. Until an installation serves it, its instances are renewed here, and do not follow its pods"
         )
 
     @property

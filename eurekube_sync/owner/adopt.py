@@ -103,7 +103,7 @@ def moves_of(
     if not registered:
         raise Refused(f"Eureka lists no app {app.upper()}.")
     if syncer is not None and syncer not in desired.claims:
-        raise Refused(f"there is no syncer {syncer}: an instance of a syncer that is not there would be cancelled.")
+        raise Refused(f"there is no syncer {syncer}: `run` would cancel an instance without its syncer.")
     wanted = _by_socket(desired, syncer)
     if addresses:
         chosen = {one.key: one for address in addresses for one in _at(address, registered)}

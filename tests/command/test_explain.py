@@ -153,7 +153,7 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/operators/leases/installation"
 
 
 SILENCES = [
-    (0, ExitCode.EUREKA_UNREAD, ("last good pass: ", "By its last pass 1/1 UP as ORDERS")),
+    (0, ExitCode.EUREKA_UNREAD, ("last good pass: ", "The last pass saw 1/1 UP as ORDERS")),
     (5, ExitCode.NOT_REGISTERED, ("last good pass: 5 min ago", "no pass has been good for 5 min")),
     (
         47,

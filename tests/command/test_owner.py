@@ -512,7 +512,7 @@ def test_a_purge_lets_go_what_is_being_deleted(ours: Program) -> None:
 
 WRONG = {
     "adopt what": (("adopt",), "give --app, for instances that nobody owns, or --cluster"),
-    "adopt both": (("adopt", "--app", "a", "--cluster", "b"), "for an old cluster's: give one of them"),
+    "adopt both": (("adopt", "--app", "a", "--cluster", "b"), "for those of an old cluster: give one of them"),
     "cluster and address": (("adopt", "--cluster", "b", "--address", "a:1"), "go with --app"),
     "address": (("adopt", "--app", "a", "--address", "10.0.0.7"), "is not an address with a port; write 10.0.0.7:8080"),
     "port": (("adopt", "--app", "a", "--address", "10.0.0.7:99999"), "is not an address with a port"),
@@ -524,7 +524,10 @@ WRONG = {
     "no terminal": (("purge",), "there is no terminal to ask at: give --yes"),
     "no app": (("adopt", "--app", ""), "it is empty"),
     "no cluster": (("purge", "--yes", "--cluster", " "), "it is empty"),
-    "labels of an old cluster": (("adopt", "--cluster", "b", "-l", "team=a"), "of an old cluster only names are known"),
+    "labels of an old cluster": (
+        ("adopt", "--cluster", "b", "-l", "team=a"),
+        "an instance of an old cluster shows only the name of its syncer",
+    ),
     "no command": (("prune",), "No such command 'prune'"),
 }
 

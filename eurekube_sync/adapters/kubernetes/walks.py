@@ -141,7 +141,7 @@ def _walk(calls: Calls, kind: Kind[I, T], namespace: str | None, decoded: Decode
             return _pages(calls, kind, namespace, known)
         except _NotWhole:
             continue
-    message = f"the list {kind.path(namespace)} changed under every walk: its pages expired twice"
+    message = f"the list {kind.path(namespace)} could not be read to its end: its pages expired twice"
     raise _Failed(Unknown(cause=Cause.UNAVAILABLE, message=message))
 
 

@@ -94,7 +94,7 @@ def _last_before(files: Sequence[RecordFile], at: _Moment) -> RecordFile:
         raise ConfigurationError(f"no pass was recorded before {rfc_3339(end.timestamp())}; the first is of {first}")
     shown = found[-1]
     if shown.at.date() != at.day(now):
-        _log.warning("shown is the pass of %s, and none of %s", rfc_3339(shown.at.timestamp()), at.day(now))
+        _log.warning("this is the pass of %s; there is none of %s", rfc_3339(shown.at.timestamp()), at.day(now))
     return shown
 
 

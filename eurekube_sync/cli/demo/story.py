@@ -45,7 +45,10 @@ def tell(stage: Stage, playground: Playground, world_: World, pause: Callable[[f
     playground.create(SYNCER)
     pause(3)
 
-    stage.chapter("What would happen?", "A dry run writes nothing anywhere: two instances, not six, none on metrics.")
+    stage.chapter(
+        "What would happen?",
+        "A dry run writes nothing. It plans two instances, not six, and none for the metrics port.",
+    )
     stage.command("eurekube-sync run --dry-run")
     _expect(_pass(stage, world_, dry_run=True), registers=2)
     pause(3)
@@ -80,7 +83,7 @@ def _brake(stage: Stage, playground: Playground, world_: World, pause: Callable[
     stage.chapter(
         "All pods vanish",
         "A second app, review, has come to the cluster. Then a bad release gives every Service a wrong selector.",
-        "Kubernetes says that no pod is behind them any more. All pods run on, and answer.",
+        "Kubernetes says that these Services have no pods any more. All pods still run, and answer.",
     )
     bring_review(playground)
     _run(stage, world_, registers=1)
@@ -91,7 +94,7 @@ def _brake(stage: Stage, playground: Playground, world_: World, pause: Callable[
     _callers(stage, playground, pause, expected=2)
 
     stage.chapter(
-        "One command releases it", "Had a person wanted this, this would be the way. Now callers find nothing."
+        "One command releases it", "If a person wanted this, this command would be the way. Callers now find nothing."
     )
     _run(stage, world_, cancels=3, approved=report.held.plan_id)
     _callers(stage, playground, pause, expected=0)
@@ -122,7 +125,7 @@ def _introduce(stage: Stage, playground: Playground) -> None:
         "Two small servers run on this machine",
         f"Kubernetes API  {playground.kubernetes_url}",
         f"Eureka          {playground.eureka_url}",
-        "In the data centre BILLING runs, as before. In the cluster runs rating: two pods, and three Services of them",
+        "BILLING runs in the data centre, as before. rating runs in the cluster: two pods behind three Services",
         "(rating, rating-headless, rating-metrics). Its Helm chart brings this:",
     )
     stage.line("     kind: EurekaSyncer")

@@ -31,17 +31,19 @@ def _counter(name: str, help: str, *labels: str) -> Metric:
 
 
 BUILD = _gauge("build_info", "The version that runs, and its owner; always 1.", "version", "owner")
-INSTANCES = _gauge("instances", "Our instances in Eureka after the last pass that could list it.", "app", "state")
-SYNCERS = _gauge("syncers", "Syncers of the scope, by the status of each of their conditions.", "condition", "status")
+INSTANCES = _gauge("instances", "Our instances in Eureka after the last pass that could list Eureka.", "app", "state")
+SYNCERS = _gauge("syncers", "Syncers in the scope, by the status of each condition.", "condition", "status")
 HELD = _gauge("held_removals", "Removals that the brake holds.", "reason")
 UNKNOWN = _gauge("unknown_sources", "Lists and other sources that the last pass could not read.", "server")
 AT_RISK = _gauge("leases_at_risk", "Leases in Eureka that the last pass should have renewed, and did not.")
 LAST_PASS = _gauge("last_pass_timestamp_seconds", "When the last pass ended.")
-LAST_GOOD = _gauge("last_good_pass_timestamp_seconds", "When the last pass that did all it had to do ended.", "scope")
+LAST_GOOD = _gauge(
+    "last_good_pass_timestamp_seconds", "When the last good pass ended. A good pass did all that it had to do.", "scope"
+)
 EXIT_CODE = _gauge("last_pass_exit_code", "The exit code of the last pass; docs/commands.md has their meanings.")
 LOCK = _gauge("lock_held", "1 while this process has the lock, 0 while it waits. Missing without a lock.", "scope")
 PASSES = _counter("passes", "Passes that ended, by the name of their exit code.", "result")
-ACTIONS = _counter("actions", "Actions on instances in Eureka, by what became of them.", "kind", "result")
+ACTIONS = _counter("actions", "Actions on instances in Eureka, by their result.", "kind", "result")
 CALLS = _counter(
     "calls", "Calls to both servers, each try counted; code is `none` without an answer.", "server", "code"
 )

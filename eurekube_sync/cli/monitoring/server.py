@@ -29,7 +29,7 @@ def serving(monitor: Monitor, host: str, port: int) -> Iterator[str]:
     routes: dict[str, Callable[[], _Answer]] = {
         "/": lambda: (200, _HTML, html_of(monitor.picture()).encode()),
         "/metrics": lambda: (200, exposition.CONTENT_TYPE, exposition.text(monitor)),
-        "/livez": lambda: _health(monitor.live, "the loop does not turn any more"),
+        "/livez": lambda: _health(monitor.live, "passes have stopped"),
         "/readyz": lambda: _health(monitor.ready, "no pass has ended yet"),
     }
     connection = type("Connection", (_Connection,), {"routes": routes})

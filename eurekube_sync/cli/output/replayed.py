@@ -115,14 +115,14 @@ def _whole(one: Replayed) -> Iterator[RenderableType]:
     if rows:
         yield Diff(rows)
     elif one.what:
-        yield Line(f"nothing was to change of {one.what}")
+        yield Line(f"nothing was planned for {one.what}")
     messages = one.report.get("messages")
     for sentence in messages if isinstance(messages, list) else ():
         yield Line(str(sentence), mark=Text("-", style="dim"))
     if one.again is None:
-        yield marked("this pass could not plan: what it lacked is said above")
+        yield marked("this pass could not make a plan; the lines above say why")
     elif one.differs:
-        yield marked(f"version {__version__} plans otherwise than version {one.version} did; shown is what it plans")
+        yield marked(f"version {one.version} planned otherwise; this is the plan of version {__version__}")
     yield Text(printable(f"{rfc_3339(one.at)}  {one.report.get('summary', '')}"), style="bold")
 
 

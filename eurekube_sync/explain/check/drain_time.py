@@ -69,13 +69,13 @@ def of_workload(ref: SyncerRef, name: str, pods: Sequence[PodDetail], needed: in
     if sleeps >= needed:
         text = f"{long_enough} sleeps {sleeps:g} s in preStop, and is killed after {grace:g} s"
     else:
-        text = f"{long_enough} serves {sleeps:g} s after it begins to terminate, and callers may call it for {needed} s"
+        text = f"{long_enough} serves {sleeps:g} s after it begins to terminate, but callers may call it for {needed} s"
     kind, _, short = name.partition(" ")
     edit = f"add these lines: kubectl edit {kind.lower()} {short} -n {ref.namespace}"
     return warns(
         Check.DRAIN_TIME,
         text,
-        edit if worst.controller else "make the pod anew with these lines",
+        edit if worst.controller else "create the pod again with these lines",
         manifest=_lines(worst, needed, bare=not worst.controller),
     )
 

@@ -23,7 +23,7 @@ def reachable(cluster: Installable, identity: Source[str]) -> Iterator[Finding]:
         yield fails(Check.KUBERNETES, server.message, "check --kubeconfig and --context: kubectl version")
         return
     if isinstance(identity, Unknown):
-        text = f"the UID of the namespace kube-system, which says which cluster this is: {identity.message}"
+        text = f"it is unknown which cluster this is (the UID of the namespace kube-system): {identity.message}"
         yield fails(Check.KUBERNETES, text, "grant get on the namespace kube-system, as docs/install.md does")
         return
     yield fine(Check.KUBERNETES, f"Kubernetes {server.data} answers, cluster {identity.data[:8]}")
@@ -43,7 +43,7 @@ def definition(
         fix = "look at the deletion before anything else: kubectl get crd eurekasyncers.eurekube.io -o json"
         yield Finding(check=Check.CRD, grade=failed, text=live.message, fix=fix)
     elif schema.data != expected:
-        text = f"the {said} is not of this version: fields of it may be refused or dropped"
+        text = f"the {said} is not of this version: its fields may be refused or dropped"
         yield warns(Check.CRD, text, f"bring it to this version: {_INSTALL}")
     else:
         yield fine(Check.CRD, f"the {said} is of this version")

@@ -49,7 +49,7 @@ def of_a_pass(*, lock: str | None, gates: bool, nodes: bool, source: str) -> Seq
             right=Right(
                 verb="get", resource="customresourcedefinitions", group=_DEFINITIONS, name="eurekasyncers.eurekube.io"
             ),
-            without="a deleted syncer is not told from a deleted CRD, so nothing of it is removed",
+            without="a deleted syncer may come from a deleted CRD, so none of its instances is removed",
             where="",
         ),
     ]

@@ -128,8 +128,8 @@ def test_a_pass_of_another_day_is_told(
     monkeypatch.setattr(SystemClock, "now", lambda self: NIGHT + 86_400)
     result = said(night, "--at", moment)
     assert result.stdout.splitlines()[-1].startswith(shown)
-    told = f"shown is the pass of {shown}, and none of {day}" if day else ""
-    assert (told in result.stderr, "shown is" in result.stderr) == (True, bool(day))
+    told = f"this is the pass of {shown}; there is none of {day}" if day else ""
+    assert (told in result.stderr, "this is the pass" in result.stderr) == (True, bool(day))
 
 
 def test_a_wrong_time_is_one_sentence(night: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_plan_that_differs_is_told(night: Path) -> None:
     newest.write_bytes(gzip.compress(changed))
     result = said(night, "--at", "03:12")
     assert result.return_value == ExitCode.INCOMPLETE
-    assert "plans otherwise than version" in result.stdout
+    assert "planned otherwise; this is the plan of version" in result.stdout
 
 
 def test_the_folder_never_grows_above_its_limit(tmp_path: Path) -> None:

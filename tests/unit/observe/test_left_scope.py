@@ -23,9 +23,9 @@ from tests.unit.worlds.fakes import FakeWorld
 ONE, TWO = Scope(selector=parse_selector("team=one")), Scope(selector=parse_selector("team=two"))
 PAY, CART = SyncerRef(NS, "pay"), SyncerRef(NS, "cart")
 TOLD = (
-    f"syncer {PAY}: NoInstallation: no installation serves it: by its labels or class it is out of scope here, and "
-    "nobody else renews its 1 instance. They are renewed here, and do not follow its pods, until an installation "
-    "serves it"
+    f"syncer {PAY}: NoInstallation: no installation serves it. Its labels or class are not in this scope, and nobody "
+    "else renews its 1 instance. Until an installation serves it, its instances are renewed here, and do not follow "
+    "its pods"
 )
 
 

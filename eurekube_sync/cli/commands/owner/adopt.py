@@ -23,15 +23,16 @@ from eurekube_sync.owner.world import OwnerWorld
 def _check(app: str | None, cluster: str | None, *, of_app: bool) -> None:
     if app is not None and cluster is not None:
         raise click.UsageError(
-            "--app is for instances that nobody owns, --cluster for an old cluster's: give one of them"
+            "--app is for instances that nobody owns, --cluster for those of an old cluster: give one of them"
         )
     if app is None and cluster is None:
-        raise click.UsageError("give --app, for instances that nobody owns, or --cluster, for an old cluster's")
+        raise click.UsageError("give --app, for instances that nobody owns, or --cluster, for those of an old cluster")
     if cluster is not None and of_app:
-        raise click.UsageError("--address and --syncer go with --app; --cluster takes all of a cluster's")
+        raise click.UsageError("--address and --syncer go with --app; --cluster takes all instances of a cluster")
     if cluster is not None and any(map(on_command_line, ("selector", "syncer_class", "allowed"))):
         raise click.UsageError(
-            "--selector, --syncer-class and --allow-namespace go with --app: of an old cluster only names are known"
+            "--selector, --syncer-class and --allow-namespace go with --app: an instance of an old cluster shows "
+            "only the name of its syncer"
         )
 
 

@@ -49,7 +49,7 @@ def test_the_paths(world: FakeWorld, monitor: Monitor) -> None:
         assert requests.post(url, data="x", timeout=10).status_code == 501
         world.later(1000)
         late = requests.get(f"{url}/livez", timeout=10)
-        assert (late.status_code, late.text) == (503, "the loop does not turn any more\n")
+        assert (late.status_code, late.text) == (503, "passes have stopped\n")
     with pytest.raises(requests.ConnectionError):
         requests.get(url, timeout=10)
 
