@@ -103,6 +103,8 @@ def _synced(claim: Claim, tally: Tally, registry: Complete[Observed] | Unknown, 
             first = claim.incomplete[0]
             message = f"{_sample([one.message for one in claim.incomplete])}; registered instances are renewed"
             return Aspect("Synced", None if first.unknown else False, first.reason, message)
+        case Serving() if claim.over_quota:
+            return Aspect("Synced", False, "OverQuota", claim.over_quota)
         case Serving() if tally.conflicts:
             return Aspect("Synced", False, "Conflict", _sample(tally.conflicts))
         case Serving() if tally.duplicates:

@@ -185,6 +185,8 @@ def _scopes_beside(report: PassReport, scope: Scope, namespaces: Collection[str]
             syncer_class=name,
             allowed=scope.allowed,
             granted_only=scope.granted_only,
+            most_syncers=scope.most_syncers,
+            most_instances=scope.most_instances,
         )
         for name in dict.fromkeys(class_of(one) for one in left)
     ]

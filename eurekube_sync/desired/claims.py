@@ -55,6 +55,8 @@ class Serving:
     conduct: Conduct = Conduct()  # noqa: RUF009 - immutable
     notes: tuple[str, ...] = ()
     """What its limit comes to."""
+    over_quota: str = ""
+    """What its namespace has no place for; empty where it has one for all."""
     granted_by: Mapping[str, str] | None = None
     """The annotations of the Namespace that grants it; None where none has to."""
 

@@ -37,6 +37,7 @@ from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import ClusterView, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of
 from eurekube_sync.model.sources import Complete, Listed, Source, Unknown
+from eurekube_sync.model.wording import counted
 
 
 def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierClaims | None = None) -> Desired:
@@ -45,8 +46,11 @@ def claim_all(view: ClusterView, naming: Naming, scope: Scope, earlier: EarlierC
     catalogs = Catalogs(view)
     earlier = earlier if earlier is not None else EarlierClaims()
     earlier.begin(naming)
+    over_quota = scope.over_quota(view.syncers)
     made = {
-        syncer.ref: _claim(syncer, view, catalogs, naming, scope, earlier)
+        syncer.ref: _over_quota(syncer, scope)
+        if syncer.ref in over_quota
+        else _claim(syncer, view, catalogs, naming, scope, earlier)
         for syncer in every(view.syncers)
         if scope.takes(syncer)
     }
@@ -227,6 +231,16 @@ def _granted(claim: Serving, view: ClusterView) -> Serving | NotServed:
 
 def _unknown(syncer: SyncerObject, reason: str, source: Unknown) -> NotServed:
     return NotServed(syncer=syncer, reason=reason, message=source.message, unknown=True)
+
+
+def _over_quota(syncer: SyncerObject, scope: Scope) -> NotServed:
+    """It is not even read, so that any number of them costs nothing."""
+    return NotServed(
+        syncer=syncer,
+        reason="OverQuota",
+        message=f"namespace {syncer.namespace} may have {counted(scope.most_syncers, 'syncer')}, and its oldest are "
+        "served; the operator may allow more with --max-syncers-per-namespace",
+    )
 
 
 def _forbidden(syncer: SyncerObject) -> NotServed:

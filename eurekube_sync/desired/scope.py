@@ -13,6 +13,8 @@ from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.sources import Complete, Listed
 
 ANY = "*"
+MOST_SYNCERS, MOST_INSTANCES = 500, 5000
+"""Of one namespace, by default. 5000 instances of 4 KB of metadata make 20 MB of Eureka's list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,10 @@ class Scope:
     """From the syncer's namespace to the Services', where these differ; `*` is any."""
     granted_only: bool = False
     """Syncers are served only where their Namespace grants what they register."""
+    most_syncers: int = MOST_SYNCERS
+    """How many syncers of a namespace are served."""
+    most_instances: int = MOST_INSTANCES
+    """How many instances of a namespace are registered."""
     elsewhere: frozenset[SyncerRef] = field(default=frozenset(), repr=False)
     """Syncers that a list showed to be somebody else's, by label or class."""
 
@@ -63,6 +69,11 @@ class Scope:
         found += [("--syncer-class", self.syncer_class)] if self.syncer_class else []
         found += [("--allow-namespace", f"{source}:{target}") for source, target in sorted(self.allowed)]
         found += [("--require-app-grant",)] if self.granted_only else []
+        for option, most, default in (
+            ("--max-syncers-per-namespace", self.most_syncers, MOST_SYNCERS),
+            ("--max-instances-per-namespace", self.most_instances, MOST_INSTANCES),
+        ):
+            found += [(option, str(most))] if most != default else []
         return tuple(word for option in found for word in option)
 
     def covers(self, syncer: SyncerRef) -> bool:
@@ -91,6 +102,17 @@ class Scope:
             if not self.takes(syncer)
         }
         return replace(self, elsewhere=frozenset(others))
+
+    def over_quota(self, syncers: Listed[SyncerObject]) -> frozenset[SyncerRef]:
+        """The syncers beyond the quota of their namespace, of all shards together: the older ones are served, of one
+        age by name. One that is being deleted has no place."""
+        whole, over = replace(self, shard=None), set[SyncerRef]()
+        for source in syncers.by_namespace.values():
+            if isinstance(source, Complete) and len(source.data) > self.most_syncers:
+                ours = [one for one in source.data if one.deleted is None and whole.takes(one)]
+                by_age = sorted(ours, key=lambda one: (one.created, one.ref))
+                over.update(one.ref for one in by_age[self.most_syncers :])
+        return frozenset(over)
 
     def may_select(self, syncer: SyncerObject) -> bool:
         """Whether the syncer may have Services of the namespace that it names."""

@@ -39,6 +39,10 @@ def _limit(subject: Subject, claim: Serving) -> Iterator[Link]:
         yield from (noted(Part.LIMIT, note) for note in claim.notes)
         return
     everything = len(out) == len(subject.verdicts)
+    if claim.over_quota:
+        cause, fix = "its namespace has as many instances as it may", f"kubectl get esync -n {subject.ref.namespace}"
+        yield breaks(Part.LIMIT, "OverQuota", claim.over_quota, cause=cause, fix=fix, if_=everything)
+        return
     limit_zero = claim.conduct.claims_nothing
     cause = "its limit is 0" if limit_zero else "it is over the limit of its syncer"
     text = out[0].why if everything else f"{counted(len(out), 'pod')} over the limit: {'; '.join(claim.notes)}"

@@ -18,12 +18,14 @@ from eurekube_sync.model.wording import counted, one_or_more, span
 _PATIENCE = 120.0
 """Seconds in which a pass should have seen a new syncer: passes come each 30 s, or of a CronJob each minute."""
 _NOT_GRANTED = "NotGranted"
+_OVER_QUOTA = "OverQuota"
 _PART_OF: Mapping[str, Part] = {
     "InvalidSpec": Part.SPEC,
     "InvalidName": Part.SPEC,
     "InvalidMetadata": Part.SPEC,
     "NamespaceNotAllowed": Part.SERVICES,
     _NOT_GRANTED: Part.SPEC,
+    _OVER_QUOTA: Part.SPEC,
     "NoMatchingService": Part.SERVICES,
     "NoSuchPort": Part.PORT,
     "AmbiguousPort": Part.PORT,
@@ -108,9 +110,9 @@ def _broken_part(claim: Serving | NotServed) -> Link | None:
         claim.reason,
         claim.message,
         cause=_CAUSES.get(claim.reason, claim.message),
-        fix=f"kubectl describe namespace {claim.syncer.namespace}"
-        if claim.reason == _NOT_GRANTED
-        else f"kubectl edit esync {claim.syncer.name} -n {claim.syncer.namespace}",
+        fix=_FIXES.get(claim.reason, "kubectl edit esync {name} -n {namespace}").format(
+            name=claim.syncer.name, namespace=claim.syncer.namespace
+        ),
     )
 
 
@@ -131,16 +133,21 @@ def _not_granted(claim: Claim, look: Look) -> Link | None:
         _NOT_GRANTED,
         f"its status says: {message}",
         cause=_CAUSES[_NOT_GRANTED],
-        fix=f"kubectl describe namespace {claim.syncer.namespace}",
+        fix=_FIXES[_NOT_GRANTED].format(namespace=claim.syncer.namespace),
     )
 
 
+_FIXES: Mapping[str, str] = {
+    _NOT_GRANTED: "kubectl describe namespace {namespace}",
+    _OVER_QUOTA: "kubectl get esync -n {namespace}",
+}
 _CAUSES: Mapping[str, str] = {
     "InvalidSpec": "its spec is invalid",
     "NoMatchingService": "no Service matches its selector",
     "NoSuchPort": "its Services have no such port",
     "NamespaceNotAllowed": "it may not select Services of that namespace",
     _NOT_GRANTED: "its Namespace does not grant what it registers",
+    _OVER_QUOTA: "its namespace has more syncers than are served",
 }
 
 

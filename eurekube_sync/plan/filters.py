@@ -19,6 +19,7 @@ from eurekube_sync.plan.first_registered import first_registered
 from eurekube_sync.plan.limit import within_limits
 from eurekube_sync.plan.make import make_plan
 from eurekube_sync.plan.policy import by_policy
+from eurekube_sync.plan.quota import within_quota
 from eurekube_sync.plan.suspend import suspended
 from eurekube_sync.plan.value import Choice, Plan
 
@@ -26,7 +27,7 @@ ClaimFilter: TypeAlias = Callable[[Desired, Observed], Choice]
 PlanFilter: TypeAlias = Callable[[Plan, Desired, Observed, Collection[InstanceKey]], Plan]
 """The last argument is what this process last saw UP."""
 
-LEFT_OUT: tuple[ClaimFilter, ...] = (first_registered, still_drained, within_limits)
+LEFT_OUT: tuple[ClaimFilter, ...] = (first_registered, still_drained, within_limits, within_quota)
 """Which of the wanted instances are not registered, or only DOWN."""
 LEFT_ALONE: tuple[PlanFilter, ...] = (suspended, by_policy)
 """Which changes to our instances their syncers ask not to make."""

@@ -59,6 +59,6 @@ def lock_name(choice: LockChoice, owner: str, scope: Scope, namespace: str | Non
     part = f".{scope.shard.index}-of-{scope.shard.count}" if scope.shard else ""
     if isinstance(choice, LockName):
         return replace(choice, name=f"{choice.name}{part}")
-    rest = replace(scope, shard=None, allowed=frozenset(), granted_only=False).options
+    rest = Scope(namespaces=scope.namespaces, selector=scope.selector, syncer_class=scope.syncer_class).options
     digest = f".{hashlib.sha256(' '.join(rest).encode()).hexdigest()[:8]}" if rest else ""
     return LockName(namespace=namespace or "", name=f"eurekube-sync-{owner}{digest}{part}")

@@ -11,7 +11,7 @@ from eurekube_sync.cli.completing import complete_namespaces
 from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.values import NAMESPACE_PAIRS, NAMESPACES, PART, SELECTOR, SYNCER_CLASS
 from eurekube_sync.desired.drain import Kind
-from eurekube_sync.desired.scope import Scope, Shard
+from eurekube_sync.desired.scope import MOST_INSTANCES, MOST_SYNCERS, Scope, Shard
 from eurekube_sync.desired.selector import Expression
 
 
@@ -22,6 +22,8 @@ def _scope(
     syncer_class: str | None = None,
     allowed: tuple[tuple[tuple[str, str], ...], ...] = (),
     granted_only: bool = False,
+    most_syncers: int = MOST_SYNCERS,
+    most_instances: int = MOST_INSTANCES,
 ) -> Scope:
     return Scope(
         namespaces=frozenset(name for names in namespaces for name in names) or None,
@@ -30,6 +32,8 @@ def _scope(
         syncer_class=syncer_class,
         allowed=frozenset(pair for pairs in allowed for pair in pairs),
         granted_only=granted_only,
+        most_syncers=most_syncers,
+        most_instances=most_instances,
     )
 
 
@@ -81,6 +85,20 @@ scope_options = group(
         is_flag=True,
         help="Serve a syncer only if its Namespace grants the syncer's names and hosts. Grants are the annotations "
         "eurekube.io/allowed-apps and eurekube.io/allowed-hosts.",
+    ),
+    option(
+        "--max-syncers-per-namespace",
+        "most_syncers",
+        type=click.IntRange(1),
+        default=MOST_SYNCERS,
+        help="Serve only the oldest syncers of a namespace, at most so many.",
+    ),
+    option(
+        "--max-instances-per-namespace",
+        "most_instances",
+        type=click.IntRange(1),
+        default=MOST_INSTANCES,
+        help="Register nothing new for a namespace that has so many instances.",
     ),
     section=Section.SCOPE,
 )
