@@ -10,7 +10,6 @@ import logging
 import os
 import re
 import secrets
-import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -25,11 +24,13 @@ import msgspec
 from eurekube_sync import __version__
 from eurekube_sync.adapters.unreadable import UNREADABLE
 from eurekube_sync.brake import Braked
+from eurekube_sync.cli.new_file import write_new
 from eurekube_sync.cli.output.machine import as_data
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import Basis, PassReport
 from eurekube_sync.controller.record import Record, from_data, to_data
 from eurekube_sync.controller.replay import decisions
+from eurekube_sync.manifests.regular import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.plan import Plan
 
@@ -99,15 +100,7 @@ class Recorder:
     def _write(self, at: float, text: bytes) -> Path:
         moment = datetime.fromtimestamp(at, UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
         path = self._folder / f"pass-{moment}Z-{_mark()}.json.gz"
-        part = path.with_suffix(".part")
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(gzip.compress(text, compresslevel=6, mtime=0))
-            part.replace(path)
-        except OSError:
-            part.unlink(missing_ok=True)
-            raise
+        write_new(path, path.with_suffix(".part"), gzip.compress(text, compresslevel=6, mtime=0), mode=0o600)
         return path
 
     def _prune(self, written: Path) -> None:
@@ -185,12 +178,8 @@ class _Told(msgspec.Struct):
 
 def _unpacked(path: Path, *, whole: bool) -> Any:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise ConfigurationError("is not a file")
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                text = unpacked.read(_MOST_BYTES + 1)
+        with open_regular(path) as file, gzip.GzipFile(fileobj=file) as unpacked:
+            text = unpacked.read(_MOST_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise ConfigurationError(f"cannot be read: {getattr(error, 'strerror', None) or 'it is cut'}") from error
     if len(text) > _MOST_BYTES:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any, TypeAlias
 
@@ -11,6 +10,7 @@ import msgspec
 
 from eurekube_sync.manifests.documents import read_documents
 from eurekube_sync.manifests.files import STDIN, STDIN_NAME
+from eurekube_sync.manifests.regular import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 
 Dumped: TypeAlias = Mapping[str, Any]
@@ -41,13 +41,10 @@ def _content(path: str, stdin: IO[bytes]) -> bytes:
 
 
 def _of_file(path: str) -> bytes:
-    """Of a regular file: a link may lead anywhere, and a pipe may never end."""
+    """Of a regular file, or OSError."""
     if os.path.islink(path):
         raise ConfigurationError(f"--from {path} is a symbolic link: give the file that it leads to")
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ConfigurationError(f"--from {path} is not a file: save the output of kubectl get, or give -")
+    with open_regular(path) as file:
         return file.read(MAX_JSON_BYTES + 1)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from eurekube_sync.manifests.findings import Finding, Report, Severity
+from eurekube_sync.manifests.regular import open_regular
 from eurekube_sync.manifests.validation import validate_text
 
 STDIN = "-"
@@ -72,7 +73,7 @@ def _of_folder(folder: str) -> Iterator[Report]:
 def _of_file(path: str, *, named: bool) -> Report:
     """`named` by the user, not met in a folder."""
     try:
-        with Path(path).open("rb") as file:
+        with Path(path).open("rb") if named else open_regular(path, follow=True) as file:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)

@@ -14,6 +14,7 @@ from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.manifests import Finding, Report, validate_paths
+from eurekube_sync.model.foreign_text import json_printable, printable
 from eurekube_sync.model.wording import counted
 
 
@@ -34,12 +35,12 @@ def command(files: tuple[str, ...], output: str, allow_empty: bool) -> ExitCode:
     data = {**asdict(report), "ok": report.ok}
     match output:
         case "json":
-            click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+            click.echo(json_printable(json.dumps(data, indent=2, ensure_ascii=False)))
         case "yaml":
             click.echo(yaml.safe_dump(json.loads(json.dumps(data)), sort_keys=False), nl=False)
         case _:
             for finding in report.findings:
-                click.echo(_line(finding))
+                click.echo(printable(_line(finding)))
             click.echo(_summary(report))
     return ExitCode.OK if report.ok else ExitCode.INVALID_MANIFEST
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
     pushadd_to_gateway,
-    write_to_textfile,
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as Family
@@ -20,9 +20,13 @@ from prometheus_client.registry import Collector
 
 from eurekube_sync.cli.monitoring.definitions import DURATION, LAST_GOOD, METRICS
 from eurekube_sync.cli.monitoring.monitor import Monitor, by_metric
+from eurekube_sync.cli.new_file import write_new
+from eurekube_sync.manifests.regular import open_regular
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PUSH_SECONDS = 5.0
+_MOST_BYTES = 32 * 1024 * 1024
+"""Of our own file: 100 times what 1000 syncers take."""
 _log = logging.getLogger(__name__)
 _EARLIER = re.compile(rf"^{LAST_GOOD.name}\{{.*\}} (\S+)$", re.MULTILINE)
 
@@ -65,7 +69,8 @@ def write_file(monitor: Monitor, path: Path) -> None:
     """For the textfile collector of node_exporter, which tells of processes itself. The file is replaced at once; what
     fails is logged."""
     try:
-        write_to_textfile(str(path), registry_of(monitor))
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        write_new(path, part, generate_latest(registry_of(monitor)), mode=0o644)  # another user collects it
     except OSError as error:
         _log.warning("--metrics-file %s was not written: %s", path, error.strerror or error)
 
@@ -73,7 +78,8 @@ def write_file(monitor: Monitor, path: Path) -> None:
 def good_in_file(path: Path) -> float | None:
     """When the last good pass was, by the file that an earlier process left."""
     try:
-        found = _EARLIER.search(path.read_text(encoding="utf-8"))
+        with open_regular(path) as file:
+            found = _EARLIER.search(file.read(_MOST_BYTES).decode())
         return float(found[1]) if found else None
     except (OSError, ValueError):
         return None

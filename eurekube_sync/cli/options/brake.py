@@ -98,9 +98,11 @@ def read_approval(text: str, *, now: float) -> Approval:
 
 def _read(path: Path) -> Any:
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
             raise ConfigurationError("is too large for a dry run")
-        text = path.read_text(encoding="utf-8")
+        text = content.decode()
     except FileNotFoundError as error:
         raise ConfigurationError("is neither a plan id, which is 12 hex digits, nor a file") from error
     except OSError as error:

@@ -40,6 +40,12 @@ def test_a_file_is_a_saved_dry_run_in_json_or_yaml(dumped: str, tmp_path: Path) 
         assert (approval.at, len(approval.removals)) == (1_800_000_000, 1)
 
 
+def test_a_file_without_end_is_too_large() -> None:
+    """A device says that it has no byte."""
+    with pytest.raises(ConfigurationError, match="is too large for a dry run"):
+        read_approval("/dev/zero", now=0)
+
+
 @pytest.mark.parametrize(
     ("content", "expected"),
     [

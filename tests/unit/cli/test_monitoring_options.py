@@ -44,11 +44,12 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         read("--listen", text)
 
 
-@pytest.mark.parametrize("text", ["", "pushgateway:9091", "ftp://a", "http://"])
+@pytest.mark.parametrize("text", ["", "pushgateway:9091", "ftp://a", "http://", "http://joe:s3cr3t@a:9091"])
 def test_what_is_no_gateway_is_refused(text: str) -> None:
     """A push would fail at each pass."""
-    with pytest.raises(click.BadParameter, match="write http://pushgateway:9091"):
+    with pytest.raises(click.BadParameter, match="write http://pushgateway:9091") as refused:
         read("--push-metrics", text)
+    assert "s3cr3t" not in str(refused.value)
 
 
 def test_nothing_is_asked_for_by_default() -> None:

@@ -89,9 +89,9 @@ def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name, expected in {
         "link": "is a symbolic link",
-        "pipe": "is not a file",
+        "pipe": "cannot be read: it is a folder, a pipe or a device",
         "none": "cannot be read: No such file",
-        ".": "cannot be read: Is a directory",
+        ".": "cannot be read: it is a folder, a pipe or a device",
         "file": "is not UTF-8 text",
     }.items():
         with pytest.raises(ConfigurationError, match=expected):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,25 @@ def test_folders_are_searched(tmp_path: Path) -> None:
     assert (report.files, report.documents, report.syncers) == (3, 3, 2)
     assert said(report) == ["c.json 1 error no Kubernetes object: apiVersion and kind are needed"]
     assert not report.ok
+
+
+def test_only_files_are_read_in_a_folder(tmp_path: Path) -> None:
+    """A pipe that nobody writes to and a link to a device are findings; a link to a file is read, as in a ConfigMap."""
+    os.mkfifo(tmp_path / "a.yaml")
+    (tmp_path / "b.yaml").symlink_to("/dev/zero")
+    (tmp_path / "good").write_text(GOOD)
+    (tmp_path / "c.yaml").symlink_to(tmp_path / "good")
+    report = check(tmp_path)
+    odd = "None error cannot be read: it is a folder, a pipe or a device"
+    assert (said(report), report.syncers) == ([f"a.yaml {odd}", f"b.yaml {odd}"], 1)
+
+
+def test_a_file_without_end_is_too_large(tmp_path: Path) -> None:
+    """Of ten gigabytes, and a device that is named: not more is read than would be taken."""
+    with (tmp_path / "sparse.yaml").open("wb") as file:
+        file.truncate(10 * 2**30)
+    for name in (tmp_path / "sparse.yaml", "/dev/zero"):
+        assert said(check(name))[0].endswith("is larger than 32 MiB")
 
 
 def test_a_place_without_a_syncer(tmp_path: Path) -> None:

@@ -1,0 +1,18 @@
+"""Opens a file that others may have put there: a link may lead anywhere, a pipe may never end, a device has no end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import IO
+
+
+def open_regular(path: str | os.PathLike[str], *, follow: bool = False) -> IO[bytes]:
+    """The file, opened for reading. Raises OSError for one that cannot be opened, for a folder, a pipe or a device, and
+    for a link unless `follow`."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is a folder, a pipe or a device")

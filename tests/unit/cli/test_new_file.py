@@ -1,0 +1,42 @@
+"""Files that the program writes: whole, closed to others where they name hosts, and never through somebody's link."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from eurekube_sync.cli.new_file import write_new
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644], ids=oct)
+def test_a_link_in_its_place_is_replaced(tmp_path: Path, mode: int) -> None:
+    """And what it leads to stays as it is; the mode is the one that was asked for."""
+    (tmp_path / "theirs").write_text("theirs")
+    (tmp_path / "ours").symlink_to(tmp_path / "theirs")
+    before = os.umask(0o022)
+    try:
+        write_new(tmp_path / "ours", tmp_path / "part", b"ours", mode=mode)
+    finally:
+        os.umask(before)
+    assert ((tmp_path / "theirs").read_text(), (tmp_path / "ours").read_text()) == ("theirs", "ours")
+    assert not (tmp_path / "ours").is_symlink()
+    assert (tmp_path / "ours").stat().st_mode & 0o777 == mode
+    assert not (tmp_path / "part").exists()
+
+
+def test_a_link_in_place_of_the_part_is_refused(tmp_path: Path) -> None:
+    """Whoever guessed its name gains nothing."""
+    (tmp_path / "part").symlink_to(tmp_path / "theirs")
+    with pytest.raises(FileExistsError):
+        write_new(tmp_path / "ours", tmp_path / "part", b"ours", mode=0o600)
+    assert not (tmp_path / "theirs").exists()
+
+
+def test_what_failed_leaves_nothing(tmp_path: Path) -> None:
+    """A folder is in its place."""
+    (tmp_path / "ours").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_new(tmp_path / "ours", tmp_path / "part", b"ours", mode=0o600)
+    assert [one.name for one in tmp_path.iterdir()] == ["ours"]
