@@ -154,7 +154,10 @@ def test_an_answer_that_is_too_large_is_unknown_after_one_try(tmp_path: Path, mo
         found = cluster.list_services(None).elsewhere
         assert isinstance(found, Unknown)
         assert found.cause is Cause.UNUSABLE
-        assert found.message.endswith(f"{server.url} was answered with more than 1 MB, the limit for one answer")
+        assert found.message.endswith(
+            f"{server.url} was answered with more than 1 MB, the limit for one answer, "
+            "which a larger memory limit of the container raises"
+        )
         second = cluster.list_services(None).elsewhere
         assert isinstance(second, Unknown)
         assert "no complete list" in second.message
