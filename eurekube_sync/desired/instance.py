@@ -11,12 +11,14 @@ from typing import assert_never
 from eurekube_sync.desired.drain import DRAINED, NO_DRAIN, Drain
 from eurekube_sync.desired.presentation import (
     MANAGEMENT_PORT,
+    MOST_METADATA,
     NO_PATHS,
     ZONE,
     Base,
     From,
     MetadataSource,
     is_ip,
+    size_of,
     value_fault,
 )
 from eurekube_sync.desired.spec import Syncer, check_app_name, host_name_warning
@@ -30,8 +32,6 @@ from eurekube_sync.model.wording import cut
 _PLAIN_PORT_OFF = Port(80, False)
 _SECURE_PORT_OFF = Port(443, False)
 _MOST_WARNINGS = 5
-MOST_METADATA = 4096
-"""Bytes of an instance's metadata, keys and values, beside our own marks. Every Eureka client downloads all of it."""
 _LONGEST_LABEL, _LONGEST_NAME = 63, 253
 """Of a host name (RFC 1035 2.3.4)."""
 
@@ -195,20 +195,18 @@ class Builder:
 
     def _metadata(self, site: Site) -> dict[str, str]:
         found = dict(self.spec.presentation.metadata)
-        size = _size(found)
-        if size > MOST_METADATA:
-            raise InvalidSyncer("InvalidMetadata", f"metadata has {size} bytes in all, and {MOST_METADATA} are allowed")
+        size = size_of(found)
         for entry in self.spec.presentation.metadata_from:
             value = next((texts[entry.name] for texts in _texts(entry, site) if entry.name in texts), None)
             if value is None:
                 continue
             if fault := value_fault(value):
                 self.warn(f"metadata {entry.key} of {site.label} is left out: {fault}")
-            elif size + _size({entry.key: value}) > MOST_METADATA:
+            elif size + size_of({entry.key: value}) > MOST_METADATA:
                 self.warn(f"metadata {entry.key} of {site.label} is left out: all has more than {MOST_METADATA} bytes")
             else:
                 found[entry.key] = value
-                size += _size({entry.key: value})
+                size += size_of({entry.key: value})
         zones, port = self.spec.presentation.zones, self.spec.presentation.paths.management_port
         if zones is not None and site.zone:
             found[ZONE] = zones.get(site.zone, site.zone)
@@ -220,10 +218,6 @@ class Builder:
 @lru_cache(maxsize=1024)  # all instances of an app have the same
 def _on(port: int) -> Port:
     return Port(port, True)
-
-
-def _size(metadata: Mapping[str, str]) -> int:
-    return sum(len(key.encode()) + len(value.encode()) for key, value in metadata.items())
 
 
 def _texts(entry: MetadataSource, site: Site) -> Iterable[Mapping[str, str]]:

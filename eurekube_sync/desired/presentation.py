@@ -22,6 +22,8 @@ ZONE = "zone"
 MANAGEMENT_PORT = "management.port"
 """Metadata key that Spring Boot Admin reads (DefaultServiceInstanceConverter)."""
 
+MOST_METADATA = 4096
+"""Bytes of an instance's metadata, keys and values, beside our own marks. Every Eureka client downloads all of it."""
 _METADATA_KEY = re.compile(r"[A-Za-z][A-Za-z0-9.-]*")
 _RESERVED_METADATA_KEYS = frozenset({"class", "instanceId"})
 _ACTED_ON = re.compile(r"zone|user|password|configPath|(management|user)[.].*")
@@ -161,6 +163,9 @@ def parse_presentation(
         _check_key(("metadata", key), key, wrong)
         if fault := value_fault(value):
             wrong.add(("metadata", key), fault, "InvalidMetadata")
+    if size_of(metadata) > MOST_METADATA:
+        fault = f"metadata has at most {MOST_METADATA} bytes in all, keys and values together"
+        wrong.add(("metadata",), fault, "InvalidMetadata")
     found = Presentation(
         host_name=_host_name(host_name, wrong, pods=pods),
         paths=_paths(paths, wrong),
@@ -185,6 +190,12 @@ def value_fault(value: str) -> str | None:
             "which would break the registry for every reader"
         )
     return None
+
+
+def size_of(metadata: Mapping[str, str]) -> int:
+    """Bytes of its keys and values."""
+    texts = (text for pair in metadata.items() for text in pair)
+    return sum(len(text.encode(errors="surrogatepass")) for text in texts)
 
 
 def is_ip(address: str) -> bool:

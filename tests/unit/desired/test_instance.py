@@ -116,7 +116,7 @@ def test_an_instance_has_at_most_4_kb_of_metadata() -> None:
     assert isinstance(more, NotServed)
     assert (more.reason, more.message) == (
         "InvalidMetadata",
-        "metadata has 4098 bytes in all, and 4096 are allowed",
+        "spec.metadata: metadata has at most 4096 bytes in all, keys and values together",
     )
 
 
