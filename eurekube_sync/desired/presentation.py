@@ -24,6 +24,8 @@ MANAGEMENT_PORT = "management.port"
 
 MOST_METADATA = 4096
 """Bytes of an instance's metadata, keys and values, beside our own marks. Every Eureka client downloads all of it."""
+TOO_MUCH_METADATA = f"metadata has at most {MOST_METADATA} bytes in all, keys and values together"
+"""The API server does not say it: a rule that adds them up would cost too much."""
 _METADATA_KEY = re.compile(r"[A-Za-z][A-Za-z0-9.-]*")
 _RESERVED_METADATA_KEYS = frozenset({"class", "instanceId"})
 _ACTED_ON = re.compile(r"zone|user|password|configPath|(management|user)[.].*")
@@ -164,8 +166,7 @@ def parse_presentation(
         if fault := value_fault(value):
             wrong.add(("metadata", key), fault, "InvalidMetadata")
     if size_of(metadata) > MOST_METADATA:
-        fault = f"metadata has at most {MOST_METADATA} bytes in all, keys and values together"
-        wrong.add(("metadata",), fault, "InvalidMetadata")
+        wrong.add(("metadata",), TOO_MUCH_METADATA, "InvalidMetadata")
     found = Presentation(
         host_name=_host_name(host_name, wrong, pods=pods),
         paths=_paths(paths, wrong),

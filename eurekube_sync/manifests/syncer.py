@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, TypeAlias
 
+from eurekube_sync.desired.presentation import TOO_MUCH_METADATA
 from eurekube_sync.desired.spec import host_name_warning, parse
 from eurekube_sync.manifests import object_meta
 from eurekube_sync.manifests.crd import api_version, load_crd, object_schema
@@ -41,7 +42,8 @@ def refusal(new: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> tup
     may leave what was wrong in `old` as it was."""
     before = [] if old is None else _faults(old)
     found = [fault for fault in _faults(new) if fault not in before and fault[0] not in _JUDGED_BY_THE_SERVER]
-    return tuple((written(path).removeprefix("."), "FieldValueInvalid", reason) for path, reason in found)
+    judged = [fault for fault in found if fault[1] != TOO_MUCH_METADATA]
+    return tuple((written(path).removeprefix("."), "FieldValueInvalid", reason) for path, reason in judged)
 
 
 def advice(obj: Mapping[str, Any]) -> Iterator[Fault]:

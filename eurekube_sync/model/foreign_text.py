@@ -13,8 +13,9 @@ import re
 from collections.abc import Collection
 from urllib.parse import quote
 
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""Control characters (C0, DEL, C1), separators of lines, and what turns the direction of a text."""
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters (C0, DEL, C1), separators of lines, what turns the direction of a text, and halves of characters,
+which no stream takes."""
 _SECRET_KEY = re.compile(
     r"pass(word|wd|phrase)?$|pass(word|wd)|secret|token|credential|private.?key|api.?key"
     r"|authorization|(?<![a-z])auth(?![a-z])|(?-i:Auth(?![a-z]))",

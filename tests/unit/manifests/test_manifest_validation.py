@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eurekube_sync.manifests import Report, Severity, validate_object, validate_text
+from eurekube_sync.manifests import Report, Severity, refusal, validate_object, validate_text
 from eurekube_sync.manifests.scalars import resolve
 from tests.cases import manifest_of
 from tests.cases.specs import specs
@@ -176,6 +176,16 @@ def test_annotations_have_a_size() -> None:
     manifest["metadata"]["annotations"] = {f"a{n}": "x" * 1024 for n in range(257)}
     (finding,) = validate_object(manifest)
     assert (finding.path, "at most 262144" in finding.reason) == ("$.metadata.annotations", True)
+
+
+@pytest.mark.parametrize(("last", "refused"), [("x" * 91, False), ("x" * 92, True), ("\u00e9" * 46, True)])
+def test_too_much_metadata_is_refused_as_the_program_does(last: str, refused: bool) -> None:
+    """At most 4096 bytes of keys and values; a rule of the API server would cost too much."""
+    spec = {"selector": {"app": "x"}, "metadata": {**dict.fromkeys("abcd", "x" * 1000), "e": last}}
+    found = [(one.path, one.reason) for one in validate_object(manifest_of(spec))]
+    why = "metadata has at most 4096 bytes in all, keys and values together"
+    assert found == ([("$.spec.metadata", why)] if refused else [])
+    assert refusal(manifest_of(spec)) == (), "the embedded server takes it, as the real one does"
 
 
 @given(spec=specs())
