@@ -91,14 +91,14 @@ scope_options = group(
         "most_syncers",
         type=click.IntRange(1),
         default=MOST_SYNCERS,
-        help="Serve only the oldest syncers of a namespace, at most so many.",
+        help="Serve at most this number of syncers in a namespace, the oldest first.",
     ),
     option(
         "--max-instances-per-namespace",
         "most_instances",
         type=click.IntRange(1),
         default=MOST_INSTANCES,
-        help="Register nothing new for a namespace that has so many instances.",
+        help="Register nothing new for a namespace that has this number of instances.",
     ),
     section=Section.SCOPE,
 )
