@@ -29,7 +29,7 @@ from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.eureka import CACHE_SECONDS, OUR_LEASE, RENEWAL_INTERVAL
 from eurekube_sync.model.lock import LockName
-from eurekube_sync.model.ports import Clock, Cluster, EurekaServer, Installable, LockStore, Registry
+from eurekube_sync.model.ports import Clock, Cluster, LockStore, Registry
 from eurekube_sync.model.sources import Server
 from eurekube_sync.observe.own_writes import OwnWrites
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from eurekube_sync.adapters.kubernetes import ConnectionSettings
     from eurekube_sync.adapters.kubernetes.dumped import DumpedConnection
 
-INSTALLED_IN = "eurekube-sync"
+_INSTALLED_IN = "eurekube-sync"
 """Where the manifests that are shipped put the program."""
 _ASK_TIMEOUT = 2.0
 """Seconds for the question whether batches are safe: a server that hangs is asked again in each pass."""
@@ -111,47 +111,35 @@ def _connected(connection: Connection, clock: Clock) -> Iterator[tuple[World, Cl
 @contextmanager
 def connect_to_look(connection: Connection, clock: Clock, choice: LockChoice) -> Iterator[LookWorld]:
     """Connects to the cluster, and to Eureka where a URL is given; raises ConfigurationError. No call writes."""
-    with _to_look(connection, clock, choice) as (seen, _, _):
-        yield seen
-
-
-@contextmanager
-def connect_to_check(
-    connection: Connection, clock: Clock, choice: LockChoice
-) -> Iterator[tuple[LookWorld, Installable, Mapping[str, EurekaServer]]]:
-    """The same, to ask beside it whether an installation can work there."""
-    from eurekube_sync.adapters.kubernetes.versions import KubernetesVersions
-
-    with _to_look(connection, clock, choice) as (seen, to_cluster, servers):
-        limit = seen.world.time_limit
-        yield seen, KubernetesVersions(to_cluster, clock=clock, random=random.Random(), limit=limit), servers
-
-
-@contextmanager
-def _to_look(
-    connection: Connection, clock: Clock, choice: LockChoice
-) -> Iterator[tuple[LookWorld, ClusterConnection, Mapping[str, EurekaClient]]]:
-    from eurekube_sync.adapters.kubernetes import LeaseObject, own_namespace
+    from eurekube_sync.adapters.kubernetes import LeaseObject
     from eurekube_sync.adapters.kubernetes.details import KubernetesDetails
+    from eurekube_sync.adapters.kubernetes.versions import KubernetesVersions
 
     with ExitStack() as opened:
         world, to_cluster = opened.enter_context(_connected(connection, clock))
         servers = opened.enter_context(_servers(connection, clock, world.time_limit))
         details = KubernetesDetails(to_cluster, clock=clock, random=random.Random(), limit=world.time_limit)
+        versions = KubernetesVersions(to_cluster, clock=clock, random=random.Random(), limit=world.time_limit)
 
         def locks(owner: str, scope: Scope) -> Sequence[tuple[LockName, LockStore]]:
             """Of the whole installation, then of the scope that was given: a namespace may be a mere filter."""
-            access = connection.kubernetes
-            own = own_namespace(os.environ, kubeconfig=access.kubeconfig or "", context=access.context or "")
-            scopes = (replace(scope, namespaces=None), scope)
-            names = [lock_name(choice, owner, one, own or INSTALLED_IN) for one in scopes]
+            own, scopes = installed_in(connection.kubernetes), (replace(scope, namespaces=None), scope)
+            names = [lock_name(choice, owner, one, own) for one in scopes]
             return [
                 (name, LeaseObject(to_cluster, name, clock=clock, random=random.Random()))
                 for name in dict.fromkeys(names)
                 if name is not None
             ]
 
-        yield LookWorld(world=world, details=details, servers=servers, locks=locks), to_cluster, servers
+        yield LookWorld(world=world, details=details, installable=versions, servers=servers, locks=locks)
+
+
+def installed_in(access: KubernetesAccess) -> str:
+    """The namespace of our pod; outside of a cluster that of the manifests that are shipped."""
+    from eurekube_sync.adapters.kubernetes import own_namespace
+
+    found = own_namespace(os.environ, kubeconfig=access.kubeconfig or "", context=access.context or "")
+    return found or _INSTALLED_IN
 
 
 def read_dumped(paths: Sequence[str], *, stdin: IO[bytes]) -> DumpedConnection:

@@ -21,7 +21,7 @@ from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.lock import LockName, LockRecord
 from eurekube_sync.model.ownership import CLUSTER, OWNER, syncer_of
-from eurekube_sync.model.ports import Details, LockStore, Registry
+from eurekube_sync.model.ports import Details, EurekaServer, Installable, LockStore
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 
 Reading = ObservedInstance | Unknown | None
@@ -34,7 +34,8 @@ class LookWorld:
 
     world: World
     details: Details
-    servers: Mapping[str, Registry] = field(default_factory=dict)
+    installable: Installable
+    servers: Mapping[str, EurekaServer] = field(default_factory=dict)
     """Each Eureka server, by its address."""
     locks: Callable[[str, Scope], Sequence[tuple[LockName, LockStore]]] = lambda _owner, _scope: ()
     """The locks that an installation of this owner and scope may use; none where it uses none."""
@@ -142,7 +143,7 @@ def with_readings(seen: LookWorld, found: Look, keys: Collection[InstanceKey]) -
     return replace(found, readings={server: _read(one, sorted(keys)) for server, one in seen.servers.items()})
 
 
-def _read(registry: Registry, keys: Iterable[InstanceKey]) -> Mapping[InstanceKey, Reading]:
+def _read(registry: EurekaServer, keys: Iterable[InstanceKey]) -> Mapping[InstanceKey, Reading]:
     """A server that gives no answer is not asked for the next instance."""
     found: dict[InstanceKey, Reading] = {}
     failed: Unknown | None = None

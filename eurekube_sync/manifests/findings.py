@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 
 from eurekube_sync.model.value_faults import Path as Path
@@ -51,13 +51,7 @@ class Report:
     """Objects of other kinds, which were passed over."""
 
     def __add__(self, other: Report) -> Report:
-        return Report(
-            findings=self.findings + other.findings,
-            files=self.files + other.files,
-            documents=self.documents + other.documents,
-            syncers=self.syncers + other.syncers,
-            others=self.others + other.others,
-        )
+        return Report(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(Report)})
 
     @property
     def errors(self) -> int:

@@ -118,13 +118,13 @@ class Transfer:
 
     def _guard(self, move: Move, call: Callable[[Move], _Added], barred: Mapping[InstanceKey, str]) -> _Added:
         if move.source.key in barred:
-            return _Added(move, _affected(move, Result.FAILED, barred[move.source.key]))
+            return _ended(move, Result.FAILED, barred[move.source.key])
         if self.clock.stopping():
-            return _Added(move, _affected(move, Result.NOT_TRIED, _STOPPED))
+            return _ended(move, Result.NOT_TRIED, _STOPPED)
         try:
             return call(move)
         except RegistryError as error:
-            return _Added(move, _affected(move, Result.FAILED, str(error), error))
+            return _ended(move, Result.FAILED, str(error), error)
 
     def _follow(self, move: Move) -> _Added:
         """Adds one whose target another move has made: callers must not lose what they reach, and what a person
@@ -133,40 +133,36 @@ class Transfer:
         harmless = (InstanceStatus.DOWN, InstanceStatus.STARTING)
         if current and there and not (current.status is there.status or current.status in harmless):
             why = f"it is {current.status}, and the instance {move.target.id} is {there.status}: both stay"
-            return _Added(move, _affected(move, Result.FAILED, why))
+            return _ended(move, Result.FAILED, why)
         return self._add(move)
 
     def _add(self, move: Move) -> _Added:
         current = self.registry.read_instance(move.source.key)
         if current is None:
-            return _Added(move, _affected(move, Result.GONE, "it is gone"))
+            return _ended(move, Result.GONE, "it is gone")
         if move.in_place and move.made(current):
             self.registry.renew(move.target)
-            return _Added(move, _affected(move, Result.DONE))
+            return _ended(move, Result.DONE)
         if not move.may_take(current):
-            return _Added(move, _affected(move, Result.CONFLICT, "it belongs to another owner now, and stays as it is"))
+            return _ended(move, Result.CONFLICT, "it belongs to another owner now, and stays as it is")
         if current.status is InstanceStatus.UNKNOWN:
-            return _Added(
-                move, _affected(move, Result.FAILED, "its status is UNKNOWN, and Eureka renews no such lease")
-            )
+            return _ended(move, Result.FAILED, "its status is UNKNOWN, and Eureka renews no such lease")
         there = current if move.in_place else self.registry.read_instance(move.target)
         if there is not None and not move.in_place and not move.made(there):
-            return _Added(
-                move, _affected(move, Result.CONFLICT, f"another owner's instance is registered as {move.target.id}")
-            )
+            return _ended(move, Result.CONFLICT, f"another owner's instance is registered as {move.target.id}")
         made = move.made_of(current)
         if there is None or move.in_place:
             newer = max(int(self.clock.now() * 1000), current.last_dirty_timestamp + 1)
             self.registry.register(made, dirty_timestamp=newer)
         if not self.registry.renew(move.target):
-            return _Added(move, _affected(move, Result.FAILED, "Eureka did not show it a moment later"))
+            return _ended(move, Result.FAILED, "Eureka did not show it a moment later")
         now = self.registry.read_instance(move.target)
         if now is None or not move.made(now):
-            return _Added(move, _affected(move, Result.FAILED, "Eureka did not show it as ours a moment later"))
+            return _ended(move, Result.FAILED, "Eureka did not show it as ours a moment later")
         if there is None and now.status is not current.status:
             why = f"Eureka shows it {now.status}, and it was {current.status}: both stay"
-            return _Added(move, _affected(move, Result.FAILED, why))
-        return _Added(move, _affected(move, Result.DONE), None if move.in_place else current)
+            return _ended(move, Result.FAILED, why)
+        return _ended(move, Result.DONE, source=None if move.in_place else current)
 
     def _finish(self, added: _Added) -> Affected:
         """Cancels the source, if it is unchanged since the target was added."""
@@ -214,6 +210,16 @@ def _turns(moves: Sequence[Move]) -> list[list[Move]]:
         those.sort(key=lambda move: (not move.in_place, move.source.status is not InstanceStatus.UP))
     longest = max(map(len, by_target.values()), default=0)
     return [[those[turn] for those in by_target.values() if turn < len(those)] for turn in range(longest)]
+
+
+def _ended(
+    move: Move,
+    result: Result,
+    detail: str = "",
+    error: RegistryError | None = None,
+    source: ObservedInstance | None = None,
+) -> _Added:
+    return _Added(move, _affected(move, result, detail, error), source)
 
 
 def _affected(

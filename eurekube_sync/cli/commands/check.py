@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.cli.connect import INSTALLED_IN, connect_to_check
+from eurekube_sync.cli.connect import connect_to_look, installed_in
 from eurekube_sync.cli.installation import Installation, installation_options, looked_at
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import option
-from eurekube_sync.cli.options.kubernetes import KubernetesAccess
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.options.scope import drain_option
 from eurekube_sync.cli.output.check import findings_data, findings_table
@@ -44,17 +41,15 @@ def command(pre: bool, interval: float, installation: Installation, form: Report
     connection, clock, lock = installation.connection(eureka_batch="auto"), SystemClock(), installation.lock
     with (
         stopped_by_signals(clock),
-        connect_to_check(connection, clock, lock) as (seen, cluster, servers),
+        connect_to_look(connection, clock, lock) as seen,
         connection.waits.seen(),
     ):
         asked = Checked(
             seen=seen,
-            cluster=cluster,
-            servers=servers,
             settings=installation.settings(),
             schema=object_schema(),
             interval=interval,
-            namespace=lock.namespace if isinstance(lock, LockName) else _own_namespace(installation.kubernetes),
+            namespace=lock.namespace if isinstance(lock, LockName) else installed_in(installation.kubernetes),
             locked=lock != "off",
             source=installation.kubernetes.endpoints_source,
             before=pre,
@@ -63,10 +58,3 @@ def command(pre: bool, interval: float, installation: Installation, form: Report
     code, notices = code_of(found), installation.eureka.notices
     form.write(lambda: findings_table(found, notices), lambda: findings_data(found, code, notices))
     return code
-
-
-def _own_namespace(access: KubernetesAccess) -> str:
-    from eurekube_sync.adapters.kubernetes import own_namespace
-
-    found = own_namespace(os.environ, kubeconfig=access.kubeconfig or "", context=access.context or "")
-    return found or INSTALLED_IN

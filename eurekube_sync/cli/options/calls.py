@@ -38,7 +38,6 @@ call_options = group(
     ),
     section=Section.CALLS,
 )
-"""The command gets them as `calls`, one `Calls`."""
 
 batch_option = option(
     "--eureka-batch",

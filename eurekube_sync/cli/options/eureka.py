@@ -234,7 +234,6 @@ eureka_options = group(
     *_ACCESS,
     section=Section.LOGIN,
 )
-"""The command gets them as `eureka`, one `EurekaAccess`."""
 
 optional_eureka_options = group(
     "eureka",

@@ -55,4 +55,3 @@ kubernetes_options = group(
     ),
     section=Section.WHERE,
 )
-"""The command gets them as `kubernetes`, a `KubernetesAccess`."""

@@ -66,7 +66,6 @@ lease_options = group(
     ),
     section=Section.LEASES,
 )
-"""The command gets them as `leases`, one `Leases`."""
 
 kept_lease_options = group(
     "leases",

@@ -89,7 +89,6 @@ monitoring_options = group(
     ),
     section=Section.WATCHING,
 )
-"""The command gets them as `monitoring`, a `Monitoring`."""
 
 
 _MEBIBYTE = 1024 * 1024
@@ -148,4 +147,3 @@ recording_options = group(
     ),
     section=Section.WATCHING,
 )
-"""The command gets them as `recording`, a `Recording`."""

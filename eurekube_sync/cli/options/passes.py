@@ -63,4 +63,3 @@ pass_options = group(
     option("--dry-run", is_flag=True, section=Section.COMMAND, help="Show what a pass would do, and write nothing."),
     section=Section.PASSES,
 )
-"""The command gets them as `passes`, one `Passes`."""

@@ -95,7 +95,6 @@ def _output(help_: str, *more: str) -> Callable[[Any], Any]:
 
 
 report_options = group("form", ReportForm, _output("Format of the report."), *_LOGS, section=Section.REPORT)
-"""The command gets them as `form`, a `ReportForm`."""
 
 pass_report_options = group(
     "form",

@@ -10,15 +10,14 @@ from typing import IO
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
 
+from eurekube_sync.cli.output.lines import Line
 from eurekube_sync.cli.output.rows import Danger, Row, folded, in_order, rows_of, signs_in
 from eurekube_sync.cli.output.sentence import Sentence
 from eurekube_sync.cli.output.summary import summary
 from eurekube_sync.cli.output.words import gathered, told
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.model.foreign_text import printable
 
 _MOST_REGISTRATIONS = 200
 """Shown at a terminal; everything else is always shown."""
@@ -153,7 +152,7 @@ def _stacked(rows: Sequence[Row]) -> Iterator[RenderableType]:
         yield heading
         for row in group:
             yield Text.assemble((f"{row.sign} ", row.style), row.id, "  ", (row.status, row.style))
-            yield _hanging(Text(" "), Text(row.why))
+            yield Line(row.why, mark=Text(" "))
 
 
 def _legend(rows: Sequence[Row]) -> RenderableType:
@@ -163,18 +162,9 @@ def _legend(rows: Sequence[Row]) -> RenderableType:
 
 def marked(sentence: str) -> RenderableType:
     """A sentence for a person to see to."""
-    return _hanging(Text("!", style="bold red"), Text(printable(sentence)))
+    return Line(sentence, mark=Text("!", style="bold red"))
 
 
 def _noted(sentence: str) -> RenderableType:
     """A sentence for a person to know."""
-    return _hanging(Text("i", style="cyan"), Text(printable(sentence)))
-
-
-def _hanging(mark: Text, text: Text) -> RenderableType:
-    """A mark, and a text whose further lines begin below its first."""
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    grid.add_row(mark, text)
-    return grid
+    return Line(sentence, mark=Text("i", style="cyan"))

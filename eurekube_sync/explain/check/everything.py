@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from eurekube_sync.controller.look import Look, LookWorld, look, with_details
@@ -18,7 +18,6 @@ from eurekube_sync.explain.check.installation import heartbeat, owner
 from eurekube_sync.explain.check.kubernetes import clock, definition, reachable
 from eurekube_sync.explain.check.rights import Needed, of_a_pass, of_an_installation, rights
 from eurekube_sync.model.kubernetes import SyncerObject
-from eurekube_sync.model.ports import EurekaServer, Installable
 
 _MOST_NAMESPACES = 50
 """Whose Pods are listed for their drain time."""
@@ -29,8 +28,6 @@ class Checked:
     """What is looked at, and how the installation is to run."""
 
     seen: LookWorld
-    cluster: Installable
-    servers: Mapping[str, EurekaServer] = field(default_factory=dict)
     settings: PassSettings
     schema: Mapping[str, Any]
     """Of this version's CRD."""
@@ -47,27 +44,27 @@ class Checked:
 
 def everything(asked: Checked) -> Iterator[Finding]:
     """Each finding as soon as it is known."""
-    world = asked.seen.world
+    world, cluster = asked.seen.world, asked.seen.installable
     identity = world.cluster.identity()
-    found = list(reachable(asked.cluster, identity))
+    found = list(reachable(cluster, identity))
     yield from found
     answers = all(one.grade is Grade.OK for one in found)
     if answers:
-        yield clock("the Kubernetes API", asked.cluster.ahead())
-        yield from definition(asked.cluster, world.cluster.crd_live(), asked.schema, before=asked.before)
-    of_servers = list(servers(asked.servers, world.clock.now()))
+        yield clock("the Kubernetes API", cluster.ahead())
+        yield from definition(cluster, world.cluster.crd_live(), asked.schema, before=asked.before)
+    of_servers = list(servers(asked.seen.servers, world.clock.now()))
     yield from of_servers
     all_read = all(one.grade is Grade.OK for one in of_servers if one.check is Check.EUREKA_READ)
     if asked.before:
         if answers:
-            yield from rights(of_an_installation(asked.namespace), (), asked.cluster)
+            yield from rights(of_an_installation(asked.namespace), (), cluster)
         return
     if not answers:
         return
     names = sorted(asked.settings.scope.namespaces or ())
     seen = look(asked.seen, asked.settings, names)
     yield from replicas(world.registry.batching()) if all_read else ()
-    yield from rights(_needed(asked, seen), names, asked.cluster)
+    yield from rights(_needed(asked, seen), names, cluster)
     yield from owner(seen)
     yield from heartbeat(seen)
     yield from drain_time(_with_pods(asked, seen), asked.interval)
