@@ -184,10 +184,7 @@ def cluster_settings(connection: Connection) -> ConnectionSettings:
 def connect_registry(connection: Connection, clock: Clock) -> Iterator[RegistryWorld]:
     """Connects to Eureka alone; raises ConfigurationError."""
     limit = TimeLimit(clock)
-    with (
-        _registry(connection, clock, limit) as registry,
-        ThreadWorkers(connection.calls.concurrency) as workers,
-    ):
+    with _registry(connection, clock, limit) as registry, ThreadWorkers(connection.calls.concurrency) as workers:
         yield RegistryWorld(
             registry=connection.waits.of(registry),
             clock=clock,

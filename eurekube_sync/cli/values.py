@@ -96,9 +96,7 @@ def _name(text: str) -> str:
 
 def _owner(text: str) -> str:
     if not OWNER_PATTERN.fullmatch(text):
-        raise ValueError(
-            f"{text!r} is not an owner name: 1 to 32 of a-z, 0-9 and '-', a letter or digit at both ends",
-        )
+        raise ValueError(f"{text!r} is not an owner name: 1 to 32 of a-z, 0-9 and '-', a letter or digit at both ends")
     return text
 
 

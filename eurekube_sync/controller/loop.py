@@ -34,10 +34,7 @@ class Schedule:
     def exit_code(self, report: PassReport) -> ExitCode:
         """Of a pass."""
         return of_report(
-            report,
-            fail_on_held=self.fail_on_held,
-            detailed=self.detailed_exitcode,
-            fail_on_broken=self.fail_on_broken,
+            report, fail_on_held=self.fail_on_held, detailed=self.detailed_exitcode, fail_on_broken=self.fail_on_broken
         )
 
 

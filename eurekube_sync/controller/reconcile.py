@@ -120,11 +120,7 @@ def _choose(given: Given) -> tuple[Scope, Listed[SyncerObject] | None]:
 
 
 def _renew(
-    given: Given,
-    scope: Scope,
-    listed: Complete[tuple[ObservedInstance, ...]] | Unknown,
-    asked: float,
-    asked_at: float,
+    given: Given, scope: Scope, listed: Complete[tuple[ObservedInstance, ...]] | Unknown, asked: float, asked_at: float
 ) -> Renewed:
     """Divides the list, and renews our instances, whatever the cluster will say. The list was asked for at `asked` in
     monotonic, `asked_at` in Unix seconds."""

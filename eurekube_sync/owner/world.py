@@ -83,10 +83,7 @@ def observation_time(moves: Sequence[Move], observe: float | None) -> float:
 
 
 def watch_all(
-    world: OwnerWorld,
-    find: Callable[[Sequence[ObservedInstance]], Sequence[Move]],
-    observe: float | None,
-    way_out: str,
+    world: OwnerWorld, find: Callable[[Sequence[ObservedInstance]], Sequence[Move]], observe: float | None, way_out: str
 ) -> Sequence[Move]:
     """What `find` makes of the list, once all of it was watched: a list may be old, and who registers one anew
     renews it, too."""

@@ -39,11 +39,7 @@ def command(pre: bool, interval: float, installation: Installation, form: Report
     """
     form.set_up_logs()
     connection, clock, lock = installation.connection(eureka_batch="auto"), SystemClock(), installation.lock
-    with (
-        stopped_by_signals(clock),
-        connect_to_look(connection, clock, lock) as seen,
-        connection.waits.seen(),
-    ):
+    with stopped_by_signals(clock), connect_to_look(connection, clock, lock) as seen, connection.waits.seen():
         asked = Checked(
             seen=seen,
             settings=installation.settings(),

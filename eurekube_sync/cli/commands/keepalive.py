@@ -41,12 +41,7 @@ from eurekube_sync.controller.one_pass import PassReport
 @kept_lease_options
 @pass_report_options
 def command(
-    cluster: str | None,
-    installation: Installation,
-    eureka_batch: str,
-    passes: Passes,
-    leases: Leases,
-    form: ReportForm,
+    cluster: str | None, installation: Installation, eureka_batch: str, passes: Passes, leases: Leases, form: ReportForm
 ) -> ExitCode:
     """Renew all of our instances: one pass, --passes N, or --daemon. It asks Eureka only, and no cluster.
 

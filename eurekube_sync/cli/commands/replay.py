@@ -76,10 +76,7 @@ def command(folder: str, what: str | None, at: _Moment | None, form: ReportForm)
     files = record_files(Path(folder))
     shown = list(_all(files)) if at is None else [_planned_again(_last_before(files, at))]
     found = [found_in(one, what) for one in shown] if what else shown
-    form.write(
-        lambda: replay_table(found, whole=at is not None, what=what),
-        lambda: replay_data(found),
-    )
+    form.write(lambda: replay_table(found, whole=at is not None, what=what), lambda: replay_data(found))
     if any(one.damaged for one in found):
         return ExitCode.CONFIGURATION
     return ExitCode.INCOMPLETE if any(one.differs for one in found) else ExitCode.OK

@@ -76,13 +76,7 @@ def _counts(picture: Picture) -> Iterator[str]:
 
 
 def _syncers(picture: Picture) -> Iterator[str]:
-    rows = (
-        (
-            (str(one.ref), one.app, one.ready, one.reason, one.message),
-            not one.works,
-        )
-        for one in picture.syncers
-    )
+    rows = (((str(one.ref), one.app, one.ready, one.reason, one.message), not one.works) for one in picture.syncers)
     yield "<h2>Syncers</h2>"
     if not picture.syncers:
         yield "<p>None is known.</p>"

@@ -54,12 +54,7 @@ pass_options = group(
         default="30s",
         help="Time from the start of a pass to the start of the next.",
     ),
-    option(
-        "--pass-timeout",
-        type=Duration(least=1),
-        default="120s",
-        help="After this time a pass starts nothing new.",
-    ),
+    option("--pass-timeout", type=Duration(least=1), default="120s", help="After this time a pass starts nothing new."),
     option("--dry-run", is_flag=True, section=Section.COMMAND, help="Show what a pass would do, and write nothing."),
     section=Section.PASSES,
 )

@@ -79,12 +79,7 @@ class ReportForm:
 
 
 _LOGS = (
-    option(
-        "--log-format",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        help="Format of the logs on stderr.",
-    ),
+    option("--log-format", type=click.Choice(["text", "json"]), default="text", help="Format of the logs on stderr."),
     option("--verbose", "-v", is_flag=True, help="Log each call."),
 )
 

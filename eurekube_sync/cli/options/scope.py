@@ -105,11 +105,7 @@ scope_options = group(
 """All of it; the command gets a `Scope`."""
 
 
-_CHOICES = {
-    "services": frozenset[Kind](),
-    "pods": frozenset({Kind.POD}),
-    "all": frozenset({Kind.POD, Kind.NODE}),
-}
+_CHOICES = {"services": frozenset[Kind](), "pods": frozenset({Kind.POD}), "all": frozenset({Kind.POD, Kind.NODE})}
 
 
 def _drain_option(default: str, more: str = "") -> Callable[[Any], Any]:

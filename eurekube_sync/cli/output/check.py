@@ -30,11 +30,9 @@ def findings_table(found: Sequence[Finding], notices: Sequence[str] = ()) -> Ren
 
 
 def _lines(one: Finding, *, again: bool) -> Iterator[RenderableType]:
-    sign = {
-        Grade.OK: sign_of(Mark.OK),
-        Grade.WARNING: Text("!", style="yellow"),
-        Grade.FAILED: sign_of(Mark.BROKEN),
-    }[one.grade]
+    sign = {Grade.OK: sign_of(Mark.OK), Grade.WARNING: Text("!", style="yellow"), Grade.FAILED: sign_of(Mark.BROKEN)}[
+        one.grade
+    ]
     yield Line(one.text, mark=sign)
     if one.fix:
         yield Next(one.fix, indent=2)

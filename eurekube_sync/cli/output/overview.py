@@ -18,12 +18,7 @@ from eurekube_sync.model.wording import counted, one_or_more, rfc_3339, span
 
 _HEADINGS = ("", "SYNCER", "APP", "READY", "STATE", "SINCE", "WHY")
 _SINCE = _HEADINGS.index("SINCE")
-_MARKS = {
-    State.BROKEN: Mark.BROKEN,
-    State.PARTLY: Mark.BROKEN,
-    State.UNKNOWN: Mark.UNKNOWN,
-    State.IN_SYNC: Mark.OK,
-}
+_MARKS = {State.BROKEN: Mark.BROKEN, State.PARTLY: Mark.BROKEN, State.UNKNOWN: Mark.UNKNOWN, State.IN_SYNC: Mark.OK}
 _GAP = "  "
 _ROOM = 36
 """Columns that a reason needs beside the rest; with fewer it goes below its row."""

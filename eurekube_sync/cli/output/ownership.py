@@ -41,12 +41,7 @@ def orphans_data(orphans: Orphans, code: ExitCode, notices: Sequence[str] = ()) 
         "exitCode": int(code),
         "summary": orphans.summary,
         "orphans": [
-            {
-                **_instance(one.instance),
-                "kind": one.kind.value,
-                "run": one.fate.value,
-                "why": one.why,
-            }
+            {**_instance(one.instance), "kind": one.kind.value, "run": one.fate.value, "why": one.why}
             for one in orphans.found
         ],
         "unknown": list(orphans.unknown),
@@ -83,12 +78,7 @@ def _affected(one: Affected) -> dict[str, Any]:
 
 def _instance(one: ObservedInstance) -> dict[str, Any]:
     syncer = syncer_of(one)
-    return {
-        "app": one.key.app,
-        "id": one.key.id,
-        "status": one.status.value,
-        "syncer": str(syncer) if syncer else None,
-    }
+    return {"app": one.key.app, "id": one.key.id, "status": one.status.value, "syncer": str(syncer) if syncer else None}
 
 
 def _rows(report: OwnerReport) -> Iterator[Row]:

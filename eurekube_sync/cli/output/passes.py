@@ -53,11 +53,7 @@ def teller(form: ReportForm, passes: Passes, notices: Sequence[str] = ()) -> Cal
 def good_pass(report: PassReport, holder: str) -> GoodPass:
     """What the lock is to show of a pass that did all it had to."""
     return GoodPass(
-        at=report.at,
-        holder=holder,
-        owner=report.owner,
-        scope=scope_text(report.scope),
-        result=summary(report),
+        at=report.at, holder=holder, owner=report.owner, scope=scope_text(report.scope), result=summary(report)
     )
 
 

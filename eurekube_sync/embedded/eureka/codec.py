@@ -9,14 +9,7 @@ import json
 from typing import Any
 from xml.sax.saxutils import escape
 
-from eurekube_sync.embedded.eureka.instance import (
-    ActionType,
-    Applications,
-    InstanceInfo,
-    LeaseSettings,
-    Listed,
-    Status,
-)
+from eurekube_sync.embedded.eureka.instance import ActionType, Applications, InstanceInfo, LeaseSettings, Listed, Status
 
 _DATA_CENTER_CLASS = "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo"
 _AMAZON_CLASS = "com.netflix.appinfo.AmazonInfo"

@@ -77,12 +77,7 @@ class LeaseRegistry:
     """All leases by application and id. Times are milliseconds."""
 
     def __init__(
-        self,
-        *,
-        start: int,
-        self_preservation: bool,
-        on_change: Callable[[InstanceInfo], None],
-        shuffle: random.Random,
+        self, *, start: int, self_preservation: bool, on_change: Callable[[InstanceInfo], None], shuffle: random.Random
     ) -> None:
         self._self_preservation = self_preservation
         self._on_change = on_change

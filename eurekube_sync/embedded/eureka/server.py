@@ -48,11 +48,7 @@ class EmbeddedEureka:
         start = self._milliseconds()
         self._eviction_interval = int(eviction_seconds * 1000)
         self._next_eviction = start + self._eviction_interval
-        self._cache = ResponseCache(
-            self._load,
-            interval=int(response_cache_seconds * 1000),
-            start=start,
-        )
+        self._cache = ResponseCache(self._load, interval=int(response_cache_seconds * 1000), start=start)
         self._registry = LeaseRegistry(
             start=start,
             self_preservation=self_preservation,

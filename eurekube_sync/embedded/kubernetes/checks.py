@@ -115,11 +115,7 @@ def check_identity(resource: Resource, stored: Stored, metadata: Mapping[str, An
         raise errors.conflict(resource.plural, resource.group, stored.name, why)
     revision = metadata.get("resourceVersion")
     if not revision and resource.custom:
-        fault = (
-            "metadata.resourceVersion",
-            "FieldValueInvalid",
-            "Invalid value: 0: must be specified for an update",
-        )
+        fault = ("metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0: must be specified for an update")
         raise errors.invalid(resource.plural, resource.group, stored.name, [fault])
     if revision and not str(revision).isdigit():
         raise errors.without_reason(f'strconv.ParseUint: parsing "{revision}": invalid syntax')

@@ -114,12 +114,7 @@ def is_ready(pod: Object) -> bool:
 def target_of(pod: Object) -> dict[str, Any]:
     """`targetRef` of an endpoint."""
     metadata = pod["metadata"]
-    return {
-        "kind": "Pod",
-        "namespace": metadata["namespace"],
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-    }
+    return {"kind": "Pod", "namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"]}
 
 
 def slice_of(

@@ -28,13 +28,7 @@ _NAMED = 10
 @name_scope_options
 @option("--yes", "-y", variable=False, is_flag=True, help="Do not ask.")
 @server_options
-def purge_command(
-    owner: str,
-    servers: Servers,
-    cluster: str | None,
-    scope: Scope,
-    yes: bool,
-) -> ExitCode:
+def purge_command(owner: str, servers: Servers, cluster: str | None, scope: Scope, yes: bool) -> ExitCode:
     """Cancel all of the owner's instances of one cluster, on every peer. With --namespace or --shard, it cancels only
     the instances of those syncers. Another installation of the same owner keeps its own.
 

@@ -24,12 +24,7 @@ from eurekube_sync.owner.world import OwnerWorld
 @observe_option
 @server_options
 def rename_command(
-    old: str,
-    new: str,
-    servers: Servers,
-    cluster: str | None,
-    scope: Scope,
-    observe: float | None,
+    old: str, new: str, servers: Servers, cluster: str | None, scope: Scope, observe: float | None
 ) -> ExitCode:
     """Move all of a cluster's instances from owner OLD to owner NEW. Each is registered under its new id, read there,
     and only then cancelled under its old id.
