@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.controller.outages import Began, Change, Outages
+from eurekube_sync.controller.outages import Change, Outages
 from eurekube_sync.model.errors import LockLost
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.ports import Clock
@@ -94,4 +94,4 @@ def run_passes(
 
 def _log_changes(changes: Iterable[Change]) -> None:
     for change in changes:
-        log.log(logging.WARNING if isinstance(change, Began) else logging.INFO, "%s", change.sentence)
+        log.log(logging.WARNING if change.began else logging.INFO, "%s", change.sentence)

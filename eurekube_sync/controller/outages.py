@@ -6,8 +6,7 @@ Pure. A pass that did not ask for something says nothing of it: what began there
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple
 
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.model.errors import ClusterDenied, ClusterUnavailable
@@ -27,32 +26,20 @@ _AGAIN = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Began:
-    """Something cannot be read or written, or no longer for the cause it was."""
+class Change(NamedTuple):
+    """Something cannot be read or written, or no longer for the cause it was; or it can be again."""
 
+    began: bool
     sentence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """It can be again."""
-
-    sentence: str
-
-
-Change: TypeAlias = Began | Ended
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Trouble:
+class _Trouble(NamedTuple):
     cause: str
     """What makes it another outage; its sentence may vary from pass to pass."""
     sentence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Outage:
+class _Outage(NamedTuple):
     since: float
     cause: str
 
@@ -70,12 +57,12 @@ class Outages:
         for source, trouble in found.items():
             before = self._known.get(source)
             if before is None or before.cause != trouble.cause:
-                changes.append(Began(sentence=trouble.sentence))
+                changes.append(Change(began=True, sentence=trouble.sentence))
             self._known[source] = _Outage(since=before.since if before else report.at, cause=trouble.cause)
         for source in [one for one in self._known if one not in found and _asked(report, one)]:
             lasted = duration(max(0, round(report.at - self._known.pop(source).since)))
             again = _AGAIN.get(source, f"{source}: no trouble any more")  # a list that nothing needs is not asked for
-            changes.append(Ended(sentence=f"{again}, after {lasted}"))
+            changes.append(Change(began=False, sentence=f"{again}, after {lasted}"))
         return changes
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from eurekube_sync.embedded.http import Request, Response
-from eurekube_sync.embedded.kubernetes import errors, lists, openapi, patches, protobuf, resources, tables
-from eurekube_sync.embedded.kubernetes.checks import DeleteOptions, WriteOptions
+from eurekube_sync.embedded.kubernetes import errors, lists, openapi, patches, requests, resources, tables
+from eurekube_sync.embedded.kubernetes.checks import WriteOptions
 from eurekube_sync.embedded.kubernetes.objects import Objects, Validate
 from eurekube_sync.embedded.kubernetes.resources import Resource
 from eurekube_sync.embedded.kubernetes.selection import field_test
@@ -25,11 +25,6 @@ VERSION = "v1.36.3"
 _GZIP_ABOVE = 128 * 1024
 _HEALTH = ("/readyz", "/livez", "/healthz")
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_PATCHES: Mapping[str, Callable[[Any, Any], Any]] = {
-    patches.JSON: patches.json_patch,
-    patches.MERGE: patches.merge_patch,
-    patches.STRATEGIC: patches.strategic_merge_patch,
-}
 _RETURNED_WHEN_GONE = frozenset({"Pod", "Service", "ServiceAccount"})
 
 
@@ -165,7 +160,7 @@ class EmbeddedKubernetes:
 
     def _on_resource(self, request: Request, user: str, group: str, version: str, parts: list[str]) -> Response:
         if (group, parts) == ("authorization.k8s.io", ["selfsubjectaccessreviews"]) and request.method == "POST":
-            return _json(201, self._review(user, _body(request)))
+            return _json(201, self._review(user, requests.body(request)))
         target = self._target(group, version, parts)
         resource = target.resource
         verb = _VERBS.get(request.method, "")
@@ -181,12 +176,12 @@ class EmbeddedKubernetes:
             case "watch", "", "":
                 return self._watch(request, target)
             case "create", "", "" if target.namespace or not resource.namespaced:
-                body = _body(request)
-                obj = self._objects.create(resource, target.namespace, body, _options(request))
+                body = requests.body(request)
+                obj = self._objects.create(resource, target.namespace, body, requests.options(request))
                 return self._object(201, obj)
             case "get", name, _ if name:
                 stored = self._objects.get(resource, target.namespace, name)
-                if _wants(request, "Table"):
+                if requests.wants(request, "Table"):
                     return self._table(request, resource, [stored], {})
                 return self._object(200, stored.obj)
             case (("update" | "patch"), name, _) if name:
@@ -234,9 +229,9 @@ class EmbeddedKubernetes:
     def _list(self, request: Request, target: _Target) -> Response:
         resource = target.resource
         found = lists.page(self._objects.store, resource, target.namespace, request.query)
-        if _wants(request, "Table"):
+        if requests.wants(request, "Table"):
             return self._table(request, resource, found.items, found.metadata)
-        if _wants(request, "PartialObjectMetadataList"):
+        if requests.wants(request, "PartialObjectMetadataList"):
             return _json(200, tables.metadata_list([stored.obj for stored in found.items], found.metadata))
         head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": found.metadata}
         items = b",".join(stored.item(typed=resource.custom) for stored in found.items)
@@ -276,14 +271,14 @@ class EmbeddedKubernetes:
     def _write(self, request: Request, target: _Target) -> Response:
         resource = target.resource
         stored = self._objects.get(resource, target.namespace, target.name)
-        body = _body(request) if request.method == "PUT" else _patched(request, resource, stored)
+        body = requests.body(request) if request.method == "PUT" else requests.patched(request, resource, stored)
         status = target.subresource == "status"
-        return self._object(200, self._objects.update(resource, stored, body, _options(request), status=status))
+        return self._object(200, self._objects.update(resource, stored, body, requests.options(request), status=status))
 
     def _delete(self, request: Request, target: _Target) -> Response:
         resource = target.resource
         stored = self._objects.get(resource, target.namespace, target.name)
-        obj, gone = self._objects.delete(resource, stored, _delete_options(request))
+        obj, gone = self._objects.delete(resource, stored, requests.delete_options(request))
         if not gone or resource.kind in _RETURNED_WHEN_GONE:
             return self._object(200, obj)
         found = errors.details(resource.plural, resource.group, target.name)
@@ -299,67 +294,8 @@ class EmbeddedKubernetes:
         return {"Warning": warnings} if warnings else {}
 
 
-def _body(request: Request) -> Any:
-    content = request.headers.get("content-type", "").partition(";")[0].strip()
-    if content == protobuf.MEDIA_TYPE:
-        try:
-            return protobuf.decode(request.body)
-        except protobuf.ProtobufError:
-            raise errors.unsupported_media_type(("application/json",)) from None
-    if content not in ("", "application/json"):
-        raise errors.unsupported_media_type(("application/json",))
-    return _decoded(request.body)
-
-
-def _patched(request: Request, resource: Resource, stored: Stored) -> Any:
-    content = request.headers.get("content-type", "").partition(";")[0].strip()
-    accepted = [patches.JSON, patches.MERGE, *(() if resource.custom else (patches.STRATEGIC,))]
-    if content not in accepted:
-        raise errors.unsupported_media_type(accepted)
-    patch = _decoded(request.body)
-    expected = list if content == patches.JSON else dict
-    if not isinstance(patch, expected):
-        raise errors.bad_request(
-            f"error decoding patch: json: cannot unmarshal into Go value of type {expected.__name__}"
-        )
-    try:
-        return _PATCHES[content](stored.obj, patch)
-    except patches.PatchError:
-        raise errors.unprocessable_patch() from None
-
-
 def _no_resource() -> errors.ApiError:
     return errors.ApiError(404, "NotFound", "the server could not find the requested resource", details={})
-
-
-def _decoded(body: bytes) -> Any:
-    try:
-        return msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
-        raise errors.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
-
-
-def _options(request: Request) -> WriteOptions:
-    return WriteOptions(
-        dry_run=request.query.get("dryRun") == "All",
-        patch=request.method == "PATCH",
-        strict=request.query.get("fieldValidation") == "Strict",
-    )
-
-
-def _delete_options(request: Request) -> DeleteOptions:
-    body = _decoded(request.body) if request.body else {}
-    grace = body.get("gracePeriodSeconds", request.query.get("gracePeriodSeconds"))
-    return DeleteOptions(
-        dry_run="All" in (request.query.get("dryRun"), *(body.get("dryRun") or ())),
-        grace_seconds=None if grace is None else int(grace),
-    )
-
-
-def _wants(request: Request, kind: str) -> bool:
-    """Whether the media type that is accepted first names this kind of `meta.k8s.io`."""
-    first = request.headers.get("accept", "").partition(",")[0].replace(" ", "")
-    return f"as={kind}" in first.split(";")
 
 
 def _json(status: int, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None) -> Response:

@@ -9,7 +9,7 @@ import pytest
 
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.controller.one_pass import PassReport
-from eurekube_sync.controller.outages import Began, Outages
+from eurekube_sync.controller.outages import Outages
 from eurekube_sync.model.errors import (
     ClusterConflict,
     ClusterDenied,
@@ -39,7 +39,7 @@ class Watched:
         for _ in range(number):
             self.world.later(30)
             changes = self.outages.note(change(self.world.run()))
-            told += [f"{'+' if isinstance(one, Began) else '-'} {one.sentence}" for one in changes]
+            told += [f"{'+' if one.began else '-'} {one.sentence}" for one in changes]
         return told
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 from eurekube_sync.controller.look import Look, LookWorld, look, with_details, with_readings
 from eurekube_sync.desired.scope import Scope
@@ -16,7 +17,7 @@ from eurekube_sync.explain.what import namespace_of, parse_what
 from eurekube_sync.model.details import PodDetail, ServiceSelector
 from eurekube_sync.model.kubernetes import Endpoint, Service, SyncerObject, SyncerRef
 from eurekube_sync.model.lock import LockName
-from eurekube_sync.model.ports import LockStore, Registry
+from eurekube_sync.model.ports import EurekaServer, Installable, LockStore, Registry
 from eurekube_sync.model.sources import Complete, Source
 from tests.unit.worlds.build import NS, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
@@ -64,7 +65,11 @@ class Asked:
 
     def look(self, what: str) -> Look:
         seen = LookWorld(
-            world=self.fake.world, details=self.details, servers=self.servers, locks=lambda _owner, _scope: self.locks
+            world=self.fake.world,
+            details=self.details,
+            installable=cast(Installable, object()),  # only `check` asks it
+            servers=cast(Mapping[str, EurekaServer], self.servers),  # whose clock only `check` asks
+            locks=lambda _owner, _scope: self.locks,
         )
         namespace = namespace_of(parse_what(what)) or NS
         found = look(seen, replace(self.fake.settings, owner=self.owner), [namespace])
