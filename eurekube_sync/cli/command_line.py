@@ -23,7 +23,7 @@ _COMMANDS = {
     "explain": "eurekube_sync.cli.commands.explain",
     "check": "eurekube_sync.cli.commands.check",
     "orphans": "eurekube_sync.cli.commands.orphans",
-    "owner": "eurekube_sync.cli.commands.owner.group",
+    "owner": "eurekube_sync.cli.commands.owner",
     "replay": "eurekube_sync.cli.commands.replay",
     "validate": "eurekube_sync.cli.commands.validate",
     "crd": "eurekube_sync.cli.commands.crd",

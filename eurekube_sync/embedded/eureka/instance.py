@@ -86,3 +86,16 @@ Listed = tuple[InstanceInfo, LeaseTimes]
 
 Applications = tuple[tuple[str, tuple[Listed, ...]], ...]
 """Applications by name, each with its instances."""
+
+
+def complaint(instance: InstanceInfo, app: str) -> str:
+    """What `ApplicationResource.addInstance` has against an instance; empty for nothing."""
+    checks = (
+        (instance.id, "Missing instanceId"),
+        (instance.host_name, "Missing hostname"),
+        (instance.ip_addr, "Missing ip address"),
+        (instance.app, "Missing appName"),
+        (instance.app == app, f"Mismatched appName, expecting {app} but was {instance.app}"),
+        (instance.data_center, "Missing dataCenterInfo Name"),
+    )
+    return next((complaint for given, complaint in checks if not given), "")

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from eurekube_sync.embedded.eureka import codec, replication
 from eurekube_sync.embedded.eureka.cache import Entity, Key, Payload, ResponseCache
-from eurekube_sync.embedded.eureka.instance import Applications, InstanceInfo, Status
+from eurekube_sync.embedded.eureka.instance import Applications, InstanceInfo, Status, complaint
 from eurekube_sync.embedded.eureka.registry import LeaseRegistry
 from eurekube_sync.embedded.http import Request, Response
 
@@ -137,9 +137,8 @@ class EmbeddedEureka:
             instance = codec.parse_registration(request.body, now_ms=now)
         except ValueError:
             return Response(status=400, body=b'{"error": "cannot parse request body"}')
-        complaint = _complaint(instance, app)
-        if complaint:
-            return Response(status=400, body=complaint.encode())
+        if wrong := complaint(instance, app):
+            return Response(status=400, body=wrong.encode())
         self._registry.register(instance, now=now)
         return Response(status=204)
 
@@ -169,7 +168,7 @@ class EmbeddedEureka:
             case "Cancel" if item.app and item.id:
                 return 200 if self._registry.cancel(item.app, item.id, now=now) else 404
             case "Register" if item.instance is not None:
-                if not _complaint(item.instance, item.app or ""):
+                if not complaint(item.instance, item.app or ""):
                     self._registry.register(item.instance, now=now)
                 return 200
         return 500
@@ -273,19 +272,6 @@ class EmbeddedEureka:
         else:
             body, content_type = json.dumps(error, separators=(",", ":")).encode(), "application/json"
         return Response(status=status, body=body, content_type=content_type)
-
-
-def _complaint(instance: InstanceInfo, app: str) -> str:
-    """What `ApplicationResource.addInstance` has against an instance; empty for nothing."""
-    checks = (
-        (instance.id, "Missing instanceId"),
-        (instance.host_name, "Missing hostname"),
-        (instance.ip_addr, "Missing ip address"),
-        (instance.app, "Missing appName"),
-        (instance.app == app, f"Mismatched appName, expecting {app} but was {instance.app}"),
-        (instance.data_center, "Missing dataCenterInfo Name"),
-    )
-    return next((complaint for given, complaint in checks if not given), "")
 
 
 def _wants_json(request: Request) -> bool:
