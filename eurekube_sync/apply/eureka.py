@@ -176,9 +176,9 @@ class Applier:
         """Brings what was renewed on some Eureka servers to those that lack it, as far as this pass desires it; gives
         the outcomes that this changes.
 
-        What a batch does not settle, such as what a person overrode, is renewed singly: its server replicates that, and
-        a server that lacks the instance then gets it as it is (`PeerEurekaNode.heartbeat`). The next pass renews it
-        again, and so finds whether it has come.
+        What a person overrode is renewed singly: its server replicates that, and a server that lacks the instance then
+        gets it as it is (`PeerEurekaNode.heartbeat`). The next pass renews all again that is not done, and so finds
+        whether it has come.
         """
         batches, ours = self._registry.batches(), self._ours
         lacking = [
@@ -204,15 +204,17 @@ class Applier:
         lacking = in_turn(lacking, lambda one: _whose(one[1]))
         chunked = chunks([wanted for _, _, wanted in lacking], batches.size)
         answers = [answer for answers in self._workers.each(level, chunked) for answer in answers]
-        changed, unsettled = [], []
+        changed, overridden = [], []
         for (outcome, action, _), answer in zip(lacking, answers, strict=True):
             if answer is Batched.DONE:
                 changed.append(replace(outcome, lacking=False))
             elif answer is Batched.CONFLICT:
                 changed.append(replace(outcome, result=Result.CONFLICT, detail=ANOTHERS, lacking=False))
+            elif answer is Batched.PARTLY:
+                overridden.append(action)
             else:
-                unsettled.append(action)
-        self._workers.each(replicate, unsettled)
+                self._renewals.again(action.key)
+        self._workers.each(replicate, overridden)
         return changed
 
     def remove(self, actions: Sequence[Update | Cancel], blocked: Mapping[InstanceKey, str]) -> list[Outcome]:

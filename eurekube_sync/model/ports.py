@@ -62,7 +62,7 @@ class Batched(Enum):
     DONE = "Done"
     """On every server that could be reached. Of a cancel also: it was not there."""
     PARTLY = "Partly"
-    """Of a renewal: some servers hold the lease, and some that could be reached do not."""
+    """Some servers hold the lease, and some that could be reached do not."""
     ABSENT = "Absent"
     """Of a renewal: no server that could be reached holds the lease."""
     CONFLICT = "Conflict"
@@ -113,7 +113,7 @@ class Batches(Protocol):
 
     def level(self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
         """Bring each to the servers alone that lacked it when it was renewed: DONE, CONFLICT or UNSETTLED. It is read
-        everywhere first, uncached; what is not `ours` stays. What has another status elsewhere is UNSETTLED."""
+        everywhere first, uncached; what is not `ours` stays. PARTLY: it has another status where it is, and stays."""
 
     def cancel(self, keys: Sequence[InstanceKey], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
         """Cancel each on every server, read as for `Registry.cancel`: DONE or UNSETTLED."""

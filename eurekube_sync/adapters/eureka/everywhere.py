@@ -156,18 +156,18 @@ class EverywhereBatches:
     def level(self, items: Sequence[Dated], *, ours: Callable[[ObservedInstance], bool]) -> list[Batched]:
         """What a server lacks, to that server alone. Not what a person overrode where it is: a list may hide that, and
         it would come up."""
-        found = [Batched.DONE if self._holds_as_wanted(item.instance) else Batched.UNSETTLED for item in items]
+        found = [Batched.DONE if self._holds_as_wanted(item.instance) else Batched.PARTLY for item in items]
         for name in self.usable():
             to_send: list[tuple[int, Dated]] = []
             for index, item in enumerate(items):
-                if found[index] is not Batched.DONE or name not in self._lacking.get(item.instance.key, ()):
+                if name not in self._lacking.get(item.instance.key, ()) or found[index] is Batched.CONFLICT:
                     continue
                 registered = self._read(name, item.instance.key)
                 if registered is _UNREAD:
                     found[index] = Batched.UNSETTLED
                 elif isinstance(registered, ObservedInstance) and not ours(registered):
                     found[index] = Batched.CONFLICT
-                else:
+                elif found[index] is Batched.DONE:
                     stored = registered.last_dirty_timestamp if isinstance(registered, ObservedInstance) else 0
                     to_send.append((index, item._replace(dirty_timestamp=max(item.dirty_timestamp, stored + 1))))
             taken = self._registered([item for _, item in to_send], [name])

@@ -535,6 +535,7 @@ def test_what_cannot_be_brought_to_a_server_is_due_again(batching: Bench) -> Non
     batching.registry.refuse[key(1)] = RegistryRejected("no")
     assert [outcome.action.key for outcome in applier.level(renewed, {})] == [key(2)]
     assert [ledger.due(key(number), begun) for number in (1, 2)] == [True, False]
+    assert "renew" not in batching.wire.verbs(), "a server that refuses it may hold another owner's instance"
 
 
 def test_the_last_one_waits_where_a_server_lacks_its_successor() -> None:

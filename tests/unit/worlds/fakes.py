@@ -332,7 +332,7 @@ class FakeBatches:
             if item.instance.key in self._registry.anothers:
                 return Batched.CONFLICT
             if self._registry.held[item.instance.key].status is not item.instance.status:
-                return Batched.UNSETTLED
+                return Batched.PARTLY
             self._registry.lacking.discard(item.instance.key)
             return Batched.DONE
 

@@ -383,6 +383,22 @@ class TestAnswers:
         assert batches.level([Dated(instance(1), NOW)], ours=OWNERSHIP.holds) == [Batched.CONFLICT]
         assert "Register" not in site.servers[1].sent()
 
+    @pytest.mark.parametrize("theirs", [False, True])
+    def test_what_a_person_put_out_of_service_is_left_partly_registered(self, theirs: bool) -> None:
+        """Unless another owner's instance is in its place: a renewal that is replicated would overwrite that."""
+        site = Site(2).listed()
+        site.servers[0].put(1)
+        site.servers[0].handle(out_of_service(1))
+        if theirs:
+            other = replace(instance(1), status=InstanceStatus.UNKNOWN, metadata={"eurekube.owner": "another"})
+            site.servers[1].client.register(other, dirty_timestamp=1)
+        assert site.renew(1) == [Batched.PARTLY]
+        batches = site.registry.batches()
+        assert batches is not None
+        expected = Batched.CONFLICT if theirs else Batched.PARTLY
+        assert batches.level([Dated(instance(1), NOW)], ours=OWNERSHIP.holds) == [expected]
+        assert "Register" not in site.servers[1].sent()
+
     def test_a_registration_goes_everywhere_and_is_verified(self) -> None:
         """A server says 200 of one that it has rejected: the heartbeat after it is a 404."""
         site = Site(2).listed()
@@ -689,6 +705,12 @@ class TestDoubts:
             assert {call.path for server in one.servers for call in server.calls} == {BATCH}
 
 
+def out_of_service(number: int) -> Request:
+    """A person's call."""
+    path = f"/eureka/apps/{key(number).app}/{key(number).id}/status"
+    return Request(method="PUT", path=path, query={"value": "OUT_OF_SERVICE"})
+
+
 class Story:
     """Passes of the whole program over two servers that replicate nothing."""
 
@@ -822,11 +844,7 @@ class TestPasses:
         renewed singly, which a server that replicates would hand on."""
         story = Story((1,))
         story.run()
-        story.site.servers[0].handle(
-            Request(
-                method="PUT", path=f"/eureka/apps/{key(1).app}/{key(1).id}/status", query={"value": "OUT_OF_SERVICE"}
-            )
-        )
+        story.site.servers[0].handle(out_of_service(1))
         story.site.servers[1].empty()
         for _ in range(2):
             story.run(later)
