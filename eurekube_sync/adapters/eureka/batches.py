@@ -14,8 +14,9 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from eurekube_sync.adapters.eureka import replication
+from eurekube_sync.adapters.eureka.batch_calls import SINGLY, SIZE, BatchCalls, Server, probed, refused
 from eurekube_sync.adapters.eureka.doubts import Doubts
-from eurekube_sync.adapters.eureka.everywhere import SINGLY, SIZE, EverywhereBatches, Server, probed, refused
+from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
 from eurekube_sync.adapters.eureka.rests import Rests
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import RegistryError, RegistryUnavailable
@@ -100,15 +101,8 @@ class BatchingRegistry:
         """Servers that did not answer when they were last called, since when (monotonic), and why."""
         self._batching: Batching | None = None
         self._doubts = doubts if doubts is not None else Doubts()
-        self._batches = EverywhereBatches(
-            servers,
-            asked=self._asked,
-            clock=clock,
-            limit=limit,
-            workers=workers,
-            rests=rests,
-            doubts=self._doubts,
-        )
+        self._calls = BatchCalls(servers, asked=self._asked, clock=clock, limit=limit, workers=workers, rests=rests)
+        self._batches = EverywhereBatches(self._calls, clock=clock, workers=workers, doubts=self._doubts)
 
     def list_instances(self) -> Source[tuple[ObservedInstance, ...]]:
         """The list; then the servers are asked that have not said yet whether batches are safe, or were away."""
@@ -145,10 +139,10 @@ class BatchingRegistry:
         """While they are safe, and every answer had the known form."""
         if self._batching is None or not self._batching.on or self._dry_run:
             return None
-        return self._batches if self._batches.trouble is None and self._batches.usable() else None
+        return self._batches if self._calls.trouble is None and self._calls.usable() else None
 
     def batching(self) -> Batching:
-        trouble = self._batches.trouble
+        trouble = self._calls.trouble
         if trouble is not None:
             return Batching(on=False, why=f"{trouble} {SINGLY}")
         return self._batching or Batching(on=False, why="No Eureka server has said yet whether batches are safe.")
@@ -169,21 +163,21 @@ class BatchingRegistry:
             self._asked_troubled = now
         due = [name for name in self._asked if name in called - just_failed]
         if everybody:
-            self._batches.anew()
-        for name, silence in self._batches.silent.items():
+            self._calls.anew()
+        for name, silence in self._calls.silent.items():
             self._lost.setdefault(name, silence)
         failed = dict.fromkeys(just_failed, "its list could not be read")
         for name, answer in zip(due, self._workers.each(self._ask, due), strict=True):
             if isinstance(answer, _Verdict):
                 self._verdicts[name] = answer
-                if name not in self._batches.silent:
+                if name not in self._calls.silent:
                     self._lost.pop(name, None)
             else:
                 failed[name] = str(answer).removesuffix(".")
         now = self._clock.monotonic()
         for name, why in failed.items():
             self._lost[name] = (self._lost[name][0] if name in self._lost else now), why
-            self._batches.silent.pop(name, None)  # it was really away: when it is back, it begins anew
+            self._calls.silent.pop(name, None)  # it was really away: when it is back, it begins anew
         safe = [name for name, verdict in self._verdicts.items() if verdict.trouble is None and name not in failed]
         self._batches.begin(safe)
         self._tell(self._judged(now))

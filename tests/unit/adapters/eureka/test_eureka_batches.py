@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
+from eurekube_sync.adapters.eureka.batch_calls import BatchCalls
 from eurekube_sync.adapters.eureka.batches import ASK_SECONDS, BatchingRegistry, BatchMode
 from eurekube_sync.adapters.eureka.doubts import Doubts
 from eurekube_sync.adapters.eureka.everywhere import EverywhereBatches
@@ -934,10 +935,8 @@ class Crowded:
 def test_a_first_registration_leaves_a_server_time_for_others() -> None:
     """Two batches of registrations at a time, however many workers there are; renewals are not held up."""
     clock, server = fakes.Clock(), Crowded()
-    limit = TimeLimit(clock)
-    batches = EverywhereBatches(
-        {"one": server}, asked={}, clock=clock, limit=limit, workers=InTurn(), rests=None, doubts=Doubts()
-    )
+    calls = BatchCalls({"one": server}, asked={}, clock=clock, limit=TimeLimit(clock), workers=InTurn(), rests=None)
+    batches = EverywhereBatches(calls, clock=clock, workers=InTurn(), doubts=Doubts())
     batches.begin(["one"])
     with ThreadWorkers(8) as workers:
         registered = workers.each(lambda n: batches.register([Dated(instance(n), NOW)]), range(16))
