@@ -33,6 +33,7 @@ class Catalog:
         readiness: Source[tuple[PodReadiness, ...]] = _NOT_READ,
         drains: Drains = Drains(),  # noqa: B008 - immutable
     ) -> None:
+        self.services: Sequence[Service] = services.data
         self.drains = drains
         self.asked = 0
         """How often pods, nodes or readiness were asked for."""

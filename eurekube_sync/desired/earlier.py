@@ -15,7 +15,7 @@ from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.spec import Syncer
 from eurekube_sync.desired.verdicts import Verdict
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import Service, SyncerObject, SyncerRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,21 @@ class Made:
 
     syncer: SyncerObject
     spec: Syncer
+    all_services: Sequence[Service]
+    """Of its namespace, among which its selector was looked for."""
+    services: tuple[Service, ...]
+    """Those that it selects."""
     objects: Sequence[object]
     """Its Services and their slices, in the order in which they were read."""
     claim: Serving
 
     def of_the_same(self, objects: Sequence[object]) -> bool:
         """Whether it would be made of these."""
-        return len(self.objects) == len(objects) and all(map(is_, self.objects, objects))
+        return _same(self.objects, objects)
+
+
+def _same(some: Sequence[object], others: Sequence[object]) -> bool:
+    return len(some) == len(others) and all(map(is_, some, others))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +57,13 @@ class EarlierClaims:
     made: dict[SyncerRef, Made] = field(default_factory=dict)
     _naming: Naming | None = None
     _shared: _Shared | None = None
+    _services: dict[str, Sequence[Service]] = field(default_factory=dict)
+    _services_before: Mapping[str, Sequence[Service]] = field(default_factory=dict)
+    """By namespace; of this pass, and of the one before."""
 
     def begin(self, naming: Naming) -> None:
         """A pass that gives its instances other marks or leases takes nothing again."""
+        self._services_before, self._services = self._services, {}
         if naming != self._naming:
             self.made.clear()
             self._naming = replace(naming, listed={})
@@ -60,6 +72,14 @@ class EarlierClaims:
         """Forget what is no claim any more."""
         for ref in self.made.keys() - claims.keys():
             del self.made[ref]
+
+    def same_services(self, namespace: str, found: Sequence[Service]) -> Sequence[Service]:
+        """The very sequence that the pass before had of this namespace, if its objects are the same: what a selector
+        means among them is then not looked for again."""
+        if namespace not in self._services:
+            before = self._services_before.get(namespace, ())
+            self._services[namespace] = before if _same(before, found) else found
+        return self._services[namespace]
 
     def shared(
         self, serving: Mapping[SyncerRef, Serving]

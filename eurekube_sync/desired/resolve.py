@@ -34,7 +34,7 @@ from eurekube_sync.desired.verdicts import (
 )
 from eurekube_sync.model.errors import InvalidSyncer
 from eurekube_sync.model.eureka import InstanceKey
-from eurekube_sync.model.kubernetes import ClusterView, SyncerObject, SyncerRef
+from eurekube_sync.model.kubernetes import ClusterView, Service, SyncerObject, SyncerRef
 from eurekube_sync.model.ownership import pod_uid_of
 from eurekube_sync.model.sources import Complete, Listed, Source, Unknown
 from eurekube_sync.model.wording import counted
@@ -267,7 +267,8 @@ def _delete(
         asked = parse(syncer)
         bare = replace(asked.conduct, readiness_gate=False)
         spec = replace(asked, presentation=Presentation(), conduct=bare) if catalog else None
-        served = _serve(syncer, spec, catalog, naming) if catalog and spec else None
+        services = catalog.data.matching(asked.selector) if catalog else ()
+        served = _serve(syncer, spec, services, catalog, naming) if catalog and spec else None
     except InvalidSyncer:
         served = None
     except SourceUnknown as error:
@@ -288,20 +289,25 @@ def _serve_again(syncer: SyncerObject, catalog: Complete[Catalog], naming: Namin
     if known is not None and known.syncer is not syncer:
         known = None
     spec = known.spec if known is not None else parse(syncer)
-    services = catalog.data.matching(spec.selector)
+    all_services = earlier.same_services(selected_namespace(syncer), catalog.data.services)
+    if known is not None and known.all_services is all_services:
+        services = known.services
+    else:
+        services = catalog.data.matching(spec.selector)
     objects = [*services, *(piece for service in services for piece in catalog.data.slices_of(service))]
     undrained, asked = catalog.data.drains == Drains(), catalog.data.asked
     if known is not None and undrained and known.of_the_same(objects):
         claim = known.claim.proven_by(catalog.proof)
     else:
-        claim = _serve(syncer, spec, catalog, naming)
+        claim = _serve(syncer, spec, services, catalog, naming)
     if undrained and catalog.data.asked == asked:
-        earlier.made[syncer.ref] = Made(syncer, spec, objects, claim)
+        earlier.made[syncer.ref] = Made(syncer, spec, all_services, services, objects, claim)
     return claim
 
 
-def _serve(syncer: SyncerObject, spec: Syncer, catalog: Complete[Catalog], naming: Naming) -> Serving:
-    services = catalog.data.matching(spec.selector)
+def _serve(
+    syncer: SyncerObject, spec: Syncer, services: tuple[Service, ...], catalog: Complete[Catalog], naming: Naming
+) -> Serving:
     if not services:
         raise InvalidSyncer(
             "NoMatchingService",

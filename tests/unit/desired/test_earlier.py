@@ -7,17 +7,20 @@ from dataclasses import replace
 
 import pytest
 
+from eurekube_sync.desired.catalog import Catalog
 from eurekube_sync.desired.claims import Desired, NotServed, Serving
 from eurekube_sync.desired.earlier import EarlierClaims
 from eurekube_sync.desired.resolve import claim_all
 from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.selector import Selector
 from eurekube_sync.model.eureka import LeaseTimes
-from eurekube_sync.model.kubernetes import ClusterView, PodReadiness, SyncerRef
+from eurekube_sync.model.kubernetes import ClusterView, PodReadiness, Service, SyncerRef
 from eurekube_sync.model.sources import Cause, Complete, Listed, Unknown
 from tests.unit.worlds.build import DENIED, NAMING, NS, REF, endpoint, listed, nowhere, piece, service, syncer, view
 
 YOUNGER = SyncerRef(NS, "younger")
 SYNCERS = (syncer(), syncer("younger", created=2000))
+OTHER = service("second")
 SERVICE, SLICE = service(), piece(endpoint(1), endpoint(2, ready=False))
 
 
@@ -66,6 +69,29 @@ def test_anything_new_makes_it_anew(changed: Callable[[], ClusterView]) -> None:
     earlier = EarlierClaims()
     first = claimed(earlier, of_the_article())
     assert serving(claimed(earlier, changed())).verdicts is not serving(first).verdicts
+
+
+def test_a_selector_is_looked_for_again_only_among_other_services(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large one of many syncers takes long. What an earlier pass than the last one found is not taken for the last
+    one's."""
+    looked: list[Selector] = []
+    matching = Catalog.matching
+
+    def counted(self: Catalog, selector: Selector) -> tuple[Service, ...]:
+        looked.append(selector)
+        return matching(self, selector)
+
+    monkeypatch.setattr(Catalog, "matching", counted)
+    earlier = EarlierClaims()
+    more = of_the_article(services=listed([SERVICE, OTHER]))
+    for seen, number in ((of_the_article(), 2), (of_the_article(), 0), (more, 2), (more, 0)):
+        looked.clear()
+        claim_all(seen, NAMING, Scope(), earlier)
+        assert len(looked) == number
+    claim_all(of_the_article(), NAMING, Scope(), earlier)
+    claim_all(more, NAMING, Scope(most_syncers=1), earlier)  # the younger one is not asked
+    found = claim_all(more, NAMING, Scope(), earlier)
+    assert serving(found, YOUNGER).services == ("rating", "second")
 
 
 UNREAD = nowhere(Unknown(cause=Cause.NOT_READ, message="no syncer needs this namespace"))
