@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,7 +29,8 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.servers
 
 NS, BANK = "tenant", "bank"
-VICTIM = "10.24.0.9"
+VICTIM, NODE, CLOUD = "10.24.0.9", "192.168.24.1", "169.254.169.254"
+"""The last one gives a cloud's credentials."""
 RBAC = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NS}"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1/"
 PATHS = {
@@ -130,6 +132,11 @@ def victims_address(tenant: KubernetesWorld) -> None:
     patch_slice(tenant, VICTIM)
 
 
+def nodes_address(tenant: KubernetesWorld) -> None:
+    """A slice with the address of a node."""
+    patch_slice(tenant, NODE)
+
+
 def patch_service(tenant: KubernetesWorld, spec: dict[str, Any]) -> None:
     tenant.request("PATCH", f"/api/v1/namespaces/{NS}/services/rating", {"spec": spec})
 
@@ -151,8 +158,13 @@ ROADS: dict[str, tuple[Any, dict[str, Any]]] = {
     "external name": (external_name, {"mode": "service", "port": 443}),
     "external address": (external_ip, {"mode": "service", "service": {"address": "ExternalIP"}}),
     "address in a slice": (victims_address, {}),
+    "address of a node in a slice": (nodes_address, {}),
+    "address of a node": (None, {"mode": "service", "port": 443, "service": {"hostname": NODE}}),
+    "address of the cloud": (None, {"mode": "service", "port": 80, "service": {"hostname": CLOUD}}),
+    "suspended": (external_ip, {"mode": "service", "service": {"address": "ExternalIP"}, "suspend": True}),
     "another namespace": (None, {"selector": {"app": "payment", "namespace": BANK}}),
 }
+"""The tenant's syncer is older than the victim's in each."""
 AT_ADMISSION = ("app", "app in capitals", "VIP", "one VIP of two", "secure VIP", "host name", "suffix")
 
 
@@ -165,6 +177,7 @@ def test_no_road_leads_to_what_is_not_granted(
     if prepare:
         prepare(tenant)
     tenant.request("POST", syncers_of(NS), syncer("rating", **spec))
+    time.sleep(1.1)  # ages are whole seconds
     make_syncer(kubernetes_world, BANK, "payment", "payment")
     for _ in range(2):
         program.run("--require-app-grant")
@@ -176,6 +189,31 @@ def test_no_road_leads_to_what_is_not_granted(
     (ready,) = (condition for condition in status["conditions"] if condition["type"] == "Ready")
     reason = "NamespaceNotAllowed" if road == "another namespace" else "NotGranted"
     assert (ready["status"], ready["reason"]) == ("False", reason)
+
+
+@pytest.mark.parametrize("suspend", [False, True])
+def test_a_forged_slice_takes_no_name_and_no_instance(
+    suspend: bool, tenant: KubernetesWorld, program: Program, registry: Registry, kubernetes_world: KubernetesWorld
+) -> None:
+    """An older syncer, whose slice says that a pod of its own namespace has the victim's address: it is registered
+    under the granted name at most. The victim's pod is registered all the same, and stays when its Service is gone."""
+    pod = {"kind": "Pod", "namespace": NS, "name": "forged", "uid": "6f9b3f0e-0000-4000-8000-000000000000"}
+    ends = [{"addresses": [VICTIM], "conditions": {"ready": True}, "targetRef": pod}]
+    tenant.request("PATCH", f"{slices_of(NS)}/rating-1", {"endpoints": ends})
+    tenant.request("POST", syncers_of(NS), syncer("rating", suspend=suspend))
+    time.sleep(1.1)  # ages are whole seconds
+    make_syncer(kubernetes_world, BANK, "payment", "payment")
+    victim = f"{program.owner}:{BANK}:payment:{VICTIM}:8080"
+    for _ in range(2):
+        program.run("--require-app-grant")
+        assert registry.status("PAYMENT", victim) == "UP"
+    kubernetes_world.request("DELETE", f"/api/v1/namespaces/{BANK}/services/payment")
+    for _ in range(2):
+        program.run("--require-app-grant")
+        assert registry.status("PAYMENT", victim) == "UP"
+    listed = requests.get(f"{registry.url}/apps", headers={"Accept": "application/json"}, timeout=30).json()
+    found = [one for app in listed["applications"]["application"] for one in app["instance"]]
+    assert {one["app"] for one in found if f":{NS}:" in one["instanceId"]} <= {"RATING"}
 
 
 def test_what_is_granted_is_served(
