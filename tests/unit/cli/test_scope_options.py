@@ -17,6 +17,8 @@ SCOPES = {
     "class": Scope(syncer_class="edge"),
     "labels": Scope(selector=parse_selector("team=a,tier in (x, y),!old")),
     "other namespaces": Scope(allowed=frozenset({("shop", "*"), ("pay", "bank")})),
+    "grants": Scope(granted_only=True),
+    "quotas": Scope(most_syncers=7, most_instances=9),
     "all of them": Scope(
         namespaces=frozenset({"shop"}),
         shard=Shard(index=0, count=2),
