@@ -6,11 +6,12 @@ import argparse
 import signal
 import sys
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.measure import Measuring
 from bench.report import as_json, into_page, show, svg, with_earlier
-from bench.row import Row
+from bench.row import PROGRAM, Row
 from bench.servers import embedded, real
 
 _PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
@@ -39,30 +40,46 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that all servers are ended
     sizes = [int(part) for part in options.sizes.split(",")]
     found: dict[int, list[Row]] = {}
-    for size in sizes:
-        found[size] = []
-        with (embedded if options.embedded else real)(size) as servers:
-            measuring = Measuring(
-                servers,
-                rounds=options.rounds,
-                loop=size <= _LOOP_UP_TO and not options.no_loop,
-                shards=(2, 4) if size == max(sizes) and size >= _SHARDED_FROM else (),
-                extra=options.extra,
-                say=lambda what, size=size: print(  # type: ignore[misc]
-                    f"{time.strftime('%H:%M:%S')} {size:,}: {what}", file=sys.stderr, flush=True
-                ),
-            )
-            for row in measuring.rows():
+    try:
+        for size in sizes:
+            found[size] = []
+            for row in _measured(size, options, shards=size == max(sizes) and size >= _SHARDED_FROM):
                 found[size].append(row)
+            if options.record:
+                _record(found)
+    finally:  # also what an interrupted run has found
         if options.json:
             options.json.write_text(as_json(found))
-        if options.record:
-            recorded = with_earlier(found, _FIGURES)
-            _FIGURES.write_text(as_json(recorded))
-            _PLOT.write_text(svg(recorded))
-            into_page(_PAGE, recorded, _PLOT.name)
-    show(found)
+        show(found)
     return int(any(row.failed for rows in found.values() for row in rows))
+
+
+def _measured(size: int, options: argparse.Namespace, *, shards: bool) -> Iterator[Row]:
+    """Each row as soon as it is there; says on stderr what begins."""
+
+    def say(what: str) -> None:
+        print(f"{time.strftime('%H:%M:%S')} {size:,}: {what}", file=sys.stderr, flush=True)
+
+    with (embedded if options.embedded else real)(size) as servers:
+        measuring = Measuring(
+            servers,
+            rounds=options.rounds,
+            loop=size <= _LOOP_UP_TO and not options.no_loop,
+            shards=(2, 4) if shards else (),
+            extra=options.extra,
+            say=say,
+        )
+        try:
+            yield from measuring.rows()
+        except Exception as error:  # noqa: BLE001 - the other sizes tell something
+            yield Row(scenario="writing the objects", program=PROGRAM, failed=f"{error!r:.120}")
+
+
+def _record(found: Mapping[int, Sequence[Row]]) -> None:
+    recorded = with_earlier(found, _FIGURES)
+    _FIGURES.write_text(as_json(recorded))
+    _PLOT.write_text(svg(recorded))
+    into_page(_PAGE, recorded, _PLOT.name)
 
 
 if __name__ == "__main__":
