@@ -112,9 +112,10 @@ class Applier:
         return found | dict(zip(left, self._workers.each(read, left), strict=True))
 
     def renew(self, renewals: Sequence[Renew], listed: Iterable[ObservedInstance] = ()) -> list[Outcome]:
-        """Renews each lease that is due, in turn; the others have no outcome. Of each namespace it begins with what the
-        list says was renewed longest ago, so that passes cut short never starve the same ones: a rotation alone meets
-        the same ones again and again where passes take a time that fits it. Goes on to the deadline whatever fails.
+        """Renews each lease that is due; the others have no outcome. Begins with what the list says was renewed longest
+        ago, whoever owns it, so that passes cut short never starve the same ones. A rotation alone meets the same ones
+        again and again where passes take a time that fits it, and turns renew those of a small namespace in every pass
+        while those of a large one expire. Goes on to the deadline whatever fails.
 
         Leases are counted from pass to pass: one that a slow pass renews late must not be found too fresh in the pass
         that is to renew it next, and be left for the one after.
@@ -137,6 +138,7 @@ class Applier:
             self._renew_many,
             lambda action: self._single.guard(action, self._single.renew, action.status, None),
             None,
+            as_given=True,
         )
 
     def change(self, actions: Sequence[Register | Update | Renew], barred: Mapping[SyncerRef, str]) -> list[Outcome]:
@@ -239,9 +241,14 @@ class Applier:
         single: Callable[[A | B], Outcome],
         streak: Streak | None,
         rest: Sequence[B] = (),
+        *,
+        as_given: bool = False,
     ) -> list[Outcome]:
-        """The outcome of each, in turn: by batches, while the registry takes them, and by a single call where that is
-        None; beside them the `rest`, each by its own."""
+        """The outcome of each: by batches, while the registry takes them, and by a single call where that is None;
+        beside them the `rest`, each by its own. In turn, or in the order given."""
+
+        def ordered(items: Sequence[T], whose: Callable[[T], tuple[str, str]]) -> Sequence[T]:
+            return items if as_given else in_turn(items, whose)
 
         def together(chunk: Sequence[A]) -> list[tuple[A | B, Outcome | None]]:
             batches = self._registry.batches()
@@ -255,10 +262,10 @@ class Applier:
         batches = self._registry.batches()
         if batches is None:
             every: list[A | B] = [*actions, *rest]
-            return self._workers.each(single, in_turn(every, _whose))
+            return self._workers.each(single, ordered(every, _whose))
         ended = self._beside(
-            [partial(together, chunk) for chunk in chunks(in_turn(actions, _whose), batches.size)],
-            [partial(alone, action) for action in in_turn(rest, _whose)],
+            [partial(together, chunk) for chunk in chunks(ordered(actions, _whose), batches.size)],
+            [partial(alone, action) for action in ordered(rest, _whose)],
         )
         left = [action for action, outcome in ended if outcome is None]
         return [*(outcome for _, outcome in ended if outcome), *self._workers.each(single, left)]

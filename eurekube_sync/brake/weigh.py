@@ -33,7 +33,7 @@ def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits)
         if lost > limits.app_loss_floor and lost * 100 > limits.loss_percent * scales.now[app]:
             of_app = f"{lost} of {counted(scales.now[app], 'UP instance')} of app {app}"
             why = f"{of_app} would be removed, more than {limits.loss_percent:g} %"
-            yield _hold(why, [one for one in losing if one.key.app == app and not _asked_for(one)])
+            yield _hold(why, [one for one in losing if one.key.app == app and not one.grounds.positive])
     if loss.net.total() > limits.loss_ceiling:
         yield _hold(f"{loss.net.total()} of {left_up} would be removed, more than {limits.loss_ceiling:g}", losing)
 

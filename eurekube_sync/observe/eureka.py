@@ -131,7 +131,7 @@ def observe(
         was, last = known.get(key), latest.get(instance.lease)
         if last is None or one.last_renewal > last.last_renewal:
             latest[instance.lease] = one
-        if was is not None and was.instance is instance:
+        if was is not None and was.instance is instance and key not in ours:
             again += 1
             ours[key] = one
         elif is_ours(one, ownership, scope):

@@ -145,6 +145,16 @@ def test_what_was_renewed_longest_ago_by_the_list_is_renewed_first() -> None:
         bench.clock.sleep(10)
 
 
+def test_the_leases_of_a_small_namespace_are_not_renewed_before_older_ones() -> None:
+    """In passes that are cut short, those of a large one would expire."""
+    bench = Bench(seconds=10_000)
+    small = stored(instance(9, ref=SyncerRef("small", "rating")))
+    listed = [*(replace(stored(instance(number)), last_renewal=number) for number in (1, 2, 3)), small]
+    listed[-1] = replace(small, last_renewal=4)
+    bench.applier.renew([renew(1), renew(2), renew(3), replace(renew(9), key=small.key)], listed)
+    assert bench.wire.calls == [f"renew {one.key}" for one in listed]
+
+
 def test_a_lease_is_as_old_as_the_pass_that_renewed_it(bench: Bench) -> None:
     """The program was paused, or the answer took its time: the next renewal is not late by that as well."""
     ledger = RenewalLedger(period=30, slack=0)

@@ -219,3 +219,11 @@ def test_a_read_that_failed_may_be_of_one_that_serves() -> None:
     assert weigh(plan, drain_unknown).held is None
     mixed = sorted_plan([deleted("a"), down(0, app="b")])
     assert held(weigh(mixed, drain_unknown)) == {instance(0, app="b").key}
+
+
+def test_what_somebody_wanted_goes_beside_the_unready_of_its_app() -> None:
+    """A drain, and a pod that ends, wait for no approval because eleven others of their app are unready."""
+    drained = replace(down(19, app="a"), grounds=Grounds.DRAINED)
+    ending = cancel(18, app="a", grounds=Grounds.TERMINATING)
+    unready = [down(number, app="a") for number in range(11)]
+    assert held(among({"a": 20, "b": 200}, [*unready, drained, ending])) == {one.key for one in unready}

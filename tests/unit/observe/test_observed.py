@@ -73,6 +73,18 @@ def test_a_list_is_divided_alike_whatever_was_listed_before(later: tuple[Observe
         assert again.keys_by_syncer == anew.keys_by_syncer
 
 
+def test_an_instance_that_is_listed_twice_counts_once() -> None:
+    """Beside another that changed hands, which the count of the last list does not know."""
+    other = stored(instance(2))
+    moved = changed(other, metadata={**other.metadata, SYNCER: f"{NS}/another"})
+    listed: tuple[ObservedInstance, ...] = (OURS, OURS, moved)
+    anew, again = (
+        observe(Complete(data=listed), OWNERSHIP, Scope(), asked=1, before=known)
+        for known in (None, observed(OURS, other))
+    )
+    assert (again, again.keys_by_syncer) == (anew, anew.keys_by_syncer)
+
+
 def test_the_index_of_the_same_instances_is_made_once() -> None:
     """Whatever was renewed meanwhile."""
     before = observed(OURS, foreign())
