@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from eurekube_sync.adapters import tries
 from eurekube_sync.adapters.kubernetes import wire
 from eurekube_sync.adapters.kubernetes.calls import Calls, is_page, refusal, said
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call
@@ -150,11 +151,15 @@ def _pages(calls: Calls, kind: Kind[I, T], namespace: str | None, known: Mapping
     objects: dict[str, list[T]] = {}
     unreadable: dict[str, Unknown] = {}
     read: dict[bytes, Read] = {}
-    token, revision = "", ""
+    token, revision, size = "", "", 0
     while True:
         query = {"limit": str(PAGE)} | ({"continue": token} if token else {})
         call = Call(method="GET", path=kind.path(namespace), query=query, accept=kind.accept)
         page = _page(calls, kind, call, namespace)
+        size += sum(map(len, page.items or ()))
+        if size > tries.LARGEST:
+            message = f"the list {call.path} has more than {tries.LARGEST // 2**20} MB in all its pages, the limit"
+            raise _Failed(Unknown(cause=Cause.UNUSABLE, message=message))
         if revision and page.metadata.resource_version != revision:
             raise _NotWhole
         revision = page.metadata.resource_version
