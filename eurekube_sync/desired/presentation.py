@@ -28,7 +28,7 @@ TOO_MUCH_METADATA = f"metadata has at most {MOST_METADATA} bytes in all, keys an
 """The API server does not say it: a rule that adds them up would cost too much."""
 _METADATA_KEY = re.compile(r"[A-Za-z][A-Za-z0-9.-]*")
 _RESERVED_METADATA_KEYS = frozenset({"class", "instanceId"})
-_ACTED_ON = re.compile(r"zone|user|password|configPath|(management|user)[.].*")
+_ACTED_ON = re.compile(r"zone|user|user-?name|user-?password|password|configPath|health[.]path|(management|user)[.].*")
 """Spring Cloud LoadBalancer chooses by the zone, Spring Cloud Config and Spring Boot Admin where and as whom they call.
 Whoever writes a label of a pod must not decide that."""
 _OUR_METADATA_PREFIX = "eurekube."
@@ -247,7 +247,7 @@ def _metadata_from(specs: Sequence[MetadataFromSpec], wrong: Faults, *, pods: bo
         _check_key((*at, "key"), spec.key, wrong)
         if _ACTED_ON.fullmatch(spec.key):
             fault = (
-                "callers act on the metadata keys zone, user, password, configPath, management.* and user.*: "
+                "callers act on keys such as zone, user.name, password, configPath, health.path and management.*: "
                 "write them in metadata, zone or paths"
             )
             wrong.add((*at, "key"), fault, "InvalidMetadata")

@@ -13,8 +13,8 @@ from eurekube_sync.model.kubernetes import SyncerObject, SyncerRef
 from eurekube_sync.model.sources import Complete, Listed
 
 ANY = "*"
-MOST_SYNCERS, MOST_INSTANCES = 500, 5000
-"""Of one namespace, by default. 5000 instances of 4 KB of metadata make 20 MB of Eureka's list."""
+MOST_SYNCERS, MOST_INSTANCES = 10_000, 100_000
+"""Of one namespace, by default: more than a registry can serve to its clients, so that nobody meets them by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

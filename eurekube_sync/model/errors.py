@@ -85,6 +85,10 @@ class ClusterRejected(ClusterError):
     """Any other refusal, or an answer that makes no sense."""
 
 
+class ClusterTooLarge(ClusterRejected):
+    """The answer has more bytes than are taken. A smaller page of the same list may not."""
+
+
 class RegistryError(EurekubeError):
     """A call to Eureka failed."""
 

@@ -28,7 +28,7 @@ from eurekube_sync.adapters.kubernetes.kubeconfig import DEFAULT_PATH, first_lin
 from eurekube_sync.adapters.no_answer import no_answer
 from eurekube_sync.adapters.side_thread import in_side_thread
 from eurekube_sync.adapters.tries import CHUNK, read_whole
-from eurekube_sync.model.errors import ClusterCredentialsLate, ClusterRejected, ClusterUnavailable, ConfigurationError
+from eurekube_sync.model.errors import ClusterCredentialsLate, ClusterTooLarge, ClusterUnavailable, ConfigurationError
 from eurekube_sync.model.foreign_text import header_secrets
 
 
@@ -178,7 +178,7 @@ class _ClientConnection:
                 with closing(answer):
                     where = f"{call} to the Kubernetes API at {configuration.host}"
                     chunks = answer.stream(CHUNK, decode_content=True)
-                    body = read_whole(chunks, lambda why: ClusterRejected(f"{where} {why}"))
+                    body = read_whole(chunks, lambda why: ClusterTooLarge(f"{where} {why}"))
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise ClusterUnavailable(
                 f"no answer from the Kubernetes API at {configuration.host} to {call}: {no_answer(error).why}"

@@ -12,13 +12,12 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from eurekube_sync.adapters import tries
 from eurekube_sync.adapters.kubernetes import wire
 from eurekube_sync.adapters.kubernetes.calls import Calls, is_page, refusal, said
 from eurekube_sync.adapters.kubernetes.connection import Answer, Call
 from eurekube_sync.adapters.kubernetes.decoded import Decoded, Read, digest
 from eurekube_sync.adapters.unreadable import UNREADABLE, reason
-from eurekube_sync.model.errors import ClusterError, ClusterUnavailable, unknown_from
+from eurekube_sync.model.errors import ClusterError, ClusterTooLarge, ClusterUnavailable, unknown_from
 from eurekube_sync.model.foreign_text import excerpt
 from eurekube_sync.model.sources import Cause, Complete, Listed, Source, Unknown
 
@@ -69,6 +68,10 @@ class _Failed(Exception):
         super().__init__(unknown.message)
         self.unknown = unknown
         self.unanswered = unanswered
+
+
+class _TooLarge(_Failed):
+    """The page has more bytes than are taken, as where a few hundred objects have much in their annotations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,15 +154,17 @@ def _pages(calls: Calls, kind: Kind[I, T], namespace: str | None, known: Mapping
     objects: dict[str, list[T]] = {}
     unreadable: dict[str, Unknown] = {}
     read: dict[bytes, Read] = {}
-    token, revision, size = "", "", 0
+    token, revision, limit = "", "", PAGE
     while True:
-        query = {"limit": str(PAGE)} | ({"continue": token} if token else {})
+        query = {"limit": str(limit)} | ({"continue": token} if token else {})
         call = Call(method="GET", path=kind.path(namespace), query=query, accept=kind.accept)
-        page = _page(calls, kind, call, namespace)
-        size += sum(map(len, page.items or ()))
-        if size > tries.LARGEST:
-            message = f"the list {call.path} has more than {tries.LARGEST // 2**20} MB in all its pages, the limit"
-            raise _Failed(Unknown(cause=Cause.UNUSABLE, message=message))
+        try:
+            page = _page(calls, kind, call, namespace)
+        except _TooLarge:
+            if limit == 1:
+                raise
+            limit = max(1, limit // 8)
+            continue
         if revision and page.metadata.resource_version != revision:
             raise _NotWhole
         revision = page.metadata.resource_version
@@ -192,7 +197,8 @@ def _page(calls: Calls, kind: Kind[I, T], call: Call, namespace: str | None) -> 
     try:
         answer = calls.send(call)
     except ClusterError as error:
-        raise _Failed(unknown_from(error), unanswered=isinstance(error, ClusterUnavailable)) from error
+        failed = _TooLarge if isinstance(error, ClusterTooLarge) else _Failed
+        raise failed(unknown_from(error), unanswered=isinstance(error, ClusterUnavailable)) from error
     if answer.status == 410:
         raise _NotWhole
     if answer.status == 404:

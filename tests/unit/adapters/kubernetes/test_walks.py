@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from eurekube_sync.adapters import tries
 from eurekube_sync.embedded.http import Request, Response
 from eurekube_sync.model.sources import Cause, Complete, Source, Unknown
 from tests.unit.adapters.kubernetes.world import World, answer
@@ -57,22 +56,6 @@ def test_a_list_is_walked_in_pages_of_500(world: World) -> None:
     assert len(names(listed.of("shop"))) == 1001
     assert [query["limit"] for query in queries] == ["500"] * 3
     assert not any("resourceVersion" in query for query in queries)
-
-
-def test_a_list_that_is_too_large_in_all_its_pages_is_unknown(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No page is; but pages without end would fill the memory as well."""
-    large = service("large", externalName="x" * 1000)
-    pages = [*(answer(200, page([large], token)) for token in "abcde"), answer(200, page([large]))]
-    scripted(world, *pages)
-    assert len(names(world.cluster.list_services(None).of("shop"))) == 6
-    monkeypatch.setattr(tries, "LARGEST", 5000)
-    scripted(world, *pages)
-    found = world.cluster.list_services(None).elsewhere
-    assert isinstance(found, Unknown)
-    assert (found.cause, found.message) == (
-        Cause.UNUSABLE,
-        "the list /api/v1/services has more than 0 MB in all its pages, the limit",
-    )
 
 
 def test_pods_are_walked_in_pages_of_metadata(world: World) -> None:
