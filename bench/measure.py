@@ -42,6 +42,8 @@ _PERIOD = 30.0
 _FASTEST, _INSTANCES_A_SECOND = 3.0, 4000
 """A daemon polls every 3 s, and less often where it has more to do."""
 _PLAN = re.compile(r"--approve ([0-9a-f]{12})")
+_SHOWN_SECONDS = 60.0
+"""A server that has just started takes seconds to make a long list, and shows the one before meanwhile."""
 _IDLE_SECONDS = 10.0
 
 
@@ -128,11 +130,16 @@ class Measuring:
     def _until_there(self, scenario: str) -> Row:
         """With the time at which the last instance was in Eureka: a registration is the last that is said to it."""
         row = self.ours(scenario)
-        with urllib.request.urlopen(f"{self._servers.eureka.url}/apps", timeout=60) as answer:
-            found = answer.read().count(b"<instanceId>")
-        if found != self._servers.objects.instances:
-            raise RuntimeError(f"Eureka has {found} instances after it")
+        deadline = time.monotonic() + _SHOWN_SECONDS
+        while (found := self._listed()) != self._servers.objects.instances:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"Eureka has {found} instances after it")
+            time.sleep(1)
         return row
+
+    def _listed(self) -> int:
+        with urllib.request.urlopen(f"{self._servers.eureka.url}/apps", timeout=60) as answer:
+            return int(answer.read().count(b"<instanceId>"))
 
     def _watched(self, eureka: Emptied, measured: Callable[[], Row]) -> Row:
         """With a stranger who asks for an app all the while."""
