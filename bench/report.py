@@ -73,7 +73,7 @@ def cells(size: int, row: Row) -> tuple[str, ...]:
 def _waits(row: Row) -> str:
     if row.stranger_ms is None:
         return ""
-    idle = f" (idle {row.idle_ms[0]:.1f}, {row.idle_ms[1]:.1f})" if row.idle_ms else ""
+    idle = f" (alone {row.idle_ms[0]:.1f}, {row.idle_ms[1]:.1f})" if row.idle_ms else ""
     return f"{row.stranger_ms[0]:.1f}, {row.stranger_ms[1]:.1f}{idle}"
 
 
