@@ -11,9 +11,9 @@ import functools
 import gzip
 import json
 import subprocess
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -70,36 +70,9 @@ def search_call(request: Request) -> None:
     search(f"{request.path} {dict(request.query)} {body}", f"{request.method} {request.path}")
 
 
-class _Searched:
-    """A stream of a process that goes on, of which a test reads lines."""
-
-    def __init__(self, stream: IO[Any], where: str) -> None:
-        self._stream, self._where = stream, where
-
-    def readline(self, *most: int) -> str | bytes:
-        """One line, searched."""
-        line: str | bytes = self._stream.readline(*most)
-        search(line, self._where)
-        return line
-
-    def __iter__(self) -> Iterator[str | bytes]:
-        while line := self.readline():
-            yield line
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
 def _search_processes() -> None:
     """Wherever a test starts one."""
-    start, communicate = subprocess.Popen.__init__, subprocess.Popen.communicate
-
-    @functools.wraps(start)
-    def started(self: subprocess.Popen[Any], *given: Any, **more: Any) -> None:
-        start(self, *given, **more)
-        where = "a line of a process that goes on"
-        self.stdout = _Searched(self.stdout, where) if self.stdout else None  # type: ignore[assignment]
-        self.stderr = _Searched(self.stderr, where) if self.stderr else None  # type: ignore[assignment]
+    communicate = subprocess.Popen.communicate
 
     @functools.wraps(communicate)
     def searched(self: subprocess.Popen[Any], *given: Any, **more: Any) -> tuple[Any, Any]:
@@ -114,7 +87,6 @@ def _search_processes() -> None:
                 search(gzip.decompress(file.read_bytes()), "a record")
         return streams
 
-    subprocess.Popen.__init__ = started  # type: ignore[method-assign]
     subprocess.Popen.communicate = searched  # type: ignore[method-assign]
 
 
