@@ -16,8 +16,8 @@ from eurekube_sync.model.eureka import Instance, InstanceKey, ObservedInstance
 from eurekube_sync.model.ports import Batched, Clock, Dated, Workers
 
 _REGISTERING = 2
-"""Batches of registrations that are under way at a time. With 16 another client waits five times as long for an answer,
-and the registrations take as long: they are limited by the server's processor [real]."""
+"""Batches of registrations that are under way at a time. With more another client waits longer for an answer, and the
+registrations take as long: they are limited by the server's processor [real]."""
 
 
 class EverywhereBatches:
