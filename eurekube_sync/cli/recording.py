@@ -30,7 +30,7 @@ from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import Basis, PassReport
 from eurekube_sync.controller.record import Record, from_data, to_data
 from eurekube_sync.controller.replay import decisions
-from eurekube_sync.manifests.regular import open_regular
+from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.plan import Plan
 

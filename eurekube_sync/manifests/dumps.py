@@ -8,9 +8,9 @@ from typing import IO, Any, TypeAlias
 
 import msgspec
 
+from eurekube_sync.files import open_regular
 from eurekube_sync.manifests.documents import read_documents
 from eurekube_sync.manifests.files import STDIN, STDIN_NAME
-from eurekube_sync.manifests.regular import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 
 Dumped: TypeAlias = Mapping[str, Any]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import IO
 
+from eurekube_sync.files import open_named, open_regular
 from eurekube_sync.manifests.findings import Finding, Report, Severity
-from eurekube_sync.manifests.regular import open_regular
 from eurekube_sync.manifests.validation import validate_text
 
 STDIN = "-"
@@ -73,7 +72,7 @@ def _of_folder(folder: str) -> Iterator[Report]:
 def _of_file(path: str, *, named: bool) -> Report:
     """`named` by the user, not met in a folder."""
     try:
-        with Path(path).open("rb") if named else open_regular(path, follow=True) as file:
+        with open_named(path) if named else open_regular(path, follow=True) as file:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)

@@ -175,7 +175,7 @@ CONTRADICTIONS: dict[str, tuple[dict[str, str], str]] = {
     "skip without TLS": ({"INSECURE_SKIP_TLS_VERIFY": "1"}, "--eureka-insecure-skip-tls-verify is for https"),
     "CA and skip": ({"URL": "https://a", "CA_FILE": "ca.pem", "INSECURE_SKIP_TLS_VERIFY": "1"}, "give one of them"),
     "absent CA": ({"URL": "https://a", "CA_FILE": "absent"}, "--eureka-ca-file: absent cannot be read: No such file"),
-    "CA a folder": ({"URL": "https://a", "CA_FILE": "."}, "cannot be read: Is a directory"),
+    "CA a folder": ({"URL": "https://a", "CA_FILE": "."}, "cannot be read: it is a folder, a pipe or a device"),
     "no CA": ({"URL": "https://a", "CA_FILE": "empty"}, "holds no certificate in PEM form"),
     "a key for a CA": ({"URL": "https://a", "CA_FILE": "own.key"}, "holds no certificate in PEM form"),
     "key alone": ({"URL": "https://a", "CLIENT_KEY": "own.key"}, "--eureka-client-key needs --eureka-client-cert"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import re
-import stat
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ports import Clock
 
@@ -49,10 +49,7 @@ class SecretFile:
         self._waiting: tuple[int, ...] | None = None
         self._since = 0.0
         try:
-            found = os.stat(path)
-            if stat.S_ISFIFO(found.st_mode):  # to open it would wait for whoever writes into it
-                raise ValueError("is a pipe, which cannot be read again: give a file")
-            self._judged = _signature(found)
+            self._judged = _signature(os.stat(path))
             self._line = self._read()
         except OSError as error:
             raise ConfigurationError(f"{option}: {path} cannot be read: {error.strerror}.") from None
@@ -70,9 +67,6 @@ class SecretFile:
     def _look(self) -> None:
         found = os.stat(self._path)
         seen = _signature(found)
-        if stat.S_ISFIFO(found.st_mode):
-            self._keep("is a pipe now", seen)
-            return
         if seen == self._judged:
             self._waiting = None
             return
@@ -96,7 +90,7 @@ class SecretFile:
         self._judged = seen
 
     def _read(self) -> str:
-        with open(self._path, "rb") as file:
+        with open_regular(self._path, follow=True) as file:
             content = file.read(_LARGEST)
         try:
             line = content.decode().removesuffix("\n").removesuffix("\r")

@@ -141,7 +141,7 @@ class _ClientConnection:
         first = in_side_thread(self._load)
         if not futures.wait([first], settings.start_seconds).done:
             raise ConfigurationError(
-                f"the credentials of the kubeconfig did not come in {settings.start_seconds:g} s: {_PROGRAM_HANGS}"
+                f"the credentials of the kubeconfig did not come in {settings.start_seconds:g} s: {self._hanging}"
             )
         self._loaded = first.result()
 
@@ -202,8 +202,9 @@ class _ClientConnection:
             except TimeoutError:
                 if not self._by_program and within.over and not within.within_limit:
                     raise ClusterUnavailable("no time was left for it") from None  # a token is there at once
-                why = _PROGRAM_HANGS if self._by_program else "their file is not read in time"
-                raise ClusterCredentialsLate(f"the credentials for the Kubernetes API do not come: {why}") from None
+                raise ClusterCredentialsLate(
+                    f"the credentials for the Kubernetes API do not come: {self._hanging}"
+                ) from None
             try:
                 loaded = reading.call.result()
             except (ClusterUnavailable, ConfigurationError):
@@ -212,6 +213,10 @@ class _ClientConnection:
             else:
                 if reading.read == read:
                     return loaded
+
+    @property
+    def _hanging(self) -> str:
+        return _PROGRAM_HANGS if self._by_program else "their file is not read in time"
 
     def _under_way(self, read: Callable[[], _Loaded]) -> _Reading:
         """The reading to wait for: the one that goes on, or one that is begun here."""

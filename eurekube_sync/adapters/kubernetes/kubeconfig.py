@@ -8,10 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.foreign_text import excerpt
 
 DEFAULT_PATH = "~/.kube/config"
+_MOST_BYTES = 4 * 1024 * 1024
+"""YAML takes seconds for each megabyte."""
 
 
 def names_program(paths: str, context: str) -> bool:
@@ -52,11 +55,15 @@ def _documents(paths: str) -> Iterator[Mapping[str, Any]]:
         )
     for path in found:
         try:
-            document = yaml.safe_load(path.read_text())
+            with open_regular(path, follow=True) as file:
+                content = file.read(_MOST_BYTES + 1)
+            if len(content) > _MOST_BYTES:
+                raise ConfigurationError(f"the kubeconfig {path} is larger than {_MOST_BYTES // 2**20} MiB")
+            document = yaml.safe_load(content.decode())
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 0
             raise ConfigurationError(f"the kubeconfig {path} is not YAML: line {line}: {error.problem}") from error
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
             raise ConfigurationError(f"the kubeconfig {path} cannot be read: {first_line(error)}") from error
         if not isinstance(document, dict):
             raise ConfigurationError(f"the kubeconfig {path} is not a kubeconfig: it holds no mapping")

@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 from eurekube_sync.cli.monitoring.definitions import DURATION, LAST_GOOD, METRICS
 from eurekube_sync.cli.monitoring.monitor import Monitor, by_metric
 from eurekube_sync.cli.new_file import write_new
-from eurekube_sync.manifests.regular import open_regular
+from eurekube_sync.files import open_regular
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PUSH_SECONDS = 5.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,6 +12,7 @@ from eurekube_sync.brake import BrakeLimits
 from eurekube_sync.brake.approval import Approval, PlanId, from_dry_run, is_plan_id
 from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.values import NAME, Percent
+from eurekube_sync.files import open_named
 from eurekube_sync.model.errors import ConfigurationError
 
 _DEFAULT = BrakeLimits()
@@ -91,14 +91,14 @@ def read_approval(text: str, *, now: float) -> Approval:
     if is_plan_id(text):
         return PlanId(text, given=now)
     try:
-        return from_dry_run(_read(Path(text)), text)
+        return from_dry_run(_read(text), text)
     except ConfigurationError as error:
         raise ConfigurationError(f"--approve {text} {error}") from error
 
 
-def _read(path: Path) -> Any:
+def _read(path: str) -> Any:
     try:
-        with path.open("rb") as file:
+        with open_named(path) as file:
             content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
             raise ConfigurationError("is too large for a dry run")

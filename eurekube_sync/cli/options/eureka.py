@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import click
 
 from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, Section, group, on_command_line, option, variable_of
+from eurekube_sync.files import open_regular
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.ports import Clock
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 PASSWORD_VARIABLE = f"{ENVIRONMENT_PREFIX}EUREKA_PASSWORD"
 """Not an option: a process list shows those."""
+_MOST_BYTES = 16 * 1024 * 1024
+"""Of a file of certificates."""
 _URL_WITH_PASSWORD = re.compile(r"//[^/,]*:[^/,]*@")
 
 
@@ -165,8 +168,9 @@ def _proxies(url: str | None) -> dict[str, str]:
 
 def _check_readable(name: str, path: str) -> None:
     try:
-        with open(path, "rb") as file:
-            file.read(1)
+        with open_regular(path, follow=True) as file:
+            if len(file.read(_MOST_BYTES + 1)) > _MOST_BYTES:
+                raise ConfigurationError(f"{name}: {path} is larger than {_MOST_BYTES // 2**20} MiB.")
     except OSError as error:
         raise ConfigurationError(f"{name}: {path} cannot be read: {error.strerror}.") from None
 

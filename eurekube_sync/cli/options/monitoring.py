@@ -15,6 +15,7 @@ import click
 from eurekube_sync.cli.options.declare import Section, group, option
 from eurekube_sync.cli.options.eureka import PASSWORD_VARIABLE, EurekaAccess
 from eurekube_sync.cli.values import File, Value
+from eurekube_sync.files import open_regular
 
 
 class ListenAddress(NamedTuple):
@@ -116,8 +117,8 @@ def _secrets(eureka: EurekaAccess) -> Iterator[str]:
     yield os.environ.get(PASSWORD_VARIABLE, "")
     if eureka.eureka_password_file:
         try:
-            with open(eureka.eureka_password_file, encoding="utf-8", errors="replace") as file:
-                yield file.read(4096).strip()
+            with open_regular(eureka.eureka_password_file, follow=True) as file:
+                yield file.read(4096).decode(errors="replace").strip()
         except OSError:
             pass  # the connection will say so
     for url in eureka.eureka_url.split(","):

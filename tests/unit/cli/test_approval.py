@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from pathlib import Path
 
 import click
@@ -40,10 +42,24 @@ def test_a_file_is_a_saved_dry_run_in_json_or_yaml(dumped: str, tmp_path: Path) 
         assert (approval.at, len(approval.removals)) == (1_800_000_000, 1)
 
 
-def test_a_file_without_end_is_too_large() -> None:
-    """A device says that it has no byte."""
+def test_a_file_without_end_is_too_large(tmp_path: Path) -> None:
+    """Not more is read than would be taken."""
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(10 * 2**30)
     with pytest.raises(ConfigurationError, match="is too large for a dry run"):
-        read_approval("/dev/zero", now=0)
+        read_approval(str(tmp_path / "sparse"), now=0)
+
+
+def test_a_dry_run_may_come_from_the_shell() -> None:
+    """As `--approve <(eurekube-sync run --dry-run -o json)`, which takes its time."""
+    read, write = os.pipe()
+    later = threading.Timer(0.1, lambda: (os.write(write, json.dumps(DRY_RUN).encode()), os.close(write)))
+    later.start()
+    try:
+        assert isinstance(read_approval(f"/dev/fd/{read}", now=5), SavedDryRun)
+    finally:
+        later.join()
+        os.close(read)
 
 
 @pytest.mark.parametrize(
@@ -67,12 +83,6 @@ def test_any_other_file_is_refused_in_one_sentence(content: bytes | None, expect
     with pytest.raises(ConfigurationError) as caught:
         read_approval(str(file), now=5)
     assert str(caught.value) == f"--approve {file} {expected}"
-
-
-def test_a_folder_cannot_be_read(tmp_path: Path) -> None:
-    """Nor anything else that the system refuses."""
-    with pytest.raises(ConfigurationError, match="cannot be read: Is a directory"):
-        read_approval(str(tmp_path), now=5)
 
 
 @pytest.mark.parametrize(("text", "number"), [("0", 0), ("12.5", 12.5), ("100", 100), (30.0, 30)])

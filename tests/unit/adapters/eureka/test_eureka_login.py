@@ -87,18 +87,18 @@ def test_a_file_that_holds_no_password_is_refused_at_the_start(clock: FakeClock,
 @pytest.mark.parametrize("name", ["absent", "."])
 def test_a_file_that_cannot_be_read_is_refused_at_the_start(clock: FakeClock, name: str) -> None:
     """An absent file, or a folder, is named with the system's reason."""
-    with pytest.raises(ConfigurationError, match=r"cannot be read: (No such file|Is a directory)"):
+    with pytest.raises(ConfigurationError, match=r"cannot be read: (No such file|it is a folder)"):
         SecretFile(clock.folder / name, option="--eureka-password-file", clock=clock)
 
 
 @pytest.mark.parametrize("link", [False, True], ids=["itself", "by a link"])
 def test_a_pipe_is_refused_and_not_waited_for(clock: FakeClock, link: bool) -> None:
-    """Nobody may ever write into it; and it could not be read again."""
+    """Nobody may ever write into it."""
     pipe = clock.folder / "pipe"
     os.mkfifo(pipe)
     if link:
         (clock.folder / "link").symlink_to(pipe)
-    with pytest.raises(ConfigurationError, match="is a pipe, which cannot be read again: give a file"):
+    with pytest.raises(ConfigurationError, match="cannot be read: it is a folder, a pipe or a device"):
         SecretFile(clock.folder / "link" if link else pipe, option="--eureka-password-file", clock=clock)
 
 
@@ -108,10 +108,11 @@ def test_a_file_that_became_a_pipe_changes_nothing(clock: FakeClock, caplog: pyt
     path = clock.folder / "password"
     path.unlink()
     os.mkfifo(path)
+    assert password() == "s3cret"
     clock.time += 5
     assert [password(), password()] == ["s3cret", "s3cret"]
-    assert [record.message.partition(" is ")[2] for record in caplog.records] == [
-        "a pipe now; its last content stays in use"
+    assert [record.message.partition(" cannot ")[2] for record in caplog.records] == [
+        "be read: it is a folder, a pipe or a device; its last content stays in use"
     ]
 
 

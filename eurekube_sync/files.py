@@ -1,4 +1,4 @@
-"""Opens a file that others may have put there: a link may lead anywhere, a pipe may never end, a device has no end."""
+"""Opens files for reading: a link may lead anywhere, a pipe may never end, a device has no end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import errno
 import os
 import stat
 from typing import IO
+
+_HANDED_OVER = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+"""How a shell names what it has opened itself, as for `<(command)`."""
 
 
 def open_regular(path: str | os.PathLike[str], *, follow: bool = False) -> IO[bytes]:
@@ -16,3 +19,8 @@ def open_regular(path: str | os.PathLike[str], *, follow: bool = False) -> IO[by
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
     raise OSError(errno.EINVAL, "it is a folder, a pipe or a device")
+
+
+def open_named(path: str) -> IO[bytes]:
+    """The same of a file that a person names to be read once: also by a link, or one that the shell hands over."""
+    return open(path, "rb") if path.startswith(_HANDED_OVER) else open_regular(path, follow=True)

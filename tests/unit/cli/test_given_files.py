@@ -1,0 +1,98 @@
+"""Every file that an option names is a file: no reader waits for a pipe, and none reads a device."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eurekube_sync.adapters.clock import SystemClock
+from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress
+from eurekube_sync.adapters.kubernetes import ConnectionSettings, connect
+from eurekube_sync.adapters.kubernetes.kubeconfig import context_names
+from eurekube_sync.cli.options.brake import read_approval
+from eurekube_sync.cli.options.eureka import EurekaAccess, with_access
+from eurekube_sync.cli.options.monitoring import given_secrets
+from eurekube_sync.manifests import validate_paths
+from eurekube_sync.manifests.dumps import read_dumps
+from eurekube_sync.model.errors import ConfigurationError
+
+NO_FILE = "cannot be read: it is a folder, a pipe or a device"
+
+
+def _access(option: str) -> Callable[[str], None]:
+    def read(path: str) -> None:
+        url = "https://eureka.test/eureka"
+        address = EurekaAddress.parse(url)
+        given = {"eureka_username": "joe"} if "password" in option else {}
+        access = EurekaAccess(eureka_url=url, **{option: path}, **given)
+        with_access(ConnectionOptions(address=address), access, (address,), SystemClock())
+
+    return read
+
+
+def _validate(path: str) -> None:
+    (finding, *_) = validate_paths([path], stdin=io.BytesIO()).findings
+    raise ConfigurationError(finding.reason)
+
+
+READERS: dict[str, tuple[Callable[[str], object], str]] = {
+    "--approve": (lambda path: read_approval(path, now=0), NO_FILE),
+    "--from": (lambda path: read_dumps([path], stdin=io.BytesIO()), NO_FILE),
+    "--kubeconfig": (context_names, "there is no kubeconfig"),
+    "validate": (_validate, NO_FILE),
+    "--eureka-ca-file": (_access("eureka_ca_file"), NO_FILE),
+    "--eureka-client-cert": (_access("eureka_client_cert"), NO_FILE),
+    "--eureka-password-file": (_access("eureka_password_file"), NO_FILE),
+}
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> str:
+    """Nobody writes into it."""
+    os.mkfifo(tmp_path / "pipe")
+    return str(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("option", READERS)
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_is_no_file_is_refused_in_one_sentence(option: str, kind: str, pipe: str) -> None:
+    """A pipe would be waited for, and a device read, without end."""
+    read, words = READERS[option]
+    with pytest.raises(ConfigurationError, match=words):
+        read(pipe if kind == "pipe" else "/dev/zero")
+
+
+def test_a_pipe_holds_no_secret_to_hide(pipe: str) -> None:
+    """The records leave out what is in the file of the password."""
+    assert given_secrets(EurekaAccess(eureka_url="", eureka_password_file=pipe)) == ()
+
+
+@pytest.mark.parametrize("option", ["--kubeconfig", "--eureka-ca-file"])
+def test_a_huge_file_is_not_read(option: str, tmp_path: Path) -> None:
+    """Of ten gigabytes, as by a mistake."""
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(10 * 2**30)
+    with pytest.raises(ConfigurationError, match=r"is larger than \d+ MiB"):
+        READERS[option][0](str(tmp_path / "sparse"))
+
+
+def test_a_kubeconfig_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
+    """As by a stranger's file."""
+    (tmp_path / "config").write_text("[" * 5000)
+    with pytest.raises(ConfigurationError, match="cannot be read: maximum recursion depth"):
+        context_names(str(tmp_path / "config"))
+
+
+def test_a_pipe_that_the_kubeconfig_names_is_not_waited_for(pipe: str, tmp_path: Path) -> None:
+    """The official client opens it, in a thread that is left to itself."""
+    (tmp_path / "config").write_text(
+        "contexts: [{name: a, context: {cluster: a, user: a}}]\ncurrent-context: a\n"
+        f"clusters: [{{name: a, cluster: {{server: 'http://k'}}}}]\nusers: [{{name: a, user: {{tokenFile: {pipe}}}}}]\n"
+    )
+    settings = ConnectionSettings(kubeconfig=str(tmp_path / "config"), start_seconds=2)
+    with pytest.raises(ConfigurationError, match=r"did not come in 2 s: their file is not read in time$"):
+        connect(settings)
