@@ -15,6 +15,7 @@ from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX
 from eurekube_sync.cli.output.streams import discard_output, prepare_streams
 from eurekube_sync.controller.exit_codes import ExitCode, of_error
 from eurekube_sync.model.errors import EurekubeError
+from eurekube_sync.model.foreign_text import printable
 
 _COMMANDS = {
     "run": "eurekube_sync.cli.commands.run",
@@ -79,11 +80,11 @@ def exit_code(arguments: Sequence[str] | None = None) -> int:
         discard_output()
         return ExitCode.OK
     except EurekubeError as error:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(f"Error: {printable(str(error))}", err=True)
         return of_error(error)
     except Exception as error:  # noqa: BLE001 - the last door: a bug becomes a sentence too
         if os.environ.get(f"{ENVIRONMENT_PREFIX}DEBUG"):
             traceback.print_exc()
-        name = type(error).__name__
-        click.echo(f"Internal error: {name}: {error} (a bug; {ENVIRONMENT_PREFIX}DEBUG=1 shows where)", err=True)
+        what = f"{type(error).__name__}: {printable(str(error))}"
+        click.echo(f"Internal error: {what} (a bug; {ENVIRONMENT_PREFIX}DEBUG=1 shows where)", err=True)
         return ExitCode.INTERNAL_ERROR

@@ -13,14 +13,22 @@ import re
 from collections.abc import Collection
 from urllib.parse import quote
 
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters (C0, DEL, C1), separators of lines, what turns the direction of a text, and halves of characters,
-which no stream takes."""
-_SECRET_KEY = re.compile(
-    r"pass(word|wd|phrase)?$|pass(word|wd)|secret|token|credential|private.?key|api.?key"
-    r"|authorization|(?<![a-z])auth(?![a-z])|(?-i:Auth(?![a-z]))",
-    re.I,
+_UNSAFE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e"
+    r"\u2060-\u2064\u2066-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    r"\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f]"
 )
+"""Unicode's categories Cc, control characters; Cf, what has no width or turns the direction of a text; Zl and Zp, what
+ends a line; Cs, halves of characters, which no stream takes."""
+_SECRET_KEY = re.compile(
+    r"pass.?(word|wd|phrase|code|key)|(?<!com)(?<!by)(?<!sur)(?<!tres)(?<!over)(?<!under)pass[0-9]*$|pwd"
+    r"|secret|token|credential|creds|authorization|bearer|cookie|signature|jwt|(?<!ob)(?<!pos)session(.?(id|key))?$"
+    r"|connection.?string|(access|account|api|encryption|master|private|shared|signing).?key"
+    r"|(?<![a-z])(auth|dsn|sig)(?![a-z])"
+)
+"""Of a name in lower case; the words of the last line only as a whole."""
+_NEXT_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+"""Where one begins in `dbPass` and `DBAuth`."""
 HIDDEN = "***"
 _HEADER = re.compile(
     r"(authorization[\"']?\s*[:=]\s*[\"']?)(?:(basic|bearer|digest|negotiate)\s+)?[^\s\"',;]+", re.IGNORECASE
@@ -36,13 +44,13 @@ _SHORTEST = 3
 
 
 def printable(text: str) -> str:
-    """The text with each character that a terminal would obey written out, as `\\x1b`."""
+    """The text with each character that a terminal would obey, or that nobody would see, written out, as `\\x1b`."""
     return _UNSAFE.sub(_written_out, text)
 
 
 def json_printable(text: str) -> str:
     """The same for a JSON document, which means the same after it; its own line ends and indentation stay."""
-    return _UNSAFE.sub(lambda found: found[0] if found[0] in "\n\t" else f"\\u{ord(found[0]):04x}", text)
+    return _UNSAFE.sub(lambda found: found[0] if found[0] in "\n\t" else _escaped(found[0]), text)
 
 
 def excerpt(text: str, *, most: int, secrets: Collection[str] = ()) -> str:
@@ -55,7 +63,7 @@ def excerpt(text: str, *, most: int, secrets: Collection[str] = ()) -> str:
 
 def sounds_secret(key: str) -> bool:
     """Whether what has this name is a password or the like: `user.password`, `apiKey`."""
-    return bool(_SECRET_KEY.search(key))
+    return any(_SECRET_KEY.search(one.lower()) for one in (key, _NEXT_WORD.sub("-", key)))
 
 
 def login_secrets(user: str, password: str) -> tuple[str, ...]:
@@ -77,7 +85,13 @@ def header_secrets(value: str) -> tuple[str, ...]:
 
 def _written_out(found: re.Match[str]) -> str:
     code = ord(found[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _escaped(character: str) -> str:
+    """As JSON has it: in units of UTF-16."""
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return re.sub("....", r"\\u\g<0>", units)
 
 
 def _without(text: str, secrets: Collection[str]) -> str:

@@ -9,6 +9,7 @@ from html import escape
 from eurekube_sync.cli.monitoring.definitions import AT_RISK, HELD, INSTANCES, UNKNOWN
 from eurekube_sync.cli.monitoring.measure import GOOD
 from eurekube_sync.cli.monitoring.monitor import Picture, by_metric
+from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.wording import counted
 
 _STYLE = """
@@ -38,9 +39,9 @@ def html_of(picture: Picture) -> str:
 def _parts(picture: Picture) -> Iterator[str]:
     yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width,initial-scale=1"><meta http-equiv="refresh" content="10">'
-    yield f"<title>eurekube-sync {escape(picture.owner)}</title><style>{_STYLE}</style></head><body>"
-    yield f"<h1>eurekube-sync: {escape(picture.owner)}</h1>"
-    yield f'<p class="quiet">Scope: {escape(picture.scope)}. {escape(picture.lock)} Made {_time(picture.now)}.</p>'
+    yield f"<title>eurekube-sync {_text(picture.owner)}</title><style>{_STYLE}</style></head><body>"
+    yield f"<h1>eurekube-sync: {_text(picture.owner)}</h1>"
+    yield f'<p class="quiet">Scope: {_text(picture.scope)}. {_text(picture.lock)} Made {_time(picture.now)}.</p>'
     yield from _state(picture)
     yield from _counts(picture)
     yield from _syncers(picture)
@@ -53,9 +54,9 @@ def _state(picture: Picture) -> Iterator[str]:
         yield "<p>No pass has ended yet in this process.</p>"
         return
     last = picture.passes[0]
-    how = "was good" if last.code in GOOD else f"ended with {escape(last.code.name)} ({last.code:d})"
+    how = "was good" if last.code in GOOD else f"ended with {_text(last.code.name)} ({last.code:d})"
     class_ = "" if last.code in GOOD else ' class="bad"'
-    yield f"<p{class_}>The last pass {how}: {escape(last.summary)}</p>"
+    yield f"<p{class_}>The last pass {how}: {_text(last.summary)}</p>"
 
 
 def _counts(picture: Picture) -> Iterator[str]:
@@ -71,7 +72,7 @@ def _counts(picture: Picture) -> Iterator[str]:
     ]
     yield "<dl>"
     for name, number, bad in found:
-        yield f"<div><dt>{escape(name)}</dt><dd{' class=bad' if bad and number else ''}>{number:g}</dd></div>"
+        yield f"<div><dt>{_text(name)}</dt><dd{' class=bad' if bad and number else ''}>{number:g}</dd></div>"
     yield "</dl>"
 
 
@@ -99,9 +100,13 @@ def _table(names: tuple[str, ...], rows: Iterable[tuple[tuple[str, ...], bool]])
     yield "<table><thead><tr>" + "".join(f'<th scope="col">{name}</th>' for name in names) + "</tr></thead><tbody>"
     for cells, bad in rows:
         yield '<tr class="bad">' if bad else "<tr>"
-        yield "".join(f'<td data-name="{name}">{escape(cell)}</td>' for name, cell in zip(names, cells, strict=True))
+        yield "".join(f'<td data-name="{name}">{_text(cell)}</td>' for name, cell in zip(names, cells, strict=True))
         yield "</tr>"
     yield "</tbody></table>"
+
+
+def _text(of_others: str) -> str:
+    return escape(printable(of_others))
 
 
 def _time(at: float) -> str:

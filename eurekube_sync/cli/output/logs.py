@@ -22,7 +22,8 @@ class _Lines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line = f"{_time(record)} {record.levelname} {printable(record.getMessage())}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        trace = self.formatException(record.exc_info).split("\n") if record.exc_info else []
+        return "\n".join((line, *map(printable, trace)))
 
 
 class _JsonLines(logging.Formatter):

@@ -53,7 +53,12 @@ def test_a_file_without_end_is_too_large(tmp_path: Path) -> None:
 def test_a_dry_run_may_come_from_the_shell() -> None:
     """As `--approve <(eurekube-sync run --dry-run -o json)`, which takes its time."""
     read, write = os.pipe()
-    later = threading.Timer(0.1, lambda: (os.write(write, json.dumps(DRY_RUN).encode()), os.close(write)))
+
+    def answer() -> None:
+        os.write(write, json.dumps(DRY_RUN).encode())
+        os.close(write)
+
+    later = threading.Timer(0.1, answer)
     later.start()
     try:
         assert isinstance(read_approval(f"/dev/fd/{read}", now=5), SavedDryRun)

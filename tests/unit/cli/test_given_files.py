@@ -6,6 +6,7 @@ import io
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,8 +28,8 @@ def _access(option: str) -> Callable[[str], None]:
     def read(path: str) -> None:
         url = "https://eureka.test/eureka"
         address = EurekaAddress.parse(url)
-        given = {"eureka_username": "joe"} if "password" in option else {}
-        access = EurekaAccess(eureka_url=url, **{option: path}, **given)
+        given: dict[str, Any] = {"eureka_username": "joe"} if "password" in option else {}
+        access = EurekaAccess(eureka_url=url, **given | {option: path})
         with_access(ConnectionOptions(address=address), access, (address,), SystemClock())
 
     return read

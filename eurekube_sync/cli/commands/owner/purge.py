@@ -14,6 +14,7 @@ from eurekube_sync.cli.options.scope import name_scope_options
 from eurekube_sync.cli.signals import ended_by_signals
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.owner.purge import Purge, look_again, look_before_purge, purge
 from eurekube_sync.owner.report import OwnerReport
 from eurekube_sync.owner.world import OwnerWorld
@@ -58,7 +59,7 @@ def _confirmed(found: Purge) -> bool:
     if number > _NAMED:
         click.echo(f"  and {number - _NAMED} more", err=True)
     for caution in found.cautions:
-        click.echo(f"! {caution}", err=True)
+        click.echo(f"! {printable(caution)}", err=True)
     what = {1: "the one instance", 2: "both instances"}.get(number, f"all {number} instances")
     try:
         with ended_by_signals():

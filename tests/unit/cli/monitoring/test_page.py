@@ -10,12 +10,13 @@ from eurekube_sync.cli.monitoring.definitions import AT_RISK, HELD, INSTANCES, U
 from eurekube_sync.cli.monitoring.monitor import KEPT_SYNCERS, Monitor, Passed, Picture, ShownSyncer
 from eurekube_sync.cli.monitoring.page import html_of
 from eurekube_sync.controller.exit_codes import ExitCode
+from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.kubernetes import SyncerRef
 from tests.unit.worlds.build import endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 
 EMPTY = Picture(owner="shop", scope="all", lock="", now=0, passes=(), syncers=(), left_out=0, series=())
-EVIL = "<script>alert('x')</script>\"&"
+EVIL = "<script>alert('x')</script>\"&\x1b\u202e\u200b"
 
 
 class Elements(HTMLParser):
@@ -108,6 +109,7 @@ def test_what_others_wrote_is_text() -> None:
     )  # fmt: skip
     page = html_of(one)
     assert "<script" not in page
+    assert printable(page.replace("\n", "")) == page.replace("\n", "")
     elements = Elements(page)
     assert "script" not in elements.names
     assert elements.open == []
