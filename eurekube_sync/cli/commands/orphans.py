@@ -22,8 +22,8 @@ from eurekube_sync.owner.orphans import look_for_orphans
 @option("--detailed-exitcode", is_flag=True, help=f"Exit {ExitCode.CHANGES_PENDING} if there are orphans.")
 @report_options
 def command(installation: Installation, detailed_exitcode: bool, form: ReportForm) -> ExitCode:
-    """List our instances whose syncer or namespace does not exist, and those with our owner and another cluster. Each
-    line says what the next `run` does with the instance, and why.
+    """List our instances whose syncer does not exist. Each line says what the next `run` does with the instance, and
+    why.
 
     It writes nothing. While part of the cluster cannot be read, it says what is unknown. It then never says that there
     are no orphans.

@@ -15,7 +15,7 @@ from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.outcomes import Result
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.owner.moves import Affected
-from eurekube_sync.owner.orphans import Fate, Kind, Orphans
+from eurekube_sync.owner.orphans import Fate, Orphans
 from eurekube_sync.owner.report import OwnerReport
 
 _FATES = {
@@ -23,16 +23,15 @@ _FATES = {
     Fate.HOLD: ("=", "bold yellow"),
     Fate.RENEW: ("=", "yellow"),
     Fate.UPDATE: ("~", "green"),
-    Fate.LEAVE: ("x", "magenta"),
 }
 
 
 def orphans_table(orphans: Orphans, notices: Sequence[str] = ()) -> RenderableType:
     """Each with what becomes of it; then what could not be read; then the summary."""
-    rows = []
-    for one in orphans.found:
-        sign, style = ("?", "red") if one.kind is Kind.UNKNOWN else _FATES[one.fate]
-        rows.append(_row(one.instance, sign, style, one.instance.status.value, one.why, syncer_of(one.instance)))
+    rows = [
+        _row(one.instance, *_FATES[one.fate], one.instance.status.value, one.why, syncer_of(one.instance))
+        for one in orphans.found
+    ]
     return rows_table(rows, (*notices, *orphans.unknown), orphans.summary)
 
 
@@ -40,10 +39,7 @@ def orphans_data(orphans: Orphans, code: ExitCode, notices: Sequence[str] = ()) 
     return {
         "exitCode": int(code),
         "summary": orphans.summary,
-        "orphans": [
-            {**_instance(one.instance), "kind": one.kind.value, "run": one.fate.value, "why": one.why}
-            for one in orphans.found
-        ],
+        "orphans": [{**_instance(one.instance), "run": one.fate.value, "why": one.why} for one in orphans.found],
         "unknown": list(orphans.unknown),
         "messages": list(notices),
     }

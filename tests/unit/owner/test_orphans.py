@@ -16,11 +16,11 @@ from eurekube_sync.desired.spec import CLEANUP_FINALIZER
 from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import OwnerClash, Refused, RegistryDenied, SourceUnknown, Stopped
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.ownership import CLUSTER, SYNCER
+from eurekube_sync.model.ownership import CLUSTER
 from eurekube_sync.model.ownership import OWNER as OF_OWNER
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from eurekube_sync.observe.own_writes import OwnWrites
-from eurekube_sync.owner.orphans import Fate, Kind, Orphans, _OneCluster, look_for_orphans
+from eurekube_sync.owner.orphans import Fate, Orphans, look_for_orphans
 from tests.in_process.workers import InTurn
 from tests.unit.worlds.build import CLUSTER as OF_OURS
 from tests.unit.worlds.build import (
@@ -70,9 +70,9 @@ def look(world: FakeWorld, scope: Scope | None = None) -> Orphans:
     return found
 
 
-def told(orphans: Orphans) -> list[tuple[str, Kind, Fate]]:
-    """Address, kind and fate of each."""
-    return [(one.instance.instance.ip_addr, one.kind, one.fate) for one in orphans.found]
+def told(orphans: Orphans) -> list[tuple[str, Fate]]:
+    """Address and fate of each."""
+    return [(one.instance.instance.ip_addr, one.fate) for one in orphans.found]
 
 
 def test_no_orphans_is_said_where_all_was_read() -> None:
@@ -87,11 +87,11 @@ def test_a_syncer_that_is_gone_leaves_orphans_that_run_cancels() -> None:
     world.registry.put(stored(instance(8, ref=GONE)), stored(instance(9, ref=NOWHERE)))
     found = look(world)
     assert told(found) == [
-        ("10.0.0.9", Kind.NO_NAMESPACE, Fate.CANCEL),
-        ("10.0.0.8", Kind.NO_SYNCER, Fate.CANCEL),
+        ("10.0.0.9", Fate.CANCEL),
+        ("10.0.0.8", Fate.CANCEL),
     ]
     assert [one.why for one in found.found] == [
-        "there is no namespace nowhere; the next `run` cancels it",
+        "there is no syncer nowhere/web; the next `run` cancels it",
         "there is no syncer rating/gone; the next `run` cancels it",
     ]
     assert found.summary == "2 orphans: 2 to be cancelled"
@@ -112,15 +112,7 @@ def test_what_a_deletion_is_still_to_take_out_is_no_orphan(pods: int) -> None:
     world.cluster.delete(REF)
     assert REF in world.cluster.syncers
     world.later(60)
-    assert [(address, kind) for address, kind, _ in told(look(world))] == [("10.0.0.9", Kind.NO_NAMESPACE)]
-
-
-def test_whether_a_namespace_exists_need_not_be_known() -> None:
-    """The shipped role may not ask: then it is said that the syncer is gone."""
-    world = settled()
-    world.cluster.namespaces = DENIED
-    world.registry.put(stored(instance(9, ref=NOWHERE)))
-    assert told(look(world)) == [("10.0.0.9", Kind.NO_SYNCER, Fate.CANCEL)]
+    assert [address for address, _ in told(look(world))] == ["10.0.0.9"]
 
 
 def test_what_the_brake_holds_is_said_with_its_plan() -> None:
@@ -128,7 +120,7 @@ def test_what_the_brake_holds_is_said_with_its_plan() -> None:
     world = FakeWorld()
     world.registry.put(stored(instance(8, ref=GONE)))
     found = look(world)
-    assert told(found) == [("10.0.0.8", Kind.NO_SYNCER, Fate.HOLD)]
+    assert told(found) == [("10.0.0.8", Fate.HOLD)]
     held = world.run().held
     assert held is not None
     assert f"held by the brake: {held.reason}; eurekube-sync run --approve {held.plan_id}" in found.found[0].why
@@ -140,7 +132,7 @@ def test_an_orphan_that_another_syncer_wants_is_taken_over() -> None:
     world = settled()
     world.registry.put(stored(instance(1, ref=GONE)))
     found = look(world)
-    assert told(found) == [("10.0.0.1", Kind.NO_SYNCER, Fate.UPDATE)]
+    assert told(found) == [("10.0.0.1", Fate.UPDATE)]
     assert found.found[0].why.endswith("the next `run` gives it to syncer rating/rating")
 
 
@@ -150,7 +142,7 @@ def test_an_orphan_that_cannot_be_read_again_is_renewed() -> None:
     world.registry.put(stored(instance(8, ref=GONE)))
     world.registry.refuse_read[key(8)] = RegistryDenied("403")
     found = look(world)
-    assert told(found) == [("10.0.0.8", Kind.NO_SYNCER, Fate.RENEW)]
+    assert told(found) == [("10.0.0.8", Fate.RENEW)]
     assert "`run` renews it: could not be read again: 403" in found.found[0].why
 
 
@@ -184,18 +176,18 @@ def test_what_the_list_still_shows_and_is_gone_is_no_orphan() -> None:
 
 
 def test_a_namespace_that_cannot_be_read_is_unknown_and_never_none() -> None:
-    """Its instances are renewed, the others are judged; exit 30."""
+    """Nothing is said of its instances, the others are judged; exit 30."""
     world = settled()
     world.cluster.apply(syncer("web", namespace="web"))
     world.cluster.unknown[("syncers", "web")] = DENIED
     world.registry.put(stored(instance(9, app="web", ref=SyncerRef("web", "gone"))), stored(instance(8, ref=GONE)))
     found = look(world)
-    assert told(found) == [("10.0.0.8", Kind.NO_SYNCER, Fate.CANCEL), ("10.0.0.9", Kind.UNKNOWN, Fate.RENEW)]
+    assert told(found) == [("10.0.0.8", Fate.CANCEL)]
     assert found.unknown == ("EurekaSyncers of web: 403: grant list",)
     assert found.code(detailed=True) is ExitCode.INCOMPLETE
-    assert found.summary == "1 orphan (1 to be cancelled) in what could be read; of 1 instance it is not known"
+    assert found.summary == "1 orphan (1 to be cancelled) in what could be read"
     del world.registry.held[key(8)]
-    assert look(world).summary == "no orphan in what could be read; of 1 instance it is not known"
+    assert look(world).summary == "no orphan in what could be read"
 
 
 @pytest.mark.parametrize("trouble", ["denied", "terminating"])
@@ -208,7 +200,7 @@ def test_while_no_syncer_can_be_listed_nothing_is_an_orphan(trouble: str) -> Non
     else:
         world.cluster.crd = TERMINATING
     found = look(world)
-    assert {(one.kind, one.fate) for one in found.found} == {(Kind.UNKNOWN, Fate.RENEW)}
+    assert found.found == ()
     assert (len(found.unknown), found.code(detailed=False)) == (1, ExitCode.INCOMPLETE)
 
 
@@ -225,34 +217,21 @@ def test_a_peer_that_is_away_is_told_and_leaves_the_list_open() -> None:
     assert look(world).summary == "1 orphan (1 to be cancelled) in what could be read"
 
 
-def test_another_clusters_instances_are_listed_and_stop_run() -> None:
-    """Our own orphans are seen all the same, and `run` only renews them."""
+def test_beside_another_clusters_instances_nothing_is_said_of_orphans() -> None:
+    """`run` is refused, and would remove none: the sentence names the way out."""
     world = settled()
     old = stored(instance(7))
     world.registry.put(changed(old, metadata={**old.metadata, CLUSTER: "old"}), stored(instance(8, ref=GONE)))
-    found = look(world)
-    assert told(found) == [("10.0.0.8", Kind.NO_SYNCER, Fate.RENEW), ("10.0.0.7", Kind.OTHER_CLUSTER, Fate.LEAVE)]
-    assert "eurekube-sync owner adopt --cluster old" in found.found[1].why
-    assert found.summary == "2 orphans: 1 renewed, 1 left to expire"
+    with pytest.raises(OwnerClash, match="eurekube-sync owner adopt --cluster old"):
+        look(world)
     assert world.run().clashes == ("old",)
-
-
-def test_an_instance_without_a_readable_mark_is_nobodys() -> None:
-    """`run` never touches it."""
-    world = settled()
-    odd = stored(instance(8))
-    world.registry.put(changed(odd, metadata={**odd.metadata, SYNCER: "rating"}))
-    found = look(world)
-    assert told(found) == [("10.0.0.8", Kind.NO_MARK, Fate.LEAVE)]
-    world.run()
-    assert not [call for call in world.wire.calls if call == f"renew {key(8)}"]
 
 
 def test_a_scope_is_all_that_is_judged() -> None:
     """An instance of another namespace is another's matter."""
     world = settled()
     world.registry.put(stored(instance(8, ref=GONE)), stored(instance(9, ref=NOWHERE)))
-    assert told(look(world, Scope(namespaces=frozenset({NS})))) == [("10.0.0.8", Kind.NO_SYNCER, Fate.CANCEL)]
+    assert told(look(world, Scope(namespaces=frozenset({NS})))) == [("10.0.0.8", Fate.CANCEL)]
 
 
 def test_a_syncer_of_somebody_elses_class_leaves_no_orphans() -> None:
@@ -336,19 +315,6 @@ def test_without_eureka_or_the_clusters_identity_nothing_can_be_said() -> None:
     with pytest.raises(SourceUnknown) as told:
         look(world)
     assert of_error(told.value) is ExitCode.KUBERNETES_DENIED
-
-
-def test_the_dry_run_cannot_write() -> None:
-    """Its registry refuses."""
-    registry = _OneCluster(FakeWorld().registry, OWNER, "x")
-    with pytest.raises(NotImplementedError):
-        registry.register(instance(), dirty_timestamp=1)
-    with pytest.raises(NotImplementedError):
-        registry.renew(key())
-    with pytest.raises(NotImplementedError):
-        registry.cancel(key(), ours=lambda _: True)
-    assert registry.list_instances() == Complete(data=())
-    assert registry.unreached() == ()
 
 
 def test_under_another_owners_syncers_nothing_is_said_of_orphans() -> None:
