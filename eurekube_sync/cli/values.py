@@ -14,7 +14,6 @@ import click
 from eurekube_sync.desired.scope import ANY, Shard
 from eurekube_sync.desired.selector import parse_selector
 from eurekube_sync.explain.what import parse_what
-from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER_PATTERN
 from eurekube_sync.model.wording import duration
 from eurekube_sync.owner.moves import Address
@@ -153,13 +152,6 @@ def _host_and_port(text: str) -> Address:
     return Address(bare, int(port))
 
 
-def _syncer(text: str) -> SyncerRef:
-    namespace, slash, name = text.strip().partition("/")
-    if not slash or not _NAMESPACE.fullmatch(namespace) or not name or "/" in name:
-        raise ValueError(f"{text!r} is not a syncer; write namespace/name")
-    return SyncerRef(namespace, name)
-
-
 NAME = Value("text", _name)
 """Not empty, as it is when a script found nothing to put there."""
 OWNER = Value("name", _owner)
@@ -174,6 +166,5 @@ NAMESPACE_PAIRS = Value("from:to[,...]", _namespace_pairs)
 """Or several with commas between; `*` on either side is any namespace."""
 HOST_AND_PORT = Value("host:port", _host_and_port)
 """`10.0.0.7:8080`, `host.example.com:8080`, `[fd00::7]:8080`."""
-SYNCER = Value("namespace/name", _syncer)
 WHAT = Value("what", parse_what)
 """What `explain` is asked about."""

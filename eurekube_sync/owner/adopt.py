@@ -15,7 +15,6 @@ from eurekube_sync.model.actions import Register
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import ClusterError, ConfigurationError, Refused, SourceUnknown
 from eurekube_sync.model.eureka import OUR_LEASE, Instance, InstanceKey, ObservedInstance
-from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import CLASS, CLUSTER, OWNER, POD, SYNCER, Ownership
 from eurekube_sync.model.sources import Complete, Server
 from eurekube_sync.observe.kubernetes import read_cluster, unknown_sources
@@ -31,7 +30,6 @@ def adopt_instances(
     owner: str,
     app: str,
     addresses: Sequence[Address],
-    syncer: SyncerRef | None,
     scope: Scope,
     observe: float | None,
     dry_run: bool,
@@ -42,7 +40,7 @@ def adopt_instances(
     refuse_clash(registered, ownership)
 
     desired = _desired(world, ownership, scope)
-    moves, ours = moves_of(registered, desired, ownership, app=app, addresses=addresses, syncer=syncer)
+    moves, ours = moves_of(registered, desired, ownership, app=app, addresses=addresses)
     are = "1 instance is" if len(ours) == 1 else f"{len(ours)} instances are"
     already = (f"{are} ours already: {names(ours)}",) if ours else ()
     if dry_run or not moves:
@@ -51,7 +49,7 @@ def adopt_instances(
     watch(world, moves, observe, "turn its Eureka client off, or stop what registers it")
     watched = {move.source.key for move in moves}
     registered, desired = listed(world), _desired(world, ownership, scope)  # the cluster may want something else now
-    moves, _ = moves_of(registered, desired, ownership, app=app, addresses=addresses, syncer=syncer)
+    moves, _ = moves_of(registered, desired, ownership, app=app, addresses=addresses)
     moves = [move for move in moves if move.source.key in watched]
     barred, errors = _put_finalizers_on(world, desired, moves)
     affected = world.transfer.move(moves, barred)
@@ -92,7 +90,6 @@ def moves_of(
     *,
     app: str,
     addresses: Sequence[Address] = (),
-    syncer: SyncerRef | None = None,
 ) -> tuple[list[Move], list[ObservedInstance]]:
     """The app's instances at these addresses, or without addresses all that nobody owns and a syncer wants, become ours
     under the id that `run` would give them. Then those that are ours already.
@@ -102,9 +99,7 @@ def moves_of(
     registered = [one for one in in_order(registry) if one.key.app == app.upper()]
     if not registered:
         raise Refused(f"Eureka lists no app {app.upper()}.")
-    if syncer is not None and syncer not in desired.claims:
-        raise Refused(f"there is no syncer {syncer}: `run` would cancel an instance without its syncer.")
-    wanted = _by_socket(desired, syncer)
+    wanted = {_socket(one.instance): one for key in desired.wanted_by if (one := desired.wanted(key))}
     if addresses:
         chosen = {one.key: one for address in addresses for one in _at(address, registered)}
     else:
@@ -116,10 +111,9 @@ def moves_of(
             already.append(instance)
             continue
         _refuse_owned(instance, ownership)
-        moves.append(_adopted(instance, wanted.get(_socket(instance.instance)), desired, syncer))
+        moves.append(_adopted(instance, wanted.get(_socket(instance.instance)), desired))
     if not moves and not already:
-        whose = f"syncer {syncer} wants" if syncer else "a syncer wants"
-        raise Refused(f"{app.upper()} has no instance without an owner at an address that {whose}.")
+        raise Refused(f"{app.upper()} has no instance without an owner at an address that a syncer wants.")
     return moves, already
 
 
@@ -150,16 +144,6 @@ def _socket(instance: Instance) -> tuple[str, str, int]:
     return (instance.key.app, instance.ip_addr, instance.main_port)
 
 
-def _by_socket(desired: Desired, syncer: SyncerRef | None) -> dict[tuple[str, str, int], Wanted]:
-    """What the syncers, or the one, want, by app, address and port."""
-    found = {}
-    for key, ref in desired.wanted_by.items():
-        wanted = desired.wanted(key)
-        if wanted is not None and syncer in (None, ref):
-            found[_socket(wanted.instance)] = wanted
-    return found
-
-
 def _refuse_owned(instance: ObservedInstance, ownership: Ownership) -> None:
     owner = instance.metadata.get(OWNER)
     if owner is not None:
@@ -169,9 +153,11 @@ def _refuse_owned(instance: ObservedInstance, ownership: Ownership) -> None:
         )
 
 
-def _adopted(instance: ObservedInstance, wanted: Wanted | None, desired: Desired, syncer: SyncerRef | None) -> Move:
+def _adopted(instance: ObservedInstance, wanted: Wanted | None, desired: Desired) -> Move:
     if wanted is None:
-        raise Refused(f"{instance.key} stays as it is: {_unwanted(instance, desired, syncer)}")
+        not_served = sorted(ref for ref, one in desired.claims.items() if isinstance(one, NotServed))
+        hint = f" (syncers that cannot be served now: {', '.join(map(str, not_served[:SHOWN]))})" if not_served else ""
+        raise Refused(f"{instance.key} stays as it is: no syncer wants it, and `run` would cancel it{hint}")
     marks = wanted.instance.metadata
     return Move(
         source=instance,
@@ -180,19 +166,6 @@ def _adopted(instance: ObservedInstance, wanted: Wanted | None, desired: Desired
         put={mark: marks[mark] for mark in (OWNER, CLUSTER, SYNCER, CLASS, POD) if mark in marks},
         why=wanted.why,
     )
-
-
-def _unwanted(instance: ObservedInstance, desired: Desired, syncer: SyncerRef | None) -> str:
-    _, address, port = _socket(instance.instance)
-    where = f"{address}:{port}"
-    claim = desired.claims.get(syncer) if syncer else None
-    if isinstance(claim, NotServed):
-        return f"syncer {syncer} cannot be served ({claim.reason}: {claim.message})"
-    not_served = sorted(ref for ref, one in desired.claims.items() if isinstance(one, NotServed))
-    hint = f" (syncers that cannot be served now: {', '.join(map(str, not_served[:SHOWN]))})" if not_served else ""
-    whose = f"syncer {syncer} wants" if syncer else "no syncer wants"
-    nothing = "nothing" if syncer else "an instance"
-    return f"{whose} {nothing} of {instance.key.app} at {where}, and `run` would cancel it{hint}"
 
 
 # --- What it asks of the cluster --------------------------------------------------------------------------------------

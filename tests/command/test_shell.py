@@ -34,7 +34,6 @@ def test_a_shell_completes_names_of_the_cluster(program: Program) -> None:
         "run -n rat": ["rating"],
         "status -n shop,rat": ["shop,rating"],
         "explain rating/r": ["rating/rating", "rating/rest"],
-        "owner adopt --syncer rating/re": ["rating/rest"],
     }
     for line, words in offered.items():  # on a machine that stands still nothing is offered in time
         wait_until(lambda line=line, words=words: completed(program, f"eurekube-sync {line}") == words, line)  # type: ignore[misc]

@@ -115,7 +115,7 @@ def renewing(world: FakeWorld, *keys: InstanceKey) -> None:
 
 def adopt(world: FakeWorld, *addresses: str, app: str = "rating", **changes: object) -> OwnerReport:
     """`owner adopt --app`."""
-    given: dict[str, object] = {"syncer": None, "scope": Scope(), "observe": None, "dry_run": False, **changes}
+    given: dict[str, object] = {"scope": Scope(), "observe": None, "dry_run": False, **changes}
     parsed = [Address(text.rpartition(":")[0], int(text.rpartition(":")[2])) for text in addresses]
     return adopt_instances(owner_world(world), owner=OWNER, app=app, addresses=parsed, **given)  # type: ignore[arg-type]
 
@@ -224,17 +224,13 @@ def test_only_what_a_syncer_wants_is_adopted() -> None:
     """Anything else `run` would cancel: nothing is changed, and it is said why."""
     world = base()
     world.registry.put(theirs(1), theirs(7))
-    with pytest.raises(Refused, match=r"no syncer wants an instance of RATING at 10\.0\.0\.7:8080") as refused:
+    with pytest.raises(Refused, match=r"rating-7:rating:8080 stays as it is: no syncer wants it") as refused:
         adopt(world, "10.0.0.7:8080")
     assert of_error(refused.value) is ExitCode.REFUSED
     assert adopt(world, dry_run=True).summary == "dry run: 1 to adopt"
     world.cluster.apply(syncer("broken", port="grpc"))
     with pytest.raises(Refused, match=r"syncers that cannot be served now: rating/broken"):
         adopt(world, "10.0.0.7:8080")
-    with pytest.raises(Refused, match=r"syncer rating/broken cannot be served \("):
-        adopt(world, "10.0.0.1:8080", syncer=SyncerRef(NS, "broken"))
-    with pytest.raises(Refused, match=r"syncer rating/rating wants nothing of RATING at 10\.0\.0\.7"):
-        adopt(world, "10.0.0.7:8080", syncer=REF)
     assert world.wire.writes() == []
 
 
@@ -248,16 +244,12 @@ def test_an_address_may_be_a_host_name_and_has_to_be_there() -> None:
     assert of_error(refused.value) is ExitCode.REFUSED
     with pytest.raises(Refused, match="lists no app NOTHING"):
         adopt(world, app="nothing")
-    with pytest.raises(Refused, match="there is no syncer rating/other"):
-        adopt(world, syncer=SyncerRef(NS, "other"))
 
 
 def test_an_app_without_a_free_instance_is_said() -> None:
-    """With a syncer named or not."""
-    world = base()
-    for ref, words in ((None, "a syncer wants"), (REF, "syncer rating/rating wants")):
-        with pytest.raises(Refused, match=f"without an owner at an address that {words}"):
-            adopt(world, syncer=ref)
+    """There is nothing to adopt."""
+    with pytest.raises(Refused, match="without an owner at an address that a syncer wants"):
+        adopt(base())
 
 
 def test_what_is_ours_already_is_said_and_left() -> None:

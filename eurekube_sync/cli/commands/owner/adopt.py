@@ -5,30 +5,28 @@ from __future__ import annotations
 import click
 
 from eurekube_sync.cli.commands.owner.carry_out import Servers, server_options
-from eurekube_sync.cli.completing import complete_syncers
 from eurekube_sync.cli.options.command import Command
 from eurekube_sync.cli.options.declare import on_command_line, option
 from eurekube_sync.cli.options.owner import observe_option, owner_option
 from eurekube_sync.cli.options.scope import scope_options
-from eurekube_sync.cli.values import HOST_AND_PORT, NAME, SYNCER
+from eurekube_sync.cli.values import HOST_AND_PORT, NAME
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.desired.scope import Scope
-from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.owner.adopt import adopt_instances, adopt_old_cluster
 from eurekube_sync.owner.moves import Address
 from eurekube_sync.owner.report import OwnerReport
 from eurekube_sync.owner.world import OwnerWorld
 
 
-def _check(app: str | None, cluster: str | None, *, of_app: bool) -> None:
+def _check(app: str | None, cluster: str | None, addresses: tuple[Address, ...]) -> None:
     if app is not None and cluster is not None:
         raise click.UsageError(
             "--app is for instances that nobody owns, --cluster for those of an old cluster: give one of them"
         )
     if app is None and cluster is None:
         raise click.UsageError("give --app, for instances that nobody owns, or --cluster, for those of an old cluster")
-    if cluster is not None and of_app:
-        raise click.UsageError("--address and --syncer go with --app; --cluster takes all instances of a cluster")
+    if cluster is not None and addresses:
+        raise click.UsageError("--address goes with --app; --cluster takes all instances of a cluster")
     if cluster is not None and any(map(on_command_line, ("selector", "syncer_class", "allowed"))):
         raise click.UsageError(
             "--selector, --syncer-class and --allow-namespace go with --app: an instance of an old cluster shows "
@@ -56,14 +54,6 @@ def _check(app: str | None, cluster: str | None, *, of_app: bool) -> None:
     help="Only the instance at this address; may be repeated. Default: all instances of the app that a syncer wants.",
 )
 @option(
-    "--syncer",
-    variable=False,
-    type=SYNCER,
-    default=None,
-    shell_complete=complete_syncers,
-    help="Only what this syncer wants.",
-)
-@option(
     "--cluster",
     variable=False,
     type=NAME,
@@ -79,7 +69,6 @@ def adopt_command(
     scope: Scope,
     app: str | None,
     addresses: tuple[Address, ...],
-    syncer: SyncerRef | None,
     cluster: str | None,
     observe: float | None,
 ) -> ExitCode:
@@ -88,7 +77,7 @@ def adopt_command(
 
     It first watches whether somebody still renews them. If so, it refuses. Callers see no gap.
     """
-    _check(app, cluster, of_app=bool(addresses or syncer))
+    _check(app, cluster, addresses)
     servers.form.set_up_logs()
     dry_run = servers.dry_run
 
@@ -101,7 +90,6 @@ def adopt_command(
             owner=owner,
             app=app,
             addresses=addresses,
-            syncer=syncer,
             scope=scope,
             observe=observe,
             dry_run=dry_run,
