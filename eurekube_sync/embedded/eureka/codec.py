@@ -1,4 +1,4 @@
-"""The wire forms of a Spring Eureka server: JSON in and out, XML out.
+"""The wire forms of a Spring Eureka server: JSON in and out, and the one page that is XML.
 
 Follows `EurekaJacksonCodec` and Spring's `CloudJacksonJson`, oddities included, because clients depend on them.
 """
@@ -16,8 +16,6 @@ _AMAZON_CLASS = "com.netflix.appinfo.AmazonInfo"
 _DATA_CENTER_CLASSES = (_DATA_CENTER_CLASS, _AMAZON_CLASS, "com.netflix.appinfo.MyDataCenterInfo")
 _DATA_CENTER_NAMES = ("Netflix", "Amazon", "MyOwn")
 _EMPTY_METADATA = {"@class": "java.util.Collections$EmptyMap"}
-
-_XML_NAMES = {"overriddenStatus": "overriddenstatus"}
 
 _TEXTS_AFTER_METADATA = (
     "appGroupName",
@@ -119,10 +117,10 @@ def application_document(name: str, instances: tuple[Listed, ...]) -> Document:
     return {"name": name, "instance": [instance_document(listed) for listed in instances]}
 
 
-def applications_document(applications: Applications, *, version: int) -> Document:
+def applications_document(applications: Applications) -> Document:
     """`ApplicationsSerializer`, with the escaped names `versions__delta` and `apps__hashcode`."""
     return {
-        "versions__delta": str(version),
+        "versions__delta": "1",
         "apps__hashcode": _hash_code(applications),
         "application": [application_document(name, instances) for name, instances in applications],
     }
@@ -142,25 +140,10 @@ def to_json(root: str, document: Document) -> bytes:
     return json.dumps({root: document}, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def to_xml(root: str, document: Document) -> bytes:
-    """The document almost as XStream writes it: attributes for `@` keys, repeated elements. Names are not escaped."""
-    return "\n".join(_xml(root, document, "")).encode()
-
-
-def _xml(name: str, value: object, indent: str) -> list[str]:
-    if isinstance(value, list):
-        return [line for item in value for line in _xml(name, item, indent)]
-    if not isinstance(value, dict):
-        return [f"{indent}<{name}>{escape(str(value))}</{name}>"]
-    kept = {_XML_NAMES.get(str(key), str(key)): item for key, item in value.items()}
-    attributed = [key for key in kept if key.startswith("@")]
-    attributes = "".join(f' {key[1:]}="{escape(str(kept[key]))}"' for key in attributed)
-    if "$" in kept:
-        return [f"{indent}<{name}{attributes}>{escape(str(kept['$']))}</{name}>"]
-    inner = [line for key, item in kept.items() if key not in attributed for line in _xml(key, item, indent + "  ")]
-    if not inner:
-        return [f"{indent}<{name}{attributes}/>"]
-    return [f"{indent}<{name}{attributes}>", *inner, f"{indent}</{name}>"]
+def to_xml(name: str, value: object) -> str:
+    """The value as XStream writes it, without attributes."""
+    inner = "".join(to_xml(key, item) for key, item in value.items()) if isinstance(value, dict) else escape(str(value))
+    return f"<{name}>{inner}</{name}>"
 
 
 def _boolean(value: bool) -> str:

@@ -1,4 +1,5 @@
-"""The embedded Eureka registry as a server: routes a `Request` to the registry and shapes the `Response`.
+"""The embedded Eureka registry as a server: routes a `Request` to the registry and shapes the `Response`. It answers in
+JSON alone.
 
 Owns paths, status codes and headers, as Netflix's resources and Spring Boot give them. Time comes from `now` alone:
 what a real server does on timers is caught up at the next request, in the order in which it was due.
@@ -10,13 +11,12 @@ import json
 import random
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from urllib.parse import unquote
 
 from eurekube_sync.embedded.eureka import codec, replication
-from eurekube_sync.embedded.eureka.cache import Entity, Key, Payload, ResponseCache
+from eurekube_sync.embedded.eureka.cache import ALL, Payload, ResponseCache
 from eurekube_sync.embedded.eureka.instance import Applications, InstanceInfo, Status, complaint
 from eurekube_sync.embedded.eureka.registry import LeaseRegistry
 from eurekube_sync.embedded.http import Request, Response
@@ -89,17 +89,13 @@ class EmbeddedEureka:
         if "//" in request.path:
             return self.error(request, 404)
         segments = [unquote(segment) for segment in request.path.strip("/").split("/")]
-        if segments[:2] == ["eureka", "v2"]:
-            segments.pop(1)
         match request.method, segments:
             case "GET", [""]:
                 return Response(status=200, body=_DASHBOARD, content_type="text/html;charset=UTF-8")
             case "GET", ["eureka", "apps"]:
-                return self._list(request, Entity.ALL, "", now)
+                return self._list(request, ALL, now)
             case "GET", ["eureka", "apps", app]:
-                return self._list(request, Entity.APPLICATION, app.upper(), now)
-            case "GET", ["eureka", "vips", vip]:
-                return self._list(request, Entity.VIP, vip, now)
+                return self._list(request, app.upper(), now)
             case "GET", ["eureka", "instances", instance_id]:
                 return self._instance(request, None, instance_id, now)
             case "GET", ["eureka", "status"]:
@@ -117,13 +113,7 @@ class EmbeddedEureka:
                 return Response(status=200) if found else self.error(request, 404)
             case "PUT" | "DELETE", ["eureka", "apps", app, instance_id, "status"]:
                 return self._override(request, app.upper(), instance_id, now)
-            case "PUT", ["eureka", "apps", app, instance_id, "metadata"]:
-                return self._merge_metadata(request, app.upper(), instance_id, now)
-            case _, [""] | ["eureka", "apps" | "status"] | ["eureka", "peerreplication", "batch"]:
-                return self.error(request, 405)
-            case _, ["eureka", "apps" | "vips" | "instances", _] | ["eureka", "apps", _, _]:
-                return self.error(request, 405)
-            case _, ["eureka", "apps", _, _, "status" | "metadata"]:
+            case _, ["eureka", "apps", *_] | ["eureka", "peerreplication", "batch"]:
                 return self.error(request, 405)
         return self.error(request, 404)
 
@@ -148,7 +138,7 @@ class EmbeddedEureka:
             return self.error(request, 500)
         host = request.headers.get("host", "localhost")
         body = codec.to_xml("com.netflix.eureka.util.StatusInfo", replication.status_document(self.replicas, host))
-        return Response(status=200, body=body, content_type="application/xml")
+        return Response(status=200, body=body.encode(), content_type="application/xml")
 
     def _batch(self, request: Request, now: int) -> Response:
         """`PeerReplicationResource.batchReplication`: each item by itself; a registration that is refused is a 200."""
@@ -195,68 +185,40 @@ class EmbeddedEureka:
         change(app, instance_id, Status(value), dirty=int(request.query.get("lastDirtyTimestamp", "0")), now=now)
         return Response(status=200)
 
-    def _merge_metadata(self, request: Request, app: str, instance_id: str, now: int) -> Response:
-        """`InstanceResource.updateMetadata`: adds and overwrites, then registers the instance anew."""
-        listed = self._registry.find(app, instance_id, now=now)
-        if listed is None:
-            return self.error(request, 404)
-        merged = {**listed[0].metadata, **request.query}
-        self._registry.register(replace(listed[0], metadata=merged), now=now)
-        return Response(status=200)
-
     def _instance(self, request: Request, app: str | None, instance_id: str, now: int) -> Response:
         """A read of one instance, past the cache."""
-        if not _acceptable(request):
-            return self.error(request, 406)
         if app is None:
             listed = self._registry.find_by_id(instance_id, now=now)
         else:
             listed = self._registry.find(app, instance_id, now=now)
         if listed is None:
             return self.error(request, 404)
-        document = codec.instance_document(listed)
-        if _wants_json(request):
-            return Response(status=200, body=codec.to_json("instance", document))
-        return Response(status=200, body=codec.to_xml("instance", document), content_type="application/xml")
+        return Response(status=200, body=codec.to_json("instance", codec.instance_document(listed)))
 
-    def _list(self, request: Request, entity: Entity, name: str, now: int) -> Response:
-        """A read through the cache (`ApplicationsResource`, `ApplicationResource`, `AbstractVIPResource`)."""
-        if not _acceptable(request):
-            return self.error(request, 406)
+    def _list(self, request: Request, app: str, now: int) -> Response:
+        """A read through the cache (`ApplicationsResource`, `ApplicationResource`)."""
         if self.warming_up:
             return self.error(request, 403)
-        key = Key(entity, name, _wants_json(request))
-        payload = self._cache.get(key, now)
-        body, content_type = payload.plain, "application/json" if key.json else "application/xml"
-        if body is None:
+        payload = self._cache.get(app, now)
+        if payload.plain is None:
             return self.error(request, 404)
-        if entity is Entity.ALL and "gzip" in request.headers.get("accept-encoding", ""):
-            headers = {"Content-Encoding": "gzip"}
-            return Response(status=200, body=payload.gzipped, content_type=content_type, headers=headers)
-        return Response(status=200, body=body, content_type=content_type)
+        if app == ALL and "gzip" in request.headers.get("accept-encoding", ""):
+            return Response(status=200, body=payload.gzipped, headers={"Content-Encoding": "gzip"})
+        return Response(status=200, body=payload.plain)
 
-    def _load(self, key: Key, now: int) -> Payload:
+    def _load(self, app: str) -> Payload:
         """`ResponseCacheImpl.generatePayload`."""
-        write = codec.to_json if key.json else codec.to_xml
-        if key.entity is Entity.APPLICATION:
-            instances = self._registry.application(key.name)
-            if not instances:
-                return Payload(None)
-            return Payload(lambda: write("application", codec.application_document(key.name, instances)))
-        applications, version = self._registry.applications(), 1
-        if key.entity is Entity.VIP:
-            applications, version = _with_vip(applications, key.name), -1
-
-        def written() -> bytes:
-            return write("applications", codec.applications_document(applications, version=version))
-
-        return Payload(written)
+        if app == ALL:
+            applications = self._registry.applications()
+            return Payload(lambda: codec.to_json("applications", codec.applications_document(applications)))
+        instances = self._registry.application(app)
+        if not instances:
+            return Payload(None)
+        return Payload(lambda: codec.to_json("application", codec.application_document(app, instances)))
 
     def _invalidate(self, instance: InstanceInfo) -> None:
-        """`ResponseCacheImpl.invalidate`: a comma list of VIPs is taken as one name, so its parts stay stale."""
-        names = [(Entity.APPLICATION, instance.app), (Entity.ALL, "")]
-        names += [(Entity.VIP, instance.vip)] if instance.vip is not None else []
-        self._cache.invalidate(Key(entity, name, json) for entity, name in names for json in (True, False))
+        """`ResponseCacheImpl.invalidate`."""
+        self._cache.invalidate(instance.app, ALL)
 
     def error(self, request: Request, status: int) -> Response:
         """Spring Boot's `BasicErrorController`."""
@@ -266,28 +228,4 @@ class EmbeddedEureka:
             "error": HTTPStatus(status).phrase,
             "path": request.path,
         }
-        accept = request.headers.get("accept", "")
-        if "xml" in accept and "json" not in accept:
-            body, content_type = codec.to_xml("Map", error), "application/xml;charset=UTF-8"
-        else:
-            body, content_type = json.dumps(error, separators=(",", ":")).encode(), "application/json"
-        return Response(status=status, body=body, content_type=content_type)
-
-
-def _wants_json(request: Request) -> bool:
-    return "json" in request.headers.get("accept", "")
-
-
-def _acceptable(request: Request) -> bool:
-    """Whether the caller takes one of the two forms that `@Produces` names."""
-    accept = request.headers.get("accept", "*/*")
-    return any(form in accept for form in ("json", "xml", "*/*", "application/*"))
-
-
-def _with_vip(applications: Applications, name: str) -> Applications:
-    """`ResponseCacheImpl.getApplicationsForVip`: the exact name among the comma-separated ones."""
-    kept = (
-        (app, tuple(listed for listed in instances if name in (listed[0].vip or "").split(",")))
-        for app, instances in applications
-    )
-    return tuple((app, instances) for app, instances in kept if instances)
+        return Response(status=status, body=json.dumps(error, separators=(",", ":")).encode())
