@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from eurekube_sync.controller.exit_codes import ExitCode, of_unknown
 from eurekube_sync.controller.look import Look
 from eurekube_sync.desired.claims import Serving
 from eurekube_sync.desired.verdicts import OverLimit, Wanted
@@ -16,7 +17,9 @@ from eurekube_sync.explain.serving import syncer_links
 from eurekube_sync.explain.subject import Subject, terminates
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import ConditionStatus
+from eurekube_sync.model.sources import Server, Unknown
 from eurekube_sync.model.wording import span
+from eurekube_sync.observe.kubernetes import unknown_sources
 
 
 def explain(subject: Subject, look: Look) -> Explanation:
@@ -139,3 +142,18 @@ def _sentence(
             unknown = [link for link in links if link.mark is Mark.UNKNOWN and link.part is not Part.DRAIN]
             why = unknown[-1].text if unknown else "a link could not be looked at"
             return f"Unknown whether it is registered: {why}"
+
+
+def code_of(explained: Sequence[Explanation], look: Look) -> ExitCode:
+    """0 only where all is registered, and that was seen. Else what is not registered; then what was not looked at."""
+    outcomes = {one.outcome for one in explained}
+    if outcomes & {Outcome.NOT_REGISTERED, Outcome.PARTLY}:
+        return ExitCode.NOT_REGISTERED
+    if Outcome.UNKNOWN not in outcomes:
+        return ExitCode.OK
+    kubernetes = next((source for _, source in unknown_sources(look.report.view)), None)
+    if kubernetes is not None:
+        return of_unknown(Server.KUBERNETES, kubernetes)
+    if isinstance(look.listed, Unknown):
+        return of_unknown(Server.EUREKA, look.listed)
+    return ExitCode.INCOMPLETE

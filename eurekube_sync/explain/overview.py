@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from eurekube_sync.controller.exit_codes import ExitCode, of_unknown
 from eurekube_sync.controller.look import Look
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.claims import Claim, Serving, every
@@ -20,7 +21,7 @@ from eurekube_sync.explain.subject import Subject
 from eurekube_sync.explain.what import OfSyncer
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerObject, SyncerRef, SyncerStatus
-from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.model.sources import Complete, Server, Unknown
 from eurekube_sync.observe.kubernetes import unread
 
 
@@ -261,3 +262,14 @@ def _has(row: Row, condition: str) -> bool:
     if any(one.type == type_ and one.status == (value or ConditionStatus.TRUE) for one in row.conditions):
         return True
     return row.reason == condition or any(one.reason == condition for one in row.conditions)
+
+
+def code_of_overview(found: Overview) -> ExitCode:
+    """0 only where all is in sync, and that was seen. Else what is broken; then what could not be looked at."""
+    if found.count(State.BROKEN) or found.count(State.PARTLY) or found.absent:
+        return ExitCode.NOT_REGISTERED
+    if found.eureka is not None and found.count(State.UNKNOWN):
+        return of_unknown(Server.EUREKA, found.eureka)
+    if found.unread and (found.count(State.UNKNOWN) or not found.rows):
+        return of_unknown(Server.KUBERNETES, found.unread[0][1])
+    return ExitCode.OK

@@ -16,10 +16,9 @@ from eurekube_sync.cli.values import WHAT
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.look import Look, LookWorld, look, with_details, with_readings
 from eurekube_sync.controller.one_pass import PassSettings
-from eurekube_sync.explain.chain import explain
+from eurekube_sync.explain.chain import code_of, explain
 from eurekube_sync.explain.links import Explanation
 from eurekube_sync.explain.missing import explain_missing
-from eurekube_sync.explain.outcome import code_of
 from eurekube_sync.explain.registry import keys_to_read
 from eurekube_sync.explain.subject import subjects
 from eurekube_sync.explain.what import What, namespace_of

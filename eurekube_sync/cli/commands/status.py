@@ -16,8 +16,7 @@ from eurekube_sync.cli.values import NAME, Duration
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.look import LookWorld, look, with_details
 from eurekube_sync.controller.one_pass import PassSettings
-from eurekube_sync.explain.outcome import code_of_overview
-from eurekube_sync.explain.overview import Overview, in_need, overview
+from eurekube_sync.explain.overview import Overview, code_of_overview, in_need, overview
 from eurekube_sync.explain.overview import chosen as chosen_rows
 
 _MOST_NAMESPACES = 20

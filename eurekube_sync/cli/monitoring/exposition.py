@@ -19,7 +19,7 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from eurekube_sync.cli.monitoring.definitions import DURATION, LAST_GOOD, METRICS
-from eurekube_sync.cli.monitoring.monitor import Monitor, by_metric
+from eurekube_sync.cli.monitoring.monitor import Monitor
 from eurekube_sync.cli.new_file import write_new
 from eurekube_sync.files import open_regular
 
@@ -37,7 +37,7 @@ class _Collector(Collector):
 
     def collect(self) -> Iterator[Family]:
         """Each metric that has a value."""
-        series = self._monitor.series()
+        values = self._monitor.values()
         for metric in METRICS:
             if metric is DURATION:
                 buckets, total = self._monitor.durations()
@@ -45,7 +45,7 @@ class _Collector(Collector):
                 continue
             kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
             family = kind(metric.name, metric.help, labels=metric.labels)
-            for labels, value in by_metric(series, metric):
+            for labels, value in sorted(values.get(metric, {}).items()):
                 family.add_metric(labels, value)
             if family.samples:
                 yield family

@@ -8,10 +8,13 @@ from html import escape
 
 from eurekube_sync.cli.monitoring.definitions import AT_RISK, HELD, INSTANCES, UNKNOWN
 from eurekube_sync.cli.monitoring.measure import GOOD
-from eurekube_sync.cli.monitoring.monitor import Picture, by_metric
+from eurekube_sync.cli.monitoring.monitor import Picture, is_ready
 from eurekube_sync.model.foreign_text import printable
+from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.model.wording import counted
 
+KEPT_SYNCERS = 500
+"""The most that the page shows."""
 _STYLE = """
 :root{color-scheme:light dark}
 body{font:15px/1.45 system-ui,sans-serif;margin:0 auto;padding:1rem;max-width:70rem}
@@ -60,31 +63,35 @@ def _state(picture: Picture) -> Iterator[str]:
 
 
 def _counts(picture: Picture) -> Iterator[str]:
-    series = list(picture.series)
     states: dict[str, float] = {}
-    for (_, state), number in by_metric(series, INSTANCES):
+    for (_, state), number in picture.values.get(INSTANCES, {}).items():
         states[state] = states.get(state, 0) + number
     found = [(f"instances {state}", number, state != "UP") for state, number in sorted(states.items(), reverse=True)]
-    found += [(f"removals held: {reason}", number, True) for (reason,), number in by_metric(series, HELD)]
-    found += [("leases at risk", number, True) for _, number in by_metric(series, AT_RISK) if number]
-    found += [
-        (f"sources of {server} not read", number, True) for (server,), number in by_metric(series, UNKNOWN) if number
-    ]
+    for metric, what in ((HELD, "removals held: {}"), (AT_RISK, "leases at risk"), (UNKNOWN, "sources of {} not read")):
+        values = sorted(picture.values.get(metric, {}).items())
+        found += [(what.format(*labels), number, True) for labels, number in values if number]
     yield "<dl>"
     for name, number, bad in found:
-        yield f"<div><dt>{_text(name)}</dt><dd{' class=bad' if bad and number else ''}>{number:g}</dd></div>"
+        yield f"<div><dt>{_text(name)}</dt><dd{' class=bad' if bad else ''}>{number:g}</dd></div>"
     yield "</dl>"
 
 
 def _syncers(picture: Picture) -> Iterator[str]:
-    rows = (((str(one.ref), one.app, one.ready, one.reason, one.message), not one.works) for one in picture.syncers)
     yield "<h2>Syncers</h2>"
     if not picture.syncers:
         yield "<p>None is known.</p>"
         return
-    yield from _table(("Syncer", "App", "Ready", "Reason", "Message"), rows)
-    if picture.left_out:
-        yield f"<p>{counted(picture.left_out, 'syncer')} more; those that are not ready come first.</p>"
+    yield from _table(("Syncer", "App", "Ready", "Reason", "Message"), map(_syncer, picture.syncers[:KEPT_SYNCERS]))
+    left = len(picture.syncers) - KEPT_SYNCERS
+    if left > 0:
+        yield f"<p>{counted(left, 'syncer')} more; those that are not ready come first.</p>"
+
+
+def _syncer(one: tuple[SyncerRef, SyncerStatus]) -> tuple[tuple[str, ...], bool]:
+    ref, status = one
+    ready = status.condition("Ready")
+    why = (ready.reason, ready.message) if ready else ("", "")
+    return (str(ref), status.app_name or ", ".join(status.apps), status.ready, *why), not is_ready(status)
 
 
 def _passes(picture: Picture) -> Iterator[str]:

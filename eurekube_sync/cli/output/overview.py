@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from eurekube_sync.cli.output.lines import Line, sign_of
-from eurekube_sync.cli.output.table import marked
+from eurekube_sync.cli.output.table import Cell, Columns, marked
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.explain.links import Mark
 from eurekube_sync.explain.overview import Overview, Row, State
@@ -17,11 +17,7 @@ from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.wording import counted, one_or_more, rfc_3339, span
 
 _HEADINGS = ("", "SYNCER", "APP", "READY", "STATE", "SINCE", "WHY")
-_SINCE = _HEADINGS.index("SINCE")
 _MARKS = {State.BROKEN: Mark.BROKEN, State.PARTLY: Mark.BROKEN, State.UNKNOWN: Mark.UNKNOWN, State.IN_SYNC: Mark.OK}
-_GAP = "  "
-_ROOM = 36
-"""Columns that a reason needs beside the rest; with fewer it goes below its row."""
 _SHOWN = 10
 """Services that no syncer selects."""
 
@@ -35,7 +31,7 @@ def overview_table(
     parts += [Line(text, mark=sign_of(Mark.UNKNOWN)) for text in _unknown(found)]
     parts += [Line(f"namespace {name} does not exist", mark=sign_of(Mark.BROKEN)) for name in found.absent]
     rows = [row for row in found.rows if everything or row.state is not State.IN_SYNC or row.why]
-    parts += [Table(rows, found.at)] if rows else []
+    parts += [Columns([_cells(row, found.at) for row in rows], _HEADINGS)] if rows else []
     hidden = len(found.rows) - len(rows)
     parts += [Text(f"+ {hidden} in sync (-a shows them)", style="dim")] if hidden else []
     parts += [Line(_unselected(found.unselected), mark=sign_of(Mark.NOTE))] if found.unselected else []
@@ -90,50 +86,17 @@ def summary(found: Overview) -> str:
     return "; ".join(parts)
 
 
-class Table:
-    """The rows as columns; a reason beside its row where there is room, else below it."""
-
-    def __init__(self, rows: Sequence[Row], now: float) -> None:
-        self._cells = [_cells(row, now) for row in rows]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        head = tuple(Text(heading, style="bold dim") for heading in _HEADINGS)
-        table = [head, *self._cells]
-        widths = [max(cells[column].cell_len for cells in table) for column in range(len(_HEADINGS) - 1)]
-        widths[_SINCE] = max(widths[_SINCE], len("59 min"))  # a table that is watched stands still
-        taken = sum(widths) + len(_GAP) * len(widths)
-        beside = options.max_width - taken >= _ROOM
-        for cells in table if beside else [head[:-1], *self._cells]:
-            line = Text(_GAP).join([_padded(cell, width) for cell, width in zip(cells, widths, strict=False)])
-            if len(cells) < len(_HEADINGS) or not beside:
-                line.rstrip()
-                yield line
-                if len(cells) == len(_HEADINGS) and cells[-1].plain:
-                    yield Line(cells[-1].plain, indent=4)
-                continue
-            first, *rest = cells[-1].wrap(console, options.max_width - taken) or [Text("")]
-            line = Text(_GAP).join([line, first])
-            line.rstrip()
-            yield line
-            yield from (Text(" " * taken) + one for one in rest)
-
-
-def _padded(cell: Text, width: int) -> Text:
-    padded = cell.copy()
-    padded.pad_right(width - cell.cell_len)
-    return padded
-
-
-def _cells(row: Row, now: float) -> tuple[Text, ...]:
+def _cells(row: Row, now: float) -> tuple[Cell, ...]:
     sign = sign_of(_MARKS[row.state])
+    since = span(now - row.since) if row.since is not None else "-"
     return (
-        sign,
-        Text(str(row.syncer)),
-        Text(printable(", ".join(row.apps[:2])) or "-"),
-        Text(row.ready),
-        Text(row.reason, style=sign.style),
-        Text(span(now - row.since) if row.since is not None else "-"),
-        Text(printable(row.why)),
+        (sign.plain, str(sign.style)),
+        (str(row.syncer), ""),
+        (printable(", ".join(row.apps[:2])) or "-", ""),
+        (row.ready, ""),
+        (row.reason, str(sign.style)),
+        (f"{since:6}", ""),  # a table that is watched stands still
+        (printable(row.why), ""),
     )
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from statistics import median_low
-from typing import IO
+from typing import IO, TypeAlias
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -23,10 +22,12 @@ _MOST_REGISTRATIONS = 200
 """Shown at a terminal; everything else is always shown."""
 _UNBOUNDED = 10_000
 """Columns of what is no terminal: one line a row and a sentence, for grep."""
-_HEADINGS = ("APP", "", "INSTANCE", "STATUS", "WHY", "SYNCER")
+_HEADINGS = ("APP", "", "INSTANCE", "STATUS", "SYNCER", "WHY")
 _GAP = "  "
-_NARROWEST = 24
-"""Columns that a reason needs beside its instance: with fewer it goes below it."""
+_ROOM = 36
+"""Columns in which a reason is wrapped beside its row; with fewer it goes below."""
+Cell: TypeAlias = tuple[str, str]
+"""A text and its style."""
 
 
 def console_for(stream: IO[str], *, width: int | None = None) -> Console:
@@ -60,99 +61,80 @@ def rows_table(rows: Iterable[Row], see_to: Iterable[str], last: str) -> Rendera
     return Group(*parts, *(marked(sentence) for sentence in see_to), Text(last, style="bold"))
 
 
+class Columns:
+    """Rows of cells. The last cell is long: it stands beside the others if it fits or if there is much room, else below
+    them. A row of fewer cells than the others is a heading, which is not aligned."""
+
+    def __init__(self, rows: Sequence[tuple[Cell, ...]], headings: Sequence[str] = ()) -> None:
+        self._rows = rows = [tuple((heading, "bold dim") for heading in headings), *rows] if headings else rows
+        self._headings = headings
+        self._number = max(map(len, rows))
+        others = zip(*(row[:-1] for row in rows if len(row) == self._number), strict=True)
+        self._widths = [max(cell_len(text) for text, _ in column) for column in others]
+        self._taken = sum(self._widths) + len(_GAP) * len(self._widths)
+        self._longest = max(cell_len(row[-1][0]) for row in rows)
+
+    def beside(self, width: int) -> bool:
+        """Whether the last cells stand beside the others in so many columns of the terminal."""
+        return width - self._taken >= min(_ROOM, self._longest)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        room = options.max_width - self._taken
+        if self._headings and not self.beside(options.max_width):
+            self._rows = [(*self._rows[0][:-1], ("", "")), *self._rows[1:]]
+        if not console.is_terminal and room >= self._longest:  # with 10,000 rows rich takes longer than their pass
+            yield Segment("".join(f"{self._plain(row)}\n" for row in self._rows))
+            return
+        for row in self._rows:
+            long = Text(*row[-1])
+            line = Text.assemble(*((text + " " * pad, style) for text, style, pad in self._padded(row)))
+            if len(row) == self._number and cell_len(row[-1][0]) > room < _ROOM:
+                line.rstrip()
+                yield line
+                yield Line(long.plain, indent=4)
+                continue
+            first, *rest = long.wrap(console, max(_ROOM, room)) or [Text("")]
+            line.append_text(first)
+            line.rstrip()
+            yield line
+            yield from (Text(" " * self._taken) + one for one in rest)
+
+    def _plain(self, row: tuple[Cell, ...]) -> str:
+        return "".join([*(text + " " * pad for text, _, pad in self._padded(row)), row[-1][0]]).rstrip()
+
+    def _padded(self, row: tuple[Cell, ...]) -> Iterator[tuple[str, str, int]]:
+        """Each cell but the last: its text, its style, and how many spaces follow it."""
+        whole = len(row) == self._number
+        for (text, style), width in zip(row[:-1], self._widths, strict=False):
+            yield text, style, (max(0, width - cell_len(text)) if whole else 0) + len(_GAP)
+
+
 class Diff:
-    """The rows as columns where these fit, else under the app and syncer of each group, else each on two lines: an id
-    is never broken without need. A reason that is longer than most is wrapped, and no other row for it."""
+    """The rows as columns where these fit, else under the app and syncer of each group: an id is never broken without
+    need."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = rows
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if not console.is_terminal and (text := _plain(self._rows, options.max_width)):
-            yield Segment(text)
-            return
-        for layout in (_columns, _by_group):
-            lines = layout(self._rows, console, options.max_width)
-            if lines is not None:
-                yield from lines
-                return
-        yield from _stacked(self._rows)
+        wide = Columns(list(_wide(self._rows)), _HEADINGS)
+        yield wide if wide.beside(options.max_width) else Columns(list(_by_group(self._rows)))
 
 
-def _plain(rows: Sequence[Row], width: int) -> str:
-    """The columns without styles; empty where they do not fit. With 10,000 rows rich takes longer than their pass."""
-    table = [_HEADINGS]
+def _wide(rows: Sequence[Row]) -> Iterator[tuple[Cell, ...]]:
     for app, group in groupby(rows, key=lambda row: row.app):
         for index, row in enumerate(group):
-            table.append(("" if index else app, row.sign, row.id, row.status, row.why, row.syncer))
-    widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
-    if sum(widths) + len(_GAP) * (len(widths) - 1) > width:
-        return ""
-    padded = (
-        (cell + " " * (most - cell_len(cell)) for cell, most in zip(row[:-1], widths, strict=False)) for row in table
-    )
-    return "".join(f"{_GAP.join((*cells, row[-1]))}\n" for cells, row in zip(padded, table, strict=True))
+            yield ("" if index else app, "bold"), *_cells(row)[:-1], (row.syncer, "dim"), (row.why, "")
 
 
-def _columns(rows: Sequence[Row], console: Console, width: int) -> list[Text] | None:
-    table = [tuple(Text(heading, style="bold dim") for heading in _HEADINGS)]
-    for app, group in groupby(rows, key=lambda row: row.app):
-        for index, row in enumerate(group):
-            table.append(
-                (
-                    Text("" if index else app, style="bold"),
-                    Text(row.sign, style=row.style),
-                    Text(row.id),
-                    Text(row.status, style=row.style),
-                    Text(row.why),
-                    Text(row.syncer, style="dim"),
-                )
-            )
-    aligned = _aligned(table, _HEADINGS.index("WHY"), console, width)
-    return None if aligned is None else [line for lines in aligned for line in lines]
-
-
-def _by_group(rows: Sequence[Row], console: Console, width: int) -> list[Text] | None:
-    cells = [(Text(r.sign, r.style), Text(r.id), Text(r.status, r.style), Text(r.why)) for r in rows]
-    aligned = _aligned(cells, 3, console, width)
-    if aligned is None or any(heading.cell_len > width for heading, _ in _groups(rows)):
-        return None
-    each = iter(aligned)
-    return [line for heading, group in _groups(rows) for line in (heading, *(one for _ in group for one in next(each)))]
-
-
-def _aligned(table: Sequence[tuple[Text, ...]], long: int, console: Console, width: int) -> list[list[Text]] | None:
-    """The lines of each row. Cells of the column `long` are wrapped where most of them fit; None: they do not."""
-    widths = [max(cell.cell_len for cell in column) for column in zip(*table, strict=True)]
-    room = width - sum(widths) - len(_GAP) * (len(widths) - 1) + widths[long]
-    if room < widths[long]:
-        if room < max(_NARROWEST, median_low(cells[long].cell_len for cells in table)):
-            return None
-        widths[long] = room
-    indent = sum(widths[:long]) + len(_GAP) * long
-    return [_lines(cells, long, widths, indent, console) for cells in table]
-
-
-def _lines(cells: tuple[Text, ...], long: int, widths: Sequence[int], indent: int, console: Console) -> list[Text]:
-    first, *rest = cells[long].wrap(console, widths[long])
-    row = [*cells[:long], first, *cells[long + 1 :]]
-    for cell, width in zip(row[:-1], widths, strict=False):
-        cell.rstrip()
-        cell.pad_right(width - cell.cell_len)
-    return [Text(_GAP).join(row), *(Text.assemble(" " * indent, line) for line in rest)]
-
-
-def _groups(rows: Sequence[Row]) -> Iterator[tuple[Text, list[Row]]]:
+def _by_group(rows: Sequence[Row]) -> Iterator[tuple[Cell, ...]]:
     for (app, syncer), group in groupby(rows, key=lambda row: (row.app, row.syncer)):
-        yield Text.assemble((app, "bold"), (f"  {syncer}", "dim")), list(group)
+        yield (app, "bold"), (syncer, "dim")
+        yield from map(_cells, group)
 
 
-def _stacked(rows: Sequence[Row]) -> Iterator[RenderableType]:
-    for heading, group in _groups(rows):
-        yield heading
-        for row in group:
-            yield Text.assemble((f"{row.sign} ", row.style), row.id, "  ", (row.status, row.style))
-            yield Line(row.why, mark=Text(" "))
+def _cells(row: Row) -> tuple[Cell, ...]:
+    return (row.sign, row.style), (row.id, ""), (row.status, row.style), (row.why, "")
 
 
 def _legend(rows: Sequence[Row]) -> RenderableType:

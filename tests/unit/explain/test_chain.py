@@ -9,8 +9,8 @@ import pytest
 
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.desired.scope import Shard
+from eurekube_sync.explain.chain import code_of
 from eurekube_sync.explain.links import Mark, Outcome, Part
-from eurekube_sync.explain.outcome import code_of
 from eurekube_sync.model.details import PodCondition, PodDetail, ServiceSelector
 from eurekube_sync.model.eureka import InstanceStatus
 from eurekube_sync.model.kubernetes import ServicePort, SyncerRef

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from eurekube_sync.cli.output.overview import summary
 from eurekube_sync.controller.exit_codes import ExitCode
-from eurekube_sync.explain.outcome import code_of_overview
-from eurekube_sync.explain.overview import Overview, State, chosen, in_need, overview
+from eurekube_sync.explain.overview import Overview, State, chosen, code_of_overview, in_need, overview
 from eurekube_sync.model.details import ServiceSelector
 from eurekube_sync.model.sources import Cause, Complete, Unknown
 from tests.unit.explain.world import Asked

@@ -9,8 +9,8 @@ import pytest
 
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.desired.grants import ALLOWED_APPS
+from eurekube_sync.explain.chain import code_of
 from eurekube_sync.explain.links import Mark, Outcome, Part
-from eurekube_sync.explain.outcome import code_of
 from eurekube_sync.explain.overview import State, overview
 from eurekube_sync.explain.what import parse_what
 from eurekube_sync.model.details import PodCondition, PodDetail, ServiceSelector

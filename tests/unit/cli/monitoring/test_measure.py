@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from eurekube_sync.cli.monitoring.definitions import (
@@ -17,7 +18,7 @@ from eurekube_sync.cli.monitoring.definitions import (
     UNKNOWN,
     Metric,
 )
-from eurekube_sync.cli.monitoring.measure import Measured, measured, scope_text
+from eurekube_sync.cli.monitoring.measure import Values, measured, scope_text
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.desired.scope import Scope, Shard
@@ -34,13 +35,15 @@ def world(*numbers: int) -> FakeWorld:
     return found
 
 
-def of(report: PassReport, code: ExitCode = ExitCode.OK) -> Measured:
-    return measured(report, code, now=5.0)
+def of(report: PassReport, code: ExitCode = ExitCode.OK) -> Values:
+    """Gauges and counters."""
+    gauges, added = measured(report, code, now=5.0)
+    return {**gauges, **added}
 
 
-def values(found: Measured, metric: Metric) -> dict[tuple[str, ...], float]:
+def values(found: Values, metric: Metric) -> Mapping[tuple[str, ...], float]:
     """Of one metric, by its labels."""
-    return {labels: value for (one, labels), value in {**found.shown, **found.added}.items() if one is metric}
+    return found.get(metric, {})
 
 
 def test_a_first_pass() -> None:
@@ -105,7 +108,7 @@ def test_what_cannot_be_read_has_no_value() -> None:
     one.cluster.uid = Unknown(cause=Cause.DENIED, message="no")
     found = of(one.run(), ExitCode.KUBERNETES_DENIED)
     assert (values(found, INSTANCES), values(found, SYNCERS), values(found, LAST_GOOD)) == ({}, {}, {})
-    assert found.renewed.isdisjoint({INSTANCES, SYNCERS, HELD, LAST_GOOD})
+    assert found.keys().isdisjoint({INSTANCES, SYNCERS, HELD, LAST_GOOD})
     assert values(found, EXIT_CODE) == {(): 11}
     assert values(found, UNKNOWN)["Kubernetes",] > 0
 

@@ -7,16 +7,26 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 from eurekube_sync.cli.monitoring.definitions import AT_RISK, HELD, INSTANCES, UNKNOWN
-from eurekube_sync.cli.monitoring.monitor import KEPT_SYNCERS, Monitor, Passed, Picture, ShownSyncer
-from eurekube_sync.cli.monitoring.page import html_of
+from eurekube_sync.cli.monitoring.measure import Values
+from eurekube_sync.cli.monitoring.monitor import Monitor, Passed, Picture
+from eurekube_sync.cli.monitoring.page import KEPT_SYNCERS, html_of
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.model.foreign_text import printable
-from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerRef, SyncerStatus
 from tests.unit.worlds.build import endpoint, piece, service, syncer
 from tests.unit.worlds.fakes import FakeWorld
 
-EMPTY = Picture(owner="shop", scope="all", lock="", now=0, passes=(), syncers=(), left_out=0, series=())
+EMPTY = Picture(owner="shop", scope="all", now=0, values={})
 EVIL = "<script>alert('x')</script>\"&\x1b\u202e\u200b"
+
+
+def status(*, ready: str = "", app: str = "", works: bool = False, reason: str = "", message: str = "") -> SyncerStatus:
+    """Of a syncer, with its condition Ready."""
+    state = ConditionStatus.TRUE if works else ConditionStatus.FALSE
+    one = Condition(
+        type="Ready", status=state, reason=reason, message=message, last_transition=0, observed_generation=1
+    )
+    return SyncerStatus(observed_generation=1, ready=ready, app_name=app, conditions=(one,))
 
 
 class Elements(HTMLParser):
@@ -61,19 +71,15 @@ def test_all_that_a_pass_says() -> None:
 
 def test_what_a_person_should_see_to_stands_out() -> None:
     """A failed pass, instances that are not UP, held removals, leases at risk and unread sources."""
-    series = (
-        ((INSTANCES, ("RATING", "DOWN")), 3.0),
-        ((INSTANCES, ("SHOP", "DOWN")), 1.0),
-        ((HELD, ("TooManyRemovals",)), 40.0),
-        ((AT_RISK, ()), 2.0),
-        ((UNKNOWN, ("Eureka",)), 1.0),
-        ((UNKNOWN, ("Kubernetes",)), 0.0),
-    )
+    values: Values = {
+        INSTANCES: {("RATING", "DOWN"): 3.0, ("SHOP", "DOWN"): 1.0},
+        HELD: {("TooManyRemovals",): 40.0},
+        AT_RISK: {(): 2.0},
+        UNKNOWN: {("Eureka",): 1.0, ("Kubernetes",): 0.0},
+    }
     failed = Passed(at=0, seconds=1, code=ExitCode.EUREKA_UNREAD, summary="nothing changed")
-    broken = ShownSyncer(
-        ref=SyncerRef("a", "b"), app="", ready="", works=False, reason="InvalidSpec", message="port: too large"
-    )
-    one = Picture(owner="o", scope="s", lock="l", now=0, passes=(failed,), syncers=(broken,), left_out=2, series=series)
+    broken = [(SyncerRef("a", str(number)), status(reason="InvalidSpec")) for number in range(KEPT_SYNCERS + 2)]
+    one = Picture(owner="o", scope="s", now=0, passes=(failed,), syncers=tuple(broken), values=values)
     page = html_of(one)
     assert '<p class="bad">The last pass ended with EUREKA_UNREAD (20): nothing changed</p>' in page
     assert "<dt>instances DOWN</dt><dd class=bad>4</dd>" in page
@@ -87,8 +93,7 @@ def test_what_a_person_should_see_to_stands_out() -> None:
 
 def test_a_cell_without_a_text_keeps_its_place() -> None:
     """The others would stand in the wrong column."""
-    one = ShownSyncer(ref=SyncerRef("a", "b"), app="", ready="0/0", works=False, reason="", message="why")
-    page = html_of(replace(EMPTY, syncers=(one,)))
+    page = html_of(replace(EMPTY, syncers=((SyncerRef("a", "b"), status(ready="0/0", message="why")),)))
     row = page[page.index("<tbody>") : page.index("</tbody>")]
     assert re.findall(r'<td data-name="(\w+)">([^<]*)</td>', row) == [
         ("Syncer", "a/b"),
@@ -101,11 +106,11 @@ def test_a_cell_without_a_text_keeps_its_place() -> None:
 
 def test_what_others_wrote_is_text() -> None:
     """Names, messages, summaries, the owner."""
-    shown = ShownSyncer(ref=SyncerRef(EVIL, EVIL), app=EVIL, ready=EVIL, works=True, reason=EVIL, message=EVIL)
+    shown = SyncerRef(EVIL, EVIL), status(app=EVIL, ready=EVIL, works=True, reason=EVIL, message=EVIL)
     one = Picture(
         owner=EVIL, scope=EVIL, lock=EVIL, now=0,
         passes=(Passed(at=0, seconds=1, code=ExitCode.OK, summary=EVIL),),
-        syncers=(shown,), left_out=0, series=(((HELD, (EVIL,)), 1.0), ((INSTANCES, (EVIL, EVIL)), 1.0)),
+        syncers=(shown,), values={HELD: {(EVIL,): 1.0}, INSTANCES: {(EVIL, EVIL): 1.0}},
     )  # fmt: skip
     page = html_of(one)
     assert "<script" not in page
@@ -123,6 +128,7 @@ def test_many_syncers_are_cut_and_those_that_do_not_work_come_first() -> None:
     world.cluster.apply(syncer("zzz"), service(), piece(endpoint(1)))
     monitor = Monitor(world.clock, "shop", "all", allowed=1)
     monitor.passed(world.run(), ExitCode.OK, "", 1)
-    picture = monitor.picture()
-    assert (len(picture.syncers), picture.left_out) == (KEPT_SYNCERS, 3)
-    assert "zzz" not in {one.ref.name for one in picture.syncers}
+    page = html_of(monitor.picture())
+    assert "3 syncers more" in page
+    assert "/app-0000</td>" in page
+    assert "/zzz</td>" not in page
