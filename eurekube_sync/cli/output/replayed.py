@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -12,10 +12,11 @@ from rich.text import Text
 
 from eurekube_sync import __version__
 from eurekube_sync.cli.output.lines import Line
-from eurekube_sync.cli.output.rows import Row, rows_of
+from eurekube_sync.cli.output.rows import rows_of
 from eurekube_sync.cli.output.table import Diff, marked
 from eurekube_sync.controller.one_pass import PassReport
 from eurekube_sync.controller.record import Record
+from eurekube_sync.controller.replay import decisions
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.wording import counted, rfc_3339
 
@@ -26,22 +27,26 @@ class Replayed:
 
     at: float
     """Unix seconds."""
-    damaged: str = ""
-    """Why it cannot be read."""
-    version: str = ""
-    """Of the program that recorded it."""
-    report: Mapping[str, Any] = field(default_factory=dict)
-    """As data, as it was reported."""
-    again: PassReport | None = None
-    """Planned again; None where that was not asked for, or the pass had no plan."""
-    differs: bool = False
-    """This version plans otherwise."""
     what: str = ""
     """What is shown of it; empty for all."""
+    damaged: str = ""
+    """Why it cannot be read."""
+    record: Record | None = None
+    """As it was recorded; None where it is damaged."""
+    again: PassReport | None = None
+    """Planned again; None where that was not asked for, or the pass had no plan."""
 
-    def planned(self, report: PassReport, *, same: bool) -> Replayed:
-        """With what it comes to now."""
-        return replace(self, again=report, differs=not same)
+    @property
+    def report(self) -> Mapping[str, Any]:
+        """As data, as it was reported."""
+        return self.record.report if self.record else {}
+
+    @property
+    def differs(self) -> bool:
+        """Whether this version plans otherwise."""
+        if self.record is None or self.again is None or self.again.basis is None:
+            return False
+        return sorted(decisions(self.again.basis.braked)) != sorted(self.record.decided)
 
     @property
     def decided(self) -> list[Mapping[str, Any]]:
@@ -67,20 +72,8 @@ class Replayed:
         return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-def line_of(record: Record) -> Replayed:
-    """As it was recorded."""
-    return Replayed(at=record.at, version=record.version, report=record.report)
-
-
-def found_in(one: Replayed, what: str) -> Replayed:
-    """Only what concerns it."""
-    return replace(one, what=what)
-
-
-def replay_table(found: Sequence[Replayed], *, whole: bool, what: str | None) -> RenderableType:
-    """Of one pass the table; of many a line for each thing that was decided."""
-    if whole:
-        return Group(*_whole(found[0]))
+def replay_table(found: Sequence[Replayed]) -> RenderableType:
+    """A line for each pass that decided something; of what was asked about a line for each decision."""
     parts: list[RenderableType] = []
     quiet = blind = 0
     for one in found:
@@ -91,11 +84,11 @@ def replay_table(found: Sequence[Replayed], *, whole: bool, what: str | None) ->
             blind += 1
         elif not one.decided:
             quiet += 1
-        elif what:
+        elif one.what:
             parts += [_decision(one, entry) for entry in one.decided]
         else:
             parts.append(Line(f"{rfc_3339(one.at)}  {one.report.get('summary', '')}"))
-    about = f" about {what}" if what else ""
+    about = f" about {found[0].what}" if found[0].what else ""
     passes, range_ = counted(len(found), "pass", "passes"), f"{rfc_3339(found[0].at)} to {rfc_3339(found[-1].at)}"
     last = f"{passes} recorded, {range_}; {quiet} decided nothing{about}"
     last += f", {blind} could not plan everything" if blind else ""
@@ -109,9 +102,13 @@ def _decision(one: Replayed, entry: Mapping[str, Any]) -> RenderableType:
     return Line(f"{'  '.join(words)}  {done}: {entry.get('why')}{detail}")
 
 
-def _whole(one: Replayed) -> Iterator[RenderableType]:
-    """What it decided, and every sentence that it said."""
-    rows = [row for row in _rows(one) if one.concerns(row.app, row.id, row.syncer)]
+def pass_again_table(one: Replayed) -> RenderableType:
+    """One pass: what it decided, and every sentence that it said."""
+    return Group(*_pass_again(one))
+
+
+def _pass_again(one: Replayed) -> Iterator[RenderableType]:
+    rows = [row for row in (rows_of(one.again) if one.again else ()) if one.concerns(row.app, row.id, row.syncer)]
     if rows:
         yield Diff(rows)
     elif one.what:
@@ -121,13 +118,9 @@ def _whole(one: Replayed) -> Iterator[RenderableType]:
         yield Line(str(sentence), mark=Text("-", style="dim"))
     if one.again is None:
         yield marked("this pass could not make a plan; the lines above say why")
-    elif one.differs:
-        yield marked(f"version {one.version} planned otherwise; this is the plan of version {__version__}")
+    elif one.record and one.differs:
+        yield marked(f"version {one.record.version} planned otherwise; this is the plan of version {__version__}")
     yield Text(printable(f"{rfc_3339(one.at)}  {one.report.get('summary', '')}"), style="bold")
-
-
-def _rows(one: Replayed) -> Sequence[Row]:
-    return rows_of(one.again) if one.again else ()
 
 
 def replay_data(found: Sequence[Replayed]) -> dict[str, Any]:
