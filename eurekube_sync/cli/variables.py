@@ -12,12 +12,14 @@ from difflib import get_close_matches
 
 import click
 
-from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, variable_of
+from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, Option, variable_of
 from eurekube_sync.model.foreign_text import printable
 
 _NO_OPTIONS = frozenset(f"{ENVIRONMENT_PREFIX}{name}" for name in ("DEBUG", "EUREKA_PASSWORD", "TEST_CACHE"))
 _OF_A_SERVICE = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_\w+)")
 """What Kubernetes puts into every container for a Service called `eurekube-sync` or `eurekube-sync-...`."""
+_ALIKE = 0.8
+"""As `difflib` measures it: all of them have the same first 14 letters."""
 _log = logging.getLogger(__name__)
 
 
@@ -26,41 +28,31 @@ def warn_of_unknown(environ: Mapping[str, str]) -> None:
     context = click.get_current_context(silent=True)
     if context is None:
         return
-    strange = [name for name in environ if _looks_like_ours(name, environ[name])]
-    strange = [name for name in strange if name not in _variables([context.command])]
-    if strange:
-        commands = [one for _, one in all_commands(context.find_root())]
-        for name in sorted(strange):
-            if name not in _variables(commands):
-                _log.warning("%s", _sentence(name, commands))
+    known = _NO_OPTIONS | {variable_of(one.opts) for one in options_of(context.command) if one.envvar}
+    strange = sorted(name for name in environ if _looks_like_ours(name, environ[name]) and name not in known)
+    if not strange:
+        return
+    options = [one for _, command in all_commands(context.find_root()) for one in options_of(command)]
+    known |= {variable_of(one.opts) for one in options if one.envvar}
+    without = {variable_of(one.opts): max(one.opts, key=len) for one in options if not one.envvar}
+    for name in (one for one in strange if one not in known):
+        if name in without:
+            _log.warning("the variable %s does nothing: give %s on the command line", name, without[name])
+            continue
+        near = get_close_matches(name, known, n=1, cutoff=_ALIKE)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        _log.warning("the variable %s is not known and does nothing%s", printable(name), hint)
 
 
 def _looks_like_ours(name: str, value: str) -> bool:
-    if not name.startswith(ENVIRONMENT_PREFIX) or name in _NO_OPTIONS:
-        return False
     rest = name.removeprefix(ENVIRONMENT_PREFIX)
-    return not (_OF_A_SERVICE.fullmatch(rest) or (rest.endswith("PORT") and "://" in value))
+    made_of_a_service = _OF_A_SERVICE.fullmatch(rest) or (rest.endswith("PORT") and "://" in value)
+    return name.startswith(ENVIRONMENT_PREFIX) and not made_of_a_service
 
 
-def _sentence(name: str, commands: list[click.Command]) -> str:
-    without = {variable_of(one.opts): max(one.opts, key=len) for one in _options(commands) if one.envvar is None}
-    if name in without:
-        return f"the variable {name} does nothing: give {without[name]} on the command line"
-    variables = {one.removeprefix(ENVIRONMENT_PREFIX): one for one in _variables(commands) | _NO_OPTIONS}
-    near = get_close_matches(name.removeprefix(ENVIRONMENT_PREFIX), variables, n=1)
-    hint = f"; did you mean {variables[near[0]]}?" if near else ""
-    return f"the variable {printable(name)} is not known and does nothing{hint}"
-
-
-def _variables(commands: list[click.Command]) -> frozenset[str]:
-    return frozenset(one.envvar for one in _options(commands) if isinstance(one.envvar, str))
-
-
-def _options(commands: list[click.Command]) -> Iterator[click.Option]:
-    for command in commands:
-        for one in command.params:
-            if isinstance(one, click.Option) and any(name.startswith("--") for name in one.opts):
-                yield one
+def options_of(command: click.Command) -> list[click.Option]:
+    """Those of ours; not --help and --version, which click adds."""
+    return [one for one in command.params if isinstance(one, Option)]
 
 
 def all_commands(context: click.Context) -> Iterator[tuple[str, click.Command]]:

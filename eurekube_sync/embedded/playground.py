@@ -46,15 +46,12 @@ class Playground:
         *,
         validate: Validate,
         cache_seconds: float = 30.0,
-        kubernetes_port: int = 0,
-        eureka_port: int = 0,
         kubernetes: type[EmbeddedKubernetes] = EmbeddedKubernetes,
         eureka: type[EmbeddedEureka] = EmbeddedEureka,
     ) -> None:
         self.kubernetes = kubernetes(time.time, definitions=[definition], validate=validate)
         self.eureka = eureka(time.time, response_cache_seconds=cache_seconds)
         self.kubernetes.call("POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}})  # pods without one are skipped
-        self._ports = (kubernetes_port, eureka_port)
         self._stack = ExitStack()
         self.calls: list[Request] = []
         """Every request that came over HTTP, in order."""
@@ -64,8 +61,8 @@ class Playground:
             folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="eurekube-sync-")))
         except OSError as error:
             raise FolderError(error.errno, error.strerror) from error
-        kubernetes = LoopbackServer(self._counted(self.kubernetes.handle), port=self._ports[0])
-        eureka = LoopbackServer(self._counted(self.eureka.handle), port=self._ports[1])
+        kubernetes = LoopbackServer(self._counted(self.kubernetes.handle))
+        eureka = LoopbackServer(self._counted(self.eureka.handle))
         self.kubernetes_url = self._stack.enter_context(kubernetes).url
         self.eureka_url = self._stack.enter_context(eureka).url + "/eureka"
         self.kubeconfig = folder / "kubeconfig"

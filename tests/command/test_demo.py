@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -148,28 +147,14 @@ def test_curl_works_as_printed(served: dict[str, str]) -> None:
         assert "applications" in json.load(answer)
 
 
-def test_a_port_in_use_is_one_sentence(settled: Program) -> None:
-    """The sentence names the option to change."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        for option in ("--eureka-port", "--kubernetes-port"):
-            ended = settled.command("demo", option, str(port))
-            assert ended.code == ExitCode.CONFIGURATION
-            assert f"{option} {port}" in ended.sentence
-            assert "Address already in use" in ended.sentence
-
-
 def test_without_a_folder_for_its_kubeconfig_the_demo_names_the_folder(tmp_path: Path) -> None:
-    """As in a container with a read-only root and no /tmp: it is not the ports that are wrong."""
+    """As in a container with a read-only root and no /tmp."""
     nowhere = f"import tempfile; tempfile._candidate_tempdir_list = lambda: [{str(tmp_path / 'missing')!r}]"
     program = f"{nowhere}; from eurekube_sync.cli.main import main; main(['demo'])"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
     assert ended.returncode == ExitCode.CONFIGURATION, ended.stdout + ended.stderr
     assert "No usable temporary directory found" in ended.stderr
     assert "TMPDIR" in ended.stderr
-    assert "port" not in ended.stderr
 
 
 GOOD = "apiVersion: eurekube.io/v1\nkind: EurekaSyncer\nmetadata: {name: a}\nspec: {selector: {app: b}}\n"

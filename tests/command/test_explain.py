@@ -193,7 +193,7 @@ def test_the_heartbeat_tells_a_developer_that_nobody_renews(
 
 def test_ctrl_c_ends_a_watch_and_says_so(settled: Program) -> None:
     """Whatever it showed: nobody waits for its verdict."""
-    process = settled.start("status", "--watch", "--interval", "60s")
+    process = settled.start("status", "--watch")
     assert process.stdout is not None
     assert process.stdout.readline()
     process.send_signal(signal.SIGINT)

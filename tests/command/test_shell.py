@@ -68,7 +68,7 @@ def test_all_versions_are_shown(settled: Program) -> None:
     assert list(lines) == ["eurekube-sync", "Python", "Kubernetes", "CRD", "Eureka"]
     assert lines["eurekube-sync"] == __version__
     assert lines["CRD"] == "as in this version"
-    assert lines["Eureka"] == f"{settled.playground.eureka_url} answers, with 3 instances of 2 apps"
+    assert lines["Eureka"] == f"{settled.playground.eureka_url} answers, with 3 instances"
     data = json.loads(settled.command("version", "-o", "json", EUREKUBE_SYNC_EUREKA_URL=None).out)
     assert data["version"] == __version__
     assert data["crd"] == {"found": "as in this version", "unknown": None}

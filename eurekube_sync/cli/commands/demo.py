@@ -26,31 +26,18 @@ from eurekube_sync.model.errors import ConfigurationError, Stopped
 
 @click.command(cls=Command, short_help="See it work, with neither a cluster nor a Eureka.")
 @option("--serve", is_flag=True, help="Leave both servers running, and print how to use them.")
-@option("--kubernetes-port", type=click.IntRange(0, 65535), default=0, help="Port of the Kubernetes API; 0: any free.")
-@option("--eureka-port", type=click.IntRange(0, 65535), default=0, help="Port of Eureka; 0: any free.")
-def command(serve: bool, kubernetes_port: int, eureka_port: int) -> None:
+def command(serve: bool) -> None:
     """See it work: the real program between two embedded servers on loopback."""
     clock = SystemClock()
     with ExitStack() as stack:
         stack.enter_context(stopped_by_signals(clock))
         try:
             playground = stack.enter_context(
-                Playground(
-                    load_crd(),
-                    validate=refusal,
-                    cache_seconds=story.CACHE_SECONDS,
-                    kubernetes_port=kubernetes_port,
-                    eureka_port=eureka_port,
-                )
+                Playground(load_crd(), validate=refusal, cache_seconds=story.CACHE_SECONDS)
             )
         except FolderError as error:
             raise ConfigurationError(
                 f"the demo cannot write its kubeconfig ({error.strerror}): set TMPDIR to a folder that it may write"
-            ) from error
-        except OSError as error:
-            raise ConfigurationError(
-                f"the servers cannot listen on --kubernetes-port {kubernetes_port} and --eureka-port {eureka_port} "
-                f"({error.strerror}): choose others, or 0 for any free port"
             ) from error
         if not serve:
             _tell(playground, clock)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from eurekube_sync.cli.options.command import Command, suggestion
-from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX
-from eurekube_sync.cli.variables import all_commands
+from eurekube_sync.cli.options.declare import ENVIRONMENT_PREFIX, variable_of
+from eurekube_sync.cli.variables import all_commands, options_of
 from eurekube_sync.controller.exit_codes import ExitCode
 
 _OTHERS = (
@@ -61,34 +61,16 @@ def _write_exit_codes(formatter: click.HelpFormatter) -> None:
 
 
 def _write_variables(formatter: click.HelpFormatter, context: click.Context) -> None:
-    """Each option once. Where it means something else to other commands, each meaning with its commands."""
-    meanings: dict[str, dict[str, list[str]]] = {}
-    without: set[str] = set()
-    for words, one in all_commands(context.find_root()):
-        for option in one.params:
-            long_name = max(option.opts, key=len)
-            if not isinstance(option, click.Option) or not long_name.startswith("--"):
-                continue
-            variable = option.envvar if isinstance(option.envvar, str) else next(iter(option.envvar or ()), "")
-            if variable:
-                sentence = (option.help or "").split(". ")[0].rstrip(".") + "."
-                meanings.setdefault(variable, {}).setdefault(sentence, []).append(words)
-            else:
-                without.add(long_name)
+    """Each option once, with the first sentence of its help in the first command that has it."""
+    options = [one for _, command in all_commands(context.find_root()) for one in options_of(command)]
+    variables = {variable_of(one.opts): (one.help or "").split(". ")[0] for one in reversed(options) if one.envvar}
     formatter.write_text(
         "Each variable sets the option of the same name. An option on the command line overrides its variable. "
         "Options that decide something once, such as --approve, have no variable."
     )
     with formatter.section("Options"):
-        formatter.write_dl([(name, _meaning(found)) for name, found in sorted(meanings.items())], col_max=48)
+        formatter.write_dl([(name, f"{text.rstrip('.')}.") for name, text in sorted(variables.items())], col_max=48)
     with formatter.section("Others"):
         formatter.write_dl(_OTHERS, col_max=48)
     with formatter.section("Options without a variable, in one command or more"):
-        formatter.write_text(", ".join(sorted(without)))
-
-
-def _meaning(found: dict[str, list[str]]) -> str:
-    """The sentence of all commands, or each after the commands that have it."""
-    if len(found) == 1:
-        return next(iter(found))
-    return " ".join(f"{', '.join(commands)}: {sentence}" for sentence, commands in found.items())
+        formatter.write_text(", ".join(sorted({max(one.opts, key=len) for one in options if not one.envvar})))

@@ -12,7 +12,7 @@ from eurekube_sync.cli.options.declare import option
 from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.output.overview import overview_data, overview_table
 from eurekube_sync.cli.signals import stopped_by_signals
-from eurekube_sync.cli.values import NAME, Duration
+from eurekube_sync.cli.values import NAME
 from eurekube_sync.controller.exit_codes import ExitCode
 from eurekube_sync.controller.look import LookWorld, look, with_details
 from eurekube_sync.controller.one_pass import PassSettings
@@ -21,6 +21,9 @@ from eurekube_sync.explain.overview import chosen as chosen_rows
 
 _MOST_NAMESPACES = 20
 """Whose Pods are read to say why they are not ready; more would take a whole cluster's Pods."""
+
+_BETWEEN_LOOKS = 5.0
+"""Seconds."""
 
 
 @click.command(cls=Command, short_help="Show the state of every syncer, the broken first.")
@@ -33,10 +36,7 @@ _MOST_NAMESPACES = 20
     help="Show only syncers with this condition or reason, such as RemovalHeld, Ready=False or NotReady.",
 )
 @option("--all", "-a", "everything", is_flag=True, variable=False, help="Show syncers that are in sync as well.")
-@option("--watch", "-w", is_flag=True, variable=False, help="Look again and again, until Ctrl-C.")
-@option(
-    "--interval", type=Duration(least=1), default="5s", variable=False, help="With --watch: the time between two looks."
-)
+@option("--watch", "-w", is_flag=True, variable=False, help="Look again each 5 s, until Ctrl-C.")
 @look_options
 @report_options
 def command(
@@ -44,7 +44,6 @@ def command(
     condition: str | None,
     everything: bool,
     watch: bool,
-    interval: float,
     installation: Installation,
     form: ReportForm,
 ) -> ExitCode:
@@ -70,7 +69,7 @@ def command(
             )
             if not watch:
                 return code
-            clock.sleep(interval)
+            clock.sleep(_BETWEEN_LOOKS)
             if clock.stopping():
                 return ExitCode.INTERRUPTED
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import platform
-import random
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import click
 from rich.console import Group, RenderableType
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from eurekube_sync import __version__
 from eurekube_sync.adapters.clock import SystemClock
-from eurekube_sync.cli.connect import Connection, cluster_settings, connect_registry
+from eurekube_sync.cli.connect import connect_to_look
 from eurekube_sync.cli.installation import Installation, installation_options
 from eurekube_sync.cli.options.calls import call_options
 from eurekube_sync.cli.options.command import Command
@@ -24,13 +23,14 @@ from eurekube_sync.cli.options.report import ReportForm, report_options
 from eurekube_sync.cli.signals import stopped_by_signals
 from eurekube_sync.controller.exit_codes import ExitCode, of_unknown
 from eurekube_sync.manifests.crd import object_schema
-from eurekube_sync.model.deadline import TimeLimit
 from eurekube_sync.model.errors import ConfigurationError
 from eurekube_sync.model.foreign_text import printable
 from eurekube_sync.model.sources import Cause, Complete, Server, Source, Unknown
 from eurekube_sync.model.wording import counted
 
-_OTHER_SCHEMA = "another schema than this version's: eurekube-sync crd | kubectl apply --server-side -f -"
+T = TypeVar("T")
+_SAME = "as in this version"
+_OTHER = "another schema than this version's: eurekube-sync crd | kubectl apply --server-side -f -"
 
 
 @click.command(cls=Command, short_help="Show the versions of the program, the CRD and Eureka.")
@@ -41,50 +41,35 @@ def command(client: bool, installation: Installation, form: ReportForm) -> ExitC
     """Show the versions of the program, its Python, the Kubernetes API and the CRD in the cluster. Show whether Eureka
     answers; its servers do not say their version."""
     form.set_up_logs()
-    connection, clock = installation.connection(), SystemClock()
-    seen: dict[str, tuple[Server, Source[str]]] = {}
-    if not client:
-        with stopped_by_signals(clock), connection.waits.seen():
-            seen = dict(_of_cluster(connection, clock))
-            if installation.eureka.eureka_url:
-                seen["Eureka"] = (Server.EUREKA, _of_eureka(connection, clock))
-    form.write(lambda: _lines(seen), lambda: _data(seen))
-    failed = [(server, source) for server, source in seen.values() if isinstance(source, Unknown)]
-    for server, source in failed:
-        return ExitCode.CONFIGURATION if source.cause is Cause.CONFIGURATION else of_unknown(server, source)
+    found: dict[str, tuple[Server, Source[str]]] = {}
+    try:
+        found = {} if client else dict(_of_servers(installation))
+    except ConfigurationError as error:
+        found["Kubernetes"] = (Server.KUBERNETES, Unknown(cause=Cause.CONFIGURATION, message=str(error)))
+    form.write(lambda: _lines(found), lambda: _data(found))
+    for server, one in found.values():
+        if isinstance(one, Unknown):
+            return ExitCode.CONFIGURATION if one.cause is Cause.CONFIGURATION else of_unknown(server, one)
     return ExitCode.OK
 
 
-def _of_cluster(connection: Connection, clock: SystemClock) -> Iterator[tuple[str, tuple[Server, Source[str]]]]:
-    from eurekube_sync.adapters.kubernetes import connect
-    from eurekube_sync.adapters.kubernetes.versions import KubernetesVersions
-
-    try:
-        to_cluster = connect(cluster_settings(connection))
-    except ConfigurationError as error:
-        yield "Kubernetes", (Server.KUBERNETES, Unknown(cause=Cause.CONFIGURATION, message=str(error)))
-        return
-    versions = KubernetesVersions(to_cluster, clock=clock, random=random.Random(), limit=TimeLimit(clock))
-    server = versions.server()
-    if isinstance(server, Complete):
-        server = Complete(data=f"{server.data} at {to_cluster.server}")
-    yield "Kubernetes", (Server.KUBERNETES, server)
-    schema = versions.schema()
-    if isinstance(schema, Complete):
-        same = schema.data == object_schema()
-        yield "CRD", (Server.KUBERNETES, Complete(data="as in this version" if same else _OTHER_SCHEMA))
-    elif not isinstance(server, Unknown):
-        yield "CRD", (Server.KUBERNETES, schema)
+def _of_servers(installation: Installation) -> Iterator[tuple[str, tuple[Server, Source[str]]]]:
+    """What each says of itself, or why that is unknown."""
+    connection, clock = installation.connection(), SystemClock()
+    with stopped_by_signals(clock), connection.waits.seen(), connect_to_look(connection, clock, "off") as seen:
+        server = seen.installable.server()
+        yield "Kubernetes", (Server.KUBERNETES, server)
+        if isinstance(server, Complete):
+            schema = seen.installable.schema()
+            yield "CRD", (Server.KUBERNETES, _said(schema, lambda data: _SAME if data == object_schema() else _OTHER))
+        if urls := ", ".join(installation.eureka.printable_urls):
+            listed = seen.world.registry.list_instances()
+            said = _said(listed, lambda data: f"{urls} answers, with {counted(len(data), 'instance')}")
+            yield "Eureka", (Server.EUREKA, said)
 
 
-def _of_eureka(connection: Connection, clock: SystemClock) -> Source[str]:
-    with connect_registry(connection, clock) as world:
-        listed = world.registry.list_instances()
-    if isinstance(listed, Unknown):
-        return listed
-    apps = len({one.key.app for one in listed.data})
-    holds = f"{counted(len(listed.data), 'instance')} of {counted(apps, 'app')}"
-    return Complete(data=f"{', '.join(connection.eureka.printable_urls)} answers, with {holds}")
+def _said(source: Source[T], words: Callable[[T], str]) -> Source[str]:
+    return Complete(data=words(source.data)) if isinstance(source, Complete) else source
 
 
 def _lines(seen: dict[str, tuple[Server, Source[str]]]) -> RenderableType:

@@ -90,7 +90,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "demo": (
         ("See the story:", "eurekube-sync demo"),
         ("Leave both servers running, to try commands on them:", "eurekube-sync demo --serve"),
-        ("At known ports:", "eurekube-sync demo --serve --kubernetes-port 6443 --eureka-port 8761"),
+        ("Only its report, without pauses:", "eurekube-sync demo | cat"),
     ),
     "version": (
         ("Of the program, the CRD in the cluster, and Eureka:", "eurekube-sync version"),

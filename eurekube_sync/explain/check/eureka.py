@@ -16,24 +16,19 @@ _NOBODY = InstanceKey("EUREKUBE-SYNC-CHECK", "eurekube-sync-check-no-such-instan
 """No instance can have it: ours have four colons, and others do not use our name."""
 _EVICTED_AFTER = 240.0
 """Seconds after the end of a lease in which a server evicts: a minute's timer, and as long as the lease was late."""
-_REPLICATED = 120.0
-"""Seconds after which every peer lists what was registered with one, whatever it has cached."""
 
 
 def servers(found: Mapping[str, EurekaServer], now: float) -> Iterator[Finding]:
     """All of them; `now` in Unix seconds."""
     if not found:
         yield fails(Check.EUREKA_READ, "no Eureka is named", "give --eureka-url, or set EUREKUBE_SYNC_EUREKA_URL")
-    lists: dict[str, Sequence[ObservedInstance]] = {}
     for address, server in found.items():
         listed = server.list_instances()
         yield _read(address, listed)
         if isinstance(listed, Complete):
-            lists[address] = listed.data
             yield _write(address, server)
             yield _evicts(address, listed.data, now)
             yield clock(address, _ahead(server))
-    yield from _alike(lists, now)
 
 
 def _read(address: str, listed: Source[tuple[ObservedInstance, ...]]) -> Finding:
@@ -82,24 +77,6 @@ def _ahead(server: EurekaServer) -> Source[float]:
         return Complete(data=server.ahead())
     except RegistryError as error:
         return unknown_from(error)
-
-
-def _alike(lists: Mapping[str, Sequence[ObservedInstance]], now: float) -> Iterator[Finding]:
-    """Peers hold the same instances, but for what is on its way."""
-    settled = {one.key for data in lists.values() for one in data if _settled(one, now)}
-    for address, data in lists.items():
-        lacking = settled - {one.key for one in data}
-        if lacking:
-            text = (
-                f"{address} lacks {counted(len(lacking), 'instance')} that other servers hold, such as {min(lacking)}"
-            )
-            fix = "let the servers name each other in eureka.client.service-url.defaultZone"
-            yield warns(Check.REPLICAS, text, fix)
-
-
-def _settled(one: ObservedInstance, now: float) -> bool:
-    """Registered minutes ago, longer than any cache holds, and renewed since."""
-    return now - one.last_dirty_timestamp / 1000 > _REPLICATED and now - one.renewed < _REPLICATED
 
 
 def replicas(batching: Batching | None) -> Iterator[Finding]:

@@ -55,11 +55,3 @@ def test_the_script_of_each_shell_is_printed_without_that_shell(shell: str, monk
     """It asks the program itself."""
     monkeypatch.setenv("PATH", "/nowhere")
     assert "_EUREKUBE_SYNC_COMPLETE" in said("completion", shell)
-
-
-def test_a_variable_that_means_something_else_to_another_command_has_both_meanings() -> None:
-    """One command's sentence would be wrong for the others; what is the same for all is said once."""
-    shown = " ".join(CliRunner().invoke(cli, ["help", "environment"]).output.split())
-    assert "EUREKUBE_SYNC_LEASE_DURATION run: How long Eureka lists" in shown
-    assert "keepalive: The same value as for run." in shown
-    assert "EUREKUBE_SYNC_OWNER Name of this installation." in shown

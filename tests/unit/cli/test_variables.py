@@ -27,7 +27,7 @@ FROM_NO_VARIABLE = {
     "run": {"--approve", "--from", *BRAKE},
     "orphans": BRAKE,
     "explain": BRAKE,
-    "status": {"--all", "--app", "--condition", "--interval", "--watch", *BRAKE},
+    "status": {"--all", "--app", "--condition", "--watch", *BRAKE},
     "validate": {"--allow-empty"},
     "check": {"--pre"},
     "version": {"--client"},
@@ -57,7 +57,7 @@ WARNED = {
 
 KNOWN = {
     "EUREKUBE_SYNC_DRY_RUN": "1",
-    "EUREKUBE_SYNC_KUBERNETES_PORT": "1",
+    "EUREKUBE_SYNC_SERVE": "1",
     "EUREKUBE_SYNC_CLUSTER": "for-keepalive",
     "EUREKUBE_SYNC_EUREKA_PASSWORD": "s3cr3t",
     "EUREKUBE_SYNC_DEBUG": "1",

@@ -116,14 +116,6 @@ def test_a_server_that_lists_the_dead_is_in_self_preservation() -> None:
     assert [(one.check, one.grade) for one in found] == [(Check.SELF_PRESERVATION, Grade.WARNING)]
 
 
-def test_servers_that_hold_different_instances_do_not_replicate() -> None:
-    """What was registered minutes ago and is renewed has to be on each."""
-    fresh = _seen(2, ended=-590)
-    found = wrong(servers({"http://one/eureka": Eureka(_seen(1), fresh), "http://two/eureka": Eureka(_seen(1))}, NOW))
-    assert [one.check for one in found] == [Check.REPLICAS]
-    assert found[0].text.startswith("http://two/eureka lacks 1 instance")
-
-
 def test_each_right_that_is_missing_says_what_lacks_without_it() -> None:
     """In the namespaces that are served, in the whole cluster, or in that of the lock."""
     cluster = Cluster()
