@@ -45,6 +45,7 @@ _PLAN = re.compile(r"--approve ([0-9a-f]{12})")
 _SHOWN_SECONDS = 60.0
 """A server that has just started takes seconds to make a long list, and shows the one before meanwhile."""
 _IDLE_SECONDS = 10.0
+_MY_OWN = {"dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"}}
 
 
 Say: TypeAlias = Callable[[str], None]
@@ -134,15 +135,28 @@ class Measuring:
         while (found := self._listed()) != self._servers.objects.instances:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"Eureka has {found} instances after it")
+            self._change_another_app()
             time.sleep(1)
         return row
 
     def _listed(self) -> int:
-        """In the form that the program asks for. Eureka keeps each form by itself, and a list that it made while
-        registrations came may lack some of them for minutes; its XML takes longest to make."""
+        """In the form that the program asks for."""
         asked = urllib.request.Request(f"{self._servers.eureka.url}/apps", headers={"Accept": "application/json"})
         with urllib.request.urlopen(asked, timeout=60) as answer:
             return int(answer.read().count(b'"instanceId"'))
+
+    def _change_another_app(self) -> None:
+        """So that Eureka makes its list anew. A list that it made while registrations came may lack some of them, and
+        is kept for minutes if nobody else registers or cancels, as somebody does in any registry in use."""
+        one = {"instanceId": "other", "hostName": "other", "app": "OTHER", "status": "UP"} | _MY_OWN
+        register = urllib.request.Request(
+            f"{self._servers.eureka.url}/apps/OTHER",
+            data=json.dumps({"instance": one}).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        cancel = urllib.request.Request(f"{self._servers.eureka.url}/apps/OTHER/other", method="DELETE")
+        for request in (register, cancel):
+            urllib.request.urlopen(request, timeout=60).close()
 
     def _watched(self, eureka: Emptied, measured: Callable[[], Row]) -> Row:
         """With a stranger who asks for an app all the while."""
