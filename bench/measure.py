@@ -45,7 +45,14 @@ _PLAN = re.compile(r"--approve ([0-9a-f]{12})")
 _SHOWN_SECONDS = 60.0
 """A server that has just started takes seconds to make a long list, and shows the one before meanwhile."""
 _IDLE_SECONDS = 10.0
-_MY_OWN = {"dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"}}
+_OTHER = {
+    "instanceId": "other",
+    "hostName": "other",
+    "ipAddr": "127.0.0.1",
+    "app": "OTHER",
+    "status": "UP",
+    "dataCenterInfo": {"@class": "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo", "name": "MyOwn"},
+}
 
 
 Say: TypeAlias = Callable[[str], None]
@@ -148,10 +155,9 @@ class Measuring:
     def _change_another_app(self) -> None:
         """So that Eureka makes its list anew. A list that it made while registrations came may lack some of them, and
         is kept for minutes if nobody else registers or cancels, as somebody does in any registry in use."""
-        one = {"instanceId": "other", "hostName": "other", "app": "OTHER", "status": "UP"} | _MY_OWN
         register = urllib.request.Request(
             f"{self._servers.eureka.url}/apps/OTHER",
-            data=json.dumps({"instance": one}).encode(),
+            data=json.dumps({"instance": _OTHER}).encode(),
             headers={"Content-Type": "application/json"},
         )
         cancel = urllib.request.Request(f"{self._servers.eureka.url}/apps/OTHER/other", method="DELETE")
