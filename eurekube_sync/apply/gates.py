@@ -15,7 +15,7 @@ from eurekube_sync.apply.eureka import Applier
 from eurekube_sync.apply.turns import in_turn
 from eurekube_sync.desired.claims import Deleting, Desired, NotServed, Serving
 from eurekube_sync.desired.spec import selected_namespace
-from eurekube_sync.desired.verdicts import OverLimit, Verdict, Wanted, rival_of, wanted_in
+from eurekube_sync.desired.verdicts import OverLimit, OverQuota, Verdict, Wanted, rival_of, wanted_in
 from eurekube_sync.model.actions import Register
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.errors import ClusterError, ClusterUnavailable
@@ -110,7 +110,8 @@ def _opening(
     if claim.conduct.suspend:
         return Opening(pod=pod, reason="Suspended", message="its syncer is suspended")
     if isinstance(verdict, OverLimit):
-        return Opening(pod=pod, reason="OverLimit", message=verdict.why)
+        reason = "OverQuota" if isinstance(verdict, OverQuota) else "OverLimit"
+        return Opening(pod=pod, reason=reason, message=verdict.why)
     if claim.conduct.claims_nothing:
         return Opening(pod=pod, reason="OverLimit", message=wanted.why)
     if wanted.drained:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from eurekube_sync.brake import Brake, Held, apply_brake, hold_back
-from eurekube_sync.desired.claims import Desired, NotServed
+from eurekube_sync.desired.claims import Desired, NotServed, Serving
+from eurekube_sync.desired.verdicts import OverQuota
 from eurekube_sync.model.actions import (
     Cancel,
     Grounds,
@@ -81,14 +82,12 @@ def without_successor(plan: Plan, desired: Desired, observed: Observed) -> Plan:
     It would be kept back after the adds all the same. Braked first, it would await its confirmation, get it, be kept
     back, and await it anew: a status that changes for ever, and says now this and now that.
     """
-    refused = _refused(desired, observed)
-    if not plan.blocked and not refused:
+    refused, awaited = _refused(desired, observed), _awaited(plan, desired)
+    if not plan.blocked and not refused and not awaited:
         return plan
     blocked = _blocked(plan, desired, observed)
     hoped = [Outcome(action=action, result=Result.DONE) for action in plan.changes if not comes_last(action)]
-    return renewed_instead(
-        plan, failed_adds(_last_actions(plan), hoped, observed.ours, blocked, _unread(plan, desired), refused)
-    )
+    return renewed_instead(plan, failed_adds(_last_actions(plan), hoped, observed.ours, blocked, awaited, refused))
 
 
 def removals_left(
@@ -107,7 +106,7 @@ def removals_left(
         return Removals(plan=plan, kept_back={})
     blocked = _blocked(plan, desired, observed)
     refused = _refused(desired, observed)
-    kept_back = failed_adds(_last_actions(plan), done, observed.ours, blocked, _unread(plan, desired), refused)
+    kept_back = failed_adds(_last_actions(plan), done, observed.ours, blocked, _awaited(plan, desired), refused)
     weighed = renewed_instead(_achieved(plan, done), kept_back)
     held = apply_brake(weighed, _still_registered(observed, done), brake).held
     plan = hold_back(plan, held)
@@ -137,7 +136,7 @@ def failed_adds(
     outcomes: Iterable[Outcome],
     registered: Mapping[InstanceKey, ObservedInstance],
     blocked: Iterable[tuple[SyncerRef, Instance]] = (),
-    unread: Iterable[tuple[_PodOf, str]] = (),
+    waiting: Iterable[tuple[_PodOf, str]] = (),
     refused: Collection[SyncerRef] = (),
 ) -> dict[InstanceKey, str]:
     """The removals to hold back: an add of the same app, VIP or syncer failed or was blocked, and no UP instance of
@@ -145,11 +144,13 @@ def failed_adds(
 
     None that leaves its app and all its VIPs an UP instance, if another syncer's, for a refused add would keep a dead
     pod for ever; unless it is its own pod that could not be added, under another name, or its pod lives and is merely
-    over a limit. What the same pod is to be instead, and a call failed for, is waited for in any case, unless the pod
-    has another address now. What has another pod's address waits for nothing: its callers would reach another app.
+    over a limit. What the same pod is to be instead, and a call failed or a quota has no place for, is waited for in
+    any case, unless the pod has another address now. What has another pod's address waits for nothing: its callers
+    would reach another app.
 
     `outcomes` are those of the renewals and changes so far, `registered` what stood before, `blocked` the wanted
-    instances that could not even be tried, `unread` the pods of those that could not be read, with their addresses.
+    instances that could not even be tried, `waiting` the pods of those that could not be read, or have no place in a
+    quota, with their addresses.
     What goes of syncers that are `refused` counts as if an add of its app had failed: an app that such a syncer merely
     names may be another team's.
     """
@@ -157,7 +158,7 @@ def failed_adds(
     ended = {outcome.action.key: outcome for outcome in outcomes}
     broken = [one.action for one in ended.values() if one.failed and isinstance(one.action, Register | Update)]
     adds = [(action.syncer, action.instance) for action in broken if brings_up(action)]
-    awaited = [*unread, *(pod for syncer, instance in adds for pod in _pod(instance, syncer))]
+    awaited = [*waiting, *(pod for syncer, instance in adds for pod in _pod(instance, syncer))]
     lacking = [*blocked, *adds, *_not_brought_back(ended.values())]
     failed = {name for syncer, one in lacking for name in _names(one.key, one.vip_address, syncer)}
     moving = {instance.ip_addr for _, instance in lacking}
@@ -226,10 +227,15 @@ def _may_be_its(now: str, before: str) -> bool:
     return now == before or (":" in now) is not (":" in before)
 
 
-def _unread(plan: Plan, desired: Desired) -> list[tuple[_PodOf, str]]:
-    """The pods of the wanted instances that could not be read, and so not be registered."""
+def _awaited(plan: Plan, desired: Desired) -> list[tuple[_PodOf, str]]:
+    """The pods of the instances that could not be read, or have no place in a quota, and so are not registered. The
+    latter by their syncer alone: an app that it merely names may be another team's."""
     found = [(one.syncer, desired.wanted(one.key)) for one in plan.blocked if one.obstacle is Obstacle.UNREAD]
-    return [pod for syncer, wanted in found if wanted for pod in _pod(wanted.instance, syncer)]
+    awaited = [pod for syncer, wanted in found if wanted for pod in _pod(wanted.instance, syncer)]
+    for ref, claim in desired.claims.items():
+        if isinstance(claim, Serving) and claim.over_quota:
+            awaited += [pod for one in claim.of(OverQuota).values() for pod in _pod(one.wanted.instance, ref)[1:]]
+    return awaited
 
 
 def _stands(outcome: Outcome) -> bool:

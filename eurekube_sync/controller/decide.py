@@ -17,7 +17,8 @@ from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.kubernetes import pods_behind
 from eurekube_sync.plan import Choice, Plan, plan_blind, warned, with_unread
-from eurekube_sync.plan.filters import choose, plan_for
+from eurekube_sync.plan.filters import draft, plan_for
+from eurekube_sync.plan.quota import beyond_quota, crowded
 from eurekube_sync.plan.suspend import is_suspended, lost
 
 
@@ -36,9 +37,11 @@ def decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]:
     seen = memory.sightings.before(desired, monotonic=monotonic, now=now, within=settings.confirm_within)
     brake = brake_of(settings, desired, None if refused else settings.approved, seen, now)
     remembers = isinstance(registry, Unknown) or any(map(is_suspended, desired.claims.values()))
+    remembers = remembers or bool(crowded(desired, settings.scope))
     last_up = memory.last_up(desired) if remembers else frozenset()
     if isinstance(registry, Unknown):
-        braked = Braked(plan=plan_blind(desired, last_up), held=None)
+        beyond = beyond_quota(desired, settings.scope, last_up)
+        braked = Braked(plan=plan_blind(desired, last_up, beyond), held=None)
         return found, Decided(at=now, brake=brake, braked=braked, refused=refused, last_up=last_up)
     observed = registry.data
 
@@ -50,8 +53,7 @@ def decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]:
         yield from lost(choice.desired, observed, last_up)
         yield from witnesses(plan, observed, read)
 
-    choice = choose(desired, observed)
-    plan = plan_for(choice.desired, observed, last_up, memory.earlier.plan)
+    choice, plan = draft(desired, observed, last_up, memory.earlier.plan)
     read: set[InstanceKey] = set()
     # An uncached read may bring up another suspect.
     while unread := [key for key in rests_on(plan, choice, observed) if key not in read]:
@@ -60,8 +62,7 @@ def decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]:
         absent = [key for key in dict.fromkeys(unread) if key in comes]
         observed = observed.refreshed(found.applier.read(unread, absent, plan.in_the_way))
         read.update(unread)
-        choice = choose(desired, observed)
-        plan = plan_for(choice.desired, observed, last_up, memory.earlier.plan)
+        choice, plan = draft(desired, observed, last_up, memory.earlier.plan)
     plan = _finished(plan, choice, observed, last_up)
     braked = apply_brake(plan, observed, brake)
     if unlisted := to_look_up(braked.held):
@@ -75,10 +76,11 @@ def decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]:
 def plan_again(desired: Desired, basis: Basis) -> tuple[Desired, Braked]:
     """What `decide` came to when all was read, from the same values: nothing is asked."""
     if isinstance(basis.registry, Unknown):
-        return desired, Braked(plan=plan_blind(desired, basis.last_up), held=None)
+        beyond = beyond_quota(desired, basis.scope, basis.last_up)
+        return desired, Braked(plan=plan_blind(desired, basis.last_up, beyond), held=None)
     observed = basis.registry.data
-    choice = choose(desired, observed)
-    plan = _finished(plan_for(choice.desired, observed, basis.last_up), choice, observed, basis.last_up)
+    choice, plan = draft(desired, observed, basis.last_up)
+    plan = _finished(plan, choice, observed, basis.last_up)
     return warned(choice.desired, observed), apply_brake(plan, observed, basis.brake)
 
 

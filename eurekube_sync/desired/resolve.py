@@ -235,11 +235,12 @@ def _unknown(syncer: SyncerObject, reason: str, source: Unknown) -> NotServed:
 
 def _over_quota(syncer: SyncerObject, scope: Scope) -> NotServed:
     """It is not even read, so that any number of them costs nothing."""
+    gated = "; the readiness gates of its pods stay closed" if syncer.spec.get("readinessGate") is True else ""
     return NotServed(
         syncer=syncer,
         reason="OverQuota",
         message=f"namespace {syncer.namespace} may have {counted(scope.most_syncers, 'syncer')}, and its oldest are "
-        "served; the operator may allow more with --max-syncers-per-namespace",
+        f"served; the operator may allow more with --max-syncers-per-namespace{gated}",
     )
 
 

@@ -40,6 +40,11 @@ class OverLimit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OverQuota(OverLimit):
+    """It is ready, and the quota of its namespace keeps it out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """Another syncer has its address, and registers it."""
 

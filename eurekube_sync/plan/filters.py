@@ -1,6 +1,6 @@
 """The rules between what is wanted and what is done, in their order.
 
-    claims -> LEFT_OUT -> claims -> make_plan -> LEFT_ALONE -> plan
+    claims -> LEFT_OUT -> claims -> make_plan -> LEFT_ALONE -> plan -> within_quota -> claims and plan
 
 What the brake holds comes after, for it is weighed by what is left.
 """
@@ -27,7 +27,7 @@ ClaimFilter: TypeAlias = Callable[[Desired, Observed], Choice]
 PlanFilter: TypeAlias = Callable[[Plan, Desired, Observed, Collection[InstanceKey]], Plan]
 """The last argument is what this process last saw UP."""
 
-LEFT_OUT: tuple[ClaimFilter, ...] = (first_registered, still_drained, within_limits, within_quota)
+LEFT_OUT: tuple[ClaimFilter, ...] = (first_registered, still_drained, within_limits)
 """Which of the wanted instances are not registered, or only DOWN."""
 LEFT_ALONE: tuple[PlanFilter, ...] = (suspended, by_policy)
 """Which changes to our instances their syncers ask not to make."""
@@ -43,10 +43,19 @@ def choose(desired: Desired, observed: Observed) -> Choice:
     return Choice(desired=desired, to_read=tuple(to_read))
 
 
+def draft(
+    desired: Desired, observed: Observed, last_up: Collection[InstanceKey], earlier: EarlierPlan | None = None
+) -> tuple[Choice, Plan]:
+    """The claims without what is left out, and their plan before the brake."""
+    choice = choose(desired, observed)
+    plan = plan_for(choice.desired, observed, last_up, earlier)
+    return within_quota(choice, plan, observed, last_up)
+
+
 def plan_for(
     desired: Desired, observed: Observed, last_up: Collection[InstanceKey], earlier: EarlierPlan | None = None
 ) -> Plan:
-    """The plan without the changes that are left alone, before the brake."""
+    """The plan without the changes that are left alone."""
     plan = make_plan(desired, observed, earlier)
     for rule in LEFT_ALONE:
         plan = rule(plan, desired, observed, last_up)

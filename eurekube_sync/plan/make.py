@@ -51,17 +51,19 @@ def with_unread(plan: Plan, otherwise: Plan, observed: Observed) -> Plan:
     return sorted_plan(plan.actions, (*plan.blocked, *(one for one in left if one.key not in told)))
 
 
-def plan_blind(desired: Desired, last_up: Collection[InstanceKey] = ()) -> Plan:
+def plan_blind(
+    desired: Desired, last_up: Collection[InstanceKey] = (), beyond_quota: Collection[InstanceKey] = ()
+) -> Plan:
     """The plan while the registry cannot be read but its writes may work: nothing is removed. Where a limit lets only
     some in, or nobody knows what is drained, or a syncer is suspended, only that comes back which this process knows
-    to have stood."""
+    to have stood; and nothing that is `beyond_quota`."""
     renewals = []
     for key, syncer in desired.wanted_by.items():
         claim, wanted = desired.server_of(key), desired.wanted(key)
         if claim is not None and wanted is not None:
             returns = claim.conduct.returns_while_unknown and not wanted.drain_unknown and wanted.rival is None
             returns = returns or key in last_up
-            returns = returns and wanted.instance.status is InstanceStatus.UP
+            returns = returns and wanted.instance.status is InstanceStatus.UP and key not in beyond_quota
             why = f"Eureka could not be read; {wanted.why}"
             renewals.append(Renew(key=key, syncer=syncer, why=why, if_gone=wanted.instance if returns else None))
     return sorted_plan(renewals)

@@ -1,87 +1,163 @@
-"""How many instances a namespace may have registered: beyond that nothing new is registered, and nothing is removed.
+"""How many instances a namespace may have in Eureka: beyond that nothing new is registered, and nothing is removed.
 
-What is registered stays. Of what would come, that of the older syncers comes first. Pure.
+All counts that Eureka holds under the marks of the namespace's syncers, also if nobody serves them. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import ceil
+from typing import TypeAlias
 
 from eurekube_sync.desired.claims import Desired, Serving, seniority
-from eurekube_sync.desired.verdicts import OverLimit, Wanted
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.desired.verdicts import OverQuota
+from eurekube_sync.model.actions import Action, Cancel, Register, Update
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan.value import Choice
+from eurekube_sync.plan.value import Choice, Obstacle, Plan
+
+_STANDING = (InstanceStatus.UP, InstanceStatus.OUT_OF_SERVICE)
+"""What a person put out of service comes back."""
+
+_Rank: TypeAlias = tuple[bool, tuple[float, SyncerRef], InstanceKey]
 
 
-def within_quota(desired: Desired, observed: Observed) -> Choice:
-    """The claims without what their namespaces have no place for. A shard has its share of the places."""
-    most = ceil(observed.scope.most_instances * observed.scope.share)
-    limited: dict[SyncerRef, Serving] = {}
-    for claims in _crowded(desired, most):
-        places = {claim.syncer.ref: _Places.of(claim, desired, observed) for claim in claims}
-        free = max(0, most - sum(one.held for one in places.values()))
-        for claim in sorted(claims, key=seniority):
-            own = places[claim.syncer.ref]
-            let_in = own.left_by_own + free
-            if out := own.new[let_in:]:
-                limited[claim.syncer.ref] = _without(claim, out, most)
-            free -= min(free, max(0, len(own.new) - own.left_by_own))
-    if not limited:
-        return Choice(desired=desired)
-    wanted_by = {
-        key: ref for key, ref in desired.wanted_by.items() if ref not in limited or limited[ref].wanted_at(key)
-    }
-    return Choice(desired=replace(desired, claims={**desired.claims, **limited}, wanted_by=wanted_by))
+def within_quota(
+    choice: Choice, plan: Plan, observed: Observed, last_up: Collection[InstanceKey]
+) -> tuple[Choice, Plan]:
+    """Both without what has no place. A shard has its share of the places."""
+    if len(plan.renewals) == len(plan.actions):
+        return choice, plan
+    most, changes = _places(observed.scope), {action.key: action for action in plan.changes}
+    coming: dict[str, list[InstanceKey]] = {}
+    for action in plan.of(Register):
+        coming.setdefault(action.syncer.namespace, []).append(action.key)
+    held = _held(plan, observed, coming)
+    out: set[InstanceKey] = set()
+    for namespace, keys in coming.items():
+        if len(held[namespace]) + len(keys) > most:
+            in_order = sorted(keys, key=lambda key: _rank(key, choice.desired, last_up))
+            out.update(_without_place(in_order, held[namespace], changes, most))
+    if not out:
+        return choice, plan
+    actions = tuple(action for action in plan.actions if action.key not in out)
+    return replace(choice, desired=_told(choice.desired, out, most)), replace(plan, actions=actions)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Places:
-    """What one syncer has of its namespace's places, and would like to have."""
-
-    held: int
-    left_by_own: int
-    """Of these, by instances that it does not want any more: their pods' successors have them, whoever else waits."""
-    new: Sequence[InstanceKey]
-
-    @classmethod
-    def of(cls, claim: Serving, desired: Desired, observed: Observed) -> _Places:
-        """What could not be read again may be registered, and has a place. A suspended syncer registers nothing new."""
-        ref, ours, unread = claim.syncer.ref, observed.ours, observed.unread
-        wanted = {key: one for key, one in claim.wanted.items() if desired.wanted_by.get(key) == ref}
-        kept = sum(key in ours or key in unread for key in wanted)
-        held = max(kept, len(observed.keys_by_syncer.get(ref, ())))
-        comes = () if claim.conduct.suspend else wanted.items()
-        new = [key for key, one in comes if key not in ours and key not in unread and _is_up(one)]
-        return cls(held=held, left_by_own=held - kept, new=sorted(new))
-
-
-def _crowded(desired: Desired, most: int) -> list[list[Serving]]:
-    """What is served in each namespace that may want more than it has places."""
+def crowded(desired: Desired, scope: Scope) -> Mapping[str, Sequence[Serving]]:
+    """What is served in each namespace that wants more instances than it has places."""
     found: dict[str, list[Serving]] = {}
     for claim in desired.claims.values():
         if isinstance(claim, Serving):
             found.setdefault(claim.syncer.namespace, []).append(claim)
-    return [claims for claims in found.values() if sum(len(claim.verdicts) for claim in claims) > most]
+    most = _places(scope)
+    return {name: claims for name, claims in found.items() if sum(len(claim.wanted) for claim in claims) > most}
 
 
-def _without(claim: Serving, out: Collection[InstanceKey], most: int) -> Serving:
-    why = (
-        f"namespace {claim.syncer.namespace} may have {counted(most, 'instance')}; the operator may allow more with "
-        "--max-instances-per-namespace"
-    )
-    wanted = claim.wanted
-    left_out = {key: OverLimit(wanted=wanted[key], why=why) for key in out}
-    return replace(
-        claim,
-        verdicts={**claim.verdicts, **left_out},
-        over_quota=f"{len(out)} ready and not registered: {why}",
-    )
+def beyond_quota(desired: Desired, scope: Scope, last_up: Collection[InstanceKey]) -> frozenset[InstanceKey]:
+    """While nobody knows what is registered: what is wanted beyond the places that there are."""
+    most, found = _places(scope), set[InstanceKey]()
+    for claims in crowded(desired, scope).values():
+        wanted = ((key, one, claim) for claim in claims for key, one in claim.wanted.items())
+        up = [(key, claim) for key, one, claim in wanted if one.instance.status is InstanceStatus.UP]
+        keys = [key for key, claim in up if desired.wanted_by.get(key) == claim.syncer.ref]
+        found.update(sorted(keys, key=lambda key: _rank(key, desired, last_up))[most:])
+    return frozenset(found)
 
 
-def _is_up(one: Wanted) -> bool:
-    return one.instance.status is InstanceStatus.UP
+def _places(scope: Scope) -> int:
+    return ceil(scope.most_instances * scope.share)
+
+
+def _rank(key: InstanceKey, desired: Desired, last_up: Collection[InstanceKey]) -> _Rank:
+    """What this process saw UP comes first, then what the older syncers want."""
+    return (key not in last_up, seniority(desired.claims[desired.wanted_by[key]]), key)
+
+
+def _held(
+    plan: Plan, observed: Observed, namespaces: Collection[str]
+) -> Mapping[str, dict[InstanceKey, InstanceStatus]]:
+    """What Eureka holds of each of these namespaces. What could not be read may be registered."""
+    found: dict[str, dict[InstanceKey, InstanceStatus]] = {namespace: {} for namespace in namespaces}
+    for ref, keys in observed.keys_by_syncer.items():
+        if ref.namespace in found:
+            found[ref.namespace].update((key, observed.ours[key].status) for key in keys)
+    for ref, key, status in _of_no_syncer_of_ours(observed, namespaces):
+        found[ref.namespace][key] = status
+    for one in plan.blocked:
+        if one.obstacle is Obstacle.UNREAD and one.syncer.namespace in found:
+            found[one.syncer.namespace].setdefault(one.key, InstanceStatus.UP)
+    return found
+
+
+def _of_no_syncer_of_ours(
+    observed: Observed, namespaces: Collection[str]
+) -> Iterator[tuple[SyncerRef, InstanceKey, InstanceStatus]]:
+    """What a syncer left that has another class or other labels now. Another shard counts its own."""
+    scope = observed.scope
+    left = {ref for ref in scope.elsewhere if ref.namespace in namespaces}
+    left = {ref for ref in left if scope.shard is None or scope.shard.holds(ref)}
+    for key, one in observed.others.items() if left else ():
+        ref = syncer_of(one)
+        if ref is not None and ref in left and observed.ownership.holds(one):
+            yield ref, key, one.status
+
+
+def _without_place(
+    coming: Sequence[InstanceKey],
+    held: Mapping[InstanceKey, InstanceStatus],
+    changes: Mapping[InstanceKey, Action],
+    most: int,
+) -> Iterator[InstanceKey]:
+    """What replaces a cancelled instance of its app has its place, also while more are registered than may be. To what
+    else comes all counts that stays, but for its own app's instances that are not UP: its pods are replaced.
+
+    What is cancelled may be held for ever by the brake, and what is not ready may never be. So with what comes there
+    are at most twice as many as there are places, or as will be UP."""
+    going, idle, up = Counter[str](), Counter[str](), 0
+    for key, status in held.items():
+        action = changes.get(key)
+        if isinstance(action, Cancel):
+            going[key.app] += 1
+        elif (action.instance.status if isinstance(action, Update) else status) in _STANDING:
+            up += 1
+        else:
+            idle[key.app] += 1
+    replacing: list[InstanceKey] = []
+    others: list[InstanceKey] = []
+    for key in coming:
+        (replacing if going[key.app] > 0 else others).append(key)
+        going[key.app] -= 1
+    stay, added, twice = up + idle.total(), 0, 2 * max(most, up + len(replacing))
+    for number, key in enumerate((*replacing, *others)):
+        has_place = number < len(replacing) or stay - idle[key.app] + added < most
+        if has_place and len(held) + added < twice:
+            added += 1
+        else:
+            yield key
+
+
+def _told(desired: Desired, out: Collection[InstanceKey], most: int) -> Desired:
+    """The claims, saying what has no place."""
+    by_syncer: dict[SyncerRef, list[InstanceKey]] = {}
+    for key in out:
+        by_syncer.setdefault(desired.wanted_by[key], []).append(key)
+    claims = dict(desired.claims)
+    for ref, keys in by_syncer.items():
+        claim = claims[ref]
+        assert isinstance(claim, Serving)  # no other wants anything
+        why = (
+            f"namespace {ref.namespace} may have {counted(most, 'instance')}; the operator may allow more with "
+            "--max-instances-per-namespace"
+        )
+        over = {key: OverQuota(wanted=claim.wanted[key], why=why) for key in keys}
+        told = f"{len(over)} ready and not registered: {why}"
+        claims[ref] = replace(claim, verdicts={**claim.verdicts, **over}, over_quota=told)
+    wanted_by = {key: ref for key, ref in desired.wanted_by.items() if key not in out}
+    return replace(desired, claims=claims, wanted_by=wanted_by)

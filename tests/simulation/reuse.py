@@ -13,7 +13,8 @@ from eurekube_sync.adapters.eureka import wire
 from eurekube_sync.adapters.kubernetes import walks
 from eurekube_sync.adapters.kubernetes.decoded import digest
 from eurekube_sync.apply import kubernetes as settle
-from eurekube_sync.controller import decide, reconcile
+from eurekube_sync.controller import reconcile
+from eurekube_sync.plan import filters
 
 from .view import Violation
 
@@ -21,7 +22,7 @@ _REUSING: tuple[tuple[ModuleType, str, str], ...] = (
     (wire, "decode_list", "decoded"),
     (reconcile, "observe", "before"),
     (reconcile, "claim_all", "earlier"),
-    (decide, "plan_for", "earlier"),
+    (filters, "plan_for", "earlier"),
     (settle, "statuses", "earlier"),
 )
 """Functions that take something again, and the argument that they take it from. Without it they make all anew."""

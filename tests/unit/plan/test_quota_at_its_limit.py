@@ -1,0 +1,334 @@
+"""A namespace that is full: its apps lose no capacity, and its tenant gets no more places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.errors import RegistryUnavailable
+from eurekube_sync.model.kubernetes import PodRef, SyncerRef
+from eurekube_sync.model.sources import Cause, Unknown
+from eurekube_sync.observe.last_seen import LastSeen
+from tests.unit.apply.test_gates import Rollout
+from tests.unit.plan.test_quota import YOUNG, pods, ready, standing, world_of, young
+from tests.unit.worlds.build import NS, OUT, REF, endpoint, foreign, key, piece, service, syncer
+from tests.unit.worlds.fakes import FakeWorld
+
+NOBODY_READS = Unknown(cause=Cause.UNAVAILABLE, message="it did not answer")
+
+
+def another(world: FakeWorld, name: str, *numbers: int, created: float = 3000, **spec: object) -> SyncerRef:
+    """One more syncer with these pods, each of one app by its own name."""
+    world.cluster.apply(
+        service(name, labels={"app": name}),
+        syncer(name, created=created, selector={"app": name}, **spec),  # type: ignore[arg-type]
+        piece(*map(endpoint, numbers), service=name),
+    )
+    return SyncerRef(NS, name)
+
+
+def unready(world: FakeWorld, *endpoints: tuple[int, bool]) -> None:
+    """The pods of the older app, and whether each is ready."""
+    world.cluster.apply(piece(*(endpoint(number, ready=up) for number, up in endpoints)))
+
+
+# What is at the quota keeps its capacity.
+
+
+def test_a_rollout_at_the_quota_waits_for_no_place_and_loses_none() -> None:
+    """A pod beyond it waits; it is registered in the pass in which an old one ends, before that is cancelled. An older
+    syncer whose pods wait does not get the place."""
+    world = world_of(1, 2)
+    young(world, 11)
+    world.run()
+    pods(world, 1, 2, 3)
+    young(world, 11, 12)
+    world.run()
+    assert standing(world) == {1, 2, 11}
+    young(world, 12)
+    world.run()
+    assert standing(world) == {1, 2, 12}
+    changes = [call for call in world.wire.calls if call.split()[0] in ("register", "cancel")]
+    assert [call.split()[0] for call in changes] == ["register", "cancel"]
+
+
+def test_a_pod_that_crashes_at_the_quota_is_replaced_at_once() -> None:
+    """It keeps its place against other apps, and not against its own. It is UP again when it is ready again, and then
+    nothing new comes."""
+    world = world_of(1, 2, 3)
+    world.run()
+    another(world, "elder", 21, created=1)
+    unready(world, (1, True), (2, True), (3, False))
+    world.run()
+    assert standing(world) == {1, 2}, "the older syncer does not get its place"
+    unready(world, (1, True), (2, True), (3, False), (4, True), (5, True))
+    world.run()
+    assert standing(world) == {1, 2, 4}
+    world.run()
+    assert standing(world) == {1, 2, 4}, "one stands in for one"
+    pods(world, 1, 2, 3, 4, 5)
+    world.run()
+    assert standing(world) == {1, 2, 3, 4}
+    pods(world, 2, 3, 4, 5)
+    world.run()
+    assert standing(world) == {2, 3, 4, 5}
+
+
+def test_what_crashes_again_and_again_fills_no_more_than_twice_the_quota() -> None:
+    """Each generation was ready once, and stays registered while its pods are there."""
+    world = world_of(1, 2, 3)
+    seen: list[tuple[int, bool]] = []
+    for generation in range(1, 30, 3):
+        seen = [*((number, False) for number, _ in seen), *((generation + one, True) for one in range(3))]
+        unready(world, *seen)
+        world.run()
+        assert len(world.registry.held) <= 6
+    pods(world, *(number for number, _ in seen))
+    world.run()
+    assert len(standing(world)) <= 6
+
+
+@pytest.mark.parametrize("elder", [False, True])
+def test_blue_gives_its_places_to_green(elder: bool) -> None:
+    """Two syncers register one app. The pass that removes the one registers the other, although an older syncer
+    waits."""
+    world = world_of(1, 2, 3)
+    world.run()
+    if elder:
+        another(world, "elder", 21, 22, 23, created=1)
+    another(world, "green", 11, 12, 13, appName="rating")
+    world.run()
+    assert standing(world) == {1, 2, 3}
+    pods(world)
+    world.run()
+    assert standing(world) == {11, 12, 13}
+
+
+def test_a_deleted_syncer_gives_its_places_to_those_that_wait() -> None:
+    """In the same pass."""
+    world = world_of(1, 2, 3)
+    world.run()
+    young(world, 11, 12)
+    world.run()
+    world.cluster.delete(REF)
+    world.run()
+    assert standing(world) == {11, 12}
+
+
+def test_while_an_older_syncer_has_the_places_a_pod_keeps_its_instance_under_its_old_name() -> None:
+    """The app got another name. Without this the pod would be under neither."""
+    world = world_of(1, 2)
+    young(world, 11)
+    world.run()
+    pods(world, 1, 2, 3)
+    young(world, 11, appName="other")
+    for _ in range(3):
+        world.run()
+        assert world.statuses()["YOUNG 10.0.0.11:8080"] == "UP"
+        assert ready(world, YOUNG)[0] == "OverQuota"
+    world.scope = Scope(most_instances=9)
+    world.run()
+    assert "YOUNG 10.0.0.11:8080" not in world.statuses()
+    assert world.statuses()["OTHER 10.0.0.11:8080"] == "UP"
+
+
+def test_what_a_person_put_out_of_service_keeps_its_place() -> None:
+    """It comes back."""
+    world = world_of(1, 2, 3)
+    world.run()
+    world.registry.override(key(1), OUT)
+    pods(world, 1, 2, 3, 4)
+    world.run()
+    assert standing(world) == {2, 3}
+
+
+# A quota that was lowered far below what is registered.
+
+
+def test_pods_are_replaced_far_beyond_a_quota_that_was_lowered() -> None:
+    """All at once, too."""
+    world = world_of(*range(1, 9), most=9)
+    world.run()
+    world.scope = Scope(most_instances=1)
+    pods(world, *range(11, 19), 20)
+    world.run()
+    assert standing(world) == set(range(11, 19))
+
+
+# A tenant gets no more places.
+
+
+def test_a_broken_spec_gives_no_places() -> None:
+    """What is kept under it counts."""
+    world = world_of(1, 2, 3)
+    world.run()
+    world.cluster.apply(syncer(port="not a port of it"))
+    young(world, 11, 12, 13)
+    world.run()
+    assert ready(world)[0] == "NoSuchPort"
+    assert standing(world) == {1, 2, 3}
+    assert ready(world, YOUNG)[0] == "OverQuota"
+
+
+def test_another_class_gives_no_places() -> None:
+    """What no other installation serves is kept here, and counts; so does what another one serves."""
+    world = world_of(1, 2, 3)
+    world.run()
+    world.registry.put(foreign())
+    world.cluster.apply(syncer(syncerClass="nobody"))
+    young(world, 11, 12, 13)
+    world.run()
+    assert standing(world) == {1, 2, 3, int(foreign().instance.ip_addr.rpartition(".")[2])}
+    assert ready(world, YOUNG)[0] == "OverQuota"
+
+
+def test_what_is_not_in_any_slice_for_sure_has_its_place() -> None:
+    """It is kept while the slices do not say enough."""
+    world = world_of(1, 2, 3)
+    world.run()
+    world.cluster.pods[NS] = tuple(PodRef(f"rating-{number}", f"uid-of-rating-{number}") for number in (1, 2, 3))
+    world.cluster.slices.clear()
+    young(world, 11)
+    world.run()
+    assert standing(world) == {1, 2, 3}
+
+
+@pytest.mark.parametrize("road", ["names", "orphans", "own limit", "policy"])
+def test_removals_that_are_held_give_no_more_than_twice_the_quota(road: str) -> None:
+    """New instances come before old ones are cancelled, and the brake may hold those for ever, or a policy leave them
+    to expire. The tenant moves on all the same."""
+    most, world = 12, FakeWorld()
+    world.scope = Scope(most_instances=most)
+    conducts: dict[str, dict[str, Any]] = {
+        "own limit": {"maxRemovalPercent": 1},
+        "policy": {"policy": "UpsertOnly"},
+    }
+    spec = conducts.get(road, {})
+    names = "rating" if spec else "app-{}"
+    before: SyncerRef | None = None
+    for generation in range(6):
+        numbers = range(1 + generation * 20, 1 + generation * 20 + most)
+        if before and road == "orphans":
+            del world.cluster.syncers[before]
+        elif before:
+            world.cluster.apply(piece(service=before.name))
+        before = another(world, f"s{generation}", *numbers, appName=names.format(generation), **spec)
+        for _ in range(2):
+            world.run()
+            world.later(5)
+            assert len(world.registry.held) <= 2 * most
+    assert len(world.registry.held) > 0
+
+
+def test_one_app_that_the_brake_holds_gives_no_way_beyond_twice_the_quota() -> None:
+    """While another syncer's removals of it are held, each removal of it is, also where a successor comes for it."""
+    most, world = 12, FakeWorld()
+    world.scope = Scope(most_instances=most)
+    another(world, "lost", *range(1, 7), appName="rating")
+    another(world, "moving", *range(10, 16), appName="rating")
+    world.run()
+    world.cluster.apply(piece(service="lost"))
+    for generation in range(1, 12):
+        another(world, "moving", *range(10 + generation * 6, 16 + generation * 6), appName="rating")
+        world.run()
+        world.later(5)
+        assert len(world.registry.held) <= 2 * most
+
+
+def test_a_suspended_syncer_has_the_places_of_what_it_holds() -> None:
+    """Nothing new comes for it."""
+    world = world_of(1, 2, 3)
+    world.run()
+    world.cluster.apply(syncer(suspend=True))
+    pods(world, 4, 5, 6)
+    young(world, 11)
+    world.run()
+    assert standing(world) == {1, 2, 3}
+
+
+def test_what_could_not_be_read_again_has_its_place() -> None:
+    """It may be registered, wanted or not."""
+    world = world_of(1, 2, 3)
+    world.run()
+    pods(world, 1, 2, 4)
+    world.registry.refuse_read = {key(3): RegistryUnavailable("timeout")}
+    world.run()
+    assert standing(world) == {1, 2, 3}
+    world.registry.refuse_read = {key(4): RegistryUnavailable("timeout")}
+    young(world, 11)
+    world.run()
+    assert standing(world) == {1, 2}
+
+
+# What is registered after Eureka lost its memory.
+
+
+def test_what_this_process_saw_comes_back_first() -> None:
+    """An older syncer, or a pod that comes first in the order of the keys, does not come in its place."""
+    world = world_of(3)
+    world.last_seen = LastSeen()
+    young(world, 12, 13)
+    world.run()
+    pods(world, 1, 2, 3)
+    young(world, 11, 12, 13)
+    world.run()
+    assert standing(world) == {3, 12, 13}
+    world.registry.held.clear()
+    world.run()
+    assert standing(world) == {3, 12, 13}
+    world.registry.held.clear()
+    world.last_seen = LastSeen()
+    world.run()
+    assert standing(world) == {1, 2, 3}, "a process that just began goes by age and key"
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_while_eureka_cannot_be_read_no_more_than_the_quota_comes_back(remembers: bool) -> None:
+    """A renewal that finds nothing registers again what this process saw, or else what comes first. A pod that is not
+    ready takes no place."""
+    world = world_of(4)
+    world.last_seen = LastSeen() if remembers else None
+    young(world, 12, 13)
+    world.run()
+    unready(world, (1, False), (2, True), (3, True), (4, True))
+    young(world, 11, 12, 13)
+    world.run()
+    world.registry.held.clear()
+    world.registry.unreadable = NOBODY_READS
+    world.run()
+    assert standing(world) == ({4, 12, 13} if remembers else {2, 3, 4})
+
+
+# Readiness gates.
+
+
+def test_a_gate_does_not_wait_for_a_place() -> None:
+    """A rollout goes on, and the pod says why."""
+    world = Rollout()
+    world.scope = Scope(most_instances=1)
+    world.pods(1)
+    world.run()
+    world.pods(1, 2)
+    world.run()
+    reason, message = world.cluster.opened["rating-2"]
+    assert reason == "OverQuota"
+    assert message.startswith("namespace rating may have 1 instance; the operator may allow more with")
+    world.pods(2)
+    world.run()
+    assert standing(world) == {2}
+
+
+@pytest.mark.parametrize("gated", [True, False])
+def test_a_syncer_beyond_the_quota_says_that_its_gates_stay_closed(gated: bool) -> None:
+    """It is not read, so nobody knows its pods."""
+    world = Rollout()
+    world.scope = Scope(most_syncers=1)
+    another(world, "beyond", 2, readinessGate=gated)
+    world.pods(1)
+    world.run()
+    assert world.opened() == {"rating-1": "Registered"}
+    told = ready(world, SyncerRef(NS, "beyond"))
+    assert told[0] == "OverQuota"
+    assert ("readiness gates of its pods stay closed" in told[1]) is gated
