@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias, assert_never
 
@@ -69,11 +69,11 @@ class Register:
     instance: Instance
     syncer: SyncerRef
     why: str
+    key: InstanceKey = field(init=False, repr=False, compare=False)
+    """The instance's."""
 
-    @property
-    def key(self) -> InstanceKey:
-        """The instance's."""
-        return self.instance.key
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.instance.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +93,11 @@ class Update:
     """Of an UP to DOWN: a not-ready endpoint is no positive evidence."""
     override: InstanceStatus = InstanceStatus.UNKNOWN
     """A person's or a tool's status that Eureka keeps for it; UNKNOWN: none."""
+    key: InstanceKey = field(init=False, repr=False, compare=False)
+    """The instance's."""
 
-    @property
-    def key(self) -> InstanceKey:
-        """The instance's."""
-        return self.instance.key
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.instance.key)
 
     @property
     def becomes(self) -> InstanceStatus:

@@ -6,7 +6,7 @@ Owns no behaviour beyond reading itself. Names are ours: camelCase lives in the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -107,20 +107,14 @@ class ObservedInstance:
     """Milliseconds of the server's clock: of the last register, or of the last renewal **plus** the duration
     (Lease.renew). Two uncached reads that differ in it show that somebody renews."""
 
-    @property
-    def key(self) -> InstanceKey:
-        """Of the instance."""
-        return self.instance.key
+    key: InstanceKey = field(init=False, repr=False, compare=False)
+    """The instance's, as the two below."""
+    status: InstanceStatus = field(init=False, repr=False, compare=False)
+    metadata: Mapping[str, str] = field(init=False, repr=False, compare=False)
 
-    @property
-    def status(self) -> InstanceStatus:
-        """The effective one."""
-        return self.instance.status
-
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        """Of the instance."""
-        return self.instance.metadata
+    def __post_init__(self) -> None:
+        for name in ("key", "status", "metadata"):
+            object.__setattr__(self, name, getattr(self.instance, name))
 
     @property
     def renewed(self) -> float:
