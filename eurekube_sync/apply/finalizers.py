@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from eurekube_sync.apply.tally import PassResult
+from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.desired.claims import Claim, Deleting
 from eurekube_sync.desired.conduct import Policy, is_gone
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned

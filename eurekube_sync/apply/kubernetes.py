@@ -7,10 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.finalizers import still_there, waits_for
-from eurekube_sync.apply.rewording import worth_writing
-from eurekube_sync.apply.status import EarlierStatuses, abandoned_event, flips, statuses
-from eurekube_sync.apply.tally import PassResult
+from eurekube_sync.apply.status import EarlierStatuses, abandoned_event, flips, statuses, worth_writing
 from eurekube_sync.apply.turns import in_turn
 from eurekube_sync.desired.claims import Claim, Deleting, Desired
 from eurekube_sync.desired.spec import CLEANUP_FINALIZER, abandoned

@@ -2,16 +2,18 @@
 
 Pure: the same pass gives the same status, and one that changes nothing equals the one that is there, so that it is not
 written.
+
+A server that fails may say so differently each time, with a request id or the moment. To copy each of these sentences
+into every status would be a write per syncer and pass, to an API server that may be failing itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from eurekube_sync.apply.conditions import Aspect, conditions
-from eurekube_sync.apply.tally import PassResult, Tally, tallies
+from eurekube_sync.apply.conditions import PARTLY_FAILED, Aspect, PassResult, Tally, conditions, tallies
 from eurekube_sync.brake import Hold
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION, approve_command
 from eurekube_sync.desired.claims import Claim, Deleting, Serving
@@ -29,6 +31,11 @@ from eurekube_sync.model.kubernetes import (
 from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import counted
 from eurekube_sync.observe.eureka import Observed
+
+REWORDED_SECONDS = 300.0
+"""A failure that goes on is reported in its latest words once in each such stretch of the wall clock ..."""
+FIRST_PART_SECONDS = 60.0
+"""... and by a process that begins, only in its first part."""
 
 _MOST_APPS = 10
 _MOST_ERRORS = 5
@@ -226,3 +233,23 @@ def _condition(claim: Claim, verdict: Aspect, before: SyncerStatus, now: int) ->
 def _short(message: str) -> str:
     message = printable(message)
     return message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 3]}..."
+
+
+def worth_writing(before: SyncerStatus | None, after: SyncerStatus, *, words: bool) -> bool:
+    """Whether a status says something new. Other `words` of a failure that goes on count only where they are asked
+    for; those about removals that are held, which name what releases them, always do."""
+    if before is None or words:
+        return before != after
+    return before != after and _without_words(before) != _without_words(after)
+
+
+def _without_words(status: SyncerStatus) -> SyncerStatus:
+    if not any(_repeats_server(condition) for condition in status.conditions):
+        return status
+    conditions = tuple(replace(one, message="") if _repeats_server(one) else one for one in status.conditions)
+    return replace(status, conditions=conditions, errors=("",) * len(status.errors))
+
+
+def _repeats_server(condition: Condition) -> bool:
+    """Whether its message may be a server's own."""
+    return condition.status is ConditionStatus.UNKNOWN or condition.reason == PARTLY_FAILED

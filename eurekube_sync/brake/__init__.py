@@ -1,9 +1,8 @@
 """The brake: removals that are too many wait, are renewed, and are reported.
 
 It counts removals, what callers would lose: a cancel of an UP instance, or UP to DOWN (a lost node controller turns
-all pods unready while they serve). `limits` has the numbers, `braking` the order of the brakes, `weigh` the tests of
-a whole pass and of one syncer, `loss` what is counted, `pods` which instances are dead, `successors` which pods merely
-change their app's name, `confirm` what waits for a second pass, `holds` the values that a pass tells.
+all pods unready while they serve). `limits` has the numbers, `braking` the order of the brakes, `weigh` what is counted
+and the tests, `confirm` what waits for a second pass, `holds` the values that a pass tells.
 """
 
 from eurekube_sync.brake.braking import Braked, apply_brake
@@ -16,7 +15,7 @@ from eurekube_sync.brake.holds import (
     hold_back,
 )
 from eurekube_sync.brake.limits import Brake, BrakeLimits
-from eurekube_sync.brake.pods import to_look_up
+from eurekube_sync.brake.weigh import to_look_up
 
 __all__ = [
     "Brake",

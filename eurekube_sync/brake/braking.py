@@ -9,10 +9,7 @@ from eurekube_sync.brake.approval import released_by
 from eurekube_sync.brake.confirm import parted, seen_before, unconfirmed
 from eurekube_sync.brake.holds import Held, Hold, HoldReason, held_of, hold_back
 from eurekube_sync.brake.limits import Brake
-from eurekube_sync.brake.loss import Scales
-from eurekube_sync.brake.pods import dead, unlisted
-from eurekube_sync.brake.successors import moved
-from eurekube_sync.brake.weigh import over_their_own, too_much
+from eurekube_sync.brake.weigh import Scales, dead, moved, over_their_own, too_much, unlisted
 from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey, InstanceStatus
 from eurekube_sync.model.wording import counted

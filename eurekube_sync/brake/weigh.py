@@ -1,21 +1,148 @@
-"""The tests: what is too much for a whole pass, and for one syncer by its own limit.
+"""What a pass would take from callers, and what is too much: of a whole pass, and of one syncer by its own limit.
 
-Each holds no more than it counts: the apps that lose, not those beside them. What has another pod's address now
-goes in any case, for its callers would reach another app.
+The loss of an app is UP now - UP after. A dead pod is no loss, nor is a pod that is registered under another app.
+Each test holds no more than it counts: the apps that lose, not those beside them. What has another pod's address now
+is removed in any case, because its callers would reach another app.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
 
-from eurekube_sync.brake.holds import Hold, HoldReason
+from eurekube_sync.brake.holds import Held, Hold, HoldReason
 from eurekube_sync.brake.limits import BrakeLimits
-from eurekube_sync.brake.loss import Scales, loss_of
-from eurekube_sync.brake.successors import renamed
-from eurekube_sync.model.actions import Action, Grounds, Removal, brings_up
-from eurekube_sync.model.kubernetes import SyncerRef
+from eurekube_sync.model.actions import Action, Grounds, Register, Removal, Update, brings_up
+from eurekube_sync.model.eureka import Instance, InstanceKey
+from eurekube_sync.model.kubernetes import Pods, SyncerRef
+from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
+from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.model.wording import counted, one_or_more
+from eurekube_sync.observe.eureka import Observed
+from eurekube_sync.plan import Plan
+
+
+@dataclass(frozen=True, kw_only=True)  # without slots: it keeps what it counted
+class Scales:
+    """What the removals are weighed against."""
+
+    plan: Plan
+    registered: frozenset[InstanceKey]
+    """UP now, and weighed."""
+    unread: frozenset[InstanceKey]
+    """UP in the list, and not to be read again: as good as lost."""
+    unweighed: frozenset[InstanceKey]
+    """Removals that a person released, or that were seen dead before: they go whatever else does."""
+    moved: frozenset[InstanceKey]
+    """Removals whose pods are served under another app."""
+    dead: frozenset[InstanceKey]
+    """Removals that no pod serves any more."""
+
+    @cached_property
+    def gained(self) -> Counter[str]:
+        """UP instances that come, by app."""
+        return Counter(action.key.app for action in self.plan.changes if brings_up(action))
+
+    @cached_property
+    def replacing(self) -> Counter[str]:
+        """Those of them that may replace what is weighed: what goes unweighed is replaced first."""
+        return self.gained - Counter(key.app for key in self.unweighed)
+
+    @cached_property
+    def now(self) -> Counter[str]:
+        """UP instances by app, but for those that move to another."""
+        return Counter(key.app for key in self.registered if key not in self.moved)
+
+    def emptied(self, removals: Iterable[Removal]) -> frozenset[str]:
+        """The apps that would lose their last UP instance. Beside a duplicate callers lose nobody: the pod's own
+        instance stays."""
+        lost = Counter(one.key.app for one in removals if one.grounds is not Grounds.DUPLICATE)
+        lost += Counter(key.app for key in self.unread)
+        return frozenset(app for app, count in self.now.items() if lost[app] - self.gained[app] >= count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """Of each app, UP now - UP after, where that is a loss."""
+
+    net: Counter[str]
+    unexplained: Counter[str]
+    """Of each app's net loss, what no evidence explains: what comes in a rollout replaces what terminates in it, not
+    what turned unready meanwhile."""
+
+
+def loss_of(removals: Collection[Removal], unread: Collection[InstanceKey], gained: Mapping[str, int]) -> Loss:
+    """What these remove, and what replaces it."""
+    unread_of = Counter(key.app for key in unread)
+    lost = Counter(one.key.app for one in removals) + unread_of
+    doubted = Counter(one.key.app for one in removals if not one.grounds.positive) + unread_of
+    net = Counter({app: count - gained.get(app, 0) for app, count in lost.items() if count > gained.get(app, 0)})
+    return Loss(net=net, unexplained=doubted & net)
+
+
+_PodAt: TypeAlias = tuple[SyncerRef | None, str, int, str]
+
+
+def moved(plan: Plan, observed: Observed, registered: Collection[InstanceKey]) -> frozenset[InstanceKey]:
+    """The removals whose pod the same syncer still serves, or will, at the same address and port under another app.
+    The address alone would tell nothing: several Services may be registered behind one host name."""
+    going = {one.key: _pod_at(one.syncer, observed.ours[one.key].instance) for one in plan.removals}
+    losing = {one.syncer for one in plan.removals}
+    served: set[_PodAt | None] = set()
+    for action in (one for one in plan.actions if one.syncer in losing):
+        if isinstance(action, Register | Update) and brings_up(action):
+            served.add(_pod_at(action.syncer, action.instance))
+        elif action.key in registered and action.key not in going:
+            served.add(_pod_at(action.syncer, observed.ours[action.key].instance))
+    served.discard(None)
+    return frozenset(key for key, pod in going.items() if pod in served)
+
+
+def renamed(removals: Iterable[Removal], plan: Plan) -> bool:
+    """Whether every syncer that loses something gains something under another app: it changed its name."""
+    losing = {one.syncer for one in removals}
+    gaining = {action.syncer for action in plan.actions if brings_up(action)}
+    return losing <= gaining
+
+
+def _pod_at(syncer: SyncerRef | None, instance: Instance) -> _PodAt | None:
+    """None where the mark names no pod."""
+    uid = pod_uid_of(instance)
+    return None if uid is None else (syncer, instance.ip_addr, instance.main_port, uid)
+
+
+def to_look_up(held: Held | None) -> tuple[Removal, ...]:
+    """What is held unless its pod is dead. An app that waits for its confirmation waits for it either way."""
+    holds = held.holds if held else ()
+    return tuple(one for hold in holds if hold.reason is not HoldReason.AWAITING_CONFIRMATION for one in hold.removals)
+
+
+def dead(removals: Iterable[Removal], observed: Observed, pods: Pods) -> frozenset[InstanceKey]:
+    """Those whose pod is not in a complete list, or whose address and port are another pod's. A pod that terminates may
+    still serve; so may whatever has no pod, and one whose list failed."""
+    return frozenset(
+        one.key
+        for one in removals
+        if one.grounds in (Grounds.REPLACED, Grounds.POD_GONE) or _is_gone(one, observed, pods)
+    )
+
+
+def _is_gone(one: Removal, observed: Observed, pods: Pods) -> bool:
+    instance = observed.ours[one.key]
+    uid, listed = pod_uid_of(instance), pods.get(pod_namespace_of(instance) or "")
+    return uid is not None and isinstance(listed, Complete) and uid not in listed.data
+
+
+def unlisted(removals: Iterable[Removal], observed: Observed, pods: Pods) -> str:
+    """Why it is not known whether the pods of these live; empty where it is known, or nobody looked."""
+    for one in removals:
+        listed = pods.get(pod_namespace_of(observed.ours[one.key]) or "")
+        if isinstance(listed, Unknown):
+            return listed.message
+    return ""
 
 
 def too_much(scales: Scales, removals: Collection[Removal], limits: BrakeLimits) -> Iterator[Hold]:

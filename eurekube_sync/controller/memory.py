@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from eurekube_sync.apply.leases import RenewalLedger
-from eurekube_sync.apply.rewording import FIRST_PART_SECONDS, REWORDED_SECONDS
-from eurekube_sync.apply.status import EarlierStatuses
+from eurekube_sync.apply.status import FIRST_PART_SECONDS, REWORDED_SECONDS, EarlierStatuses
 from eurekube_sync.brake import Held
-from eurekube_sync.brake.sightings import Sighted, Sightings
+from eurekube_sync.brake.confirm import Sighted, Sightings
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.earlier import EarlierClaims
 from eurekube_sync.model.eureka import InstanceKey
@@ -19,7 +18,7 @@ from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed
 from eurekube_sync.observe.last_seen import LastSeen
 from eurekube_sync.observe.own_writes import OwnWrites
-from eurekube_sync.plan.earlier import EarlierPlan
+from eurekube_sync.plan.ours import EarlierPlan
 
 
 @dataclass(slots=True)

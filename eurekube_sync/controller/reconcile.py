@@ -16,8 +16,6 @@ from dataclasses import replace
 from eurekube_sync.apply.finalizers import look_elsewhere
 from eurekube_sync.apply.kubernetes import without_finalizer
 from eurekube_sync.brake import Braked
-from eurekube_sync.controller.carry_out import applier_of, carry_out, renew_ours
-from eurekube_sync.controller.decide import decide
 from eurekube_sync.controller.one_pass import (
     APPLYING,
     CHOOSING,
@@ -37,7 +35,16 @@ from eurekube_sync.controller.one_pass import (
     report_of,
 )
 from eurekube_sync.controller.renew_only import refuse, renew_beside, renew_in_doubt, renew_unidentified
-from eurekube_sync.controller.statuses import keep_unserved, statuses_due, unserved_syncers, write_to_kubernetes
+from eurekube_sync.controller.steps import (
+    applier_of,
+    carry_out,
+    decide,
+    keep_unserved,
+    renew_ours,
+    statuses_due,
+    unserved_syncers,
+    write_to_kubernetes,
+)
 from eurekube_sync.desired.claims import Deleting, Desired
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from eurekube_sync.apply.eureka import Applier
-from eurekube_sync.controller.carry_out import applier_of, renew_ours, renew_the_rest
 from eurekube_sync.controller.one_pass import (
     SETTLING,
     Decided,
@@ -19,6 +18,7 @@ from eurekube_sync.controller.one_pass import (
     World,
     report_of,
 )
+from eurekube_sync.controller.steps import applier_of, renew_ours, renew_the_rest
 from eurekube_sync.model.actions import comes_last
 from eurekube_sync.model.deadline import Deadline
 from eurekube_sync.model.eureka import ObservedInstance

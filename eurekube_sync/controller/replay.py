@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from eurekube_sync.brake import Braked
-from eurekube_sync.controller.decide import plan_again
 from eurekube_sync.controller.one_pass import Basis, PassReport
+from eurekube_sync.controller.steps import plan_again
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.desired.instance import Naming
 from eurekube_sync.desired.resolve import claim_all

@@ -11,9 +11,9 @@ the `Proof` of the source that shows it.
 `giving_way` of one whose pod registers itself, `differences` what a register would change of it; `value` is the
 plan."""
 
-from eurekube_sync.plan.differences import differences, overridden
-from eurekube_sync.plan.giving_way import warned
+from eurekube_sync.plan.duplicates import warned
 from eurekube_sync.plan.make import make_plan, plan_blind, plan_renewals, with_unread
+from eurekube_sync.plan.ours import differences, overridden
 from eurekube_sync.plan.value import Blocked, Choice, Obstacle, Plan, removal_id, renewed_instead, sorted_plan
 
 __all__ = [

@@ -1,9 +1,14 @@
-"""Makes the plan: what becomes of what is registered, of what is wanted and does not, and of what a deletion may
-have left."""
+"""Makes the plan, by two lists of rules in their order: what is not registered, and what is not changed.
+
+    claims -> LEFT_OUT -> claims -> make_plan -> LEFT_ALONE -> plan -> within_quota -> claims and plan
+
+What the brake holds comes after, because it is weighed by what is left.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TypeAlias
 
 from eurekube_sync.desired.claims import Deleting, Desired, NotServed, Serving, seniority
 from eurekube_sync.desired.conduct import is_gone
@@ -13,11 +18,51 @@ from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInst
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.model.ownership import OWNER, pod_uid_of, syncer_of
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan.duplicates import unreached_by_callers
-from eurekube_sync.plan.earlier import EarlierPlan
-from eurekube_sync.plan.giving_way import beside_its_own, duplicate, to_give_way_to
-from eurekube_sync.plan.ours import for_ours
-from eurekube_sync.plan.value import Blocked, Obstacle, Plan, sorted_plan
+from eurekube_sync.plan.duplicates import beside_its_own, duplicate, to_give_way_to, unreached_by_callers
+from eurekube_sync.plan.left_alone import by_policy, suspended
+from eurekube_sync.plan.left_out import first_registered, still_drained
+from eurekube_sync.plan.limit import within_limits
+from eurekube_sync.plan.ours import EarlierPlan, for_ours
+from eurekube_sync.plan.quota import within_quota
+from eurekube_sync.plan.value import Blocked, Choice, Obstacle, Plan, sorted_plan
+
+ClaimFilter: TypeAlias = Callable[[Desired, Observed], Choice]
+PlanFilter: TypeAlias = Callable[[Plan, Desired, Observed, Collection[InstanceKey]], Plan]
+"""The last argument is what this process last saw UP."""
+
+LEFT_OUT: tuple[ClaimFilter, ...] = (first_registered, still_drained, within_limits)
+"""Which of the wanted instances are not registered, or only DOWN."""
+LEFT_ALONE: tuple[PlanFilter, ...] = (suspended, by_policy)
+"""Which changes to our instances their syncers ask not to make."""
+
+
+def choose(desired: Desired, observed: Observed) -> Choice:
+    """The claims without what is left out."""
+    to_read: list[InstanceKey] = []
+    for rule in LEFT_OUT:
+        choice = rule(desired, observed)
+        desired = choice.desired
+        to_read += choice.to_read
+    return Choice(desired=desired, to_read=tuple(to_read))
+
+
+def draft(
+    desired: Desired, observed: Observed, last_up: Collection[InstanceKey], earlier: EarlierPlan | None = None
+) -> tuple[Choice, Plan]:
+    """The claims without what is left out, and their plan before the brake."""
+    choice = choose(desired, observed)
+    plan = plan_for(choice.desired, observed, last_up, earlier)
+    return within_quota(choice, plan, observed, last_up)
+
+
+def plan_for(
+    desired: Desired, observed: Observed, last_up: Collection[InstanceKey], earlier: EarlierPlan | None = None
+) -> Plan:
+    """The plan without the changes that are left alone."""
+    plan = make_plan(desired, observed, earlier)
+    for rule in LEFT_ALONE:
+        plan = rule(plan, desired, observed, last_up)
+    return plan
 
 
 def make_plan(desired: Desired, observed: Observed, earlier: EarlierPlan | None = None) -> Plan:

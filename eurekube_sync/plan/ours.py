@@ -1,21 +1,29 @@
-"""What becomes of an instance of ours that is registered: renewed, updated or cancelled, and why. `differences` decides
-whether there is anything to update."""
+"""What becomes of an instance of ours that is registered: renewed, updated or cancelled, and why.
+
+An update leaves what others set: a person's OUT_OF_SERVICE or other override, and metadata. A renewal of the last plan
+is taken again where it would be made of the same verdict and the same registered instance.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import is_
 from typing import assert_never
 
 from eurekube_sync.desired.claims import Deleting, Desired, NotServed, Serving
+from eurekube_sync.desired.conduct import GONE, LIMIT, POLICY
+from eurekube_sync.desired.drain import DRAINED
 from eurekube_sync.desired.rivals import Right
 from eurekube_sync.desired.verdicts import Leaving, OverLimit, Taken, Wanted
-from eurekube_sync.model.actions import Action, Cancel, Grounds, Renew, Update
-from eurekube_sync.model.eureka import InstanceKey, InstanceStatus, ObservedInstance
+from eurekube_sync.model.actions import Action, Cancel, Change, Grounds, Renew, Update
+from eurekube_sync.model.eureka import Instance, InstanceKey, InstanceStatus, LeaseTimes, ObservedInstance, Port
+from eurekube_sync.model.foreign_text import HIDDEN, sounds_secret
 from eurekube_sync.model.kubernetes import SyncerRef
-from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of, syncer_of
+from eurekube_sync.model.ownership import CLASS, our_keys, pod_namespace_of, pod_uid_of, syncer_of
 from eurekube_sync.model.sources import Complete, Proof, Unknown
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan.differences import differences
-from eurekube_sync.plan.earlier import EarlierPlan
+from eurekube_sync.plan.value import Blocked, Plan, sorted_plan
 
 
 def for_ours(key: InstanceKey, desired: Desired, observed: Observed, earlier: EarlierPlan | None = None) -> Action:
@@ -142,3 +150,94 @@ def _pod_gone(instance: ObservedInstance, desired: Desired) -> Proof | None:
     uid = pod_uid_of(instance)
     living = desired.living_pods.get(pod_namespace_of(instance) or "")
     return living.proof if uid is not None and living is not None and uid not in living.data else None
+
+
+def differences(instance: Instance, observed: ObservedInstance) -> tuple[Change, ...]:
+    """What a new register would change. Metadata that others added is theirs; a person's override is not fought."""
+    there = observed.instance
+    if instance is there or instance == there:  # nearly all are, in nearly every pass
+        return ()
+    pairs = [
+        ("hostName", there.host_name, instance.host_name),
+        ("ipAddr", there.ip_addr, instance.ip_addr),
+        ("port", _shown(there.port), _shown(instance.port)),
+        ("securePort", _shown(there.secure_port), _shown(instance.secure_port)),
+        ("vipAddress", there.vip_address, instance.vip_address),
+        ("secureVipAddress", there.secure_vip_address, instance.secure_vip_address),
+        ("homePageUrl", there.home_page_url, instance.home_page_url),
+        ("statusPageUrl", there.status_page_url, instance.status_page_url),
+        ("healthCheckUrl", there.health_check_url, instance.health_check_url),
+        ("lease", _seconds(there.lease), _seconds(instance.lease)),
+    ]
+    names = our_keys(there.metadata) - our_keys(instance.metadata)
+    keys = {*instance.metadata, *names, CLASS, LIMIT, POLICY, GONE, DRAINED}
+    pairs += [(f"metadata.{key}", there.metadata.get(key, ""), instance.metadata.get(key, "")) for key in sorted(keys)]
+    if not overridden(observed, instance.status):
+        pairs.append(("status", there.status.value, instance.status.value))
+    return tuple(_change(field, was, becomes) for field, was, becomes in pairs if was != becomes)
+
+
+def _change(field: str, was: str, becomes: str) -> Change:
+    """A change is shown: a password that callers read in the metadata is not."""
+    if field.startswith("metadata.") and sounds_secret(field):
+        was, becomes = was and HIDDEN, becomes and HIDDEN
+    return Change(field=field, was=was, becomes=becomes)
+
+
+def overridden(observed: ObservedInstance, wanted: InstanceStatus) -> bool:
+    """Whether a person's or a tool's override stands against the wanted status: it is left alone and reported.
+
+    OUT_OF_SERVICE always (a register of UP would be ignored, InstanceStatusOverrideRule); any other override only
+    against an UP: a DOWN of ours is trusted first (DownOrStartingRule) and must reach the callers.
+    """
+    if observed.status is InstanceStatus.OUT_OF_SERVICE:
+        return True
+    forced = override_of(observed) is not None
+    return forced and observed.status is observed.instance.override and wanted is InstanceStatus.UP
+
+
+def override_of(observed: ObservedInstance) -> InstanceStatus | None:
+    """What a person or a tool set, and a cancel would forget, though a DOWN of ours may hide it."""
+    if observed.status is InstanceStatus.OUT_OF_SERVICE:
+        return observed.status
+    kept = observed.instance.override
+    return None if kept in (InstanceStatus.UNKNOWN, InstanceStatus.UP) else kept
+
+
+def _shown(port: Port) -> str:
+    return str(port.number) if port.enabled else "off"
+
+
+def _seconds(lease: LeaseTimes) -> str:
+    return f"{lease.renewal}/{lease.duration} s"
+
+
+@dataclass(slots=True)
+class EarlierPlan:
+    """Changed by each plan that is made."""
+
+    renewals: dict[InstanceKey, tuple[Wanted, Instance, Renew]] = field(default_factory=dict)
+    _found: Sequence[Action | Blocked] = ()
+    _plan: Plan = field(default_factory=Plan)
+
+    def renewal(self, syncer: SyncerRef, wanted: Wanted, instance: Instance) -> Renew | None:
+        """What it came to that the instance is as its syncer wants it; None where it is to be compared."""
+        known = self.renewals.get(instance.key)
+        if known is None or known[0] is not wanted or known[1] is not instance or known[2].syncer != syncer:
+            return None
+        return known[2]
+
+    def keep(self, wanted: Wanted, instance: Instance, renewal: Renew) -> None:
+        """What the comparison came to."""
+        self.renewals[instance.key] = (wanted, instance, renewal)
+
+    def planned(self, found: Sequence[Action | Blocked]) -> Plan:
+        """All that a plan comes to, sorted: the last plan itself, if it came to the same. What it does not renew is
+        forgotten."""
+        if len(found) == len(self._found) and all(map(is_, found, self._found)):
+            return self._plan
+        for key in self.renewals.keys() - {one.key for one in found}:
+            del self.renewals[key]
+        blocked = [one for one in found if isinstance(one, Blocked)]
+        self._found, self._plan = found, sorted_plan((one for one in found if not isinstance(one, Blocked)), blocked)
+        return self._plan

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from eurekube_sync.desired.claims import Desired
-from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, comes_last, removes
+from eurekube_sync.model.actions import Action, Cancel, Register, Renew, Update, removes
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.kubernetes import SyncerRef
 
@@ -95,14 +95,17 @@ class Plan:
         return {one.other: one.key for one in self.blocked if one.other}
 
 
+_KINDS: Mapping[type[Action], int] = {Renew: 0, Register: 1, Update: 2, Cancel: 4}
+
+
 def sorted_plan(actions: Iterable[Action], blocked: Iterable[Blocked] = ()) -> Plan:
     """A plan of these actions, in its order: renewals, then adds and other changes, then removals."""
-    renewals: list[Renew] = []
-    changes: list[Action] = []
+    parts: tuple[list[Action], ...] = ([], [], [], [], [])
     for action in actions:
-        renewals.append(action) if isinstance(action, Renew) else changes.append(action)
+        last = isinstance(action, Update) and removes(action)
+        parts[3 if last else _KINDS[type(action)]].append(action)
     return Plan(
-        actions=(*sorted(renewals, key=_key), *sorted(changes, key=_order)),
+        actions=tuple(action for part in parts for action in sorted(part, key=attrgetter("key"))),
         blocked=tuple(sorted(blocked, key=lambda b: (b.key, b.syncer))),
     )
 
@@ -124,11 +127,3 @@ def renewed_instead(plan: Plan, reasons: Mapping[InstanceKey, str]) -> Plan:
         for action in plan.actions
     )
     return sorted_plan(actions, plan.blocked)
-
-
-_KINDS: Mapping[type[Action], int] = {Register: 1, Update: 2, Cancel: 4}
-_key = attrgetter("key")
-
-
-def _order(action: Action) -> tuple[int, InstanceKey]:
-    return (3 if isinstance(action, Update) and comes_last(action) else _KINDS[type(action)], action.key)

@@ -32,8 +32,8 @@ from eurekube_sync.model.sources import Complete, Unknown
 from eurekube_sync.observe.eureka import Observed, observe
 from eurekube_sync.observe.kubernetes import read_cluster
 from eurekube_sync.plan import warned
-from eurekube_sync.plan.filters import plan_for
 from eurekube_sync.plan.limit import within_limits
+from eurekube_sync.plan.make import plan_for
 
 Json = dict[str, Any]
 Send = Callable[[str, str, Json | None], Any]

@@ -16,7 +16,7 @@ from eurekube_sync.apply import kubernetes as settle
 from eurekube_sync.apply.leases import RenewalLedger
 from eurekube_sync.apply.single_calls import SingleCalls
 from eurekube_sync.brake import Braked, removals
-from eurekube_sync.controller import carry_out, decide, reconcile
+from eurekube_sync.controller import reconcile, steps
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model import actions
 from eurekube_sync.model.actions import Cancel, Renew, Update, comes_last
@@ -219,7 +219,7 @@ def defects() -> tuple[Defect, ...]:
         Defect(name="orphans are judged in a filtered view", patches=((Scope, "knowing", _of_nobody_else),)),
         Defect(
             name="removals come before adds",
-            patches=((reconcile, "carry_out", _removals_first(carry_out.carry_out)),),
+            patches=((reconcile, "carry_out", _removals_first(steps.carry_out)),),
         ),
         Defect(
             name="the cached list is trusted for a removal", patches=((Plan, "suspects", property(_only_what_adds)),)
@@ -236,7 +236,7 @@ def defects() -> tuple[Defect, ...]:
         ),
         Defect(
             name="there is no brake",
-            patches=((decide, "apply_brake", _no_brake), (removals, "apply_brake", _no_brake)),
+            patches=((steps, "apply_brake", _no_brake), (removals, "apply_brake", _no_brake)),
         ),
         Defect(
             name="the identity is not asked again",

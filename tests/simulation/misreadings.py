@@ -16,7 +16,7 @@ from eurekube_sync.apply import gates
 from eurekube_sync.apply import kubernetes as settle
 from eurekube_sync.apply.gates import Opening
 from eurekube_sync.brake import approval, braking, removals
-from eurekube_sync.controller import decide, statuses
+from eurekube_sync.controller import steps
 from eurekube_sync.desired import resolve as desired
 from eurekube_sync.desired import services as service_mode
 from eurekube_sync.desired.addresses import Pending, places
@@ -31,9 +31,8 @@ from eurekube_sync.model.kubernetes import ClusterView, SyncerObject
 from eurekube_sync.model.ownership import syncer_of
 from eurekube_sync.model.sources import Complete
 from eurekube_sync.observe.last_seen import LastSeen
-from eurekube_sync.plan import Plan, duplicates, giving_way, make, ours, suspend
+from eurekube_sync.plan import Plan, duplicates, left_alone, make, ours
 from eurekube_sync.plan import limit as admission
-from eurekube_sync.plan import policy as restraint
 
 from .defect import Defect
 from .world import GATE
@@ -149,27 +148,27 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="a policy cancels all the same",
             about="policies",
-            patches=((restraint, "_left_to_expire", _as_planned),),
+            patches=((left_alone, "_left_to_expire", _as_planned),),
         ),
         Defect(
             name="what a policy leaves to expire is not marked",
             about="policies",
-            patches=((restraint, "_left_to_expire", _unmarked(restraint._left_to_expire)),),
+            patches=((left_alone, "_left_to_expire", _unmarked(left_alone._left_to_expire)),),
         ),
         Defect(
             name="CreateOnly changes what differs",
             about="policies",
-            patches=((restraint, "_created_only", lambda action, stands: action),),
+            patches=((left_alone, "_created_only", lambda action, stands: action),),
         ),
         Defect(
             name="a suspended syncer is changed",
             about="suspended",
-            patches=((suspend, "is_suspended", _never), (restraint, "is_suspended", _never)),
+            patches=((left_alone, "is_suspended", _never),),
         ),
         Defect(
             name="nothing comes back to a suspended syncer",
             about="a lost suspension",
-            patches=((suspend, "lost", lambda desired, observed, stood: frozenset()),),
+            patches=((left_alone, "lost", lambda desired, observed, stood: frozenset()),),
         ),
         Defect(
             name="what Eureka lost of a suspended syncer has one pass to come back",
@@ -179,7 +178,7 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="all that is ready comes back to a suspended syncer",
             about="suspended",
-            patches=((suspend, "lost", _all_that_is_ready),),
+            patches=((left_alone, "lost", _all_that_is_ready),),
         ),
         Defect(name="a limit lets one more in", about="limits", patches=((Limit, "places", _one_more(Limit.places)),)),
         Defect(
@@ -215,12 +214,12 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="ours stays beside what its pod registers itself later",
             about="duplicates",
-            patches=((giving_way, "lacks", lambda other, wanted, ours=None: "it is another" if ours else None),),
+            patches=((duplicates, "lacks", lambda other, wanted, ours=None: "it is another" if ours else None),),
         ),
         Defect(
             name="ours goes whatever the pod's own says",
             about="duplicates",
-            patches=((giving_way, "lacks", lambda other, wanted, ours=None: None),),
+            patches=((duplicates, "lacks", lambda other, wanted, ours=None: None),),
         ),
         Defect(
             name="ours goes for a host name that nobody resolves",
@@ -266,7 +265,7 @@ def misreadings() -> tuple[Defect, ...]:
             name="a gate is shut when its pod is not ready",
             about="gates",
             patches=(
-                (statuses, "openings", _shutting(gates.openings)),
+                (steps, "openings", _shutting(gates.openings)),
                 (KubernetesCluster, "open_gate", _also_shuts(KubernetesCluster.open_gate)),
             ),
         ),
@@ -294,7 +293,7 @@ def misreadings() -> tuple[Defect, ...]:
         Defect(
             name="an annotation releases nothing",
             about="held",
-            patches=((decide, "annotated", lambda syncer, now: None),),
+            patches=((steps, "annotated", lambda syncer, now: None),),
         ),
         Defect(
             name="a plan id releases whatever is held", about="held", patches=((braking, "released_by", _all_of_it),)

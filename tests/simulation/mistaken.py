@@ -11,7 +11,7 @@ from eurekube_sync.adapters.eureka.decoded import Decoded
 from eurekube_sync.apply import status
 from eurekube_sync.controller import reconcile
 from eurekube_sync.desired.earlier import Made
-from eurekube_sync.plan.earlier import EarlierPlan
+from eurekube_sync.plan.ours import EarlierPlan
 
 from .defect import Defect
 

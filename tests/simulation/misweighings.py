@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from eurekube_sync.brake import BrakeLimits, braking, pods, weigh
+from eurekube_sync.brake import BrakeLimits, braking, weigh
 from eurekube_sync.brake.holds import Hold
-from eurekube_sync.brake.loss import loss_of
+from eurekube_sync.brake.weigh import loss_of
 from eurekube_sync.model.actions import Grounds, Removal
 from eurekube_sync.model.eureka import InstanceKey
 from eurekube_sync.model.ownership import pod_namespace_of, pod_uid_of
@@ -19,7 +19,7 @@ from eurekube_sync.plan import ours
 from .defect import Defect
 
 _TOO_MUCH = weigh.too_much
-_DEAD = pods.dead
+_DEAD = weigh.dead
 _LOSS_OF = loss_of
 
 
@@ -102,7 +102,7 @@ def misweighings() -> tuple[Defect, ...]:
         Defect(
             name="a list of pods that failed is read as empty",
             about="teams",
-            patches=((pods, "_is_gone", _unless_listed),),
+            patches=((weigh, "_is_gone", _unless_listed),),
         ),
         Defect(
             name="nobody reads whose an address is now",

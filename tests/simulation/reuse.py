@@ -14,7 +14,7 @@ from eurekube_sync.adapters.kubernetes import walks
 from eurekube_sync.adapters.kubernetes.decoded import digest
 from eurekube_sync.apply import kubernetes as settle
 from eurekube_sync.controller import reconcile
-from eurekube_sync.plan import filters
+from eurekube_sync.plan import make
 
 from .view import Violation
 
@@ -22,7 +22,7 @@ _REUSING: tuple[tuple[ModuleType, str, str], ...] = (
     (wire, "decode_list", "decoded"),
     (reconcile, "observe", "before"),
     (reconcile, "claim_all", "earlier"),
-    (filters, "plan_for", "earlier"),
+    (make, "plan_for", "earlier"),
     (settle, "statuses", "earlier"),
 )
 """Functions that take something again, and the argument that they take it from. Without it they make all anew."""

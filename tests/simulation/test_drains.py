@@ -7,7 +7,7 @@ import pytest
 from eurekube_sync.desired import drain
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.observe.eureka import Observed
-from eurekube_sync.plan import Choice, filters
+from eurekube_sync.plan import Choice, make
 
 from .defect import Defect, made_wrong
 from .drains import NodeDrained, PodDrained, story
@@ -40,9 +40,7 @@ def _no_mark_counts(desired: Desired, _observed: Observed) -> Choice:
 DEFECTS = {
     "what cannot be read is not drained": (
         "drained",
-        Defect(
-            name="", patches=((filters, "LEFT_OUT", (filters.LEFT_OUT[0], _no_mark_counts, *filters.LEFT_OUT[2:])),)
-        ),
+        Defect(name="", patches=((make, "LEFT_OUT", (make.LEFT_OUT[0], _no_mark_counts, *make.LEFT_OUT[2:])),)),
     ),
     "nobody is drained": ("rest", Defect(name="", patches=((drain, "_state", lambda _those, _id: False),))),
 }

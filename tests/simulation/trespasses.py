@@ -12,8 +12,8 @@ from eurekube_sync.desired.claims import Desired, Serving
 from eurekube_sync.desired.rivals import Right
 from eurekube_sync.model.kubernetes import ClusterView
 from eurekube_sync.model.sources import Complete
-from eurekube_sync.plan import filters
-from eurekube_sync.plan.first_registered import first_registered
+from eurekube_sync.plan import make
+from eurekube_sync.plan.left_out import first_registered
 
 from .defect import Defect
 
@@ -73,7 +73,7 @@ def trespasses() -> tuple[Defect, ...]:
         Defect(
             name="whoever claims a written address is registered",
             about="neighbours",
-            patches=((filters, "LEFT_OUT", (_all_come(first_registered), *filters.LEFT_OUT[1:])),),
+            patches=((make, "LEFT_OUT", (_all_come(first_registered), *make.LEFT_OUT[1:])),),
         ),
         Defect(
             name="slices of any namespace prove that a pod is gone",

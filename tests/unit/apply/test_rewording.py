@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eurekube_sync.apply.rewording import FIRST_PART_SECONDS, REWORDED_SECONDS, worth_writing
+from eurekube_sync.apply.status import FIRST_PART_SECONDS, REWORDED_SECONDS, worth_writing
 from eurekube_sync.model.errors import RegistryRejected
 from eurekube_sync.model.kubernetes import Condition, ConditionStatus, SyncerStatus
 from eurekube_sync.model.schedule import Schedule

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from eurekube_sync.apply.conditions import PassResult
 from eurekube_sync.apply.status import EarlierStatuses, flips, statuses
-from eurekube_sync.apply.tally import PassResult
 from eurekube_sync.brake import Held, Hold, HoldReason
 from eurekube_sync.brake.approval import APPROVE_ANNOTATION
 from eurekube_sync.desired.claims import Desired, Serving

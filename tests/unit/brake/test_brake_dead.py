@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from eurekube_sync.brake import Braked, Hold, HoldReason
-from eurekube_sync.brake.sightings import Sightings
+from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.controller.exit_codes import ExitCode, of_report
 from eurekube_sync.desired.scope import Scope
 from eurekube_sync.model.actions import Cancel, Grounds

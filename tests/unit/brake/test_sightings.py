@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from eurekube_sync.brake import BrakeLimits, Held, Hold, HoldReason, held_of
-from eurekube_sync.brake.sightings import Sightings
+from eurekube_sync.brake.confirm import Sightings
 from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.kubernetes import SyncerRef, SyncerStatus
 from eurekube_sync.plan import sorted_plan

@@ -8,7 +8,7 @@ from eurekube_sync.desired.claims import Desired
 from eurekube_sync.model.eureka import ObservedInstance
 from eurekube_sync.model.kubernetes import SyncerRef
 from eurekube_sync.plan import Plan, make_plan
-from eurekube_sync.plan.earlier import EarlierPlan
+from eurekube_sync.plan.ours import EarlierPlan
 from tests.unit.worlds.build import (
     DOWN,
     REF,

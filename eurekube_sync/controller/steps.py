@@ -1,0 +1,269 @@
+"""The steps of a pass after its lists: it decides what to do, carries it out in Eureka, and writes to Kubernetes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+from eurekube_sync.apply.conditions import PassResult
+from eurekube_sync.apply.eureka import Applier
+from eurekube_sync.apply.gates import open_gates, openings
+from eurekube_sync.apply.kubernetes import Unsettled, put_finalizers_on, record, settle, unsettled
+from eurekube_sync.brake import Brake, Braked, apply_brake, held_of, to_look_up
+from eurekube_sync.brake.approval import Approval, annotated, refusal
+from eurekube_sync.brake.confirm import Sighted
+from eurekube_sync.brake.removals import removals_left, without_successor, witnesses
+from eurekube_sync.controller.one_pass import (
+    APPLYING,
+    SETTLING,
+    Basis,
+    Decided,
+    Found,
+    Given,
+    PassReport,
+    PassSettings,
+    Renewed,
+    World,
+)
+from eurekube_sync.desired.claims import Desired, Serving
+from eurekube_sync.desired.scope import Scope
+from eurekube_sync.model.actions import Register, Renew, Update, comes_last
+from eurekube_sync.model.deadline import Deadline
+from eurekube_sync.model.eureka import InstanceKey, ObservedInstance
+from eurekube_sync.model.outcomes import Outcome, Outcomes, Result
+from eurekube_sync.model.ownership import CLASS, Ownership, pod_namespace_of, syncer_of
+from eurekube_sync.model.sources import Complete, Unknown
+from eurekube_sync.observe.eureka import Observed, is_ours
+from eurekube_sync.observe.kubernetes import pods_behind
+from eurekube_sync.observe.left_scope import AGAIN, Unserved, living, unserved
+from eurekube_sync.observe.other_owner import served_by_others
+from eurekube_sync.plan import Choice, Plan, plan_blind, plan_renewals, warned, with_unread
+from eurekube_sync.plan.left_alone import is_suspended, lost
+from eurekube_sync.plan.make import draft, plan_for
+from eurekube_sync.plan.quota import beyond_quota, crowded
+
+
+def decide(given: Given, early: Renewed, found: Found) -> tuple[Found, Decided]:
+    """The plan, and what was found with the uncached reads and the limits applied.
+
+    The plan is drafted from the list, and made again from uncached reads of all that the draft would change, and of
+    what is to stay UP beside it. What this process cancelled a moment ago is read too: a list may still show it, and it
+    must take no other's place. Where the brake would hold something, the pods of that are listed, and it is braked
+    again.
+    """
+    world, settings, desired, registry = given.world, given.settings, found.desired, found.registry
+    given.deadline.stage_of_rest(0.5, APPLYING)
+    now, monotonic, memory = world.clock.now(), world.clock.monotonic(), world.memory
+    refused = refusal(settings.approved, given.ownership, now)
+    seen = memory.sightings.before(desired, monotonic=monotonic, now=now, within=settings.confirm_within)
+    brake = brake_of(settings, desired, None if refused else settings.approved, seen, now)
+    remembers = isinstance(registry, Unknown) or any(map(is_suspended, desired.claims.values()))
+    remembers = remembers or bool(crowded(desired, settings.scope))
+    last_up = memory.last_up(desired) if remembers else frozenset()
+    if isinstance(registry, Unknown):
+        beyond = beyond_quota(desired, settings.scope, last_up)
+        braked = Braked(plan=plan_blind(desired, last_up, beyond), held=None)
+        return found, Decided(at=now, brake=brake, braked=braked, refused=refused, last_up=last_up)
+    observed = registry.data
+    read: set[InstanceKey] = set()
+    while True:  # an uncached read may bring up another suspect
+        choice, plan = draft(desired, observed, last_up, memory.earlier.plan)
+        comes_back = lost(choice.desired, observed, last_up)
+        cancelled = (key for key in early.cancelled if key in observed.ours)
+        suspects = (*plan.suspects, *cancelled, *choice.to_read, *comes_back, *witnesses(plan, observed, read))
+        unread = [key for key in suspects if key not in read]
+        if not unread:
+            break
+        # A heartbeat finds no stranger whose status is UNKNOWN, so what would be cancelled unseen is read.
+        comes = comes_back.union(action.key for action in plan.of(Register))
+        absent = [key for key in dict.fromkeys(unread) if key in comes]
+        observed = observed.refreshed(found.applier.read(unread, absent, plan.in_the_way))
+        read.update(unread)
+    plan = _finished(plan, choice, observed, last_up)
+    braked = apply_brake(plan, observed, brake)
+    if unlisted := to_look_up(braked.held):
+        pods = pods_behind(world.cluster, found.view, unlisted, observed, settings.scope)
+        brake = replace(brake, pods=pods)
+        braked = apply_brake(plan, observed, brake)
+    decided = Decided(at=now, brake=brake, braked=braked, refused=refused, last_up=last_up)
+    return replace(found, desired=warned(choice.desired, observed), registry=Complete(data=observed)), decided
+
+
+def plan_again(desired: Desired, basis: Basis) -> tuple[Desired, Braked]:
+    """What `decide` came to when all was read, from the same values: nothing is asked."""
+    if isinstance(basis.registry, Unknown):
+        beyond = beyond_quota(desired, basis.scope, basis.last_up)
+        return desired, Braked(plan=plan_blind(desired, basis.last_up, beyond), held=None)
+    observed = basis.registry.data
+    choice, plan = draft(desired, observed, basis.last_up)
+    plan = _finished(plan, choice, observed, basis.last_up)
+    return warned(choice.desired, observed), apply_brake(plan, observed, basis.brake)
+
+
+def _finished(plan: Plan, choice: Choice, observed: Observed, last_up: frozenset[InstanceKey]) -> Plan:
+    """The plan when nothing is read any more."""
+    if not observed.unread.keys().isdisjoint(observed.ours):
+        plan = with_unread(plan, plan_for(choice.desired, replace(observed, unread={}), last_up), observed)
+    return without_successor(plan, choice.desired, observed)
+
+
+def brake_of(settings: PassSettings, desired: Desired, approval: Approval | None, seen: Sighted, now: float) -> Brake:
+    """How this pass is braked: by the limits of the installation and of each syncer, less what was released."""
+    claims = desired.claims.items()
+    annotations = {ref: annotated(claim.syncer, now) for ref, claim in claims}
+    return Brake(
+        limits=settings.brake.scaled(settings.scope.share),
+        syncer_limits={
+            ref: claim.max_removal_percent
+            for ref, claim in claims
+            if isinstance(claim, Serving) and claim.max_removal_percent is not None
+        },
+        freed=frozenset(ref for ref, release in annotations.items() if release and release.released),
+        approval=approval,
+        seen=seen,
+        confirm_within=settings.confirm_within,
+    )
+
+
+def renew_ours(
+    world: World, applier: Applier, registry: Complete[Observed] | Unknown, cancelled: frozenset[InstanceKey]
+) -> list[Outcome]:
+    """Renews all of ours that is registered, whatever the cluster will say of it: a lease costs nothing. While
+    Eureka cannot be read, what this process renewed before; never what it has `cancelled` a moment ago. Another
+    class's mark may be out of date, so what bears one waits for the cluster; so does what may be registered twice,
+    under another owner."""
+    if isinstance(registry, Unknown):
+        lately = sorted(world.memory.renewals.renewed_lately())
+        return applier.renew([Renew(key=key, syncer=None, why="it was registered") for key in lately])
+    observed = registry.data
+    class_, contended = observed.scope.syncer_class, served_by_others(observed)
+    due = (observed.ours[key] for key in applier.due(observed.ours) if key not in cancelled)
+    registered = [one for one in due if one.metadata.get(CLASS) == class_ and syncer_of(one) not in contended]
+    return applier.renew(plan_renewals(registered, "it is registered").renewals, registered)
+
+
+def carry_out(given: Given, early: Renewed, found: Found, decided: Decided, report: PassReport) -> PassReport:
+    """The renewals that are left; finalizers, before anything is registered; adds and other changes; then, weighed
+    against what the adds really gained, the removals. What the next pass has to know of it is remembered."""
+    world, deadline, applier, desired = given.world, given.deadline, found.applier, found.desired
+    brake, plan = replace(decided.brake, approval=None, approved=decided.braked.approved), report.plan
+    renewed = {outcome.action.key: outcome for outcome in early.outcomes}
+    renewals = plan.renewals
+    done = [replace(renewed[action.key], action=action) for action in renewals if action.key in renewed]
+    done += applier.renew([action for action in renewals if action.key not in renewed])
+    expired = [o.action for o in done if o.result is Result.GONE and isinstance(o.action, Renew) and o.action.if_gone]
+    adds = [*(a for a in plan.changes if isinstance(a, Register | Update) and not comes_last(a)), *expired]
+    deadline.stage_of_rest(0.5, APPLYING)
+    barred, errors = put_finalizers_on(world.cluster, world.workers, deadline, desired, [*adds, *renewals])
+    deadline.stage(APPLYING)
+    if any(map(comes_last, plan.actions)):
+        deadline.stage_of_rest(0.5, APPLYING)  # however many come, some of what goes is cancelled
+    done += applier.change(adds, barred)
+    deadline.stage(APPLYING)
+    done += applier.missed(renewals, done)
+    done += applier.level(done, barred)
+
+    held = report.held
+    if isinstance(report.registry, Complete):
+        removals = removals_left(plan, desired, report.registry.data, done, brake)
+        done += applier.remove(removals.actions, removals.kept_back)
+        plan = removals.plan
+        held = held_of([*(held.holds if held else ()), *(removals.held.holds if removals.held else ())])
+    outcomes = renew_the_rest(applier, Outcomes.of(done))
+    world.memory.note(report.registry, outcomes, held, brake.seen, monotonic=world.clock.monotonic())
+    return replace(report, plan=plan, held=held, outcomes=outcomes, cluster_errors=errors)
+
+
+def renew_the_rest(applier: Applier, outcomes: Outcomes) -> Outcomes:
+    """Renewals that their stage left over, in whatever time the later stages did not need."""
+    untried = [o.action for o in outcomes.by_key.values() if o.result is Result.NOT_TRIED]
+    rest = [action for action in untried if isinstance(action, Renew)]
+    return Outcomes.of([*outcomes.by_key.values(), *applier.renew(rest)]) if rest else outcomes
+
+
+def applier_of(world: World, ownership: Ownership | None, scope: Scope, deadline: Deadline) -> Applier:
+    """Whoever makes the calls: it may change what is ours in this scope; of an unknown cluster nothing."""
+
+    def ours(instance: ObservedInstance) -> bool:
+        return ownership is not None and is_ours(instance, ownership, scope)
+
+    may_change = ours if ownership is not None else None
+    return Applier(world.registry, world.clock, world.workers, world.memory.renewals, may_change, deadline)
+
+
+def unserved_syncers(given: Given, found: Found) -> tuple[Unserved, ...]:
+    """Syncers that left our scope and that no installation serves, with the instances of their living pods."""
+    left = () if isinstance(found.registry, Unknown) else unserved(found.registry.data, found.view.syncers)
+    instances = [one for each in left for one in each.instances]
+    namespaces = {namespace for one in instances if (namespace := pod_namespace_of(one))}
+    pods = given.world.cluster.list_pods(sorted(namespaces)) if namespaces else None
+    return tuple(living(one, pods) for one in left) if pods else left
+
+
+def keep_unserved(given: Given, early: Renewed, found: Found, report: PassReport) -> PassReport:
+    """Renews their instances, and writes one event about each syncer."""
+    world, reported = given.world, given.world.memory.reported
+    renewed = {outcome.action.key for outcome in early.outcomes}
+    silent = [one for each in report.unserved for one in each.instances if one.key not in renewed]
+    found.applier.renew(plan_renewals(silent, "nobody serves its syncer").renewals)
+    now = world.clock.monotonic()
+    fresh = [one for one in report.unserved if now - reported.get(one.syncer.ref, -inf) > AGAIN]
+    reported.update({one.syncer.ref: now for one in report.unserved if one not in fresh})
+    if not fresh or given.same.doubt("no event is written"):
+        return report
+    errors = []
+    for one in fresh:
+        if error := record(world.cluster, one.event, world.clock.now()):
+            errors.append(error)
+        else:
+            reported[one.syncer.ref] = now
+    return replace(report, cluster_errors=(*report.cluster_errors, *errors))
+
+
+def write_to_kubernetes(given: Given, found: Found, report: PassReport) -> PassReport:
+    """Removes finalizers, writes statuses and opens gates; nothing of that where another cluster may answer now."""
+    world, deadline = given.world, given.deadline
+    deadline.stage(SETTLING)
+    due = statuses_due(given, found, report)
+    wished = openings(found.desired, found.view, found.registry, report.plan, now=world.clock.now())
+    doubt = given.same.doubt("no status is written") if (due or wished) and not world.clock.stopping() else None
+    if doubt is not None:
+        return replace(report, view=replace(found.view, identity=doubt), cut_short=deadline.cut_short)
+    if wished:
+        deadline.stage_of_rest(0.5, SETTLING)  # however many statuses change, a rollout goes on
+    written, errors = settle(world.cluster, world.clock, world.workers, deadline, due)
+    gates = open_gates(
+        world.cluster,
+        found.applier,
+        world.workers,
+        deadline,
+        given.ownership,
+        wished,
+        share=SETTLING,
+        now=world.clock.now(),
+    )
+    return replace(
+        report,
+        all_statuses=due.all_statuses,
+        statuses=written,
+        cluster_errors=(*report.cluster_errors, *errors, *gates),
+        cut_short=deadline.cut_short,
+    )
+
+
+def statuses_due(given: Given, found: Found, report: PassReport) -> Unsettled:
+    """The status of each syncer, and which of them are to be written."""
+    settings, now = given.settings, given.world.clock.now()
+    result = PassResult(
+        desired=found.desired, registry=found.registry, plan=report.plan, held=report.held, outcomes=report.outcomes
+    )
+    return unsettled(
+        result,
+        found.unseen,
+        options=settings.options,
+        now=now,
+        cache_seconds=settings.registry_cache,
+        expires_after=2 * settings.lease.duration,
+        words=given.world.memory.rewording.due(now),
+        earlier=given.world.memory.earlier.statuses,
+    )
